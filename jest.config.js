@@ -37,11 +37,11 @@ const needs = {
   'test/journal-disk.test.ts': ['cc'],
   'test/journal-valkey.test.ts': ['valkey-server'],
   'test/fault-run-valkey.test.ts': ['valkey-server'],
-  'services/journal/log/lmdb-full.test.js': ['the right to mount'],
-  'services/journal/log/lmdb-faults.test.js': ['cc'],
-  'services/journal/log/valkey.test.js': ['valkey-server'],
-  'services/journal/log/valkey-faults.test.js': ['valkey-server'],
-  'services/journal/log/valkey-checks.test.js': ['valkey-server'],
+  'services/journal/log/lmdb-full.test.ts': ['the right to mount'],
+  'services/journal/log/lmdb-faults.test.ts': ['cc'],
+  'services/journal/log/valkey.test.ts': ['valkey-server'],
+  'services/journal/log/valkey-faults.test.ts': ['valkey-server'],
+  'services/journal/log/valkey-checks.test.ts': ['valkey-server'],
 }
 
 const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin', import.meta.dirname]

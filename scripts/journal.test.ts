@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { jest } from '@jest/globals'
-import { openLmdbLog } from '../services/journal/log/lmdb.js'
+import { openLmdbLog } from '../services/journal/log/lmdb.ts'
 import { commands } from './journal/commands.ts'
 
 jest.setTimeout(20_000) // tests start processes, on a machine that may be busy

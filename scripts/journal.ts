@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // An operator's tool for the journal's log: backs it up, restores it, checks it, and shows its content.
 import { readSettings } from '@keycast/service'
-import { settings as journal } from '../services/journal/settings.js'
+import { settings as journal } from '../services/journal/settings.ts'
 import { commands } from './journal/commands.ts'
 import { isMain, readCount, runCommand } from './support/command.ts'
 

@@ -4,7 +4,7 @@
 import { lookup } from 'node:dns/promises'
 import { readFileSync } from 'node:fs'
 import { readSettings } from '@keycast/service'
-import { settings as gateway } from '../services/gateway/settings.js'
+import { settings as gateway } from '../services/gateway/settings.ts'
 import { explainAccess, readViewer } from './key/access.ts'
 import { isMain, runCommand } from './support/command.ts'
 

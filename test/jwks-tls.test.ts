@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { exportJWK, generateKeyPair } from 'jose'
-import { createJwks } from '../services/gateway/access/tokens/jwks.js'
+import { createJwks } from '../services/gateway/access/tokens/jwks.ts'
 
 const certificates = fileURLToPath(new URL('../scripts/certificates', import.meta.url))
 

@@ -9,9 +9,9 @@ import { promisify } from 'node:util'
 import { common, readSettings } from '@keycast/service'
 import { listingsOf, read } from '../scripts/docs/markdown.ts'
 import { readSettings as readProxySettings } from '../scripts/proxy/settings.ts'
-import { settings as fetcherSettings } from '../services/fetcher/settings.js'
-import { settings as gatewaySettings } from '../services/gateway/settings.js'
-import { settings as journalSettings } from '../services/journal/settings.js'
+import { settings as fetcherSettings } from '../services/fetcher/settings.ts'
+import { settings as gatewaySettings } from '../services/gateway/settings.ts'
+import { settings as journalSettings } from '../services/journal/settings.ts'
 import { atEnd } from './support/cleanup.ts'
 
 const run = promisify(execFile)

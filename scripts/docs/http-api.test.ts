@@ -1,10 +1,10 @@
 // docs/http-api.md against the code: every path and every code with its status, none missing and none made up.
 import { readFileSync } from 'node:fs'
-import { createCounts } from '../../services/gateway/counts.js'
-import { readChat } from '../../services/gateway/http/chat.js'
-import { readLibrary } from '../../services/gateway/http/library.js'
-import { readPage } from '../../services/gateway/http/page.js'
-import { statuses } from '../../services/gateway/http/problems.js'
+import { createCounts } from '../../services/gateway/counts.ts'
+import { readChat } from '../../services/gateway/http/chat.ts'
+import { readLibrary } from '../../services/gateway/http/library.ts'
+import { readPage } from '../../services/gateway/http/page.ts'
+import { statuses } from '../../services/gateway/http/problems.ts'
 import { filesOf, read } from './markdown.ts'
 
 const page = read('docs/http-api.md')
@@ -38,7 +38,7 @@ const inFolder = (folder: string) =>
   filesOf(folder).filter(file => /\.[jt]s$/.test(file) && !/\.test\.[jt]s$/.test(file))
 
 test('every path for clients is there', () => {
-  const internal = ['services/gateway/http/internal.js', 'services/gateway/http/room-calls.js']
+  const internal = ['services/gateway/http/internal.ts', 'services/gateway/http/room-calls.ts']
   const sources = inFolder('services/gateway/http').filter(file => !internal.includes(file))
   // The page, the library and the chat are files, each with a path.
   const files = ['GET /', 'GET /keycast.js', 'GET /chat']
@@ -50,9 +50,9 @@ test('every path for clients is there', () => {
 })
 
 test('every call of the backend and the operator is there, and that of the journal', () => {
-  const sources = ['internal.js', 'room-calls.js'].map(file => `services/gateway/http/${file}`)
+  const sources = ['internal.ts', 'room-calls.ts'].map(file => `services/gateway/http/${file}`)
   expect(headed('## For the backend and the operator').sort()).toEqual(
-    [...sources, 'services/journal/room-calls.js'].flatMap(routesOf).sort(),
+    [...sources, 'services/journal/room-calls.ts'].flatMap(routesOf).sort(),
   )
 })
 
@@ -60,7 +60,7 @@ test('every path that all services have is there, and no service has others', ()
   expect(headed('## Health and metrics').sort()).toEqual(routesOf('packages/service/internal-server.ts').sort())
   const others = [...inFolder('services/fetcher'), ...inFolder('services/journal'), ...inFolder('packages/service')]
   expect(others.filter(file => routesOf(file).length > 0)).toEqual([
-    'services/journal/room-calls.js',
+    'services/journal/room-calls.ts',
     'packages/service/internal-server.ts',
   ])
 })

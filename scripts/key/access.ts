@@ -1,5 +1,5 @@
 // Prints who may use a key, from a gateway's answer to `POST /v1/access`; and reads the options for that question.
-import type { Explanation, Verdict } from '../../services/gateway/access/explain.js'
+import type { Explanation, Verdict } from '../../services/gateway/access/explain.ts'
 
 /**
  * For whom the key is asked, as the options say.

@@ -1,9 +1,9 @@
 // The settings of `npm start`. The services inherit the environment, and so their own settings.
 import { type Config as ConfigOf, common, setting } from '@keycast/service'
 import { settings as provider } from '../../services/data-provider/settings.ts'
-import { settings as fetcher } from '../../services/fetcher/settings.js'
-import { settings as gateway } from '../../services/gateway/settings.js'
-import { settings as journal } from '../../services/journal/settings.js'
+import { settings as fetcher } from '../../services/fetcher/settings.ts'
+import { settings as gateway } from '../../services/gateway/settings.ts'
+import { settings as journal } from '../../services/journal/settings.ts'
 
 /** Each gateway is a process with ports of its own; more than this is no job for one host. */
 const GATEWAYS_MAX = 16

@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { SECRET_BYTES_MIN } from '../../services/gateway/access/tokens/issuer-keys.js'
+import { SECRET_BYTES_MIN } from '../../services/gateway/access/tokens/issuer-keys.ts'
 import { ensureSigningSecret } from './signing-secret.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'keycast-signing-'))

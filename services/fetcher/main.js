@@ -1,5 +1,4 @@
-// A fetcher node. The primary knows what gateways want and hands out fetches; the workers it forks pull over HTTP.
-import cluster from 'node:cluster'
+// Says what to do where this Node cannot run TypeScript.
+import '../../packages/service/node-24.js'
 
-if (cluster.isPrimary) await import('./primary/main.js')
-else (await import('./worker/main.js')).runWorker()
+await import('./main.ts')

@@ -1,5 +1,5 @@
 // The schema of `namespaces` in keycast.yaml: every field with its default, its bounds and the error for a value that
-// does not fit. Only gateways read `access`: services/gateway/access/policy-file.js.
+// does not fit. Only gateways read `access`: services/gateway/access/policy-file.ts.
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { namespaceProblem } from '@keycast/protocol'
 import { type core, z } from 'zod'

@@ -4,11 +4,11 @@
 import { idOf, keyProblem, namespaceOf } from '@keycast/protocol'
 import type { JournalNamespace, JournalNamespaces, Namespace, Namespaces } from '@keycast/service'
 import { idProblem } from '@keycast/service'
-import type { Viewer } from '../access/backend/viewers.js'
-import { decide, type Rights, type Verb } from '../access/rights.js'
-import { countOne } from '../counts.js'
-import { createProblem, type Refusal } from '../keys/problem.js'
-import type { Account } from '../sessions/accounts.js'
+import type { Viewer } from '../access/backend/viewers.ts'
+import { decide, type Rights, type Verb } from '../access/rights.ts'
+import { countOne } from '../counts.ts'
+import { createProblem, type Refusal } from '../keys/problem.ts'
+import type { Account } from '../sessions/accounts.ts'
 
 /** What is done with a key. */
 export type Act = 'get' | 'subscribe' | 'history' | 'publish' | 'join'

@@ -1,4 +1,4 @@
-import { createAdmit } from './admit.js'
+import { createAdmit } from './admit.ts'
 import { createPendingLimit } from './pending-limit.ts'
 
 test('requests whose key the backend has still to admit are counted before they wait: no more are asked about', async () => {

@@ -1,6 +1,6 @@
 // Limits how many HTTP requests wait for the fetcher at a time: for a value, or for a backend's word on who may read. A
 // session counts its own requests; a request over HTTP has no session.
-import { createProblem, type Refusal } from '../keys/problem.js'
+import { createProblem, type Refusal } from '../keys/problem.ts'
 
 /** A refused request is to come back after this time: each one that waits is answered within seconds. */
 const RETRY_MS = 1_000

@@ -1,7 +1,7 @@
 // Answers to a session's publishes that wait for the message to be written first. A session counts them over all its rooms:
 // they are memory that its client claims while it does not read.
 import type { ControlMessage } from '@keycast/protocol'
-import type { Session } from '../sessions/session.js'
+import type { Session } from '../sessions/session.ts'
 
 export interface HeldAnswer {
   /** Of the message that goes first. */

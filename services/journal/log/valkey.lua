@@ -1,5 +1,5 @@
 -- What a journal does in Valkey, as functions: each runs alone, so that any node may append and one order comes out.
--- valkey.js loads them under a name that has the hash of this text: nodes of two releases do not change each other's.
+-- valkey.ts loads them under a name that has the hash of this text: nodes of two releases do not change each other's.
 --
 -- key                       type        holds
 -- keycast:log               hash        its id, the epoch and whose it is, bytes and rooms and ids in all
@@ -15,7 +15,7 @@ local IDS = 'keycast:ids'
 local EXPIRY = 'keycast:expiry'
 local NOTES = 'keycast:notes'
 
--- As in log.js.
+-- As in log.ts.
 local ID_MS = 5 * 60000
 local MESSAGE_BYTES = 96
 

@@ -1,0 +1,61 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { startPool } from './pool.ts'
+
+/** @type {import('node:http').Server} */
+let server
+/** @type {import('./pool.ts').Pool | undefined} */
+let pool
+beforeEach(async () => {
+  // It takes connections and says nothing: what it is that clients talk to does not matter here.
+  server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+})
+afterEach(() => {
+  pool?.kill()
+  server.closeAllConnections()
+  server.close()
+})
+
+async function start() {
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  pool = await startPool({
+    workload: 'ping',
+    settings: { dialect: 'keycast', window: 1 },
+    processes: 2,
+    urls: [`ws://127.0.0.1:${port}/ws`],
+    clientsMax: 10,
+    onSecond() {},
+  })
+  return pool
+}
+
+test('every process reports its end', async () => {
+  const started = await start()
+  await started.finish()
+  expect(started.unreported()).toBe(0)
+  expect(started.totals.counts).toMatchObject({ opened: 0, requested: 0 })
+})
+
+test('a process that dies while the others end is counted, and takes nothing of theirs with it', async () => {
+  const started = await start()
+  process.kill(started.pids()[0], 'SIGSTOP')
+  const finishing = started.finish()
+  process.kill(started.pids()[0], 'SIGKILL')
+  await finishing
+  expect(started.unreported()).toBe(1)
+  expect(started.totals.counts).toMatchObject({ opened: 0, requested: 0 })
+})
+
+test('a process that dies before that ends the run, and says how', async () => {
+  const started = await start()
+  process.kill(started.pids()[1], 'SIGKILL')
+  await expect(started.failure).rejects.toThrow('a generator process ended: SIGKILL')
+})
+
+test('a signal to the whole group does not end a process before its report', async () => {
+  const started = await start()
+  for (const pid of started.pids()) for (const signal of ['SIGINT', 'SIGTERM']) process.kill(pid, signal)
+  await started.finish()
+  expect(started.unreported()).toBe(0)
+})

@@ -1,0 +1,115 @@
+// One generator process: opens its share of the clients, runs the scenario's workload with each, and reports counts and
+// latencies every second. pool.ts starts it and gives it orders.
+import { received } from './client.ts'
+import { clientCounts, createClients } from './clients.ts'
+import { nowUs, pause } from './clock.ts'
+import { CLOSE_MS, DRAIN_MS } from './finish-timeouts.ts'
+import { createUsageMeter } from './own-usage.ts'
+import { createTally } from './tally.ts'
+
+const DRAIN_LOOK_MS = 20
+
+/**
+ * Orders to a process, and its reports.
+ *
+ * @typedef {{ type: 'prepare', workload: string, settings: unknown, clients: import('./clients.ts').ClientsSettings, startUs: number }} Prepare
+ * @typedef {Prepare | { type: 'ramp', fromUs: number, everyUs: number, count: number } | { type: 'hold' }
+ *   | { type: 'tell', message: unknown } | { type: 'finish' }} Order
+ *
+ * @typedef {import('./tally.ts').TallyReport & { type: 'second', second: number, open: number, connecting: number,
+ *   usage: import('./own-usage.ts').Usage }} SecondReport
+ * @typedef {{ type: 'ready' } | SecondReport | { type: 'finished', last: SecondReport, outcome: unknown }} Report
+ */
+
+/** @type {import('./workload.ts').Workload} */
+let workload
+/** @type {import('./clients.ts').Clients} */
+let clients
+/** @type {ReturnType<typeof createTally>} */
+let tally
+const usage = createUsageMeter()
+let startUs = 0
+let second = 0
+/** @type {NodeJS.Timeout} */
+let reporting
+
+process.on('message', message => obey(/** @type {Order} */ (message)))
+// Ctrl-C and supervisors signal the whole process group. This process ends when the scenario orders it to, with a report.
+process.on('SIGINT', () => {})
+process.on('SIGTERM', () => {})
+// The parent is gone. Without this the process would run for ever.
+process.on('disconnect', () => process.exit(1))
+
+/** @param {Order} order */
+async function obey(order) {
+  switch (order.type) {
+    case 'prepare':
+      return prepare(order)
+    case 'ramp':
+      return clients.ramp(order)
+    case 'hold':
+      return clients.hold()
+    case 'tell':
+      return workload.tell?.(order.message)
+    case 'finish':
+      return finish()
+  }
+}
+
+/** @param {Prepare} order */
+async function prepare(order) {
+  const { counts, histograms, createWorkload } = await import(`./workloads/${order.workload}.ts`)
+  tally = createTally({ counts: [...clientCounts, ...counts], histograms })
+  const { index, processes } = order.clients
+  workload = createWorkload({ settings: order.settings, tally, usage, nowUs, index, processes })
+  clients = createClients({ ...order.clients, behaviour: workload.behaviour, tally })
+  startUs = order.startUs
+  reportNext()
+  say({ type: 'ready' })
+}
+
+/** Seconds begin at the same instant in every process, so that they can be added up. */
+function reportNext() {
+  reporting = setTimeout(
+    () => {
+      say(report())
+      second += 1
+      reportNext()
+    },
+    (startUs + (second + 1) * 1e6 - nowUs()) / 1_000,
+  )
+}
+
+/** @returns {SecondReport} */
+function report() {
+  tally.counts.bytesIn += received.bytes
+  received.bytes = 0
+  return {
+    type: 'second',
+    second,
+    open: clients.open(),
+    connecting: clients.connecting(),
+    ...tally.take(),
+    usage: usage.take(),
+  }
+}
+
+/** Stops requests, awaits outstanding answers, then closes every connection. */
+async function finish() {
+  clients.hold()
+  workload.stop()
+  const giveUpUs = nowUs() + DRAIN_MS * 1_000
+  while (workload.outstanding() > 0 && nowUs() < giveUpUs) await pause(DRAIN_LOOK_MS)
+  clearTimeout(reporting)
+  const open = clients.open()
+  const outcome = workload.outcome?.()
+  await clients.closeAll()
+  const closedByUs = nowUs() + CLOSE_MS * 1_000
+  while (clients.open() > 0 && nowUs() < closedByUs) await pause(DRAIN_LOOK_MS)
+  process.send?.({ type: 'finished', last: { ...report(), open }, outcome }, () => process.exit(0))
+}
+
+/** @param {Report} message */
+function say(message) {
+  process.send?.(message)
+}

@@ -1,0 +1,65 @@
+// Clients that send tokens which are none, as fast as they are told: each with `auth`, at fixed times.
+import { encodeFrame } from '../frames.ts'
+import { createSchedule } from '../schedule.ts'
+import { createGarbageMaker } from '../tokens.ts'
+
+/** Enough of a message to tell an error. */
+const HEAD_BYTES = 15
+
+export const counts = /** @type {const} */ (['sent', 'answered', 'lost', 'unexpected'])
+export const histograms = /** @type {const} */ ([])
+
+/** @type {import('../workload.ts').CreateWorkload<{ signing: import('../tokens.ts').Signing, intervalMs: number }, typeof counts[number], never>} */
+export function createWorkload({ settings: { signing, intervalMs }, tally, usage, nowUs, index, processes }) {
+  const make = createGarbageMaker(signing)
+  /** @typedef {{ client: import('../client.ts').Client, waiting: number }} Attacker */
+  /** @type {Set<Attacker>} */
+  const attackers = new Set()
+  /** @type {import('../schedule.ts').Schedule<Attacker>} */
+  const schedule = createSchedule({
+    intervalMs,
+    phase: index / processes,
+    nowUs,
+    onLate: usage.onLate,
+    onDue({ item }) {
+      item.waiting += 1
+      tally.counts.sent += 1
+      item.client.send(encodeFrame(`{"type":"auth","id":1,"token":"${make()}"}`))
+    },
+  })
+
+  return {
+    behaviour: {
+      headBytesMax: HEAD_BYTES,
+      open(client) {
+        /** @type {Attacker} */
+        const attacker = { client, waiting: 0 }
+        attackers.add(attacker)
+        const entry = schedule.add(attacker)
+        return {
+          onMessage(head) {
+            if (head.startsWith('{"type":"error"')) {
+              attacker.waiting -= 1
+              tally.counts.answered += 1
+            } else if (!head.startsWith('{"type":"welco') && !head.startsWith('{"type":"closi')) {
+              tally.counts.unexpected += 1
+            }
+          },
+          onEnd() {
+            schedule.remove(entry)
+            attackers.delete(attacker)
+            tally.counts.lost += attacker.waiting
+          },
+        }
+      },
+    },
+    outstanding() {
+      let sum = 0
+      for (const { waiting } of attackers) sum += waiting
+      return sum
+    },
+    /** The bystanders were measured alone: begin. */
+    tell: () => schedule.start(),
+    stop: () => schedule.stop(),
+  }
+}

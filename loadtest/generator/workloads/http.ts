@@ -1,0 +1,86 @@
+// Connections that each ask for the same value again as soon as they are answered, over HTTP. autocannon sends the
+// requests; this file counts and times the responses that its clients see.
+import autocannon from 'autocannon'
+
+/** Opened together: with more a listener's queue would overflow, and the kernel try again only after a second. */
+const GROUP = 250
+const GROUP_MS = 50
+/** autocannon ends within this time of being told to. */
+const SAMPLE_MS = 100
+/** More than any run has. */
+const DURATION_S = 86_400
+const TIMEOUT_S = 60
+
+export const counts = /** @type {const} */ (['connected', 'requested', 'answered', 'refusals', 'lost', 'bytesIn'])
+export const histograms = /** @type {const} */ (['latency'])
+
+/**
+ * @typedef {{ origins: string[], path: string, connections: number }} HttpSettings
+ * @typedef {{ underWay: number }} HttpOutcome requests without an answer when it ended
+ */
+
+/** @type {import('../workload.ts').CreateWorkload<HttpSettings, typeof counts[number], typeof histograms[number]>} */
+export function createWorkload({ settings: { origins, path, connections }, tally, index, processes }) {
+  const tallied = tally.counts
+  let left = Math.floor(connections / processes) + (index < connections % processes ? 1 : 0)
+  /** @type {autocannon.Instance[]} */
+  const groups = []
+  let underWay = 0
+
+  const startGroup = () => {
+    const group = autocannon(
+      {
+        url: origins[groups.length % origins.length] + path,
+        connections: Math.min(left, GROUP),
+        duration: DURATION_S,
+        sampleInt: SAMPLE_MS,
+        timeout: TIMEOUT_S,
+        setupClient: watch,
+      },
+      () => {},
+    )
+    left -= GROUP
+    group.on('reqError', error => {
+      underWay -= 1
+      tallied.lost += 1
+      tally.because(`request: ${error.message}`)
+    })
+    groups.push(group)
+    if (left <= 0) clearInterval(starting)
+  }
+  const starting = setInterval(startGroup, GROUP_MS)
+
+  /** @param {autocannon.Client} client */
+  function watch(client) {
+    let isConnected = false
+    const any = /** @type {import('node:events').EventEmitter} */ (/** @type {unknown} */ (client))
+    any.on('request', () => {
+      tallied.requested += 1
+      underWay += 1
+    })
+    any.on('response', (status, bytes, ms) => {
+      underWay -= 1
+      tallied.bytesIn += bytes
+      if (!isConnected) tallied.connected += 1
+      isConnected = true
+      if (status === 200) {
+        tallied.answered += 1
+        tally.recorders.latency(ms * 1_000)
+        return
+      }
+      tallied.refusals += 1
+      tally.because(`request: ${status}`)
+    })
+  }
+
+  return {
+    behaviour: { headBytesMax: 0, open: () => ({ onMessage() {}, onEnd() {} }) },
+    outstanding: () => 0,
+    stop() {
+      clearInterval(starting)
+      for (const group of groups) /** @type {any} */ (group).stop()
+    },
+    /** @returns {HttpOutcome} */
+    outcome: () => ({ underWay }),
+  }
+}

@@ -1,0 +1,141 @@
+// Pings and their pongs: how many small messages a second pass. With a window, each client has so many under way and
+// sends one for each that comes back; with a rate, they are due at fixed times.
+import { afterHello } from '../dialects/after-hello.ts'
+import { dialects } from '../dialects/index.ts'
+import { encodeFrame } from '../frames.ts'
+import { createSchedule } from '../schedule.ts'
+
+/** Enough of a message to tell a pong from an error. */
+const HEAD_BYTES = 32
+/** Pings written at once are cut from one buffer made beforehand. */
+const BATCH_MAX = 256
+
+export const counts = /** @type {const} */ (['requested', 'answered', 'refusals', 'lost', 'unexpected'])
+export const histograms = /** @type {const} */ (['latency'])
+
+/**
+ * `pings`: so many of a client are due at once, each `intervalMs`.
+ * @typedef {{ dialect: string } & ({ window: number } | { intervalMs: number, pings: number })} PingSettings
+ * @typedef {{ client: import('../client.ts').Client, waiting: { atUs: number, pings: number }[], owed: number,
+ *   entry?: import('../schedule.ts').Entry<any> }} Pinger
+ *   `waiting`: pings under way, oldest first, those sent at one time together; `owed`: pings to be sent when the turn ends
+ */
+
+/** @type {import('../workload.ts').CreateWorkload<PingSettings, typeof counts[number], typeof histograms[number]>} */
+export function createWorkload({ settings, tally, usage, nowUs, index, processes }) {
+  const tallied = tally.counts
+  const dialect = dialects[settings.dialect]
+  const batch = Buffer.concat(Array.from({ length: BATCH_MAX }, () => encodeFrame(dialect.ping)))
+  const frameBytes = batch.length / BATCH_MAX
+  const window = 'window' in settings ? settings.window : 0
+  /** @type {Set<Pinger>} */
+  const pingers = new Set()
+  /** Those that owe pings. @type {Pinger[]} */
+  let owing = []
+  let running = false
+  let stopped = false
+
+  /** @param {Pinger} pinger @param {number} pings @param {number} atUs */
+  const send = (pinger, pings, atUs) => {
+    for (let left = pings; left > 0; left -= BATCH_MAX) {
+      pinger.client.send(batch.subarray(0, Math.min(left, BATCH_MAX) * frameBytes))
+    }
+    pinger.waiting.push({ atUs, pings })
+    tallied.requested += pings
+  }
+  const payDebts = () => {
+    const paying = owing
+    owing = []
+    const atUs = nowUs()
+    for (const pinger of paying) {
+      const pings = pinger.owed
+      pinger.owed = 0
+      if (!stopped && pingers.has(pinger)) send(pinger, pings, atUs)
+    }
+  }
+
+  /** @type {ReturnType<typeof createSchedule<Pinger>> | undefined} */
+  const schedule =
+    'intervalMs' in settings
+      ? createSchedule({
+          intervalMs: settings.intervalMs,
+          phase: index / processes,
+          nowUs,
+          onLate: usage.onLate,
+          onDue: ({ item }, dueUs) => send(item, settings.pings, dueUs),
+        })
+      : undefined
+
+  return {
+    behaviour: afterHello(dialect, { headBytesMax: HEAD_BYTES, open }, tallied),
+
+    outstanding() {
+      let sum = 0
+      for (const { waiting } of pingers) for (const { pings } of waiting) sum += pings
+      return sum
+    },
+
+    /** Clients that are connected begin, and those that connect from now on, each when it is. */
+    tell() {
+      running = true
+      schedule?.start()
+      for (const pinger of pingers) begin(pinger)
+    },
+
+    stop() {
+      stopped = true
+      schedule?.stop()
+    },
+  }
+
+  /** @type {import('../clients.ts').Behaviour['open']} */
+  function open(client) {
+    /** @type {Pinger} */
+    const pinger = { client, waiting: [], owed: 0 }
+    pingers.add(pinger)
+    if (running) begin(pinger)
+    return {
+      onMessage(head) {
+        const kind = dialect.kindOf(head)
+        if (kind === 'pong') return onPong(pinger)
+        if (kind === 'refused') {
+          tallied.refusals += 1
+          onPong(pinger, true)
+        } else if (typeof kind === 'object') client.send(encodeFrame(kind.reply))
+        else if (kind !== 'ignored') tallied.unexpected += 1
+      },
+      onEnd() {
+        pingers.delete(pinger)
+        if (pinger.entry !== undefined) schedule?.remove(pinger.entry)
+        for (const { pings } of pinger.waiting) tallied.lost += pings
+      },
+    }
+  }
+
+  /** @param {Pinger} pinger */
+  function begin(pinger) {
+    if (schedule === undefined) send(pinger, window, nowUs())
+    else pinger.entry = schedule.add(pinger)
+  }
+
+  /** Pongs of a session come in the order of its pings. @param {Pinger} pinger @param {boolean} [refused] */
+  function onPong(pinger, refused = false) {
+    const oldest = pinger.waiting[0]
+    if (oldest === undefined) {
+      tallied.unexpected += 1
+      return
+    }
+    if (!refused) {
+      tallied.answered += 1
+      tally.recorders.latency(nowUs() - oldest.atUs)
+    }
+    oldest.pings -= 1
+    if (oldest.pings === 0) pinger.waiting.shift()
+    if (window === 0 || stopped) return
+    if (pinger.owed === 0) {
+      if (owing.length === 0) setImmediate(payDebts)
+      owing.push(pinger)
+    }
+    pinger.owed += 1
+  }
+}

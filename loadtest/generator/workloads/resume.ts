@@ -1,0 +1,100 @@
+// Clients that come back: each subscribes to a room after a position, and must be sent every message from there on.
+
+import { keycast } from '../dialects/keycast.ts'
+import { numberAfter } from '../dialects/number-after.ts'
+import { encodeFrame } from '../frames.ts'
+import { record } from '../histogram.ts'
+
+const HEAD_BYTES = 256
+
+export const counts = /** @type {const} */ ([
+  'welcomed',
+  'requested',
+  'recovered',
+  'complete',
+  'messages',
+  'disorder',
+  'refusals',
+  'lost',
+  'unexpected',
+])
+export const histograms = /** @type {const} */ (['latency'])
+
+/**
+ * @typedef {{ rooms: string[] }} ResumeSettings
+ *
+ * Told once everybody is connected: each client resumes `behind` messages before the head of its room.
+ * @typedef {{ positions: import('./publish.ts').Positions, behind: number }} ResumeFrom
+ *
+ * @typedef {{ client: import('../client.ts').Client, room: string, nextSeq: number, headSeq: number, sentUs: number,
+ *   isDone: boolean }} Returner
+ *
+ * @typedef {{ lastUs: number }} ResumeOutcome when the last client had everything
+ */
+
+/** @type {import('../workload.ts').CreateWorkload<ResumeSettings, typeof counts[number], typeof histograms[number]>} */
+export function createWorkload({ settings: { rooms }, tally, nowUs }) {
+  const tallied = tally.counts
+  /** @type {Set<Returner>} */
+  const returners = new Set()
+  let lastUs = 0
+
+  return {
+    behaviour: {
+      headBytesMax: HEAD_BYTES,
+      open(client, number) {
+        /** @type {Returner} */
+        const returner = { client, room: rooms[number % rooms.length], nextSeq: 0, headSeq: 0, sentUs: 0, isDone: true }
+        returners.add(returner)
+        return {
+          onMessage: head => onMessage(returner, head),
+          onEnd() {
+            returners.delete(returner)
+            if (!returner.isDone) tallied.lost += 1
+          },
+        }
+      },
+    },
+    outstanding() {
+      let sum = 0
+      for (const { isDone } of returners) if (!isDone) sum += 1
+      return sum
+    },
+    tell(/** @type {ResumeFrom} */ { positions, behind }) {
+      for (const returner of returners) {
+        const { client, room } = returner
+        const { epoch, seq } = positions[room]
+        const after = { epoch, seq: seq - behind }
+        Object.assign(returner, { nextSeq: after.seq + 1, headSeq: seq, sentUs: nowUs(), isDone: false })
+        tallied.requested += 1
+        client.send(encodeFrame(JSON.stringify({ type: 'subscribe', id: 1, keys: [{ key: room, after }] })))
+      }
+    },
+    stop() {},
+    /** @returns {ResumeOutcome} */
+    outcome: () => ({ lastUs }),
+  }
+
+  /** @param {Returner} returner @param {string} head */
+  function onMessage(returner, head) {
+    const kind = keycast.kindOf(head)
+    if (kind === 'message') {
+      tallied.messages += 1
+      const seq = numberAfter(head, '"seq":')
+      if (seq !== returner.nextSeq) tallied.disorder += 1
+      returner.nextSeq = seq + 1
+      if (seq !== returner.headSeq) return
+      lastUs = nowUs()
+      returner.isDone = true
+      tallied.complete += 1
+      record(tally.histograms.latency, lastUs - returner.sentUs)
+    } else if (kind === 'entered') {
+      // The first one may name no room yet: its position is still asked for.
+      if (head.includes('"recovered":true')) tallied.recovered += 1
+    } else if (kind === 'refused') {
+      tallied.refusals += 1
+      tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
+    } else if (keycast.onHello(head) === 'ready') tallied.welcomed += 1
+    else if (kind !== 'ignored') tallied.unexpected += 1
+  }
+}

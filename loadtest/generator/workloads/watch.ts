@@ -1,0 +1,95 @@
+// Clients that watch many keys, each its share of them, so that every gateway watches all. Counts what they are sent.
+import { encodeFrame } from '../frames.ts'
+
+const HEAD_BYTES = 160
+
+/** Keys in one message: well below what a gateway takes, and no turn of it is long for one. */
+const KEYS_PER_MESSAGE = 1_000
+
+export const counts = /** @type {const} */ ([
+  'requested',
+  'subscribed',
+  'first',
+  'values',
+  'currents',
+  'stale',
+  'refusals',
+  'unexpected',
+  'bodyBytes',
+])
+export const histograms = /** @type {const} */ ([])
+
+/** @typedef {{ keys: number, perSession: number, gateways: number, key: string }} WatchSettings */
+
+/**
+ * The keys of one client: client n is at gateway n mod `gateways`, and the clients of a gateway share all keys.
+ *
+ * @param {WatchSettings} settings @param {number} number of the client
+ * @returns {{ from: number, to: number }} numbers of its keys, `to` excluded
+ */
+export function shareOf({ keys, perSession, gateways }, number) {
+  const from = Math.min(keys, Math.floor(number / gateways) * perSession)
+  return { from, to: Math.min(keys, from + perSession) }
+}
+
+/** @param {WatchSettings} settings @returns {number} clients it takes for each gateway to watch every key */
+export const clientsFor = ({ keys, perSession, gateways }) => Math.ceil(keys / perSession) * gateways
+
+/** @type {import('../workload.ts').CreateWorkload<WatchSettings, typeof counts[number], typeof histograms[number]>} */
+export function createWorkload({ settings, tally }) {
+  const tallied = tally.counts
+  let outstanding = 0
+
+  return {
+    behaviour: {
+      headBytesMax: HEAD_BYTES,
+      open(client, number) {
+        let { from, to } = shareOf(settings, number)
+        let waiting = 0
+
+        function askNext() {
+          const until = Math.min(to, from + KEYS_PER_MESSAGE)
+          if (from === until) return
+          const keys = []
+          for (; from < until; from++) keys.push(`${settings.key}${from}`)
+          waiting = keys.length
+          outstanding += 1
+          tallied.requested += keys.length
+          client.send(encodeFrame(JSON.stringify({ type: 'subscribe', id: from, keys })))
+        }
+        /** The next keys are asked for once these came: open loop would only fill queues. */
+        function onFirst() {
+          tallied.first += 1
+          waiting -= 1
+          if (waiting > 0) return
+          outstanding -= 1
+          askNext()
+        }
+
+        return {
+          onMessage(head, bytes) {
+            if (head.startsWith('{"type":"value"')) {
+              tallied.values += 1
+              tallied.bodyBytes += bytes
+              if (waiting > 0) onFirst()
+            } else if (head.startsWith('{"type":"welcome"')) askNext()
+            else if (head.startsWith('{"type":"subscribed"')) tallied.subscribed += 1
+            else if (head.startsWith('{"type":"current"')) tallied.currents += 1
+            else if (head.startsWith('{"type":"stale"')) tallied.stale += 1
+            else if (head.startsWith('{"type":"error"')) {
+              tallied.refusals += 1
+              tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
+              if (waiting > 0 && !head.includes('"retryAfterMs"')) onFirst()
+            } else if (!head.startsWith('{"type":"closing"')) tallied.unexpected += 1
+          },
+          onEnd() {
+            if (waiting > 0) outstanding -= 1
+            waiting = 0
+          },
+        }
+      },
+    },
+    outstanding: () => outstanding,
+    stop() {},
+  }
+}

@@ -1,0 +1,44 @@
+// Each client connects and is welcomed, and asks for nothing: what a connection costs, and a token that comes with it.
+import { record } from '../histogram.ts'
+
+/** Enough of a message to tell a welcome. */
+const HEAD_BYTES = 18
+
+export const counts = /** @type {const} */ (['welcomed', 'unexpected'])
+export const histograms = /** @type {const} */ (['latency'])
+
+/**
+ * One process's view: when its first client set out, and when its last was welcomed.
+ *
+ * @typedef {{ firstUs: number, lastUs: number }} Span
+ */
+
+/** @type {import('../workload.ts').CreateWorkload<{}, typeof counts[number], typeof histograms[number]>} */
+export function createWorkload({ tally, nowUs }) {
+  /** @type {Span} */
+  const span = { firstUs: Number.POSITIVE_INFINITY, lastUs: 0 }
+  return {
+    behaviour: {
+      headBytesMax: HEAD_BYTES,
+      open(_, __, dialledUs) {
+        return {
+          onMessage(head) {
+            if (!head.startsWith('{"type":"welcome"')) {
+              if (!head.startsWith('{"type":"closing"')) tally.counts.unexpected += 1
+              return
+            }
+            const now = nowUs()
+            tally.counts.welcomed += 1
+            record(tally.histograms.latency, now - dialledUs)
+            span.firstUs = Math.min(span.firstUs, dialledUs)
+            span.lastUs = now
+          },
+          onEnd() {},
+        }
+      },
+    },
+    outstanding: () => 0,
+    stop() {},
+    outcome: () => span,
+  }
+}

@@ -1,0 +1,110 @@
+// Figures and sums that several scenarios share.
+
+/**
+ * @typedef {import('./scenario.ts').SeriesSecond} SeriesSecond
+ * @typedef {import('./scenario.ts').Figure} Figure
+ */
+
+/**
+ * CPU time the processes of each role took for each delivery, over some seconds.
+ *
+ * @param {SeriesSecond[]} seconds
+ * @param {string} count the deliveries
+ * @returns {Record<string, number>} microseconds by role
+ */
+export function cpuPerDelivery(seconds, count) {
+  const deliveries = sumOf(seconds, second => second.counts[count] ?? 0)
+  /** @type {Record<string, number>} */
+  const byRole = {}
+  if (deliveries === 0) return byRole
+  for (const { services } of seconds) {
+    for (const { role, cpuMs } of services) {
+      if (cpuMs !== undefined) byRole[role] = (byRole[role] ?? 0) + (cpuMs * 1_000) / deliveries
+    }
+  }
+  return byRole
+}
+
+/**
+ * The figures of CPU per delivery: the gateways' own, which the bare program's is held against, and the whole system's.
+ *
+ * @param {SeriesSecond[]} seconds
+ * @param {string} count
+ * @returns {Record<string, Figure>}
+ */
+export function cpuFigures(seconds, count) {
+  const { gateway, ...others } = cpuPerDelivery(seconds, count)
+  if (gateway === undefined) return {}
+  const rest = Object.values(others).reduce((sum, each) => sum + each, 0)
+  return {
+    gatewayCpuPerDelivery: {
+      label: 'Gateway CPU per delivery',
+      value: gateway,
+      unit: 'µs',
+      better: 'lower',
+    },
+    systemCpuPerDelivery: {
+      label: 'CPU per delivery, whole system',
+      value: gateway + rest,
+      unit: 'µs',
+      better: 'lower',
+      note: Object.entries(others)
+        .map(([role, us]) => `${role} ${us.toFixed(1)} µs`)
+        .join(', '),
+    },
+  }
+}
+
+/**
+ * What all processes of the system together took, whatever they did for it.
+ *
+ * @param {SeriesSecond[]} seconds
+ * @returns {Record<string, Figure>}
+ */
+export function usageFigures(seconds) {
+  const known = seconds.filter(({ services }) => services.some(({ cpuMs }) => cpuMs !== undefined))
+  if (known.length === 0) return {}
+  const cpuMs = sumOf(known, ({ services }) => sumOf(services, service => service.cpuMs ?? 0))
+  const bytes = meanOf(known, ({ services }) => sumOf(services, service => service.residentBytes ?? 0))
+  return {
+    systemCpu: {
+      label: 'CPU, whole system',
+      value: cpuMs / sumOf(known, second => second.seconds) / 10,
+      unit: '% of a core',
+      better: 'lower',
+    },
+    systemMegabytes: { label: 'Memory, whole system', value: bytes / 1e6, unit: 'MB', better: 'lower' },
+  }
+}
+
+/**
+ * Resident memory of all processes of a role, the most of some seconds.
+ *
+ * @param {SeriesSecond[]} seconds
+ * @param {string} role
+ * @returns {number | undefined} `undefined` where no process was looked at
+ */
+export function megabytesOf(seconds, role) {
+  const bytes = seconds.map(({ services }) =>
+    sumOf(services, service => (service.role === role ? (service.residentBytes ?? 0) : 0)),
+  )
+  const most = Math.max(0, ...bytes)
+  return most > 0 ? most / 1e6 : undefined
+}
+
+/**
+ * A count a second, by the time that really passed: a generator at its limit reports its seconds late.
+ *
+ * @param {SeriesSecond[]} seconds
+ * @param {string} count
+ */
+export function perSecondOf(seconds, count) {
+  const passed = sumOf(seconds, second => second.seconds)
+  return passed === 0 ? 0 : sumOf(seconds, second => second.counts[count] ?? 0) / passed
+}
+
+/** @template T @param {T[]} items @param {(item: T) => number} of */
+export const sumOf = (items, of) => items.reduce((sum, item) => sum + of(item), 0)
+
+/** @template T @param {T[]} items @param {(item: T) => number} of */
+export const meanOf = (items, of) => (items.length === 0 ? 0 : sumOf(items, of) / items.length)

@@ -1,0 +1,130 @@
+// Tokens that are none, sent by the thousand from one address: what do they cost the others? The same clients are measured
+// without them and with them.
+import { readDuration, readInteger } from '../command-line/options.ts'
+import { createHistogram } from '../generator/histogram.ts'
+import { allOpen } from './connect-all.ts'
+
+const COUNTS = ['requested', 'answered', 'refusals', 'lost', 'unexpected', 'sent', 'refused', 'unanswered']
+
+/** From where garbage comes, on this host: an address of its own, as limits are by address. */
+const ATTACKER = '127.0.0.200'
+
+/** Time for clients to connect, and for code to be compiled. */
+const WARM_UP_MS = 2_000
+
+/** The allowed rise of the 99th percentile. */
+const RISE_MS_MAX = 20
+
+/** @type {import('./scenario.ts').Scenario} */
+export const garbage = {
+  name: 'garbage',
+  about: 'Sends 10,000 garbage tokens a second from one address: how much later are the answers of other clients?',
+  rates: [{ count: 'answered', label: 'answers to bystanders' }],
+  needsTokens: true,
+
+  addOptions(command) {
+    command
+      .option('--clients <n>', 'bystanders', readInteger(1, 10_000), 50)
+      .option('--interval <duration>', 'time between two requests of a bystander', readDuration, 100)
+      .option('--rate <n>', 'garbage tokens a second', readInteger(100, 100_000), 10_000)
+      .option('--attackers <n>', 'sessions that send them', readInteger(1, 1_000), 100)
+      .option('--seconds <n>', 'time to measure without them, and again with them', readInteger(1, 600), 10)
+      .option('--key <key>', 'the key bystanders get', 'conversation:1')
+  },
+
+  problem: ({ rate, attackers }) =>
+    rate <= attackers * 1_000 ? undefined : '--rate must not be over 1,000 for each of --attackers',
+  content: () => ({ documentBytes: 1_000 }),
+  clients: ({ clients, attackers }) => clients + attackers,
+
+  async run(context, { clients, interval, rate, attackers, seconds, key }) {
+    const intervalMs = Math.max(1, Math.round((attackers * 1_000) / rate))
+    const crowd = await context.startPool({
+      workload: 'garbage',
+      settings: { signing: context.target.signing, intervalMs },
+      clientsMax: attackers,
+      processes: 1,
+      signing: undefined,
+      from: ATTACKER,
+      aside: true,
+    })
+    context.phase('connect')
+    crowd.ramp({ everyUs: 1_000, count: attackers })
+    await allOpen(context, crowd, { clients: attackers })
+
+    const latencies = { quiet: createHistogram(), garbage: createHistogram() }
+    const bystanders = await context.startPool({
+      workload: 'get',
+      settings: { keys: [key], intervalMs: interval },
+      clientsMax: clients,
+      processes: 1,
+      onSecond({ phase }, histograms) {
+        if (phase === 'quiet' || phase === 'garbage') latencies[phase].add(histograms.latency)
+      },
+    })
+    bystanders.ramp({ everyUs: 1_000, count: clients })
+    await allOpen(context, bystanders, { clients })
+    await context.wait(WARM_UP_MS)
+    context.phase('quiet')
+    await context.wait(seconds * 1_000)
+    context.phase('begin')
+    crowd.tell({ begin: true })
+    await context.wait(WARM_UP_MS)
+    context.phase('garbage')
+    const startMs = performance.now()
+    const before = crowd.totals.counts.sent ?? 0
+    await context.wait(seconds * 1_000)
+    const sentPerSecond = ((crowd.totals.counts.sent ?? 0) - before) / ((performance.now() - startMs) / 1_000)
+    context.phase('end')
+    await crowd.finish()
+    await bystanders.finish()
+
+    const p99 = (/** @type {import('../generator/histogram.ts').Histogram} */ histogram) =>
+      histogram.getValueAtPercentile(99) / 1_000
+    const { quiet, garbage: attacked } = latencies
+    const rise = p99(attacked) - p99(quiet)
+    const of = crowd.totals.counts
+    const bystander = bystanders.totals
+    /** @type {Record<string, number>} */
+    const counts = {
+      ...bystander.counts,
+      sent: of.sent ?? 0,
+      refused: of.answered ?? 0,
+      unanswered: of.lost ?? 0,
+      unexpected: (bystander.counts.unexpected ?? 0) + (of.unexpected ?? 0),
+    }
+    return {
+      headline: `With ${Math.round(sentPerSecond).toLocaleString('en')} garbage tokens a second the 99th percentile of others went from ${p99(quiet).toFixed(1)} to ${p99(attacked).toFixed(1)} ms.`,
+      figures: {
+        rise: {
+          label: '99th percentile, raised by',
+          value: rise,
+          unit: 'ms',
+          better: 'lower',
+          note: `the target: under ${RISE_MS_MAX} ms`,
+        },
+        quietP99: { label: '99th percentile without garbage', value: p99(quiet), unit: 'ms', better: 'lower' },
+        p99: { label: '99th percentile with garbage', value: p99(attacked), unit: 'ms', better: 'lower' },
+        garbage: { label: 'Garbage tokens', value: sentPerSecond, unit: '/s' },
+      },
+      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      sums: [
+        {
+          text: `garbage sent ${counts.sent} = refused ${counts.refused} + unanswered ${counts.unanswered}`,
+          holds: counts.sent === counts.refused + counts.unanswered,
+        },
+        {
+          text: `requested ${counts.requested} = answered ${counts.answered} + refused ${counts.refusals} + lost ${counts.lost}`,
+          holds: counts.requested === counts.answered + counts.refusals + counts.lost,
+        },
+      ],
+      latency: attacked,
+      latencyLabel: 'With garbage: from the time a request was due to the last byte of its answer',
+      reasons: bystander.reasons,
+      measured: context.series.filter(({ phase }) => phase === 'garbage'),
+      notes: [
+        'The limit of requests a second is off in a system that --start started: with it the attackers would be cut off.',
+      ],
+    }
+  },
+}

@@ -1,0 +1,87 @@
+// A small value over HTTP, asked for as fast as the answers come: requests a second, for code that still polls.
+import { readInteger } from '../command-line/options.ts'
+import { cpuFigures, perSecondOf, sumOf } from './figures.ts'
+
+const COUNTS = ['connected', 'requested', 'answered', 'refusals', 'lost']
+/** The first connections ask at once, and leave the generator little time to open the others. */
+const CONNECT_MS_MAX = 120_000
+/** A gateway lets so many HTTP connections in. */
+const CONNECTIONS_PER_GATEWAY = 5_000
+
+/** @type {import('./scenario.ts').Scenario} */
+export const http = {
+  name: 'http',
+  about:
+    'Asks for a small value over HTTP with 1,000 connections, each as soon as it is answered: requests per second.',
+  rates: [{ count: 'answered', label: 'answers' }],
+  references: ['http'],
+
+  addOptions(command) {
+    command
+      .option('--connections <n>', 'HTTP connections, each with one request under way', readInteger(1, 18_000), 1_000)
+      .option('--seconds <n>', 'time to measure', readInteger(1, 600), 30)
+      .option('--bytes <size>', 'size of the value (with --start)', readInteger(1_000, 100_000), 1_000)
+      .option('--path <path>', 'path of the value', '/v1/values/conversation:1')
+  },
+
+  problem: ({ start, connections, gateways = 1 }) =>
+    start === 'keycast' && connections > gateways * CONNECTIONS_PER_GATEWAY
+      ? `a gateway lets ${CONNECTIONS_PER_GATEWAY.toLocaleString('en')} HTTP connections in: give more --gateways`
+      : undefined,
+  content: ({ bytes }) => ({ documentBytes: bytes }),
+  clients: ({ connections }) => connections,
+
+  async run(context, { connections, seconds, path }) {
+    const origins = context.target.urls.map(url => new URL(url.replace(/^ws/, 'http')).origin)
+    const pool = await context.startPool({
+      workload: 'http',
+      settings: { origins, path, connections },
+      clientsMax: connections,
+      urls: [],
+    })
+    const { counts, reasons, histograms } = pool.totals
+    context.phase('connect')
+    await context.until(() => (counts.connected ?? 0) >= connections, CONNECT_MS_MAX)
+    const connected = counts.connected ?? 0
+
+    context.phase('measure')
+    histograms.latency?.reset()
+    await context.wait(seconds * 1_000)
+    const measured = context.series.filter(({ phase }) => phase === 'measure')
+    context.phase('end')
+    const outcomes = /** @type {import('../generator/workloads/http.ts').HttpOutcome[]} */ (await pool.finish())
+
+    const { latency } = histograms
+    const perSecond = perSecondOf(measured, 'answered')
+    const { requested = 0, answered = 0, refusals = 0, lost = 0 } = counts
+    const underWay = sumOf(outcomes, outcome => outcome.underWay)
+    return {
+      headline: `${connected.toLocaleString('en')} connections: ${Math.round(perSecond).toLocaleString('en')} requests a second, mean ${(latency.mean / 1_000).toFixed(1)} ms.`,
+      figures: {
+        perSecond: { label: 'Requests answered', value: perSecond, unit: '/s', better: 'higher' },
+        mean: { label: 'Mean latency', value: latency.mean / 1_000, unit: 'ms', better: 'lower' },
+        p99: { label: '99th percentile', value: latency.getValueAtPercentile(99) / 1_000, unit: 'ms', better: 'lower' },
+        ...cpuFigures(measured, 'answered'),
+      },
+      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      sums: [
+        {
+          text: `connections ${connections} = those that were answered ${connected}`,
+          holds: connections === connected,
+        },
+        {
+          text: `requests ${requested} = answered ${answered} + refused ${refusals} + lost ${lost} + under way at the end ${underWay}`,
+          holds: requested === answered + refusals + lost + underWay,
+        },
+        { text: `requests refused ${refusals}, lost ${lost}`, holds: refusals + lost === 0 },
+      ],
+      latency,
+      latencyLabel: 'From sending a request to its answer',
+      reasons,
+      measured,
+      notes: [
+        'A connection asks again when it is answered, so a slow server is asked less: the mean latency is the number of connections divided by the answers a second.',
+      ],
+    }
+  },
+}

@@ -1,0 +1,37 @@
+// The list of scenarios, in the order of --help.
+import { capacity } from './capacity.ts'
+import { coldburst } from './coldburst.ts'
+import { connect } from './connect.ts'
+import { connections } from './connections.ts'
+import { crash } from './crash.ts'
+import { fanout } from './fanout.ts'
+import { garbage } from './garbage.ts'
+import { http } from './http.ts'
+import { keys } from './keys.ts'
+import { pingpong } from './pingpong.ts'
+import { polling } from './polling/polling.ts'
+import { chat } from './rooms/chat.ts'
+import { presence } from './rooms/presence.ts'
+import { publish } from './rooms/publish.ts'
+import { resume } from './rooms/resume.ts'
+import { ticker } from './ticker.ts'
+
+/** @type {import('./scenario.ts').Scenario[]} */
+export const scenarios = [
+  capacity,
+  polling,
+  coldburst,
+  keys,
+  ticker,
+  fanout,
+  pingpong,
+  connections,
+  connect,
+  crash,
+  http,
+  garbage,
+  chat,
+  publish,
+  resume,
+  presence,
+]

@@ -1,0 +1,144 @@
+// Measures the ways in which a viewer can follow a document: polling, and subscribing.
+import { WebSocket } from 'ws'
+import { createProvider, requestsOf } from '../../system/provider.ts'
+import { allOpen } from '../connect-all.ts'
+import { sumOf } from '../figures.ts'
+
+/** An answer later than this after the last poll counts as lost. */
+const GIVE_UP_MS = 5_000
+
+/**
+ * The cost of one way.
+ *
+ * @typedef {object} Way
+ * @property {string} name
+ * @property {number} bytes received a second by each viewer
+ * @property {number | undefined} bytesPerChange received by a viewer for each change it saw
+ * @property {number} requests of the backend, a second
+ * @property {number} full answers of the backend, a second: the rest were 304
+ * @property {import('../../generator/histogram.ts').Histogram} staleness
+ * @property {{ backend: number, keycast: number, viewers: number }} cpuMs a second
+ * @property {Record<string, number>} counts
+ */
+
+/**
+ * @param {import('../scenario.ts').Context} context
+ * @param {any} options
+ * @param {{ name: string, paths: string[], conditional: boolean }} way
+ */
+export async function poll(context, { clients, seconds, change }, { name, paths, conditional }) {
+  const origin = /** @type {string} */ (context.target.providerUrl)
+  return measure(context, name, {
+    clients,
+    // As many as there were polls of each: that the groups begin one after the other makes nobody poll less often.
+    seconds,
+    start: () =>
+      context.startPool({
+        workload: 'poll',
+        settings: { origin, paths, viewers: clients, polls: seconds, changeMs: change, conditional },
+        clientsMax: clients,
+        urls: [],
+      }),
+    begin: async () => {},
+    wait: pool =>
+      context.until(
+        () => (pool.totals.counts.answered ?? 0) + (pool.totals.counts.refusals ?? 0) >= clients * seconds,
+        seconds * 1_000 + GIVE_UP_MS,
+      ),
+  })
+}
+
+/**
+ * @param {import('../scenario.ts').Context} context
+ * @param {any} options
+ * @param {{ name: string, keys: string[], subprotocol?: string, tellChanged?: (keys: string[]) => Promise<void> }} way
+ */
+export async function subscribe(context, { clients, seconds, change }, { name, keys, subprotocol, tellChanged }) {
+  let telling = true
+  const tell = async () => {
+    while (telling && tellChanged) {
+      // A revision begins with each whole period of the wall clock.
+      await new Promise(resolve => setTimeout(resolve, change - (Date.now() % change) + 1))
+      if (telling) await tellChanged(keys)
+    }
+  }
+  return measure(context, name, {
+    clients,
+    start: () =>
+      context.startPool({ workload: 'view', settings: { keys, changeMs: change }, clientsMax: clients, subprotocol }),
+    async begin(pool) {
+      pool.ramp({ everyUs: 1_000, count: clients })
+      await allOpen(context, pool, { clients, count: 'answered' })
+      tell().catch(error => context.say(`Keycast could not be told of changes: ${error.message}`))
+    },
+    wait: () => context.wait(seconds * 1_000),
+    end() {
+      telling = false
+    },
+  })
+}
+
+/**
+ * @param {import('../scenario.ts').Context} context
+ * @param {string} name
+ * @param {{ clients: number, seconds?: number, start: () => Promise<import('../../generator/pool.ts').Pool>,
+ *   begin: (pool: import('../../generator/pool.ts').Pool) => Promise<void>,
+ *   wait: (pool: import('../../generator/pool.ts').Pool) => Promise<boolean>, end?: () => void }} steps
+ * @returns {Promise<Way>}
+ */
+async function measure(context, name, { clients, seconds: nominal, start, begin, wait, end }) {
+  const provider = createProvider(/** @type {string} */ (context.target.providerUrl))
+  context.phase('begin')
+  const pool = await start()
+  await begin(pool)
+  context.phase(name)
+  await provider.reset()
+  const { histograms } = pool.totals
+  histograms.latency?.reset() // the first values say nothing of changes
+  const cpuBefore = await context.watcher.cpuByRole()
+  const before = { ...pool.totals.counts }
+  const startedMs = performance.now()
+  await wait(pool)
+  const seconds = nominal ?? (performance.now() - startedMs) / 1_000
+  const cpuAfter = await context.watcher.cpuByRole()
+  const stats = await provider.stats()
+  const during = (/** @type {string} */ count) => (pool.totals.counts[count] ?? 0) - (before[count] ?? 0)
+  const [received, changesSeen] = [during('bytesIn'), during('news')]
+  context.phase('end')
+  end?.()
+  const viewersMs = sumOf(
+    context.series.filter(({ phase }) => phase === name),
+    second => second.generator.cpuMs,
+  )
+  await pool.finish()
+
+  /** @param {string} role */
+  const cpuOf = role => ((cpuAfter[role] ?? 0) - (cpuBefore[role] ?? 0)) / seconds
+  return {
+    name,
+    bytes: received / clients / seconds,
+    bytesPerChange: changesSeen === 0 ? undefined : received / changesSeen,
+    requests: requestsOf(stats) / seconds,
+    full: sumOf(Object.values(stats.requests), ({ full }) => full) / seconds,
+    staleness: pool.totals.histograms.latency,
+    cpuMs: {
+      backend: cpuOf('data-provider'),
+      keycast: cpuOf('gateway') + cpuOf('fetcher') + cpuOf('proxy'),
+      viewers: viewersMs / seconds,
+    },
+    counts: pool.totals.counts,
+  }
+}
+
+/** Whether a gateway takes a subprotocol: it answers an offer of nothing it knows with 400. @param {string} url @param {string} subprotocol */
+export function accepts(url, subprotocol) {
+  /** @type {Promise<boolean>} */
+  return new Promise(resolve => {
+    const socket = new WebSocket(url, [subprotocol], { rejectUnauthorized: false })
+    socket.on('open', () => {
+      socket.terminate()
+      resolve(true)
+    })
+    socket.on('error', () => resolve(false))
+  })
+}

@@ -1,0 +1,164 @@
+// A chat: how late every message is at every member of its room, and whether each came once and in order.
+import { readDuration, readInteger } from '../../command-line/options.ts'
+import { allOpen, connectionSum } from '../connect-all.ts'
+import { cpuFigures, usageFigures } from '../figures.ts'
+import { logOption } from './log-option.ts'
+
+const COUNTS = [
+  'opened',
+  'refused',
+  'dropped',
+  'closed',
+  'entered',
+  'requested',
+  'published',
+  'refusals',
+  'lost',
+  'messages',
+  'disorder',
+  'gaps',
+  'unexpected',
+]
+
+/** @type {import('../scenario.ts').Scenario} */
+export const chat = {
+  name: 'chat',
+  about: 'Has 100 users publish 500 messages each, 10 ms apart: latency at every member, each message counted.',
+  rates: [
+    { count: 'messages', label: 'messages delivered' },
+    { count: 'published', label: 'publishes acknowledged' },
+  ],
+  references: ['naive', 'cluster', 'socket.io', 'socketcluster'],
+
+  addOptions(command) {
+    command
+      .option('--clients <n>', 'users', readInteger(1, 10_000), 100)
+      .option('--rooms <n>', 'rooms; each user is in one', readInteger(1, 10_000), 1)
+      .option('--messages <n>', 'messages of each user', readInteger(1, 100_000), 500)
+      .option('--every <duration>', 'between two messages of a user; whole milliseconds', readDuration, 10)
+      .option(
+        '--publishers <n>',
+        'so many of the users publish, the others read (default: all)',
+        readInteger(1, 10_000),
+      )
+      .option('--names', 'each user enters under a name that nobody else in its room may have', false)
+      .option(
+        '--settle <duration>',
+        'wait so long for messages under way when the last publish is due: a server may be far behind',
+        readDuration,
+        90_000,
+      )
+      .addOption(logOption())
+  },
+
+  problem({ rooms, clients, publishers, start, gateways = 1 }) {
+    if (gateways > 1 && (start === 'socket.io' || start === 'socketcluster')) {
+      return `processes of ${start} would have rooms of their own each: --gateways must be 1`
+    }
+    if (rooms > clients) return '--rooms must not be over --clients'
+    return publishers > clients ? '--publishers must not be over --clients' : undefined
+  },
+  content: ({ log }) => ({ documentBytes: 1_000, rooms: { log } }),
+  clients: ({ clients }) => clients,
+
+  async run(context, { clients, rooms: roomCount, messages, every, publishers = clients, names, settle }) {
+    const rooms = Array.from({ length: roomCount }, (_, number) => `room:${number + 1}`)
+    const settings = { rooms, publishers, messages, everyMs: every, names }
+    const pool = await context.startPool({ workload: 'chat', settings, clientsMax: clients })
+    context.phase('enter')
+    pool.ramp({ everyUs: 1_000, count: clients })
+    await allOpen(context, pool, { clients, count: 'entered' })
+
+    context.phase('measure')
+    const members = membersOf(clients, roomCount)
+    const due = dueOf({ members, publishers: membersOf(publishers, roomCount), messages })
+    const { counts, reasons, histograms } = pool.totals
+    const startedUs = performance.now()
+    pool.tell({ begin: true })
+    const isDone = () => {
+      const { published = 0, refusals = 0, lost = 0, messages: came = 0 } = counts
+      // Of what was refused nothing comes.
+      const deliveries = refusals + lost === 0 ? due.deliveries : published * Math.floor(clients / roomCount)
+      return published + refusals + lost >= due.publishes && came >= deliveries
+    }
+    await context.until(isDone, messages * every + settle)
+    const seconds = (performance.now() - startedUs) / 1_000
+    const measured = context.series.filter(({ phase }) => phase === 'measure')
+    context.phase('end')
+    const outcomes = /** @type {import('../../generator/workloads/chat.ts').ChatOutcome[]} */ (await pool.finish())
+
+    const { latency } = histograms
+    // A process without a publisher has none: Infinity, which reaches this one as null.
+    const firstDueUs = Math.min(...outcomes.map(({ firstUs }) => firstUs).filter(Number.isFinite))
+    const lastMs = (Math.max(...outcomes.map(({ lastUs }) => lastUs)) - firstDueUs) / 1_000
+    const { entered = 0, requested = 0, published = 0, refusals = 0, lost = 0 } = counts
+    const { disorder = 0, gaps = 0, unexpected = 0 } = counts
+    const came = latency.totalCount > 0
+    const ms = (/** @type {number} */ percentile) => latency.getValueAtPercentile(percentile) / 1_000
+    return {
+      headline: !came
+        ? 'No message came to anybody.'
+        : `${clients} users in ${roomCount} ${roomCount === 1 ? 'room' : 'rooms'}, ${messages} messages each: ${(counts.messages ?? 0).toLocaleString('en')} deliveries, mean ${(latency.mean / 1_000).toFixed(1)} ms, the last after ${(lastMs / 1_000).toFixed(2)} s.`,
+      figures: {
+        mean: { label: 'Mean latency', value: came ? latency.mean / 1_000 : undefined, unit: 'ms', better: 'lower' },
+        p99: { label: '99th percentile', value: came ? ms(99) : undefined, unit: 'ms', better: 'lower' },
+        last: {
+          label: 'Last delivery',
+          value: came ? lastMs / 1_000 : undefined,
+          unit: 's',
+          better: 'lower',
+          note: `publishes are due over ${(messages * every) / 1_000} s`,
+        },
+        publishedP99: {
+          label: 'Acknowledged, 99th percentile',
+          value: histograms.published.getValueAtPercentile(99) / 1_000,
+          unit: 'ms',
+          better: 'lower',
+        },
+        deliveries: {
+          label: 'Deliveries',
+          value: (counts.messages ?? 0) / seconds,
+          unit: '/s',
+          better: 'higher',
+        },
+        ...cpuFigures(measured, 'messages'),
+        ...usageFigures(measured),
+      },
+      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      sums: [
+        {
+          text: `users ${clients} = those who entered${names ? ' under a name of their own' : ''} ${entered}`,
+          holds: entered === clients,
+        },
+        {
+          text: `publishes ${requested} = acknowledged ${published} + refused ${refusals} + lost ${lost}`,
+          holds: requested === published + refusals + lost,
+        },
+        {
+          text: `every message at every member of its room: due ${due.deliveries} = delivered ${counts.messages}`,
+          holds: due.deliveries === counts.messages,
+        },
+        {
+          text: `messages out of order or twice ${disorder}, gaps told ${gaps}, unexpected ${unexpected}`,
+          holds: disorder + gaps + unexpected === 0,
+        },
+        connectionSum(counts),
+      ],
+      latency,
+      latencyLabel: 'From the time a publish was due to its message at a member',
+      reasons,
+      measured,
+      notes: ['Publishes are due at fixed times, whether or not the server keeps up.'],
+    }
+  },
+}
+
+/** How many users each room has: they go around. @param {number} users @param {number} rooms */
+export const membersOf = (users, rooms) =>
+  Array.from({ length: rooms }, (_, room) => Math.floor(users / rooms) + (room < users % rooms ? 1 : 0))
+
+/** @param {{ members: number[], publishers?: number[], messages: number }} load `members`, `publishers` of each room */
+export function dueOf({ members, publishers = members, messages }) {
+  const publishes = publishers.reduce((sum, count) => sum + count * messages, 0)
+  return { publishes, deliveries: members.reduce((sum, count, room) => sum + publishers[room] * messages * count, 0) }
+}

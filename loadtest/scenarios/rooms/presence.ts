@@ -1,0 +1,96 @@
+// A storm of joins: how often each member of a room is told while a thousand come within a second.
+import { readDuration, readInteger } from '../../command-line/options.ts'
+import { allOpen, connectionSum } from '../connect-all.ts'
+import { cpuFigures } from '../figures.ts'
+import { logOption } from './log-option.ts'
+
+const COUNTS = [
+  'opened',
+  'refused',
+  'dropped',
+  'closed',
+  'subscribed',
+  'requested',
+  'joined',
+  'refusals',
+  'lost',
+  'lists',
+  'differences',
+  'complete',
+  'unexpected',
+]
+const SETTLE_MS_MAX = 30_000
+const ROOM = 'room:1'
+
+/** @type {import('../scenario.ts').Scenario} */
+export const presence = {
+  name: 'presence',
+  about: 'Has 1,000 members join one room within 1 s: frames that each is sent until all know the last one.',
+  rates: [
+    { count: 'joined', label: 'joins' },
+    { count: 'differences', label: 'differences delivered' },
+  ],
+  references: [],
+
+  addOptions(command) {
+    command
+      .option('--clients <n>', 'members', readInteger(1, 10_000), 1_000)
+      .option('--over <duration>', 'time over which they join', readDuration, 1_000)
+      .option('--ramp <n>', 'clients to connect per second', readInteger(1, 10_000), 500)
+      .addOption(logOption())
+  },
+
+  content: ({ log }) => ({ documentBytes: 1_000, rooms: { log } }),
+  clients: ({ clients }) => clients,
+
+  async run(context, { clients, over, ramp }) {
+    const settings = { room: ROOM, members: clients, overMs: over }
+    const pool = await context.startPool({ workload: 'join', settings, clientsMax: clients })
+    context.phase('connect')
+    pool.ramp({ everyUs: 1e6 / ramp, count: clients })
+    await allOpen(context, pool, { clients, count: 'subscribed' })
+
+    context.phase('measure')
+    const { counts, reasons, histograms } = pool.totals
+    pool.tell({ begin: true })
+    await context.until(() => (counts.complete ?? 0) >= clients, over + SETTLE_MS_MAX)
+    const measured = context.series.filter(({ phase }) => phase === 'measure')
+    context.phase('end')
+    await pool.finish()
+
+    const { latency, frames } = histograms
+    const { requested = 0, joined = 0, refusals = 0, lost = 0, complete = 0, unexpected = 0 } = counts
+    const framesMax = frames.totalCount > 0 ? frames.getValueAtPercentile(100) : undefined
+    return {
+      headline: `${joined.toLocaleString('en')} members joined within ${over / 1_000} s: at most ${framesMax ?? '—'} frames to each, mean ${frames.mean.toFixed(1)}.`,
+      figures: {
+        framesMax: { label: 'Frames to one member, at most', value: framesMax, unit: 'frames', better: 'lower' },
+        framesMean: { label: 'Frames to a member, mean', value: frames.mean, unit: 'frames', better: 'lower' },
+        p99: {
+          label: 'Joined, 99th percentile',
+          value: latency.getValueAtPercentile(99) / 1_000,
+          unit: 'ms',
+          better: 'lower',
+        },
+        ...cpuFigures(measured, 'joined'),
+      },
+      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      sums: [
+        {
+          text: `joins ${requested} = joined ${joined} + refused ${refusals} + lost ${lost}`,
+          holds: requested === joined + refusals + lost,
+        },
+        {
+          text: `members ${clients} = those who were told of all ${complete}; unexpected messages ${unexpected}`,
+          holds: complete === clients && unexpected === 0,
+        },
+        connectionSum(counts),
+      ],
+      latency,
+      latencyLabel: 'From the time a join was due to its answer',
+      reasons,
+      measured,
+      notes: ['A frame is a list of the members, or what changed since the one before.'],
+    }
+  },
+}

@@ -1,0 +1,9 @@
+// The list of seeds, in the order of the report.
+import { capacityStudy } from './capacity-study.ts'
+import { heimdallr } from './heimdallr.ts'
+import { marketTicker } from './market-ticker.ts'
+import { socketCluster } from './socketcluster.ts'
+import { webChats } from './web-chats.ts'
+
+/** @type {import('./seed.ts').Seed[]} */
+export const seeds = [heimdallr, webChats, capacityStudy, marketTicker, socketCluster]

@@ -1,0 +1,175 @@
+// Runs seeds: one run after the other, with progress, and one report of all.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { GeneratorError } from '../generator/pool.ts'
+import { buildSeedsReport, picturesOf } from '../report/seeds/report.ts'
+import { describeEnvironment, versionOf } from '../run/environment.ts'
+import { makeFolder } from '../run/result.ts'
+import { measure } from '../run/run.ts'
+import { SystemError } from '../system/processes.ts'
+import { seeds as all } from './index.ts'
+import { markdownOf, marksOf, measuredOf } from './measured.ts'
+import { commandOf, planOf, planText, spanText } from './plan.ts'
+
+/** Version of a seeds' result.json. */
+const FORMAT = 1
+
+/**
+ * @typedef {import('./seed.ts').Run} Run
+ *
+ * @typedef {object} SeedsResult
+ * @property {number} format
+ * @property {string} startedAt
+ * @property {string} endedAt
+ * @property {import('./seed.ts').Size} size
+ * @property {string} command
+ * @property {string[]} seeds
+ * @property {number} planned runs; fewer were made where it was interrupted
+ * @property {import('../run/environment.ts').Environment['machine']} machine
+ * @property {Record<string, string>} versions
+ * @property {Run[]} runs
+ *
+ * @typedef {object} SeedsOptions
+ * @property {import('./seed.ts').Size} size
+ * @property {string[]} [only] ids of seeds; all unless given
+ * @property {boolean} [plan] say what would be run, and end
+ * @property {string} [from] folder of an earlier run: its report is written again
+ * @property {string} output
+ */
+
+/**
+ * @param {SeedsOptions} options
+ * @param {object} means
+ * @param {AbortSignal} means.interrupted
+ * @param {(text: string) => void} means.say
+ * @param {(rate: string) => import('../command-line/progress.ts').Progress} means.createProgress
+ * @param {(args: string[]) => Promise<{ scenario: import('../scenarios/scenario.ts').Scenario, options: any }>} means.parse
+ *   reads a command line of the load test
+ * @returns {Promise<boolean>} whether every run of Keycast's was made and adds up
+ */
+export async function runSeeds({ size, only = all.map(({ id }) => id), plan: isPlanOnly, from, output }, means) {
+  const { say, interrupted } = means
+  if (from !== undefined) {
+    const result = readSeeds(from)
+    writeSeeds(from, result)
+    say(`${from}/report.html`)
+    return isSound(result)
+  }
+  const chosen = all.filter(({ id }) => only.includes(id))
+  const plan = planOf(chosen, size)
+  say(`Seeds at ${size} size:\n${planText(plan)}`)
+  if (isPlanOnly) {
+    for (const { args } of plan) say(commandOf(args))
+    return true
+  }
+
+  const startedAt = new Date()
+  const folder = makeFolder(output, 'seeds', startedAt)
+  /** @type {SeedsResult} */
+  const result = {
+    format: FORMAT,
+    startedAt: startedAt.toISOString(),
+    endedAt: startedAt.toISOString(),
+    size,
+    command: commandOf(['seeds', '--size', size, ...(chosen.length < all.length ? ['--only', only.join()] : [])]),
+    seeds: chosen.map(({ id }) => id),
+    planned: plan.length,
+    ...environment(),
+    runs: [],
+  }
+  const clock = createClock(plan)
+  for (const [at, planned] of plan.entries()) {
+    if (interrupted.aborted) break
+    const { seed, row, system } = planned
+    say(`[${at + 1}/${plan.length}] ${seed.id}, ${row.label}, ${system.label}: ${clock.text(at)}`)
+    const run = await runOne(planned, means)
+    result.runs.push(run)
+    result.endedAt = new Date().toISOString()
+    say(`  ${run.failure ?? `${run.result?.headline}${markText(run)}`}`)
+    // After each run: of a long run that ends badly what was measured is there.
+    writeSeeds(folder, result)
+  }
+  say(`${folder}/report.html`)
+  return isSound(result)
+}
+
+/**
+ * @param {import('./plan.ts').Planned} planned
+ * @param {Parameters<typeof runSeeds>[1]} means
+ * @returns {Promise<Run>}
+ */
+async function runOne({ seed, table, row, system, args }, { interrupted, createProgress, parse }) {
+  const run = { seed: seed.id, table: table.name, row: row.label, system: system.name, command: commandOf(args) }
+  const { scenario, options } = await parse(args)
+  const progress = createProgress(scenario.rates[0].count)
+  try {
+    return { ...run, result: await measure(scenario, options, { interrupted, progress }) }
+  } catch (error) {
+    // One system that does not start, or a generator that fails, must not cost the runs of the others.
+    if (error instanceof SystemError || error instanceof GeneratorError) return { ...run, failure: error.message }
+    throw error
+  }
+}
+
+/** @param {Run} run */
+const markText = run => {
+  const marks = marksOf(run)
+  return marks.length === 0 ? '' : ` (${marks.join('')})`
+}
+
+/** Says how long it took and will take: the plan's times, corrected by what they proved to be. @param {import('./plan.ts').Planned[]} plan */
+function createClock(plan) {
+  const startedMs = performance.now()
+  const secondsOf = (/** @type {import('./plan.ts').Planned[]} */ some) =>
+    some.reduce((sum, { seconds }) => sum + seconds, 0)
+  return {
+    /** @param {number} at the run that begins now */
+    text(at) {
+      const passed = (performance.now() - startedMs) / 1_000
+      const planned = secondsOf(plan.slice(0, at))
+      const factor = planned === 0 ? 1 : passed / planned
+      return `${spanText(passed)} passed, about ${spanText(secondsOf(plan.slice(at)) * factor)} to go`
+    },
+  }
+}
+
+/** @param {SeedsResult} result */
+function isSound({ runs, planned }) {
+  const ours = runs.filter(({ system }) => system.startsWith('keycast'))
+  return runs.length === planned && ours.every(({ result }) => result?.addsUp)
+}
+
+function environment() {
+  const { machine, versions } = describeEnvironment({ tls: true })
+  const others = ['socket.io', 'socketcluster-server']
+  return { machine, versions: { ...versions, ...Object.fromEntries(others.map(name => [name, versionOf(name)])) } }
+}
+
+/** @param {string} folder @returns {SeedsResult} */
+function readSeeds(folder) {
+  try {
+    const result = JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8'))
+    if (!Array.isArray(result.runs)) throw new Error('it is of another scenario')
+    return result
+  } catch (error) {
+    throw new SystemError(`${folder} holds no result of seeds: ${/** @type {Error} */ (error).message}`)
+  }
+}
+
+/** @param {string} folder @param {SeedsResult} result */
+function writeSeeds(folder, result) {
+  const measured = all
+    .filter(({ id }) => result.runs.some(({ seed }) => seed === id))
+    .map(seed => ({ seed, measured: measuredOf(seed, result.size, result.runs) }))
+  writeFileSync(join(folder, 'result.json'), `${JSON.stringify(result)}\n`)
+  const pictures = picturesOf(measured)
+  writeFileSync(join(folder, 'report.html'), buildSeedsReport(result, measured, pictures))
+  const tables = measured.flatMap(({ seed, measured }) =>
+    measured
+      .filter(({ table }) => table.rows.length > 0)
+      .map(each => `## ${seed.id}, ${seed.title}: ${each.table.title}\n\n${markdownOf(each)}\n`),
+  )
+  writeFileSync(join(folder, 'tables.md'), tables.join('\n'))
+  mkdirSync(join(folder, 'pictures'), { recursive: true })
+  for (const { file, svg } of pictures) writeFileSync(join(folder, 'pictures', file), svg)
+}

@@ -1,0 +1,17 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { childrenOf, readTree } from './proc.ts'
+
+test('a process is watched with those it started', async () => {
+  const child = spawn('sleep', ['60'])
+  await once(child, 'spawn')
+  try {
+    const pid = /** @type {number} */ (child.pid)
+    const alone = readTree(pid)
+
+    expect(childrenOf(process.pid)).toContain(pid)
+    expect(readTree(process.pid)?.residentBytes).toBeGreaterThan(alone?.residentBytes ?? Number.POSITIVE_INFINITY)
+  } finally {
+    child.kill('SIGKILL')
+  }
+})

@@ -1,0 +1,353 @@
+// Starts a system to load (`--start`): the services as processes on free loopback ports, or a reference program.
+import { randomUUID } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { publicHalf } from '../generator/tokens.ts'
+import { childrenOf } from './proc.ts'
+import { createProcesses, SystemError } from './processes.ts'
+
+const API_TOKEN = randomUUID()
+/** The rooms of a chat, with room for those who are far behind. */
+const ROOMS = {
+  source: 'journal',
+  history: { messages: 10_000, age: '1h', bytes: '64MiB' },
+  publish: 'client',
+  members: 'named',
+  names: 'unique',
+}
+/** Arguments of node, as `npm start` and the images give them. */
+const GATEWAY = ['--max-semi-space-size=4', 'services/gateway/main.js']
+
+/** The programs of reference/: file, name for people, path of the WebSocket, and how many processes at least share its port. */
+export const references = Object.freeze({
+  bare: { file: 'bare-sender', label: 'bare sender', path: '/ws', workers: 1 },
+  naive: { file: 'naive', label: 'naive server', path: '/ws', workers: 1 },
+  cluster: { file: 'naive', label: 'naive server, node:cluster', path: '/ws', workers: 2 },
+  'socket.io': { file: 'socket-io', label: 'Socket.IO', path: '/socket.io/', workers: 1 },
+  socketcluster: { file: 'socketcluster', label: 'SocketCluster', path: '/socketcluster/', workers: 1 },
+  http: { file: 'http', label: 'plain HTTP server', path: '/', workers: 1 },
+})
+
+/** A gateway and a fetcher find each other within a second or two. */
+const READY_MS = 20_000
+const READY_LOOK_MS = 50
+
+/**
+ * The content that the system is to serve.
+ *
+ * @typedef {object} Content
+ * @property {number} documentBytes
+ * @property {boolean} [still] the backend is the one of `reference/`, which takes little CPU time and never changes anything
+ * @property {number} [changeMs] how often a document changes; never unless given
+ * @property {number} [latencyMs] of the backend
+ * @property {number} [tickMs] how often a watched tick:… key is asked for
+ * @property {number} [refreshMs] how often text:… keys are asked for; a second unless given
+ * @property {number} [fetchers] nodes; one unless given
+ * @property {Record<string, string>} [settings] of gateways and fetchers
+ * @property {boolean} [idle] documents are asked for once, and then only when told
+ * @property {{ log: 'lmdb' | 'memory' | 'valkey' }} [rooms] a journal runs, too, and anybody may use room:…
+ * @property {boolean} [collectable] gateways can be told to collect their garbage, so that their memory can be compared
+ *
+ * @typedef {'keycast' | keyof typeof references} SystemKind
+ * @typedef {import('./processes.ts').Processes} Processes
+ *
+ * @typedef {object} System
+ * @property {SystemKind | 'given'} kind
+ * @property {string[]} urls the addresses that clients connect to
+ * @property {import('../generator/tokens.ts').Signing} [signing] the signing key, if clients bring tokens
+ * @property {string} [providerUrl] the backend's HTTP address
+ * @property {(keys: string[]) => Promise<void>} [tellChanged] says to Keycast, as a backend may, that keys have changed
+ * @property {{ metricsUrl: string, kill: () => void }[]} [fetchers] the nodes of a system that was started
+ * @property {() => void} [killGateway] kills a gateway, or a worker process of a reference, where there are several
+ * @property {import('./watcher.ts').Watched[]} watched
+ * @property {Promise<string>} died resolves with the name of a process that ended before `stop`
+ * @property {() => Promise<void>} stop
+ */
+
+/**
+ * @param {{ kind: SystemKind, gateways: number, tls: boolean, content: Content,
+ *   signing?: import('../generator/tokens.ts').Signing }} options
+ * @returns {Promise<System>}
+ */
+export async function startSystem({ kind, gateways, tls, content, signing }) {
+  const processes = createProcesses()
+  try {
+    const parts =
+      kind === 'keycast'
+        ? await startKeycast(processes, { gateways, tls, content, signing })
+        : await startReference(processes, kind, { gateways, tls, content })
+    return { kind, signing, ...parts, died: processes.died, stop: processes.stop }
+  } catch (error) {
+    await processes.stop()
+    throw error
+  }
+}
+
+/**
+ * @param {Processes} processes
+ * @param {{ gateways: number, tls: boolean, content: Content, signing?: import('../generator/tokens.ts').Signing }} options
+ */
+async function startKeycast(processes, { gateways: count, tls, content, signing }) {
+  const directory = processes.directory()
+  const provider = await startBackend(processes, content)
+  const providerUrl = `http://127.0.0.1:${provider.listening.port}`
+  const KEYCAST_CONFIG = join(directory, 'keycast.yaml')
+  writeFileSync(KEYCAST_CONFIG, configOf(providerUrl, content, signing && writeIssuer(signing, directory)))
+
+  const fetcherCount = content.fetchers ?? 1
+  const fetchers = await Promise.all(
+    Array.from({ length: fetcherCount }, (_, number) =>
+      processes.start(fetcherCount === 1 ? 'fetcher' : `fetcher ${number + 1}`, ['services/fetcher/main.js'], {
+        KEYCAST_CONFIG,
+        FETCHER_REQUESTS_PORT: '0',
+        FETCHER_ANSWERS_PORT: '0',
+        FETCHER_METRICS_PORT: '0',
+        ...content.settings,
+      }),
+    ),
+  )
+  const nodes = fetchers.map(({ pid, name, listening: { requestsPort, answersPort, metricsPort } }) => ({
+    pid,
+    name,
+    address: `127.0.0.1:${requestsPort}:${answersPort}`,
+    metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
+  }))
+  const journal = content.rooms && (await startJournal(processes, { ...content.rooms, KEYCAST_CONFIG, directory }))
+  const gateways = await Promise.all(
+    Array.from({ length: count }, (_, number) =>
+      processes.start(count === 1 ? 'gateway' : `gateway ${number + 1}`, GATEWAY, {
+        KEYCAST_CONFIG,
+        API_TOKEN,
+        FETCHER_NODES: nodes.map(({ address }) => address).join(),
+        ...(journal && { JOURNAL_NODES: journal.node }),
+        GATEWAY_PORT: '0',
+        GATEWAY_INTERNAL_PORT: '0',
+        // This limit exists to stop just such a flood.
+        GATEWAY_REQUESTS_PER_SECOND_MAX: '1000000000',
+        // All clients come from this host.
+        GATEWAY_SESSIONS_PER_ADDRESS_MAX: '0',
+        ...content.settings,
+        ...inspection(content),
+      }),
+    ),
+  )
+  // A gateway listens before it hears a fetcher. Requests until then would wait, and spoil the latencies.
+  const found = { fetcher: nodes.length, ...(journal && { journal: 1 }) }
+  await Promise.all(gateways.map(({ name, listening }) => untilLinked(name, listening.internalPort, found)))
+  const ports = gateways.map(({ listening }) => /** @type {number} */ (listening.port))
+  const proxy = tls ? await startProxy(processes, ports, directory) : undefined
+  return {
+    urls: proxy ? [proxy.url] : ports.map(port => `ws://127.0.0.1:${port}/ws`),
+    providerUrl,
+    fetchers: nodes.map(({ pid, metricsUrl }) => ({ metricsUrl, kill: () => processes.kill(pid) })),
+    killGateway: () => processes.kill(gateways[0].pid),
+    tellChanged: (/** @type {string[]} */ keys) => tellChanged(gateways[0].listening.internalPort, keys),
+    watched: [
+      ...gateways.map(({ name, pid, listening, inspectorUrl }) => ({
+        name,
+        role: 'gateway',
+        pid,
+        inspectorUrl,
+        metricsUrl: `http://127.0.0.1:${listening.internalPort}/metrics`,
+      })),
+      ...nodes.map(({ name, pid, metricsUrl }) => ({ name, role: 'fetcher', pid, metricsUrl })),
+      ...(journal ? journal.watched : []),
+      {
+        name: provider.name,
+        role: provider.name,
+        pid: provider.pid,
+        metricsUrl: content.still ? undefined : `${providerUrl}/metrics`,
+      },
+      ...(proxy ? [{ name: 'proxy', role: 'proxy', pid: proxy.pid }] : []),
+    ],
+  }
+}
+
+/** @param {Processes} processes @param {Content} content */
+function startBackend(processes, { still, documentBytes, latencyMs = 0, changeMs = 0 }) {
+  if (still) {
+    const options = ['--bytes', `${documentBytes}`, '--latency', `${latencyMs}`]
+    return processes.start('backend', ['loadtest/reference/still-backend.ts', ...options], {})
+  }
+  return processes.start('data-provider', ['services/data-provider/main.js'], {
+    PROVIDER_PORT: '0',
+    PROVIDER_DOCUMENT_BYTES: String(documentBytes),
+    PROVIDER_LATENCY_MS: String(latencyMs),
+    PROVIDER_CHANGE_MS: String(changeMs),
+  })
+}
+
+/**
+ * @param {Processes} processes
+ * @param {{ log: 'lmdb' | 'memory' | 'valkey', KEYCAST_CONFIG: string, directory: string }} options
+ */
+async function startJournal(processes, { log, KEYCAST_CONFIG, directory }) {
+  const valkey = log === 'valkey' ? await startValkey(processes, directory) : undefined
+  const { pid, listening } = await processes.start('journal', ['services/journal/main.js'], {
+    KEYCAST_CONFIG,
+    JOURNAL_LOG: log,
+    JOURNAL_DATA: join(directory, 'journal'),
+    ...(valkey && { VALKEY_URL: valkey.url }),
+    JOURNAL_PUBLICATIONS_PORT: '0',
+    JOURNAL_DELIVERIES_PORT: '0',
+    JOURNAL_METRICS_PORT: '0',
+  })
+  const { publicationsPort, deliveriesPort, metricsPort } = listening
+  return {
+    node: `127.0.0.1:${publicationsPort}:${deliveriesPort}`,
+    watched: [
+      { name: 'journal', role: 'journal', pid, metricsUrl: `http://127.0.0.1:${metricsPort}/metrics` },
+      ...(valkey ? [valkey.watched] : []),
+    ],
+  }
+}
+
+/** With the settings that a journal asks for. @param {Processes} processes @param {string} directory */
+async function startValkey(processes, directory) {
+  const [port] = await freePorts(1)
+  const { pid } = await processes.start(
+    'valkey',
+    [
+      ...['--port', String(port), '--bind', '127.0.0.1', '--dir', directory, '--save', ''],
+      ...['--appendonly', 'yes', '--appendfsync', 'always', '--maxmemory-policy', 'noeviction'],
+    ],
+    {},
+    line => (line.includes('Ready to accept connections') ? {} : undefined),
+    'valkey-server',
+  )
+  return { url: `valkey://127.0.0.1:${port}`, watched: { name: 'valkey', role: 'valkey', pid } }
+}
+
+/**
+ * Not by its health page: a gateway without a fetcher is ready, and serves what it holds.
+ *
+ * @param {string} name
+ * @param {number} internalPort
+ * @param {Record<string, number>} nodes the numbers that it must have found, by service
+ */
+async function untilLinked(name, internalPort, nodes) {
+  const lines = Object.entries(nodes).map(([service, count]) => `\nkeycast_gateway_${service}_nodes_alive ${count}\n`)
+  for (const giveUpMs = performance.now() + READY_MS; performance.now() < giveUpMs; ) {
+    const metrics = await (await fetch(`http://127.0.0.1:${internalPort}/metrics`)).text()
+    if (lines.every(line => metrics.includes(line))) return
+    await new Promise(resolve => setTimeout(resolve, READY_LOOK_MS))
+  }
+  throw new SystemError(`${name} has not found ${Object.keys(nodes).join(' and ')} after ${READY_MS} ms`)
+}
+
+/** @param {number} internalPort of a gateway @param {string[]} keys */
+async function tellChanged(internalPort, keys) {
+  const response = await fetch(`http://127.0.0.1:${internalPort}/v1/refresh`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${API_TOKEN}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ keys }),
+  })
+  if (!response.ok) throw new Error(`POST /v1/refresh answered ${response.status}: ${await response.text()}`)
+}
+
+/** nginx with TLS, as scripts/proxy.js starts it. @param {Processes} processes @param {number[]} ports @param {string} directory */
+async function startProxy(processes, ports, directory) {
+  const [httpPort, httpsPort] = await freePorts(2)
+  const proxy = await processes.start(
+    'proxy',
+    [
+      'scripts/proxy.js',
+      ...ports.flatMap(port => ['--gateway', `127.0.0.1:${port}`]),
+      ...['--http-port', String(httpPort), '--https-port', String(httpsPort)],
+      // All clients come from this host: nginx's limits per address would refuse most of them.
+      ...['--exempt', '127.0.0.0/8', '--directory', join(directory, 'proxy')],
+    ],
+    // Two connections per client, as many as a process may open files. And no log line on disk for each client.
+    { PROXY_WORKER_CONNECTIONS: '19900', PROXY_ACCESS_LOG: '/dev/null' },
+    line => (line.startsWith('proxy: https://') ? {} : undefined),
+  )
+  return { ...proxy, url: `wss://127.0.0.1:${httpsPort}/ws` }
+}
+
+/**
+ * @param {Processes} processes
+ * @param {keyof typeof references} kind
+ * @param {{ gateways: number, tls: boolean, content: Content }} options `gateways`: processes that share its port
+ */
+async function startReference(processes, kind, { gateways, tls, content }) {
+  const { documentBytes, tickMs = 500 } = content
+  const { file, workers: workersMin } = references[kind]
+  const workers = Math.max(workersMin, gateways)
+  const { pid, listening, inspectorUrl } = await processes.start(
+    file,
+    [
+      `loadtest/reference/${file}.ts`,
+      ...['--port', '0', '--bytes', String(documentBytes), '--change', `${tickMs}ms`, '--workers', String(workers)],
+    ],
+    inspection(content),
+  )
+  const proxy = tls ? await startProxy(processes, [listening.port], processes.directory()) : undefined
+  // Of several processes any may answer, so that their metrics would be those of another at each look.
+  const metricsUrl = workers === 1 && kind !== 'http' ? `http://127.0.0.1:${listening.port}/metrics` : undefined
+  return {
+    urls: [proxy ? proxy.url : listening.url],
+    killGateway: workers === 1 ? undefined : () => processes.kill(childrenOf(pid)[0]),
+    watched: [
+      { name: file, role: 'gateway', pid, inspectorUrl, metricsUrl },
+      ...(proxy ? [{ name: 'proxy', role: 'proxy', pid: proxy.pid }] : []),
+    ],
+  }
+}
+
+/** The environment of a process that can be told to collect garbage. @param {Content} content @returns {Record<string, string>} */
+const inspection = ({ collectable }) => (collectable ? { NODE_OPTIONS: '--inspect=127.0.0.1:0' } : {})
+
+/**
+ * The entry of `access.tokens` for the clients' tokens.
+ *
+ * @param {import('../generator/tokens.ts').Signing} signing
+ * @param {string} directory for its public key
+ */
+function writeIssuer(signing, directory) {
+  const { algorithm } = signing
+  if ('secret' in signing) return { secret: signing.secret, algorithms: [algorithm] }
+  const publicKey = join(directory, 'clients.pem')
+  writeFileSync(publicKey, publicHalf(signing))
+  return { publicKey, algorithms: [algorithm] }
+}
+
+/**
+ * keycast.yaml; JSON is YAML. If clients bring tokens, others may still connect, and read nothing but `text`. Rooms are
+ * open to everybody.
+ *
+ * @param {string} providerUrl
+ * @param {Content} content
+ * @param {object} [issuer] of the clients' tokens
+ */
+function configOf(providerUrl, { tickMs = 500, idle = false, refreshMs = 1_000, rooms }, issuer) {
+  const refresh = idle ? 0 : `${refreshMs}ms`
+  const anonymous = { read: [issuer ? 'text:*' : '*:**'], ...(rooms && { publish: ['room:*'], join: ['room:*'] }) }
+  return JSON.stringify({
+    access: { anonymous, tokens: issuer ? [issuer] : [] },
+    namespaces: {
+      conversation: { source: 'http', url: `${providerUrl}/conversations/{id}`, refresh },
+      text: { source: 'http', url: `${providerUrl}/text/{id}`, refresh },
+      told: { source: 'http', url: `${providerUrl}/conversations/{id}`, refresh: 0 },
+      tick: { source: 'http', url: `${providerUrl}/ticks/{id}`, refresh: `${tickMs}ms` },
+      ...(rooms && { room: ROOMS }),
+    },
+  })
+}
+
+/** Ports that were free a moment ago, for programs that cannot choose one themselves. @param {number} count */
+async function freePorts(count) {
+  const servers = Array.from({ length: count }, () => createServer())
+  const ports = await Promise.all(
+    servers.map(
+      server =>
+        new Promise(resolve => {
+          server.listen(0, '127.0.0.1', () =>
+            resolve(/** @type {import('node:net').AddressInfo} */ (server.address()).port),
+          )
+        }),
+    ),
+  )
+  await Promise.all(servers.map(server => new Promise(resolve => server.close(resolve))))
+  return ports
+}

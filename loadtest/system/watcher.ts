@@ -1,0 +1,149 @@
+// Watches the system under load second by second: CPU time and memory of its processes, heap and garbage collections of
+// its services, and the memory the machine has left.
+import { performance } from 'node:perf_hooks'
+import { WebSocket } from 'ws'
+import { readExposition, sumIn } from './exposition.ts'
+import { readFreeBytes, readMachineCpu, readTree } from './proc.ts'
+
+/** A service that answers later is left out of the sample: waiting for it would make the samples overlap. */
+const SCRAPE_MS = 900
+
+/**
+ * Something to watch: a process with all it starts, a metrics endpoint, or both.
+ *
+ * @typedef {{ name: string, role: string, pid?: number, metricsUrl?: string, inspectorUrl?: string }} Watched `role`:
+ *   gateway, fetcher, proxy, …; `inspectorUrl`: of a Node process started with --inspect
+ *
+ * Since the sample before. A figure that could not be learnt is undefined.
+ * @typedef {{ name: string, role: string, cpuMs?: number, residentBytes?: number, heapBytes?: number, majorGcs?: number
+ *   }} ServiceSample
+ * @typedef {{ seconds: number, freeBytes: number | undefined, cpuBusyRatio: number | undefined, services:
+ *   ServiceSample[] }} Sample
+ *   `cpuBusyRatio`: the share of the whole machine's CPU time in use, whoever used it
+ *
+ * @typedef {ReturnType<typeof createWatcher>} Watcher
+ */
+
+/**
+ * @param {Watched[]} watched
+ */
+export function createWatcher(watched) {
+  /** The cumulative figures of the last look. @type {Map<Watched, { cpuMs?: number, majorGcs?: number }>} */
+  const last = new Map()
+  let lastMachine = readMachineCpu()
+  let lastAt = performance.now()
+
+  /** @param {Watched} one @returns {Promise<ServiceSample>} */
+  const look = async one => {
+    const fromProc = one.pid === undefined ? undefined : readTree(one.pid)
+    const exported = await figuresOf(one)
+    const cpuMs = fromProc?.cpuMs ?? exported?.cpuMs
+    const before = last.get(one)
+    last.set(one, { cpuMs, majorGcs: exported?.majorGcs })
+    return {
+      name: one.name,
+      role: one.role,
+      cpuMs: difference(cpuMs, before?.cpuMs),
+      residentBytes: fromProc?.residentBytes ?? exported?.residentBytes,
+      heapBytes: exported?.heapBytes,
+      majorGcs: difference(exported?.majorGcs, before?.majorGcs),
+    }
+  }
+
+  return {
+    /** @returns {Promise<Sample>} */
+    async sample() {
+      const services = await Promise.all(watched.map(look))
+      const at = performance.now()
+      const seconds = (at - lastAt) / 1_000
+      lastAt = at
+      const machine = readMachineCpu()
+      const cpuBusyRatio = machine && lastMachine && ratio(machine, lastMachine)
+      lastMachine = machine
+      return { seconds, freeBytes: readFreeBytes(), cpuBusyRatio, services }
+    },
+
+    /**
+     * The CPU time of each role so far, for figures over a phase.
+     *
+     * @returns {Promise<Record<string, number>>} milliseconds
+     */
+    async cpuByRole() {
+      /** @type {Record<string, number>} */
+      const sums = {}
+      for (const one of watched) {
+        const cpuMs = one.pid === undefined ? (await figuresOf(one))?.cpuMs : readTree(one.pid)?.cpuMs
+        if (typeof cpuMs === 'number') sums[one.role] = (sums[one.role] ?? 0) + cpuMs
+      }
+      return sums
+    },
+
+    /**
+     * A counter the services export, of all of them together.
+     *
+     * @param {string} name without what stands before it for each service
+     * @returns {Promise<number | undefined>} undefined where none exports it, or one cannot be asked
+     */
+    async exported(name) {
+      const urls = watched.flatMap(({ metricsUrl }) => metricsUrl ?? [])
+      const texts = await Promise.all(urls.map(scrape))
+      if (texts.includes(undefined)) return undefined
+      return sumIn(texts.join('\n'), name)
+    },
+
+    /** Garbage is no memory a session takes: collected before a look, where the processes allow it. */
+    async collectGarbage() {
+      await Promise.all(watched.map(({ inspectorUrl }) => inspectorUrl && collectGarbage(inspectorUrl)))
+    },
+
+    /** Resident memory by role, now. @returns {Record<string, number>} bytes */
+    residentByRole() {
+      /** @type {Record<string, number>} */
+      const sums = {}
+      for (const { pid, role } of watched) {
+        const bytes = pid === undefined ? undefined : readTree(pid)?.residentBytes
+        if (bytes !== undefined) sums[role] = (sums[role] ?? 0) + bytes
+      }
+      return sums
+    },
+  }
+}
+
+/** @param {number | undefined} now @param {number | undefined} before a restarted service begins again at 0 */
+function difference(now, before) {
+  return now === undefined || before === undefined ? undefined : Math.max(0, now - before)
+}
+
+/** @param {{ busy: number, all: number }} now @param {{ busy: number, all: number }} before */
+function ratio(now, before) {
+  return now.all === before.all ? undefined : (now.busy - before.busy) / (now.all - before.all)
+}
+
+/** Chrome DevTools Protocol. @param {string} url */
+function collectGarbage(url) {
+  return new Promise((resolve, reject) => {
+    const socket = new WebSocket(url)
+    socket.on('error', reject)
+    socket.on('open', () => socket.send('{"id":1,"method":"HeapProfiler.collectGarbage"}'))
+    socket.on('message', () => {
+      socket.close()
+      resolve(undefined)
+    })
+  })
+}
+
+/** @param {Watched} one */
+async function figuresOf({ metricsUrl }) {
+  const text = metricsUrl === undefined ? undefined : await scrape(metricsUrl)
+  return text === undefined ? undefined : readExposition(text)
+}
+
+/** @param {string} url @returns {Promise<string | undefined>} */
+async function scrape(url) {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(SCRAPE_MS) })
+    return await response.text()
+  } catch {
+    return undefined
+  }
+}

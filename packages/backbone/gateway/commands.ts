@@ -1,0 +1,159 @@
+// Commands to one node, in the order given. Each is kept until its result comes or its deadline passes, and repeated
+// after a loss under the same id. By this id a node notices a command that it has heard already.
+import { bytesOf } from '../wire/bytes.ts'
+
+/**
+ * @typedef {import('../wire/codec.ts').Encoded} Encoded
+ */
+
+/**
+ * How a command ended.
+ *
+ * - `result`: the node did what it did, and says so. Of one that is `isRepeated`, what it did now: an earlier time it may
+ *   have done something else.
+ * - `refused`: the node does not know this kind of command, and did nothing.
+ * - `unsaid`: the node was never told: nothing was done.
+ * - `unknown`: the node was told and nothing was heard back: it may have been done. The same id may be sent again.
+ *
+ * @template R
+ * @typedef {{ type: 'result', result: R, isRepeated: boolean } | { type: 'refused' } | { type: 'unsaid' } | { type: 'unknown' }} CommandEnd
+ */
+
+/**
+ * @template R
+ * @typedef {object} Pending
+ * @property {string} id
+ * @property {string} key the key that it is about: the key's owner does it
+ * @property {Encoded} encoded
+ * @property {number} deadlineAt
+ * @property {boolean} wasSaid in any incarnation of the link
+ * @property {boolean} isRepeated sent more than once
+ * @property {(end: CommandEnd<R>) => void} done
+ */
+
+/**
+ * The end of a command without a result.
+ *
+ * @param {{ wasSaid: boolean }} command @returns {{ type: 'unknown' | 'unsaid' }}
+ */
+export const unheard = ({ wasSaid }) => ({ type: wasSaid ? 'unknown' : 'unsaid' })
+
+/** Commands in one request. */
+const COMMANDS_PER_REQUEST_MAX = 200
+
+/** Bytes of one request's parts, one command at least: they are joined, and a hub takes 1 MiB. */
+const BYTES_PER_REQUEST = 256 * 1024
+
+/**
+ * Commands that were sent, or ended, and still stand in the list; or else as many as are still to be sent. A link that is
+ * always behind would keep every publish in memory. Removed one by one, each would move all others.
+ */
+const SENT_KEPT = 16
+
+/** @template R @param {{ now: () => number }} options */
+export function createCommands({ now }) {
+  /** Pending commands, in the order given. @type {Map<string, Pending<R>>} */
+  const pending = new Map()
+  /**
+   * Commands not sent in this incarnation, in order, from `next` on; some may have ended meanwhile.
+   *
+   * @type {Pending<R>[]}
+   */
+  let unsaid = []
+  let next = 0
+
+  /** @param {Pending<R>} command @param {CommandEnd<R>} end */
+  function finish(command, end) {
+    pending.delete(command.id)
+    command.done(end)
+  }
+
+  /** @returns {Pending<R> | undefined} the first that was not sent */
+  function firstUnsaid() {
+    while (next < unsaid.length && pending.get(unsaid[next].id) !== unsaid[next]) next++
+    if (next === unsaid.length || (next > SENT_KEPT && next * 2 > unsaid.length)) {
+      unsaid = unsaid.slice(next)
+      next = 0
+    }
+    return unsaid[next]
+  }
+
+  return {
+    startAnew() {
+      unsaid = [...pending.values()]
+      next = 0
+    },
+
+    /**
+     * @param {Omit<Pending<R>, 'wasSaid' | 'isRepeated'> & { wasSaid?: boolean, isRepeated?: boolean }} command its id
+     * differs from that of every other command of this link
+     */
+    add(command) {
+      if (pending.has(command.id)) throw new Error(`a command with the id ${command.id} is under way already`)
+      const added = { wasSaid: false, isRepeated: false, ...command }
+      pending.set(command.id, added)
+      unsaid.push(added)
+    },
+
+    /**
+     * Removes and returns the commands of some keys, in order.
+     *
+     * @param {(key: string) => boolean} isOf @returns {Pending<R>[]}
+     */
+    take(isOf) {
+      const taken = []
+      for (const command of pending.values()) {
+        if (!isOf(command.key)) continue
+        pending.delete(command.id)
+        taken.push(command)
+      }
+      return taken
+    },
+
+    /** @param {() => number} nextNumber called once for each request */
+    *nextRequests(nextNumber) {
+      const commands = []
+      let bytes = 0
+      while (commands.length < COMMANDS_PER_REQUEST_MAX) {
+        const command = firstUnsaid()
+        if (!command) break
+        bytes += bytesOf(command.encoded.parts)
+        if (bytes > BYTES_PER_REQUEST && commands.length > 0) break
+        next++
+        command.isRepeated = command.wasSaid
+        command.wasSaid = true
+        const leftMs = Math.max(0, Math.ceil(command.deadlineAt - now()))
+        commands.push({ id: command.id, encoded: command.encoded, leftMs })
+      }
+      if (commands.length > 0) {
+        yield { number: nextNumber(), saying: { type: /** @type {const} */ ('command'), commands } }
+      }
+    },
+
+    /**
+     * Ignores a second result, and one that comes after the deadline.
+     *
+     * @param {string} id @param {{ type: 'refused' } | { type: 'result', result: R }} end
+     */
+    end(id, end) {
+      const command = pending.get(id)
+      if (command) finish(command, end.type === 'result' ? { ...end, isRepeated: command.isRepeated } : end)
+    },
+
+    /** Ends the commands whose deadline has passed. */
+    expire() {
+      const at = now()
+      for (const command of pending.values()) if (at >= command.deadlineAt) finish(command, unheard(command))
+    },
+
+    /** Ends all commands: the link stops. */
+    stop() {
+      for (const command of pending.values()) finish(command, unheard(command))
+    },
+
+    isAllSaid: () => firstUnsaid() === undefined,
+    get size() {
+      return pending.size
+    },
+  }
+}

@@ -1,0 +1,20 @@
+import { createRecentRefreshes } from './recent-refreshes.ts'
+
+test('keys are remembered for half a minute from their last refresh on', () => {
+  let at = 0
+  const recent = createRecentRefreshes({ now: () => at })
+  recent.add(['a:1', 'a:2'])
+  at = 20_000
+  recent.add(['a:1'])
+  at = 30_001
+  expect(recent.keys()).toEqual(['a:1'])
+  at = 50_001
+  expect(recent.keys()).toEqual([])
+})
+
+test('of too many the oldest are forgotten', () => {
+  const recent = createRecentRefreshes({ now: () => 0 })
+  recent.add(Array.from({ length: 100_001 }, (_, i) => `a:${i}`))
+  expect(recent.keys()).toHaveLength(100_000)
+  expect(recent.keys()).not.toContain('a:0')
+})

@@ -1,0 +1,157 @@
+import { createWants } from './wants.ts'
+
+/**
+ * Wants, and the content of each request by its number.
+ *
+ * @param {Partial<import('./wants.ts').WantEvents<any>>} [events]
+ */
+function create(events) {
+  let number = 0
+  const wants = createWants({ position: key => (key === 'a:held' ? { version: 'v', ageMs: 5 } : undefined), ...events })
+  const said = () => [...wants.nextRequests(() => ++number)].map(({ number, saying }) => ({ number, ...saying }))
+  return { ...wants, said }
+}
+
+test('what is wanted is said once, with how far the gateway is', () => {
+  const wants = create()
+  wants.want('a:1', { watch: true })
+  wants.want('a:held', { watch: true })
+  wants.want('a:held', { get: true })
+  expect(wants.isAllSaid()).toBe(false)
+
+  expect(wants.said()).toEqual([
+    {
+      type: 'watch',
+      number: 1,
+      wants: [
+        { key: 'a:1', position: undefined },
+        { key: 'a:held', position: { version: 'v', ageMs: 5 } },
+      ],
+    },
+    { type: 'get', number: 2, wants: [{ key: 'a:held', position: { version: 'v', ageMs: 5 } }] },
+  ])
+  expect(wants.isAllSaid()).toBe(true)
+  expect(wants.said()).toEqual([])
+})
+
+test('what is wanted no longer is taken back before anything new is said', () => {
+  const wants = create()
+  wants.want('a:1', { watch: true, get: true })
+  wants.said()
+  wants.want('a:2', { watch: true })
+  wants.want('a:1', { watch: false, get: false })
+
+  expect(wants.said()).toMatchObject([
+    { type: 'unwatch', number: 3, keys: ['a:1'] },
+    { type: 'cancelGet', number: 4, keys: ['a:1'] },
+    { type: 'watch', number: 5, wants: [{ key: 'a:2' }] },
+  ])
+})
+
+test('a get is over with an answer made after it was heard, a watch with none', () => {
+  const wants = create()
+  wants.want('a:1', { watch: true })
+  wants.said()
+  wants.want('a:1', { get: true })
+  wants.said()
+
+  expect(wants.take('a:1', 1)).toBe('state')
+  expect(wants.take('a:1', 2)).toBe('got')
+  expect(wants.take('a:1', 2)).toBe('state')
+  wants.want('a:1', { get: false })
+  expect(wants.said()).toEqual([])
+})
+
+test('an answer made before the present interest began belongs to an earlier one', () => {
+  const wants = create()
+  wants.want('a:1', { watch: true })
+  wants.said()
+  wants.want('a:1', { watch: false })
+  expect(wants.take('a:1', 1)).toBe('earlier')
+  wants.said()
+  wants.want('a:1', { watch: true })
+  expect(wants.take('a:1', 2)).toBe('earlier')
+  wants.said()
+  expect(wants.take('a:1', 2)).toBe('earlier')
+  expect(wants.take('a:1', 3)).toBe('state')
+})
+
+test('what ends and begins again before its end is said is said again: somebody waits for an answer', () => {
+  const wants = create()
+  wants.want('a:1', { watch: true, get: true })
+  wants.said()
+  wants.want('a:1', { watch: false, get: false })
+  wants.want('a:1', { watch: true })
+  wants.want('a:1', { get: true })
+
+  expect(wants.take('a:1', 2)).toBe('earlier')
+  expect(wants.said()).toMatchObject([
+    { type: 'watch', number: 3 },
+    { type: 'get', number: 4 },
+  ])
+  expect(wants.take('a:1', 2)).toBe('earlier')
+  expect(wants.take('a:1', 3)).toBe('state')
+  expect(wants.take('a:1', 4)).toBe('got')
+})
+
+test('the same where a get goes on meanwhile, and the watch ends for good after all', () => {
+  const wants = create()
+  wants.want('a:1', { watch: true, get: true })
+  wants.said()
+  wants.want('a:1', { watch: false })
+  wants.want('a:1', { watch: true })
+  expect(wants.take('a:1', 2)).toBe('got')
+  expect(wants.said()).toMatchObject([{ type: 'watch', number: 3 }])
+
+  wants.want('a:1', { watch: false })
+  wants.want('a:1', { watch: true })
+  wants.want('a:1', { watch: false })
+  expect(wants.said()).toMatchObject([{ type: 'unwatch', number: 4 }])
+  wants.want('a:1', { watch: true })
+  expect(wants.said()).toMatchObject([{ type: 'watch', number: 5 }])
+  expect(wants.said()).toEqual([])
+})
+
+test('anew means from number 1, and all that is still wanted', () => {
+  const wants = create()
+  wants.want('a:1', { watch: true })
+  wants.want('a:2', { watch: true, get: true })
+  wants.said()
+  wants.want('a:1', { watch: false })
+
+  wants.startAnew()
+
+  expect(wants.said()).toMatchObject([
+    { type: 'watch', wants: [{ key: 'a:2' }] },
+    { type: 'get', wants: [{ key: 'a:2' }] },
+  ])
+})
+
+test('a watch says its payload, and says it again where it changed: answers under way are taken all the same', () => {
+  let isPresent = false
+  const wants = create({ payload: () => ({ isPresent }) })
+  wants.want('a:1', { watch: true, get: true })
+  expect(wants.said()).toMatchObject([
+    { type: 'watch', wants: [{ key: 'a:1', payload: { isPresent: false } }] },
+    { type: 'get', wants: [{ key: 'a:1' }] },
+  ])
+
+  isPresent = true
+  wants.renewWatch('a:1')
+  wants.renewWatch('a:nobody')
+  expect(wants.said()).toEqual([
+    { number: 3, type: 'watch', wants: [{ key: 'a:1', position: undefined, payload: { isPresent: true } }] },
+  ])
+  expect(wants.take('a:1', 1)).toBe('state')
+})
+
+test('payloads that would fill a message are spread over several, each numbered', () => {
+  const wants = create({ payload: () => ({ token: 'x'.repeat(100_000) }) })
+  for (let i = 0; i < 12; i++) wants.want(`a:${i}`, { watch: true })
+  const said = wants.said()
+  expect(said.map(each => [each.number, 'wants' in each && each.wants.length])).toEqual([
+    [1, 6],
+    [2, 6],
+  ])
+  expect(wants.said()).toEqual([])
+})

@@ -1,0 +1,98 @@
+// Questions whether a viewer may read a key: both ends, on the memory network.
+import { createHash } from 'node:crypto'
+import { ownersAmong } from '../gateway/rendezvous.ts'
+import { viewerKey } from '../wire/viewer-key.ts'
+import { createMemoryBackbone } from './backbone-memory.ts'
+
+const ann = createHash('sha256').update('ann').digest('base64url')
+const credentials = { authorization: 'Bearer ann', expiresAt: 5_000 }
+
+/** A node that keeps what it hears, and answers a question when told. @param {ReturnType<typeof createMemoryBackbone>} network @param {string} name */
+async function startNode(network, name) {
+  const hub = network.hub(name)
+  /** @type {{ link: string, id: string, question: any }[]} */
+  const asked = []
+  await hub.start({
+    onWatch() {},
+    onGet() {},
+    onUnwatch() {},
+    onCancelGet() {},
+    onRefresh() {},
+    onLinkLost() {},
+    answerFor: () => undefined,
+    onAuthorize: (link, id, question) => asked.push({ link, id, question }),
+  })
+  return {
+    hub,
+    asked,
+    /** @param {import('../backbone.ts').Decision} decision */
+    answer(decision) {
+      for (const { link, id } of asked.splice(0)) hub.tellDecision(link, id, decision)
+    },
+  }
+}
+
+/** @param {string[]} names */
+async function setup(names = ['n1']) {
+  const network = createMemoryBackbone()
+  const nodes = new Map()
+  for (const name of names) nodes.set(name, await startNode(network, name))
+  const backbone = network.backbone(names, { held: () => undefined, onAnswer() {} })
+  await backbone.start()
+  await network.settle()
+  return { network, nodes, backbone }
+}
+
+const KEY = viewerKey('doc:1', ann)
+const admitted = /** @type {const} */ ({ verdict: 'admitted', message: '', ageMs: 0 })
+
+test('the owner of a viewer key is asked with the credentials, and what it says comes back', async () => {
+  const { network, nodes, backbone } = await setup()
+  const node = nodes.get('n1')
+  const decision = backbone.authorize(KEY, credentials, { deadlineMs: 2_000 })
+  await network.settle()
+  expect(node.asked.map((/** @type {any} */ { question }) => question)).toEqual([{ key: KEY, ...credentials }])
+  node.answer(admitted)
+  await network.settle()
+  expect(await decision).toEqual({ ...admitted, retryAfterMs: undefined })
+})
+
+test('a viewer without a token is asked for without credentials', async () => {
+  const { network, nodes, backbone } = await setup()
+  void backbone.authorize(KEY, {}, { deadlineMs: 2_000 })
+  await network.settle()
+  expect(nodes.get('n1').asked[0].question).toEqual({ key: KEY })
+})
+
+test('where no node says anything in time there is no decision', async () => {
+  const { network, backbone } = await setup()
+  const decision = backbone.authorize(KEY, credentials, { deadlineMs: 2_000 })
+  await network.pass(2_500)
+  expect(await decision).toBeUndefined()
+  const none = await setup([])
+  expect(await none.backbone.authorize(KEY, credentials, { deadlineMs: 2_000 })).toBeUndefined()
+})
+
+test('a question to a node that dies is asked of the next owner, within the same deadline', async () => {
+  const names = ['n1', 'n2']
+  const owner = ownersAmong(names)(KEY) ?? ''
+  const other = names.find(name => name !== owner) ?? ''
+  const { network, nodes, backbone } = await setup(names)
+  const decision = backbone.authorize(KEY, credentials, { deadlineMs: 10_000 })
+  await network.settle()
+  expect(nodes.get(owner).asked).toHaveLength(1)
+  await nodes.get(owner).hub.stop()
+  await network.settle()
+  expect(nodes.get(other).asked).toHaveLength(1)
+  nodes.get(other).answer(admitted)
+  await network.settle()
+  expect(await decision).toMatchObject(admitted)
+})
+
+test('a gateway that stops leaves no question open', async () => {
+  const { network, backbone } = await setup()
+  const decision = backbone.authorize(KEY, credentials, { deadlineMs: 10_000 })
+  await network.settle()
+  await backbone.stop()
+  expect(await decision).toBeUndefined()
+})

@@ -1,3 +1,0 @@
-// The backbone in one process, without sockets, for unit tests of services.
-export { createMemoryNetwork } from './network.js'
-export { createMemoryRooms } from './rooms-memory.js'

@@ -1,0 +1,125 @@
+// Presence without a journal, for unit tests of gateways. Every change is told at once, and a member whose connection
+// broke stays until the test says that the time is over.
+import { errorCodes } from '@keycast/protocol'
+
+/**
+ * @typedef {import('../gateway/rooms/presence.ts').PresenceBackbone} PresenceBackbone
+ * @typedef {import('../gateway/rooms/presence.ts').PresenceEvents} PresenceEvents
+ * @typedef {import('../wire/members-codec.ts').Member} Member
+ * @typedef {{ identity: string, name: string, isGone: boolean, onLost: (refusal: any) => void }} Tab
+ */
+
+/** @param {{ isAway: () => boolean, isNamed: boolean }} options */
+export function createMemoryPresence({ isAway, isNamed }) {
+  /** @type {Map<string, { rev: number, tabs: Map<string, Tab> }>} */
+  const rooms = new Map()
+  /** @type {Set<{ events: PresenceEvents, watched: Set<string> }>} */
+  const gateways = new Set()
+  let nextTab = 0
+
+  /** @param {string} name */
+  function roomOf(name) {
+    const room = rooms.get(name) ?? { rev: 0, tabs: new Map() }
+    rooms.set(name, room)
+    return room
+  }
+
+  /** @param {string} room @returns {Map<string, Member>} */
+  function membersIn(room) {
+    /** @type {Map<string, Member>} */
+    const members = new Map()
+    for (const { identity, name } of roomOf(room).tabs.values()) {
+      const tabs = (members.get(identity)?.tabs ?? 0) + 1
+      const [kind, who] = identity.split(' ')
+      members.set(identity, { id: `id-${who}`, ...(kind === 'user' && { user: who }), name, tabs })
+    }
+    return members
+  }
+
+  /** @param {string} room */
+  function said(room) {
+    const members = membersIn(room)
+    return isNamed ? { count: members.size, members: [...members.values()] } : { count: members.size }
+  }
+
+  /** Tells the effect of the change. @param {string} name @param {() => void} change */
+  function changing(name, change) {
+    const before = membersIn(name)
+    change()
+    const after = membersIn(name)
+    const joined = []
+    const left = []
+    for (const [identity, member] of after) {
+      const { name: was, tabs } = before.get(identity) ?? {}
+      if (was !== member.name || tabs !== member.tabs) joined.push(member)
+    }
+    for (const [identity, member] of before) if (!after.has(identity)) left.push(member)
+    if (joined.length + left.length === 0) return
+    const rev = ++roomOf(name).rev
+    const lists = isNamed ? { joined, left } : {}
+    queueMicrotask(() => {
+      for (const { events, watched } of gateways) {
+        if (watched.has(name)) events.onPresence?.(name, { rev, count: after.size, ...lists })
+      }
+    })
+  }
+
+  /** @type {import('../wire/rooms-codec.ts').NotPublished} */
+  const away = { error: 'journal_unavailable', message: errorCodes.journal_unavailable, retryAfterMs: 1_000 }
+
+  /** @param {PresenceEvents} events @returns {PresenceBackbone & { stop: () => void }} as one gateway has it */
+  function backbone(events) {
+    const gateway = { events, watched: /** @type {Set<string>} */ (new Set()) }
+    gateways.add(gateway)
+    return {
+      join({ room, user, name, claim }, { onLost }) {
+        const tab = `${room} join ${++nextTab}`
+        const known = user === '' ? (claim ?? `claim-of-${nextTab}`.padEnd(22, '-')) : undefined
+        const identity = user === '' ? `claim ${known}` : `user ${user}`
+        const { tabs } = roomOf(room)
+        const isTaken = [...tabs.values()].some(each => each.name === name && each.identity !== identity)
+        if (isAway()) return { tab, joined: Promise.resolve(away) }
+        if (isTaken) return { tab, joined: Promise.resolve({ error: 'name_taken', message: errorCodes.name_taken }) }
+        changing(room, () => {
+          const ghost = [...tabs].find(([, each]) => each.identity === identity && each.isGone)
+          if (ghost) tabs.delete(ghost[0])
+          for (const each of tabs.values()) if (each.identity === identity) each.name = name
+          tabs.set(tab, { identity, name, isGone: false, onLost })
+        })
+        return { tab, joined: Promise.resolve({ name, claim: known }) }
+      },
+      leave(tab, leaving) {
+        const room = tab.split(' ')[0]
+        const known = roomOf(room).tabs.get(tab)
+        if (known && leaving === 'later') known.isGone = true
+        else if (known) changing(room, () => roomOf(room).tabs.delete(tab))
+      },
+      watchMembers(room) {
+        if (gateway.watched.has(room)) return
+        gateway.watched.add(room)
+        queueMicrotask(() => events.onMembers?.(room, { rev: roomOf(room).rev, ...said(room) }))
+      },
+      unwatchMembers: room => void gateway.watched.delete(room),
+      membersOf: async room => (isAway() ? away : said(room)),
+      stop: () => void gateways.delete(gateway),
+    }
+  }
+
+  return {
+    backbone,
+    /** Members whose connection broke leave. @param {string} name of the room */
+    endGhosts(name) {
+      const { tabs } = roomOf(name)
+      changing(name, () => {
+        for (const [tab, { isGone }] of tabs) if (isGone) tabs.delete(tab)
+      })
+    },
+    /** The journal lost its memory, and gave the name to somebody else. @param {string} name of the room */
+    refuseAll(name) {
+      const { tabs } = roomOf(name)
+      const lost = [...tabs.values()]
+      changing(name, () => tabs.clear())
+      for (const { onLost } of lost) onLost({ error: 'name_taken', message: errorCodes.name_taken })
+    },
+  }
+}

@@ -1,0 +1,413 @@
+// The messages between a gateway's link and a hub, whatever service they carry: link ids, running numbers, beats, and
+// lists of what a codec reads and writes. docs/backbone.md shows each message with an example.
+//
+// direction      socket           message
+// link → hub     PUSH → PULL      watch, get, unwatch, cancelGet, notice: one JSON part
+// link → hub     PUSH → PULL      command: a JSON part, then the parts of all commands, joined where there are several
+// link → hub     DEALER → ROUTER  beat, taken, bye: one JSON part
+// hub → link     ROUTER → DEALER  beat, resync, bye: one JSON part
+// hub → link     ROUTER → DEALER  answers: a JSON part, then the parts of each answer
+import { excerpt } from '@keycast/protocol'
+import { isCompatible, readKey, WireError } from './codec.ts'
+
+/**
+ * @typedef {import('./codec.ts').Encoded} Encoded
+ * @typedef {import('./codec.ts').Service} Service
+ */
+
+/**
+ * A wanted key, with the asking gateway's position in it.
+ *
+ * @template {Service} S
+ * @typedef {{ key: string, position: S['Position'] | undefined, payload?: S['Payload'] }} Want
+ */
+
+/**
+ * The content of one request. `command` is `undefined` if its kind is not known here. `leftMs`: the time, when it was
+ * sent, until its gateway gives it up; `undefined` from a gateway of an older release.
+ *
+ * @template {Service} S
+ * @typedef {{ type: 'watch' | 'get', wants: Want<S>[] }
+ *   | { type: 'unwatch' | 'cancelGet', keys: string[] }
+ *   | { type: 'notice', notice: S['Notice'] | undefined }
+ *   | { type: 'command', commands: { id: string, command: S['Command'] | undefined, leftMs: number | undefined }[] }
+ *   | { type: 'unknown', kind: string }} RequestBody
+ */
+
+/**
+ * `number` runs from 1 without a gap within a link.
+ *
+ * @template {Service} S
+ * @typedef {{ link: string, number: number, body: RequestBody<S> }} Request
+ */
+
+/**
+ * The body of a request before it is encoded: commands are encoded once, however often they are sent.
+ *
+ * @template {Service} S
+ * @typedef {{ type: 'watch' | 'get', wants: Want<S>[] }
+ *   | { type: 'unwatch' | 'cancelGet', keys: string[] }
+ *   | { type: 'notice', notice: S['Notice'] }
+ *   | { type: 'command', commands: { id: string, encoded: Encoded, leftMs: number }[] }} Saying
+ */
+
+/**
+ * `number`: requests sent so far. `taken`: bytes of answers received so far. `log`, `logAt`: the node's log has gone back
+ * behind what the gateway was told of it, which was this.
+ *
+ * @typedef {{ type: 'beat', link: string, number: number, taken: number, log?: string, logAt?: number }} LinkBeat
+ * @typedef {{ type: 'taken', link: string, taken: number }} Taken
+ * @typedef {{ type: 'bye', link: string }} Bye
+ *
+ * A beat of a peer with another wire version; `wire` is missing where the peer names none.
+ * @typedef {{ type: 'incompatible', link: string, wire: string | undefined }} Incompatible
+ * @typedef {LinkBeat | Taken | Bye | Incompatible} FromLink
+ */
+
+/**
+ * The result of a command. `isRefused`: the hub does not know the command's kind, and has done nothing.
+ *
+ * @template {Service} S
+ * @typedef {{ id: string, result: S['Result'], isRefused?: undefined } | { id: string, isRefused: true }} CommandResult
+ */
+
+/**
+ * `reached`: requests received so far. `answered`: messages of answers sent so far. `log`: the id of what the node answers
+ * from, of a service whose nodes can share it. `logAt`: how far that log is, which only grows. An `undefined` answer is of
+ * a kind that is not known here.
+ *
+ * @template {Service} S
+ * @typedef {{ type: 'beat', link: string, reached: number, answered: number, log?: string, logAt?: number,
+ *   heads?: S['Heads'] }} HubBeat
+ */
+
+/**
+ * @template {Service} S
+ * @typedef {{ type: 'answers', link: string, number: number, reached: number, logAt?: number,
+ *   answers: (S['Answer'] | undefined)[], results: CommandResult<S>[] }} Answers
+ */
+
+/**
+ * @template {Service} S
+ * @typedef {HubBeat<S> | { type: 'resync', link: string } | Bye | Incompatible | Answers<S>} FromHub
+ */
+
+/** Keys in one request: a hub takes 10 µs for each, and nothing else meanwhile. */
+export const KEYS_PER_REQUEST_MAX = 200
+
+/** Bytes of a part a hub accepts: 200 wants of 255-character ids need a tenth of it. */
+export const REQUEST_BYTES_MAX = 2 ** 20
+
+/** Encodes a message of one part. @param {object} message */
+export function encodeMessage(message) {
+  return Buffer.from(JSON.stringify(message))
+}
+
+/**
+ * @template {Service} S
+ * @param {string} link @param {number} number @param {Saying<S>} saying
+ * @returns {Buffer[]} the parts
+ */
+export function encodeRequest(link, number, saying) {
+  if (saying.type !== 'command') return [encodeMessage({ ...saying, link, number })]
+  const commands = []
+  const counts = []
+  const parts = []
+  for (const { id, encoded, leftMs } of saying.commands) {
+    commands.push({ id, command: encoded.head, leftMs })
+    counts.push(encoded.parts.length)
+    for (const part of encoded.parts) parts.push(part)
+  }
+  const head = { type: 'command', link, number, commands, parts: counts }
+  if (parts.length < 2) return [encodeMessage(head), ...parts]
+  // For a socket a part costs more than the copy of a short message.
+  return [encodeMessage({ ...head, joined: parts.map(part => part.length) }), Buffer.concat(parts)]
+}
+
+/**
+ * The parts of a message, as they were before they were joined.
+ *
+ * @param {Buffer[]} parts @param {unknown} joined the size of each; `undefined` if they came one by one
+ * @returns {Buffer[]}
+ */
+function separate(parts, joined) {
+  if (joined === undefined) return parts
+  const sizes = list('joined', joined)
+  const [head, whole] = parts
+  if (parts.length !== 2) throw new WireError(`joined parts came in ${parts.length - 1}`)
+  const separated = [head]
+  let end = 0
+  for (const size of sizes) {
+    checkCount('joined', size)
+    separated.push(whole.subarray(end, end + size))
+    end += size
+  }
+  if (end !== whole.length) throw new WireError(`joined parts of ${end} bytes came with ${whole.length}`)
+  return separated
+}
+
+/**
+ * @template {Service} S
+ * @param {{ link: string, number: number, reached: number, logAt?: number }} envelope `logAt` goes with results
+ * @param {Encoded[]} answers
+ * @param {CommandResult<S>[]} results
+ * @returns {Buffer[]} the parts; those of the answers are passed on, not copied
+ */
+export function encodeAnswers({ link, number, reached, logAt }, answers, results) {
+  const heads = []
+  const counts = []
+  const parts = []
+  for (const answer of answers) {
+    heads.push(answer.head)
+    counts.push(answer.parts.length)
+    parts.push(...answer.parts)
+  }
+  const head = { type: 'answers', link, number, reached, answers: heads, parts: counts }
+  return [encodeMessage(results.length === 0 ? head : { ...head, logAt, results }), ...parts]
+}
+
+/**
+ * @template {Service} S
+ * @param {Buffer[]} parts @param {import('./codec.ts').Codec<S>} codec
+ * @returns {Request<S>}
+ * @throws {WireError}
+ */
+export function decodeRequest(parts, codec) {
+  const head = parse(parts[0])
+  checkLink(head.link)
+  checkCount('number', head.number)
+  return { link: head.link, number: head.number, body: readBody(head, parts, codec) }
+}
+
+/**
+ * @template {Service} S
+ * @param {Record<string, any>} head @param {Buffer[]} parts @param {import('./codec.ts').Codec<S>} codec
+ * @returns {RequestBody<S>}
+ */
+function readBody({ type, wants, keys, notice, commands, parts: counts, joined }, parts, codec) {
+  switch (type) {
+    case 'watch':
+    case 'get':
+      return { type, wants: list(type, wants).map(want => readWant(want, codec)) }
+    case 'unwatch':
+    case 'cancelGet':
+      return { type, keys: list(type, keys).map(readKey) }
+    case 'notice':
+      return { type, notice: codec.readNotice?.(object(type, notice)) }
+    case 'command':
+      return {
+        type,
+        commands: withParts(type, commands, counts, separate(parts, joined), (each, own) => ({
+          id: readId(each),
+          command: codec.decodeCommand?.(object(type, each.command), own),
+          leftMs: readLeftMs(each),
+        })),
+      }
+    default:
+      if (typeof type !== 'string') throw new WireError('a request has no type')
+      return { type: 'unknown', kind: type }
+  }
+}
+
+/**
+ * @param {Buffer} part
+ * @param {string} wire of this side
+ * @returns {FromLink}
+ * @throws {WireError}
+ */
+export function decodeBeat(part, wire) {
+  const { type, link, number, taken, log, logAt, wire: theirs } = parse(part)
+  checkLink(link)
+  if (type === 'bye') return { type, link }
+  // Checked first: the other fields of another version's beat may mean anything.
+  if (type === 'beat' && !isOurs(theirs, wire)) return incompatible(link, theirs)
+  checkCount('taken', taken)
+  if (type === 'taken') return { type, link, taken }
+  if (type !== 'beat') throw new WireError(`a hub is sent no ${excerpt(type)}`)
+  checkCount('number', number)
+  if (log === undefined) return { type, link, number, taken }
+  return { type, link, number, taken, log: readLog(log), logAt: readLogAt(logAt) }
+}
+
+/**
+ * @template {Service} S
+ * @param {Buffer[]} parts @param {import('./codec.ts').Codec<S>} codec
+ * @returns {FromHub<S>}
+ * @throws {WireError}
+ */
+export function decodeFromHub(parts, codec) {
+  const {
+    type,
+    link,
+    reached,
+    answered,
+    number,
+    answers,
+    results,
+    log,
+    logAt,
+    heads,
+    wire,
+    parts: counts,
+  } = parse(parts[0])
+  checkLink(link)
+  switch (type) {
+    case 'resync':
+    case 'bye':
+      return { type, link }
+    case 'beat':
+      if (!isOurs(wire, codec.wire)) return incompatible(link, wire)
+      checkCount('reached', reached)
+      checkCount('answered', answered)
+      return {
+        type,
+        link,
+        reached,
+        answered,
+        log: log === undefined ? undefined : readLog(log),
+        logAt: readLogAt(logAt),
+        heads: heads === undefined ? undefined : codec.readHeads?.(object('heads', heads)),
+      }
+    case 'answers':
+      checkCount('number', number)
+      checkCount('reached', reached)
+      return {
+        type,
+        link,
+        number,
+        reached,
+        logAt: readLogAt(logAt),
+        answers: withParts(type, answers, counts, parts, (head, own) => codec.decodeAnswer(object(type, head), own)),
+        results: results === undefined ? [] : list('results', results).map(result => readResult(result, codec)),
+      }
+    default:
+      throw new WireError(`a link is sent no ${excerpt(type)}`)
+  }
+}
+
+/** @param {Buffer} part @returns {Record<string, any>} */
+function parse(part) {
+  let parsed
+  try {
+    parsed = JSON.parse(part.toString())
+  } catch {
+    throw new WireError('a message is not JSON')
+  }
+  if (typeof parsed !== 'object' || parsed === null) throw new WireError('a message is not a JSON object')
+  return parsed
+}
+
+/** @param {unknown} theirs @param {string} ours */
+const isOurs = (theirs, ours) => typeof theirs === 'string' && isCompatible(theirs, ours)
+
+/** @param {string} link @param {unknown} wire @returns {Incompatible} */
+const incompatible = (link, wire) => ({
+  type: 'incompatible',
+  link,
+  wire: typeof wire === 'string' ? wire.slice(0, 64) : undefined,
+})
+
+/**
+ * Reads each element of a list with its parts. `counts` has their numbers, so that an element of an unknown kind can be
+ * skipped together with its parts.
+ *
+ * @template T
+ * @param {string} type @param {unknown} heads @param {unknown} counts @param {Buffer[]} parts of the whole message
+ * @param {(head: any, own: Buffer[]) => T} read
+ */
+function withParts(type, heads, counts, parts, read) {
+  const each = list(type, heads)
+  const own = list('parts', counts)
+  let sum = 1 // the JSON part itself
+  for (const count of own) {
+    checkCount('parts', count)
+    sum += count
+  }
+  if (own.length !== each.length || sum !== parts.length) {
+    throw new WireError(`${type} announced ${sum} parts and came with ${parts.length}`)
+  }
+  const elements = []
+  let next = 1
+  for (let index = 0; index < each.length; index++) {
+    const from = next
+    next += own[index]
+    elements.push(read(each[index], parts.slice(from, next)))
+  }
+  return elements
+}
+
+/** @param {unknown} link */
+function checkLink(link) {
+  if (typeof link !== 'string' || link.length === 0 || link.length > 64) throw new WireError('a message names no link')
+}
+
+/** @param {unknown} log @returns {string} */
+function readLog(log) {
+  if (typeof log !== 'string' || log.length === 0 || log.length > 64) throw new WireError('a log has no id')
+  return log
+}
+
+/** @param {any} logAt @returns {number | undefined} */
+function readLogAt(logAt) {
+  if (logAt !== undefined) checkCount('logAt', logAt)
+  return logAt
+}
+
+/** @param {string} name @param {unknown} value */
+function checkCount(name, value) {
+  if (!Number.isSafeInteger(value) || /** @type {number} */ (value) < 0) {
+    throw new WireError(`"${name}" is not a count: ${excerpt(value)}`)
+  }
+}
+
+/** Spares each reader of a codec the check. @param {string} name @param {unknown} value @returns {any} */
+function object(name, value) {
+  if (typeof value !== 'object' || value === null) throw new WireError(`${name} is not an object`)
+  return value
+}
+
+/** @param {string} type @param {unknown} value @returns {any[]} */
+function list(type, value) {
+  if (!Array.isArray(value)) throw new WireError(`${type} comes with no list`)
+  return value
+}
+
+/**
+ * @template {Service} S
+ * @param {any} want @param {import('./codec.ts').Codec<S>} codec
+ * @returns {Want<S>}
+ */
+function readWant(want, codec) {
+  const { key, position, payload } = want ?? {}
+  readKey(key)
+  return {
+    key,
+    position: position === undefined ? undefined : codec.readPosition(object('position', position)),
+    payload: payload === undefined ? undefined : codec.readPayload?.(object('payload', payload)),
+  }
+}
+
+/** @param {any} element of a list of commands or results */
+function readId(element) {
+  const { id } = element ?? {}
+  if (typeof id !== 'string') throw new WireError('a command has no id')
+  return id
+}
+
+/** @param {any} command @returns {number | undefined} */
+function readLeftMs({ leftMs }) {
+  if (leftMs !== undefined) checkCount('leftMs', leftMs)
+  return leftMs
+}
+
+/**
+ * @template {Service} S
+ * @param {any} element @param {import('./codec.ts').Codec<S>} codec
+ * @returns {CommandResult<S>}
+ */
+function readResult(element, codec) {
+  const id = readId(element)
+  return element.isRefused === true
+    ? { id, isRefused: true }
+    : { id, result: codec.readResult?.(object('result', element.result)) }
+}

@@ -1,0 +1,139 @@
+import { errorCodes } from '@keycast/protocol'
+import { WireError } from './codec.ts'
+import { valuesCodec } from './values-codec.ts'
+
+const { encodeAnswer, decodeAnswer, readNotice, readPosition } = valuesCodec
+
+const head = /** @type {const} */ ({
+  type: 'value',
+  key: 'a:1',
+  version: 'v',
+  ageMs: 3,
+  maxAgeMs: 1_000,
+  store: true,
+  contentType: 'application/json',
+  format: 'json',
+})
+const body = Buffer.from('[1,2]')
+const current = /** @type {const} */ ({
+  type: 'current',
+  key: 'a:2',
+  version: 'w',
+  ageMs: 0,
+  maxAgeMs: 0,
+  store: false,
+})
+const failed = /** @type {const} */ ({ type: 'failed', key: 'a:3', code: 'not_found', message: 'gone', ageMs: 1 })
+
+const kept = /** @type {const} */ ({ type: 'kept', key: 'a:4', version: 'k', next: { inMs: 5, everyMs: 60_000 } })
+
+/** @param {import('../backbone.ts').Answer} answer */
+function cross(answer) {
+  const { head, parts } = encodeAnswer(answer)
+  return decodeAnswer(JSON.parse(JSON.stringify(head)), parts)
+}
+
+test('answers arrive as they were sent, and bodies are not copied on the way out', () => {
+  const withDelta = { ...head, delayMs: 7, body, delta: { from: 'u', bytes: Buffer.from('delta') } }
+  const keptForNow = { type: kept.type, key: kept.key, version: kept.version }
+  const forbidden = { ...failed, code: /** @type {const} */ ('forbidden'), tokenDigest: 'd' }
+  for (const answer of [{ ...head, body }, withDelta, current, kept, keptForNow, failed, forbidden]) {
+    expect(cross(answer)).toEqual(answer)
+  }
+  expect(encodeAnswer({ ...head, body }).parts[0]).toBe(body)
+})
+
+test('a code, a format or a kind of a newer release never breaks a link', () => {
+  expect(decodeAnswer({ ...failed, code: 'backend_on_fire' }, [])).toEqual({ ...failed, code: 'backend_error' })
+  expect(decodeAnswer({ ...failed, code: 'toString' }, [])).toEqual({ ...failed, code: 'backend_error' })
+  expect(decodeAnswer({ ...head, format: 'cbor' }, [body])).toEqual({ ...head, format: 'base64', body })
+  expect(decodeAnswer({ ...head, delayMs: 'long' }, [body])).toEqual({ ...head, body })
+  expect(decodeAnswer({ ...failed, tokenDigest: 7 }, [])).toEqual(failed)
+  expect(decodeAnswer({ ...head, mood: 'new' }, [body, body])).toMatchObject({ ...head, body })
+  expect(decodeAnswer({ type: 'hologram', key: 'a:1' }, [body])).toBeUndefined()
+  expect(readNotice?.({ type: 'rumour' })).toBeUndefined()
+})
+
+test.each([
+  ['a key missing', { ...head, key: undefined }, [body]],
+  ['a body missing', head, []],
+  ['a delta missing', { ...head, deltaFrom: 'u' }, [body]],
+  ['a delta from nowhere', { ...head, deltaFrom: 1 }, [body, body]],
+  ['a version missing', { ...head, version: undefined }, [body]],
+  ['a format missing', { ...head, format: undefined }, [body]],
+  ['a code missing', { ...failed, code: undefined }, []],
+  ['a time that is none', { ...failed, retryAfterMs: [] }, []],
+  ['an age missing', { ...current, ageMs: undefined }, []],
+  ['a period of nothing', { ...kept, next: { inMs: 5, everyMs: 0 } }, []],
+])('an answer with %s is refused', (_, answer, parts) => {
+  expect(() => decodeAnswer(answer, parts)).toThrow(WireError)
+})
+
+test('what a damaged answer holds is said back as an excerpt', () => {
+  const key = `a:${'x'.repeat(1_000_000)}`
+  expect(() => decodeAnswer({ ...current, key, ageMs: undefined }, [])).toThrow(
+    /^the answer for "a:x+…" is incomplete$/,
+  )
+})
+
+test('the message of a failure, which goes on to clients, is always a text', () => {
+  const message = JSON.parse('['.repeat(100_000) + ']'.repeat(100_000))
+  expect(decodeAnswer({ ...failed, message }, [])).toMatchObject({ message: errorCodes.not_found })
+})
+
+test('positions and refreshes are read with the fields they need', () => {
+  expect(readPosition({ version: 'v', ageMs: 5, mood: 'new' })).toEqual({ version: 'v', ageMs: 5 })
+  const planned = { version: 'v', ageMs: 5, plan: { inMs: 0, maxAgeMs: 1, askedAgoMs: 7 } }
+  expect(readPosition(planned)).toEqual(planned)
+  const older = { version: 'v', ageMs: 5, plan: { inMs: 0, maxAgeMs: 1 } }
+  expect(readPosition(older)).toEqual(older)
+  for (const plan of [{ inMs: -1, maxAgeMs: 1 }, { inMs: 0, maxAgeMs: 1, askedAgoMs: '7' }, null]) {
+    expect(() => readPosition({ ...planned, plan })).toThrow(WireError)
+  }
+  for (const position of [{}, { version: 'v' }, { ageMs: 5 }]) expect(() => readPosition(position)).toThrow(WireError)
+  expect(readNotice?.({ type: 'refresh', keys: ['a:1'] })).toEqual({ type: 'refresh', keys: ['a:1'] })
+  expect(() => readNotice?.({ type: 'refresh', keys: [1] })).toThrow(WireError)
+})
+
+test('a decision of a newer fetcher admits nobody', () => {
+  expect(valuesCodec.readResult?.({ verdict: 'perhaps', message: 'm' })).toMatchObject({ verdict: 'failed' })
+  expect(() => valuesCodec.readResult?.({ verdict: 'admitted', message: 'm' })).toThrow('no age')
+  expect(() => valuesCodec.readResult?.({ verdict: 'failed', retryAfterMs: 'soon' })).toThrow('incomplete')
+})
+
+test('a want is read with the credentials of its viewer, all of them or none', () => {
+  const { readPayload } = valuesCodec
+  expect(readPayload?.({ quiet: true })).toEqual({ quiet: true })
+  expect(readPayload?.({ authorization: 'Bearer t', expiresAt: 5 })).toEqual({
+    quiet: false,
+    authorization: 'Bearer t',
+    expiresAt: 5,
+  })
+  expect(() => readPayload?.({ authorization: 'Bearer s3cret' })).toThrow(/^the credentials are incomplete$/)
+})
+
+test('no error about credentials repeats them', () => {
+  const command = { type: 'authorize', key: 'doc:1 anonymous', authorization: 'Bearer s3cret', expiresAt: 'soon' }
+  expect(() => valuesCodec.decodeCommand?.(command, [])).toThrow(/^the credentials are incomplete$/)
+  expect(valuesCodec.decodeCommand?.({ type: 'publish', key: 'a' }, [])).toBeUndefined()
+})
+
+test.each([
+  ['a line break', 'Bearer a\r\nx-admin: 1'],
+  ['a character that no header has', 'Bearer \u{e4}'],
+  ['nothing', ''],
+  ['more than a token', `Bearer ${'x'.repeat(10_000)}`],
+])('credentials with %s reach no request, and no log', (_, authorization) => {
+  const said = { authorization, expiresAt: 5 }
+  expect(() => valuesCodec.readPayload?.(said)).toThrow(/^the credentials fit into no header$/)
+  const command = { type: 'authorize', key: 'doc:1 anonymous', ...said }
+  expect(() => valuesCodec.decodeCommand?.(command, [])).toThrow(/^the credentials fit into no header$/)
+})
+
+test('a question may say how old its answer may be', () => {
+  const command = { type: 'authorize', key: 'doc:1 anonymous' }
+  expect(valuesCodec.decodeCommand?.({ ...command, maxAgeMs: 0.5 }, [])).toEqual({ ...command, maxAgeMs: 0.5 })
+  for (const maxAgeMs of [-1, 'soon', null]) {
+    expect(() => valuesCodec.decodeCommand?.({ ...command, maxAgeMs }, [])).toThrow('no age')
+  }
+})

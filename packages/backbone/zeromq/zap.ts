@@ -1,0 +1,38 @@
+// Decides which clients may connect: the ZAP handler (RFC 27/ZAP). CURVE alone admits every client that knows the
+// server's public key; libzmq asks this handler, in the same process, about each client's own key.
+import { Router } from 'zeromq'
+import { encodeZ85 } from './curve.ts'
+import { receive } from './receive.ts'
+import { createWriter } from './writer.ts'
+
+/** libzmq knows no other address for the handler; so there is one for all sockets of a process. */
+const ENDPOINT = 'inproc://zeromq.zap.01'
+
+/**
+ * Answers libzmq's questions until closed. Must be bound before the sockets it guards, which set a `zapDomain`.
+ *
+ * @param {{ clientKeys: Iterable<string>, log: import('../gateway/link.ts').Log }} options public keys in Z85
+ * @returns {Promise<{ close: () => Promise<void> }>}
+ */
+export async function startZap({ clientKeys, log }) {
+  const allowed = new Set(clientKeys)
+  const router = new Router({ linger: 0 })
+  await router.bind(ENDPOINT)
+  const writer = createWriter(router)
+
+  const loop = receive(router, ([routingId, , version, request, , address, , mechanism, credential]) => {
+    const key = mechanism?.toString() === 'CURVE' && credential?.length === 32 ? encodeZ85(credential) : undefined
+    const known = key !== undefined && allowed.has(key)
+    if (!known) log.warn({ address: String(address), key }, 'a client whose key is not allowed was refused')
+    const [code, text] = known ? ['200', 'OK'] : ['400', 'the key is not allowed']
+    const reply = ['', version, request, code, text, known ? key : '', ''].map(part => Buffer.from(part))
+    writer.write([routingId, ...reply], () => {})
+  })
+
+  return {
+    async close() {
+      router.close()
+      await loop
+    },
+  }
+}

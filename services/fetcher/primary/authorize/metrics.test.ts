@@ -1,0 +1,30 @@
+import { createMetrics } from '@keycast/service/metrics'
+import { createAuthorizeMetrics } from './metrics.ts'
+
+test('answers are counted by the backend that gave them, from zero', async () => {
+  const { registry, ...makers } = createMetrics({ service: 'fetcher' })
+  const metrics = createAuthorizeMetrics(makers)
+  const lanes = ['http://a', 'http://b'].map(origin => ({ origin, breaker: { isOpen: () => origin === 'http://b' } }))
+  metrics.exportLevels(
+    /** @type {Parameters<typeof metrics.exportLevels>[0]} */ (
+      /** @type {unknown} */ ({ lanes: () => lanes, stats: () => ({ queued: 3, inFlight: 2 }) })
+    ),
+  )
+  metrics.asked('http://a', 'failed', 30)
+  metrics.questioned('memory')
+
+  const lines = (await registry.metrics()).split('\n')
+  for (const line of [
+    'keycast_fetcher_authorize_answers_total{origin="http://a",verdict="failed"} 1',
+    'keycast_fetcher_authorize_answers_total{origin="http://a",verdict="admitted"} 0',
+    'keycast_fetcher_authorize_answers_total{origin="http://b",verdict="failed"} 0',
+    'keycast_fetcher_authorize_questions_total{met="memory"} 1',
+    'keycast_fetcher_authorize_questions_total{met="coalesced"} 0',
+    'keycast_fetcher_authorize_breaker_open{origin="http://b"} 1',
+    'keycast_fetcher_authorize_waiting 3',
+    'keycast_fetcher_authorize_in_flight 2',
+    'keycast_fetcher_authorize_seconds_count 1',
+  ]) {
+    expect(lines).toContain(line)
+  }
+})

@@ -1,0 +1,61 @@
+// Metrics of the questions whether viewers may read. An origin is a backend that keycast.yaml names.
+
+/** @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram'>} metrics */
+export function createAuthorizeMetrics({ counter, gauge, histogram }) {
+  const questions = counter({
+    name: 'authorize_questions_total',
+    help: 'Questions of gateways whether a viewer may read a key: met from memory; coalesced, with one under way; asked, of the backend.',
+    labelNames: ['met'],
+  })
+  const answers = counter({
+    name: 'authorize_answers_total',
+    help: 'Answers of backends on whether a viewer may read: admitted (2xx), refused (401, 403, 404), failed.',
+    labelNames: ['origin', 'verdict'],
+  })
+  const took = histogram({
+    name: 'authorize_seconds',
+    help: 'From such a question going to a worker to its answer.',
+    buckets: [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+  })
+  for (const met of ['memory', 'coalesced', 'asked']) questions.inc({ met }, 0)
+
+  return {
+    /** @param {'memory' | 'coalesced' | 'asked'} met */
+    questioned: met => questions.inc({ met }),
+
+    /** @param {string} origin @param {string} verdict @param {number} tookMs */
+    asked(origin, verdict, tookMs) {
+      answers.inc({ origin, verdict })
+      took.observe(tookMs / 1_000)
+    },
+
+    /** Exports levels, read at each scrape. @param {Pick<import('./asks.ts').Asks, 'stats' | 'lanes'>} asks */
+    exportLevels(asks) {
+      for (const { origin } of asks.lanes()) {
+        for (const verdict of ['admitted', 'refused', 'failed']) answers.inc({ origin, verdict }, 0)
+      }
+      gauge({
+        name: 'authorize_waiting',
+        help: 'Questions queued for a place in flight to their backend.',
+        collect() {
+          this.set(asks.stats().queued)
+        },
+      })
+      gauge({
+        name: 'authorize_in_flight',
+        help: 'Questions leased to a worker.',
+        collect() {
+          this.set(asks.stats().inFlight)
+        },
+      })
+      gauge({
+        name: 'authorize_breaker_open',
+        help: '1 while the circuit breaker of the questions to a backend is open.',
+        labelNames: ['origin'],
+        collect() {
+          for (const { origin, breaker } of asks.lanes()) this.set({ origin }, Number(breaker.isOpen()))
+        },
+      })
+    },
+  }
+}

@@ -1,0 +1,122 @@
+// For tests: invariants of a primary, true whenever none of its functions runs. Each message says what a viewer would
+// notice.
+import { isInUse } from './keys/entry.ts'
+import { isAnswered, isFailing } from './keys/held.ts'
+import { isCold, isKept, isWanted, isWantedBy, isWatched } from './keys/interest.ts'
+import { costOf } from './keys/key-table.ts'
+import { countOf, eachWatcher, watcherIn } from './keys/watchers.ts'
+
+/** @typedef {import('./keys/entry.ts').Entry} Entry */
+
+/**
+ * @param {import('./primary.ts').Primary} primary
+ * @throws {Error} the message names the invariant and the key
+ */
+export function checkInvariants({ table, interest, origins }) {
+  const entries = [...table.entries()]
+  for (const entry of entries) {
+    const broken = brokenRule(entry)
+    if (broken !== undefined) throw new Error(`${entry.key}: ${broken}`)
+  }
+  checkCounts(entries, table)
+  checkLinks(entries, interest)
+  for (const origin of origins.values()) checkOrigin(entries, origin)
+}
+
+/**
+ * Runs for every key after nearly every call, so it makes no lists.
+ *
+ * @param {Entry} entry @returns {string | undefined}
+ */
+function brokenRule(entry) {
+  const { fetch, held, timing, origin, namespace } = entry
+  const kept = isKept(entry)
+  const failing = isFailing(entry)
+  const isUsed = isInUse(entry)
+  const isTriedByItself = kept && !fetch && (failing || (isAnswered(entry) && namespace.refreshMs > 0))
+  if (fetch === undefined && isCold(entry)) return 'somebody waits, and no fetch is to come'
+  if (isTriedByItself && timing.timer === undefined && !(origin.failing.has(entry) && origin.probeTimer !== undefined))
+    return 'it is kept fresh, and nothing tries it again'
+  if (kept && !fetch && failing && !origin.failing.has(entry)) return 'it fails, and recovery does not know'
+  if (fetch !== undefined && fetch.sentAt === undefined && !isWanted(entry))
+    return 'nobody wants it, and a fetch is queued'
+  if (!kept && timing.timer !== undefined) return 'nobody keeps it fresh, and it has a timer'
+  if (entry.interest.lingerTimer !== undefined && isWatched(entry)) return 'it is watched, and lingers'
+  if (entry.refresh !== undefined && fetch === undefined) return 'its refresh is under way, and no fetch is to end it'
+  if (held.takenOver !== undefined && timing.timer === undefined && fetch === undefined)
+    return 'it was taken over, and nothing tries it'
+  if (fetch !== undefined && fetch.entry !== entry) return 'its fetch is of another key'
+  if (!isUsed && held.value === undefined && held.failure === undefined) return 'it is of no use, and held'
+  if (!isUsed && held.value?.store === false) return 'its value may not be stored, and nobody wants it'
+  if (namespace.isPerUser && !isUsed && !(held.value === undefined && failing))
+    return "it is a viewer's own, and held though nobody wants it"
+  if (entry.bytes !== costOf(entry)) return 'it is counted as something else than it costs'
+  return undefined
+}
+
+/** @param {Entry[]} entries @param {import('./keys/key-table.ts').KeyTable} table */
+function checkCounts(entries, table) {
+  let bytes = 0
+  for (const entry of entries) bytes += entry.bytes
+  const expected = { keys: entries.length, bytes }
+  const stats = table.stats()
+  for (const name of /** @type {const} */ (['keys', 'bytes'])) {
+    if (stats[name] !== expected[name]) throw new Error(`${name}: ${stats[name]} are counted of ${expected[name]}`)
+  }
+}
+
+/**
+ * Each want of a link stands in the entry and in the index by link.
+ *
+ * @param {Entry[]} entries @param {import('./keys/interest.ts').Interest} interest
+ */
+function checkLinks(entries, interest) {
+  const held = new Set(entries)
+  let indexed = 0
+  for (const link of interest.links()) {
+    let wanted = 0
+    for (const entry of interest.entriesOf(link)) {
+      if (!isWantedBy(entry, link)) throw new Error(`${link} does not want ${entry.key}`)
+      if (!held.has(entry)) throw new Error(`${link} wants ${entry.key}, which was let go of`)
+      wanted++
+    }
+    if (wanted === 0) throw new Error(`link ${link} wants nothing, and is indexed`)
+    indexed += wanted
+  }
+  // Every indexed want stands in an entry, once per link and key. So if the numbers are equal, none is missing.
+  let wants = 0
+  for (const { interest } of entries) {
+    wants += countOf(interest.watchers)
+    if (interest.waiters) for (const link of interest.waiters.keys()) if (!watcherIn(interest.watchers, link)) wants++
+  }
+  if (wants === indexed) return
+  for (const entry of entries) {
+    const { watchers, waiters } = entry.interest
+    for (const link of [...Array.from(eachWatcher(watchers), watcher => watcher.link), ...(waiters?.keys() ?? [])]) {
+      if (![...interest.entriesOf(link)].includes(entry))
+        throw new Error(`${link} wants ${entry.key}, and would not be found when it is lost`)
+    }
+  }
+}
+
+/** @param {Entry[]} entries @param {import('./origins/origins.ts').Origin} origin */
+function checkOrigin(entries, origin) {
+  const under = { cold: { queued: 0, inFlight: 0 }, refresh: { queued: 0, inFlight: 0 } }
+  let kept = 0
+  for (const entry of entries) {
+    const { fetch } = entry
+    if (entry.origin !== origin) continue
+    if (fetch) under[fetch.lane][fetch.sentAt === undefined ? 'queued' : 'inFlight']++
+    if (isKept(entry)) kept++
+  }
+  if (origin.keptKeys !== kept)
+    throw new Error(`${origin.name}: ${origin.keptKeys} keys are counted as kept of ${kept}`)
+  for (const lane of /** @type {const} */ (['cold', 'refresh'])) {
+    if (origin.queue.queuedIn(lane) !== under[lane].queued)
+      throw new Error(`${origin.name}: ${lane} fetches are queued, and lost`)
+    if (origin.queue.inFlightOf(lane) !== under[lane].inFlight) throw new Error(`${origin.name}: ${lane} places leak`)
+  }
+  for (const entry of origin.failing) {
+    if (!isKept(entry) || !isFailing(entry)) throw new Error(`${entry.key} does not fail, and would be probed`)
+  }
+}

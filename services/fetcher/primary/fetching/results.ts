@@ -1,0 +1,162 @@
+// Applies a fetch's result to its key: the state held from now on, the links to notify, the time of the next try.
+import { detached } from '@keycast/service'
+import { confirmValue, holdFailure, holdNotFound, holdValue, invalidate, isFailing } from '../keys/held.ts'
+import { isCold, isKept, isWaitedFor } from '../keys/interest.ts'
+
+/**
+ * @typedef {import('../../work/messages.ts').FailedResult} FailedResult
+ * @typedef {import('../../work/messages.ts').Result} Result
+ * @typedef {import('../keys/entry.ts').Entry} Entry
+ * @typedef {import('./fetches.ts').Fetch} Fetch
+ */
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('../keys/key-table.ts').KeyTable, 'hasRoomFor' | 'recount'>} deps.table
+ * @param {Pick<import('../keys/interest.ts').Interest, 'notifyAll'>} deps.interest
+ * @param {import('../timing/schedule.ts').Schedule} deps.schedule
+ * @param {Pick<import('../timing/refreshes-under-way.ts').Refreshes, 'end'>} deps.refreshes
+ * @param {Pick<import('../origins/recovery.ts').Recovery, 'noteEnd' | 'probe'>} deps.recovery
+ * @param {Pick<import('./fetches.ts').Fetches, 'want'>} deps.fetches
+ * @param {(entry: Entry) => void} deps.onNoRoom the first value of a wanted key does not fit
+ * @param {(entry: Entry, authorization: string | undefined) => void} deps.onForbidden the backend refused the user
+ *   whose own value it is, asked with this token
+ * @param {() => number} deps.now
+ */
+export function createResults({ table, interest, schedule, refreshes, recovery, fetches, onNoRoom, onForbidden, now }) {
+  /**
+   * @param {Fetch} fetch
+   * @param {Result} result
+   * @param {Buffer | undefined} body of a value
+   * @param {Buffer | undefined} delta turns the version that the result names into the body
+   * @param {boolean} closed whether it closed the origin's breaker
+   */
+  function take(fetch, result, body, delta, closed) {
+    const { entry, again, queuedAt, sentAt = now() } = fetch
+    if (entry.namespace.isPerUser && isForbidden(result)) {
+      refreshes.end(entry)
+      onForbidden(entry, fetch.authorization)
+      return recovery.noteEnd(entry.origin, false, closed)
+    }
+    const fits = result.kind !== 'value' || !body || table.hasRoomFor(entry, body.length)
+    if (fits || entry.held.value) {
+      // Links that have watched for long keep their value and do not pay for newer watchers. They are told that it is
+      // old, and get the next value that fits.
+      const before = termsOf(entry)
+      // A result that was asked for before the refresh was due says less than the links were told already.
+      const isInTime = entry.refresh === undefined || sentAt >= entry.refresh.dueAt
+      refreshes.end(entry)
+      hold(entry, fits ? result : noRoom, body, delta, {
+        askedAt: sentAt,
+        waitedMs: Math.round(sentAt - queuedAt),
+        changed: again,
+      })
+      interest.notifyAll(entry, { isAsAssured: isInTime && result.kind !== 'failed' && termsOf(entry) === before })
+      // A failing key is tried again anyway. For a key that nobody waits for the mark `invalid` is enough.
+      if (again && !isFailing(entry) && (isKept(entry) || isCold(entry))) fetches.want(entry)
+      table.recount(entry)
+    } else {
+      refreshes.end(entry)
+      onNoRoom(entry)
+    }
+    recovery.noteEnd(entry.origin, result.kind !== 'failed' || result.code === 'not_found', closed)
+  }
+
+  /**
+   * @param {Entry} entry
+   * @param {Result} result
+   * @param {Buffer | undefined} received the body
+   * @param {Buffer | undefined} delta
+   * @param {{ askedAt: number, waitedMs: number, changed: boolean }} when when the backend was asked, how long the
+   *   change waited for a worker, and whether the key changed since
+   */
+  function hold(entry, result, received, delta, { askedAt, waitedMs, changed }) {
+    switch (result.kind) {
+      case 'value': {
+        const body = detached(received ?? Buffer.alloc(0))
+        // A delta is kept only if it fits beside the body: another key is worth more than a delta.
+        const isKeptToo = delta !== undefined && table.hasRoomFor(entry, body.length + delta.length)
+        holdValue(entry, result, body, isKeptToo ? detached(delta) : undefined, {
+          askedAt,
+          waitedMs,
+          cameAt: now(),
+          invalid: changed,
+        })
+        return schedule.succeeded(entry)
+      }
+      case 'current': {
+        if (!entry.held.value) return fail(entry, unexpectedCurrent, askedAt, changed)
+        confirmValue(entry, result, askedAt, changed)
+        return schedule.succeeded(entry)
+      }
+      case 'failed': {
+        if (result.code !== 'not_found') return fail(entry, result, askedAt, changed)
+        holdNotFound(entry, { code: result.code, message: result.message, askedAt }, result.maxAgeMs, changed)
+        return schedule.succeeded(entry)
+      }
+    }
+  }
+
+  /** @param {Entry} entry @param {FailedResult} failed @param {number} askedAt @param {boolean} changed */
+  function fail(entry, failed, askedAt, changed) {
+    holdFailure(entry, { code: failed.code, message: failed.message, askedAt })
+    if (changed) invalidate(entry)
+    schedule.failed(entry, failed)
+  }
+
+  /**
+   * The backend's breaker is open: it is not asked, and links that wait get the failure at once.
+   *
+   * @param {Entry} entry
+   */
+  function refuse(entry) {
+    // Gateways that were told of the problem need not hear that nothing was tried since.
+    if (!isFailing(entry) || isWaitedFor(entry)) {
+      // A `not_found` is dropped, too: nobody knows any more whether the key exists.
+      holdFailure(entry, { code: 'backend_unavailable', message: breakerOpen, askedAt: now() })
+    }
+    refreshes.end(entry)
+    schedule.park(entry, entry.origin.breaker.retryAt())
+    interest.notifyAll(entry)
+    table.recount(entry)
+    recovery.probe(entry.origin)
+  }
+
+  return { take, refuse }
+}
+
+/**
+ * How long the held state may be used. Links are told of a change here even if the version is the same.
+ *
+ * @param {Entry} entry
+ */
+const termsOf = ({ held: { value, takenOver, maxAgeMs } }) =>
+  // Gateways make no plan for a value that may not be stored.
+  takenOver ? `${takenOver.version} true ${maxAgeMs}` : `${value?.version} ${value?.store} ${maxAgeMs}`
+
+/**
+ * Answers that the backend gives to one user; given to the fetcher itself, each would be a mistake in keycast.yaml.
+ *
+ * @param {Result} result
+ */
+const isForbidden = result => result.kind === 'failed' && (result.status === 401 || result.status === 403)
+
+const breakerOpen = 'the backend failed too often: its circuit breaker is open'
+
+/** Room is not made in a moment, and each try costs the backend a whole response. */
+const NO_ROOM_RETRY_MS = 5_000
+
+/** @type {FailedResult} */
+const noRoom = {
+  kind: 'failed',
+  code: 'capacity',
+  message: 'the value has grown, and the server holds as many values as it may',
+  retryAfterMs: NO_ROOM_RETRY_MS,
+}
+
+/** @type {FailedResult} */
+const unexpectedCurrent = {
+  kind: 'failed',
+  code: 'invalid_content',
+  message: 'the backend says that nothing changed, but nothing is held',
+}

@@ -1,0 +1,212 @@
+// Entries by key, within a limit of bytes: wanted keys stay; of the others the least recently used is evicted first.
+// Strangers can invent keys that the backend never had, so these get little room, and none that another key needs.
+
+import { createUniqueQueue } from '@keycast/service'
+import { credentialBytesOf } from './credentials.ts'
+import { isInUse, sharedKeyOf } from './entry.ts'
+import { dropAllButFailure, dropValue, isMissing } from './held.ts'
+import { isKept, wantsOf } from './interest.ts'
+
+/**
+ * @typedef {import('./entry.ts').Entry} Entry
+ * @typedef {ReturnType<typeof createKeyTable>} KeyTable
+ *
+ * Entries that may have to go, the one that went in longest ago first, and their bytes.
+ * @typedef {{ queue: import('@keycast/service').UniqueQueue<Entry>, bytes: number }} Evictable
+ */
+
+/**
+ * The cost of an entry beside its body: the record, its key, the wants of {@link WANTS_INCLUDED} links, validators, and
+ * its places in timers, queues and this table.
+ */
+export const ENTRY_BYTES = 2_048
+
+export const WANTS_INCLUDED = 4
+
+/** The cost of each further link: its want, its place in the index by link, and in the link's due keys. */
+export const WANT_BYTES = 256
+
+/** The share of the room for keys that the backend never had. */
+export const MISSING_SHARE = 1 / 8
+
+/**
+ * @param {object} options
+ * @param {number} options.bytesMax
+ * @param {(entry: Entry) => void} [options.onEvicted] a wanted key must go: all its links are to be told, and the entry
+ *   recounted
+ */
+export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
+  /** @type {Map<string, Entry>} */
+  const entries = new Map()
+  /** Users' own values, by the key that they share. @type {Map<string, Set<Entry>>} */
+  const own = new Map()
+  let ownCount = 0
+  /** Entries that nobody wants now. */
+  const idle = newEvictable()
+  /** Entries that the backend never had, and nobody wants. */
+  const missingIdle = newEvictable()
+  /** Entries that the backend never had, and somebody wants. */
+  const missing = newEvictable()
+  const evictables = [idle, missingIdle, missing]
+  let bytes = 0
+
+  /** @param {string} key */
+  function get(key) {
+    return entries.get(key)
+  }
+
+  /**
+   * The entry of a key that a link is about to want.
+   *
+   * @param {string} key
+   * @param {() => Entry} create
+   * @returns {Entry | undefined} `undefined` if wanted keys take all the room
+   */
+  function open(key, create) {
+    const opened = entries.get(key)
+    if (opened) return hasRoomForWant(opened) ? opened : undefined
+    if (wantedBytes() + ENTRY_BYTES > bytesMax) return undefined
+    const entry = create()
+    entry.bytes = ENTRY_BYTES
+    bytes += entry.bytes
+    entries.set(key, entry)
+    if (entry.namespace.isPerUser) addOwn(entry)
+    return entry
+  }
+
+  /** Whether one more link may want the key. @param {Entry} entry */
+  function hasRoomForWant(entry) {
+    return wantsOf(entry) < WANTS_INCLUDED || wantedBytes() + WANT_BYTES <= bytesMax
+  }
+
+  /**
+   * Whether a body of that size fits beside everything that is wanted.
+   *
+   * @param {Entry} entry that is wanted
+   * @param {number} bodyBytes
+   */
+  function hasRoomFor(entry, bodyBytes) {
+    const own = missing.queue.has(entry) ? 0 : entry.bytes
+    return wantedBytes() - own + bareCostOf(entry) + bodyBytes <= bytesMax
+  }
+
+  /**
+   * Counts an entry again. Removes it if it is of no use, and others if there is no room. Must be called after each
+   * change of an entry's content, of its links, or of whether it is fetched; check-invariants.fixture.ts finds a missed
+   * call.
+   *
+   * @param {Entry} entry
+   */
+  function recount(entry) {
+    if (entries.get(entry.key) !== entry) return
+    for (const evictable of evictables) if (evictable.queue.delete(entry)) evictable.bytes -= entry.bytes
+    const inUse = isInUse(entry)
+    if (isKept(entry) !== entry.counted) {
+      entry.counted = !entry.counted
+      entry.origin.keptKeys += entry.counted ? 1 : -1
+    }
+    // A user's own value is of no use once the user is gone. A failure stays: without its backoff each get of theirs
+    // would ask the backend again, also before its Retry-After is over.
+    if (!inUse && entry.namespace.isPerUser) dropAllButFailure(entry)
+    else if (!inUse && entry.held.value?.store === false) dropValue(entry)
+
+    const cost = costOf(entry)
+    bytes += cost - entry.bytes
+    entry.bytes = cost
+    if (!inUse && !entry.held.value && !entry.held.failure) return remove(entry)
+    const evictable = evictableOf(entry, inUse)
+    evictable?.queue.add(entry)
+    if (evictable) evictable.bytes += cost
+    makeRoom()
+  }
+
+  /** @param {Entry} entry @param {boolean} inUse @returns {Evictable | undefined} `undefined` for one that stays */
+  function evictableOf(entry, inUse) {
+    if (isMissing(entry)) return inUse ? missing : missingIdle
+    return inUse ? undefined : idle
+  }
+
+  function makeRoom() {
+    const missingMax = bytesMax * MISSING_SHARE
+    // One always fits: otherwise, in a small table, no key could be watched before the backend has it.
+    while (missingIdle.bytes + missing.bytes > missingMax && missingIdle.queue.size + missing.queue.size > 1) {
+      evictFrom(missingIdle.queue.size > 0 ? missingIdle : missing)
+    }
+    while (bytes > bytesMax) {
+      const evictable = [missingIdle, idle, missing].find(({ queue }) => queue.size > 0)
+      if (!evictable) return
+      evictFrom(evictable)
+    }
+  }
+
+  /** @param {Evictable} evictable that is not empty */
+  function evictFrom(evictable) {
+    const entry = /** @type {Entry} */ (evictable.queue.take())
+    evictable.bytes -= entry.bytes
+    if (evictable === missing) onEvicted(entry)
+    else remove(entry)
+  }
+
+  /** @param {Entry} entry that is in no queue */
+  function remove(entry) {
+    entries.delete(entry.key)
+    bytes -= entry.bytes
+    if (entry.namespace.isPerUser) removeOwn(entry)
+  }
+
+  /** @param {Entry} entry of a viewer */
+  function addOwn(entry) {
+    const key = sharedKeyOf(entry)
+    const ofKey = own.get(key)
+    if (ofKey) ofKey.add(entry)
+    else own.set(key, new Set([entry]))
+    ownCount++
+  }
+
+  /** @param {Entry} entry of a viewer */
+  function removeOwn(entry) {
+    const key = sharedKeyOf(entry)
+    const ofKey = own.get(key)
+    if (!ofKey?.delete(entry)) return
+    ownCount--
+    if (ofKey.size === 0) own.delete(key)
+  }
+
+  /** The bytes that cannot be evicted: those of all wanted keys that the backend has or had. */
+  function wantedBytes() {
+    return bytes - idle.bytes - missingIdle.bytes - missing.bytes
+  }
+
+  return {
+    get,
+    open,
+    hasRoomForWant,
+    hasRoomFor,
+    recount,
+    /** All of them, for checks. */
+    entries: () => entries.values(),
+    stats: () => ({ keys: entries.size, bytes }),
+    /** Every user's own value of a key. @param {string} key @returns {Iterable<Entry>} */
+    ownOf: key => own.get(key) ?? [],
+    /** The number of users' own values. */
+    own: () => ownCount,
+    /** The number of keys that the backend never had. */
+    missing: () => missingIdle.queue.size + missing.queue.size,
+  }
+}
+
+/** @returns {Evictable} */
+function newEvictable() {
+  return { queue: createUniqueQueue(), bytes: 0 }
+}
+
+/** The size of an entry. @param {Entry} entry */
+export function costOf(entry) {
+  const { value } = entry.held
+  return bareCostOf(entry) + (value ? value.body.length + (value.delta?.bytes.length ?? 0) : 0)
+}
+
+/** The size of an entry without its content. @param {Entry} entry */
+function bareCostOf(entry) {
+  return ENTRY_BYTES + Math.max(0, wantsOf(entry) - WANTS_INCLUDED) * WANT_BYTES + credentialBytesOf(entry)
+}

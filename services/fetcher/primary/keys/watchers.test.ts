@@ -1,0 +1,39 @@
+import {
+  countOf,
+  eachWatcher,
+  newWatcher,
+  noWatchers,
+  OWED,
+  QUIET,
+  watcherIn,
+  wholeMs,
+  withoutWatcher,
+  withWatcher,
+} from './watchers.ts'
+
+const watcherOf = (/** @type {string} */ link, askedAt = 0) =>
+  newWatcher(link, { version: undefined, askedAt, quiet: false })
+
+test.each([1, 4, 8, 9, 300])('%d links are found, counted, replaced and taken out', count => {
+  const links = Array.from({ length: count }, (_, number) => `link-${number}`)
+  /** @type {import('./watchers.ts').Watchers} */
+  let watchers = noWatchers()
+  for (const link of [...links, ...links]) watchers = withWatcher(watchers, watcherOf(link))
+  watchers = withWatcher(watchers, watcherOf('link-0', 7))
+
+  expect(countOf(watchers)).toBe(count)
+  expect(Array.from(eachWatcher(watchers), ({ link }) => link).sort()).toEqual(links.sort())
+  expect(watcherIn(watchers, 'link-0')?.askedAt).toBe(7)
+  expect(watcherIn(watchers, 'other')).toBeUndefined()
+  for (const link of links) watchers = withoutWatcher(watchers, link)
+  expect([countOf(watchers), watcherIn(watchers, 'link-0')]).toEqual([0, undefined])
+  expect(countOf(noWatchers())).toBe(0)
+})
+
+test('a new watcher is owed an answer', () => {
+  expect(newWatcher('a', { version: 'v1', askedAt: 0, quiet: true }).state).toBe(OWED | QUIET)
+})
+
+test('a time that is rounded is no earlier, and there is one before all others', () => {
+  expect([wholeMs(1.2), wholeMs(3), wholeMs(0) > wholeMs(Number.NEGATIVE_INFINITY)]).toEqual([2, 3, true])
+})

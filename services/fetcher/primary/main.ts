@@ -1,0 +1,78 @@
+// Wires a primary to the real world: settings, hub, workers, internal listener, signals.
+import { availableParallelism } from 'node:os'
+import { createZeromqHub, hubCurveOf } from '@keycast/backbone'
+import { createContainment, createLog, readListenProblem, readSettings, runService } from '@keycast/service'
+import { createInternalServer } from '@keycast/service/internal-server'
+import { createMetrics } from '@keycast/service/metrics'
+import { readNamespaces } from '@keycast/service/namespaces'
+import { conflictsOf, settings } from '../settings.ts'
+import { createFetcher } from './fetcher.ts'
+
+const name = 'keycast-fetcher'
+const config = readSettings(settings, {
+  name,
+  about: 'Pulls the values of keys over HTTP, each once for all gateways, and keeps those that are watched fresh.',
+  check: conflictsOf,
+})
+const log = createLog({ name, level: config.logLevel, format: config.logFormat })
+
+/** More would only wait for this one process, which every value passes. */
+const WORKERS_MAX = 4
+
+const containment = createContainment({ ends: ['link', 'lease', 'worker', 'request'], log })
+
+/** @type {Awaited<ReturnType<typeof start>>} */
+let parts
+
+async function start() {
+  const namespaces = readNamespaces({ path: config.configPath })
+  const hub = createZeromqHub({
+    host: config.host,
+    requestsPort: config.requestsPort,
+    answersPort: config.answersPort,
+    curve: hubCurveOf(config),
+    containment,
+    log,
+  })
+  const metrics = createMetrics({ service: 'fetcher' })
+  containment.export(metrics)
+  const fetcher = createFetcher({
+    namespaces,
+    hub,
+    metrics,
+    settings: { ...config, workers: config.workers || Math.min(availableParallelism(), WORKERS_MAX) },
+    containment,
+    log,
+  })
+  const internal = createInternalServer({
+    host: config.metricsHost,
+    port: config.metricsPort,
+    metrics,
+    ready: fetcher.notReady,
+    containment,
+  })
+  const metricsPort = await internal.listen()
+  await fetcher.start()
+  log.info({ ...hub.ports(), metricsPort, workers: fetcher.workerPids() }, 'listening')
+  return { fetcher, internal }
+}
+
+await runService({
+  name,
+  log,
+  graceMs: config.shutdownGraceMs,
+  containment,
+  whyNot: readListenProblem(settings, config, [
+    ['host', 'requestsPort'],
+    ['host', 'answersPort'],
+    ['metricsHost', 'metricsPort'],
+  ]),
+  async start() {
+    parts = await start()
+  },
+  stop: [
+    ['gateways', () => parts.fetcher.stopServing()],
+    ['workers', () => parts.fetcher.stopFetching()],
+    ['internal listener', () => parts.internal.close()],
+  ],
+})

@@ -1,0 +1,265 @@
+// The metrics of a fetcher node. No label has more values than keycast.yaml names backends, or there are error codes.
+import { createFastHistogram } from '@keycast/service'
+
+/**
+ * @typedef {import('../work/messages.ts').Result} Result
+ * @typedef {import('./fetching/fetch-queue.ts').Lane} Lane
+ * @typedef {import('./gateways/refusals.ts').RefusalCode} RefusalCode
+ *
+ * @typedef {object} FetchMetrics
+ * @property {(how: typeof ways[number]) => void} wanted how a gateway's want of a key was met
+ * @property {(code: RefusalCode) => void} refused a want of a key was not met, or was met and has ended
+ * @property {(lane: Lane, waitedMs: number) => void} started
+ * @property {(origin: string, result: Result, bytes: number, tookMs: number) => void} ended
+ * @property {() => void} reissued
+ * @property {(type: import('@keycast/backbone').Answer['type']) => void} answered
+ * @property {(tookMs: number) => void} relayed a change went out to a gateway
+ * @property {(why: 'forbidden' | 'expired') => void} ownEnded a user's own value was dropped
+ *
+ * @typedef {import('./workers/workers.ts').WorkerMetrics} WorkerMetrics
+ */
+
+/** @type {Lane[]} */
+const lanes = ['cold', 'refresh']
+
+const ways = /** @type {const} */ (['memory', 'plan', 'coalesced', 'fetched'])
+
+/** @type {RefusalCode[]} */
+const refusalCodes = ['bad_key', 'unknown_namespace', 'capacity', 'forbidden', 'token_expired']
+
+/** How fetches end. not_modified: 304. unchanged: 200 with the bytes that are held. value: other bytes. Others are error codes. */
+const outcomes = /** @type {const} */ ([
+  'value',
+  'unchanged',
+  'not_modified',
+  'not_found',
+  'backend_error',
+  'backend_refused',
+  'backend_throttled',
+  'backend_redirect',
+  'backend_timeout',
+  'backend_unreachable',
+  'invalid_content',
+  'too_large',
+  'fetcher_timeout',
+])
+
+/** From a backend that is near up to the longest timeout. */
+const FETCH_BUCKETS = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+
+/**
+ * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} metrics
+ * @param {Iterable<string>} origins the backends of keycast.yaml
+ * @returns {FetchMetrics & WorkerMetrics}
+ */
+export function createFetcherMetrics({ counter, histogram, fastHistogram }, origins) {
+  const wanted = counter({
+    name: 'wants_total',
+    help: 'Watches and gets of gateways that were met: from memory; by the plan of another node; coalesced, with a fetch under way; fetched.',
+    labelNames: ['met'],
+  })
+  const refused = counter({
+    name: 'wants_refused_total',
+    help: 'Watches and gets refused, or ended after they were met, by code. forbidden and token_expired are the end of a right (per: user).',
+    labelNames: ['code'],
+  })
+  const waited = histogram({
+    name: 'fetch_wait_seconds',
+    help: 'From a fetch being queued to its lease going to a worker.',
+    labelNames: ['lane'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+  })
+  const took = createFetchTimes(origins)
+  fastHistogram({
+    name: 'fetch_seconds',
+    help: 'From a lease going to a worker to its result, by backend (origin) and outcome.',
+    series: took.series,
+  })
+  const bytes = counter({ name: 'fetched_bytes_total', help: 'Bytes of the bodies of new versions.' })
+  // Of new versions of watched keys whose last version was held. no_base: the worker does not have that version; size:
+  // the body is too small or too large; time: deltas had used up their share of it; gain: over half of the body.
+  const deltas = counter({ name: 'deltas_total', help: 'Deltas to new versions, by result.', labelNames: ['result'] })
+  const answers = counter({
+    name: 'answers_total',
+    help: 'Values, confirmations and failures sent to gateways.',
+    labelNames: ['type'],
+  })
+  const relay = histogram({
+    name: 'relay_seconds',
+    help: 'From a worker bringing a changed value to its being sent to a gateway, for each gateway.',
+    buckets: [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+  })
+  const reissues = counter({
+    name: 'leases_reissued_total',
+    help: 'Fetches leased to a second worker, because the first was lost.',
+  })
+  const ownEnded = counter({
+    name: 'user_values_ended_total',
+    help: "Users' own values let go of while wanted: forbidden, the backend refused the user; expired, no token was valid.",
+    labelNames: ['reason'],
+  })
+  const restarts = counter({
+    name: 'worker_restarts_total',
+    help: 'Workers lost: exit, they ended by themselves; silent, they hung and were killed.',
+    labelNames: ['reason'],
+  })
+  const late = counter({
+    name: 'late_results_total',
+    help: 'Results dropped because their lease had gone to another worker or failed.',
+  })
+  for (const result of ['made', 'no_base', 'size', 'time', 'gain']) deltas.inc({ result }, 0)
+  for (const reason of ['exit', 'silent']) restarts.inc({ reason }, 0)
+  for (const reason of ['forbidden', 'expired']) ownEnded.inc({ reason }, 0)
+  for (const met of ways) wanted.inc({ met }, 0)
+  for (const code of refusalCodes) refused.inc({ code }, 0)
+
+  return {
+    wanted: met => wanted.inc({ met }),
+    refused: code => refused.inc({ code }),
+    started: (lane, waitedMs) => waited.observe({ lane }, waitedMs / 1_000),
+    ended: (origin, result, bodyBytes, tookMs) => {
+      took.of(origin, outcomeOf(result)).observe(tookMs)
+      bytes.inc(bodyBytes)
+      if (result.kind !== 'value') return
+      const made = result.deltaFrom ? 'made' : result.deltaSkipped
+      if (made) deltas.inc({ result: made })
+    },
+    reissued: () => reissues.inc(),
+    answered: type => answers.inc({ type }),
+    relayed: tookMs => relay.observe(tookMs / 1_000),
+    ownEnded: reason => ownEnded.inc({ reason }),
+    workerLost: reason => restarts.inc({ reason }),
+    lateResult: () => late.inc(),
+  }
+}
+
+/**
+ * How long fetches take, a histogram for each backend and outcome. All are there from the start: rate() takes what
+ * Prometheus sees first for what was there before.
+ *
+ * @param {Iterable<string>} origins
+ */
+function createFetchTimes(origins) {
+  /** @type {Map<string, Map<string, import('@keycast/service').FastHistogram>>} */
+  const byOrigin = new Map()
+  /** @type {import('@keycast/service').FastHistogramSeries[]} */
+  const series = []
+
+  /** @param {string} origin one of keycast.yaml @param {string} outcome one of few */
+  function of(origin, outcome) {
+    return byOrigin.get(origin)?.get(outcome) ?? add(origin, outcome)
+  }
+
+  /** @param {string} origin @param {string} outcome */
+  function add(origin, outcome) {
+    const histogram = createFastHistogram(FETCH_BUCKETS)
+    const ofOrigin = byOrigin.get(origin) ?? new Map()
+    byOrigin.set(origin, ofOrigin.set(outcome, histogram))
+    series.push({ labels: { origin, outcome }, histogram })
+    return histogram
+  }
+
+  for (const origin of origins) for (const outcome of outcomes) add(origin, outcome)
+  return { of, series }
+}
+
+/** @param {Result} result */
+function outcomeOf(result) {
+  if (result.kind === 'failed') return result.code
+  if (result.kind === 'value') return 'value'
+  return result.status === 304 ? 'not_modified' : 'unchanged'
+}
+
+/**
+ * Exports levels, read from the parts at each scrape.
+ *
+ * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge'>} metrics
+ * @param {object} parts
+ * @param {Pick<import('./primary.ts').Primary, 'origins' | 'table'>} parts.primary
+ * @param {Pick<import('./workers/workers.ts').Workers, 'stats'>} parts.workers
+ * @param {Pick<import('@keycast/backbone').Hub, 'stats'>} parts.hub
+ * @param {{ inFlightMax: number, cacheBytesMax: number }} parts.settings
+ */
+export function exportLevels({ counter, gauge }, { primary, workers, hub, settings }) {
+  /** @param {string} name @param {string} help @param {() => number} read */
+  const level = (name, help, read) =>
+    gauge({
+      name,
+      help,
+      collect() {
+        this.set(read())
+      },
+    })
+  const { origins, table } = primary
+
+  level('cache_entries', 'Keys held: values, failures, and keys being fetched.', () => table.stats().keys)
+  level('missing_keys', 'Keys held that the backend never had: an eighth of the memory is theirs at most.', () =>
+    table.missing(),
+  )
+  level('user_values', "Users' own values held (per: user).", () => table.own())
+  level('cache_bytes', 'Memory that the keys held are counted as.', () => table.stats().bytes)
+  level('cache_max_bytes', 'Limit of cache_bytes: FETCHER_CACHE_BYTES_MAX.', () => settings.cacheBytesMax)
+  level('fetches_in_flight_max', 'Ceiling of fetch_limit: FETCHER_IN_FLIGHT_MAX.', () => settings.inFlightMax)
+  level('workers', 'Workers that take leases.', () => workers.stats().ready)
+  level('worker_credit', 'Leases that workers would take on top of those they have.', () => workers.stats().credit)
+  counter({
+    name: 'workers_cpu_seconds_total',
+    help: 'CPU time of all workers, ended ones included.',
+    collect() {
+      this.reset()
+      this.inc(workers.stats().cpuMs / 1_000)
+    },
+  })
+  level('workers_resident_memory_bytes', 'Resident memory of all workers.', () => workers.stats().residentBytes)
+  level('links', 'Gateways linked to this node.', () => hub.stats().links)
+  level(
+    'link_due_keys',
+    'Keys that gateways are due: their latest state is still to be sent, summed over gateways.',
+    () => hub.stats().dueKeys,
+  )
+  level('link_unconfirmed_bytes', 'Bytes sent to gateways and not yet confirmed by them.', () => hub.stats().bytesOut)
+
+  /** @param {string} name @param {string} help @param {(lane: Lane, origin: import('./origins/origins.ts').Origin) => number} read */
+  const laneLevel = (name, help, read) =>
+    gauge({
+      name,
+      help,
+      labelNames: ['lane'],
+      collect() {
+        for (const lane of lanes) {
+          let sum = 0
+          for (const origin of origins.values()) sum += read(lane, origin)
+          this.set({ lane }, sum)
+        }
+      },
+    })
+  laneLevel('fetches_waiting', 'Fetches queued for a place in flight or for credit of a worker.', (lane, origin) =>
+    origin.queue.queuedIn(lane),
+  )
+  laneLevel('fetches_in_flight', 'Fetches leased to a worker.', (lane, origin) => origin.queue.inFlightOf(lane))
+
+  /** @param {string} name @param {string} help @param {(origin: import('./origins/origins.ts').Origin) => number} read */
+  const originLevel = (name, help, read) =>
+    gauge({
+      name,
+      help,
+      labelNames: ['origin'],
+      collect() {
+        for (const origin of origins.values()) this.set({ origin: origin.name }, read(origin))
+      },
+    })
+  originLevel('breaker_open', '1 while the circuit breaker of a backend is open.', ({ breaker }) =>
+    Number(breaker.isOpen()),
+  )
+  originLevel(
+    'fetch_limit',
+    'Fetches that may be in flight to a backend: as many as do not make it slower.',
+    ({ limit }) => limit.inForce(),
+  )
+  originLevel(
+    'watched_keys',
+    'Keys kept fresh: some gateway watches them, or did a second ago.',
+    ({ keptKeys }) => keptKeys,
+  )
+  originLevel('failing_keys', 'Keys kept fresh whose last fetch failed.', ({ failing }) => failing.size)
+}

@@ -1,0 +1,110 @@
+// How the keys of a failing backend find out that it works again, sooner than by their own backoff and without a storm:
+// one of them is tried each second. Once any key's fetch succeeds, the others follow, spread over a second.
+import { notBeforeAtOf, WAKE_MS_MIN, wokenAtOf } from '../timing/schedule.ts'
+import { PROBE_MS } from './breaker.ts'
+
+/**
+ * @typedef {import('../keys/entry.ts').Entry} Entry
+ * @typedef {import('./origins.ts').Origin} Origin
+ * @typedef {ReturnType<typeof createRecovery>} Recovery
+ */
+
+/** All keys of a recovered backend are tried within this time. */
+const SPREAD_MS = 1_000
+
+/**
+ * Failing keys that one probe looks at: the next one goes on behind them. With all of 100,000 keys waiting out a
+ * Retry-After, a look at each would take milliseconds, and find none to try.
+ */
+export const LOOKED_AT_MAX = 10_000
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('../timing/timer-wheel.ts').TimerWheel, 'set' | 'cancel'>} deps.wheel
+ * @param {import('../timing/in-turns.ts').InTurns} deps.inTurns
+ * @param {Pick<import('../timing/schedule.ts').Schedule, 'wake'>} deps.schedule
+ * @param {(entry: Entry) => void} deps.want has the key fetched, unless that is under way
+ * @param {() => number} deps.now
+ * @param {() => number} deps.random 0 up to 1
+ */
+export function createRecovery({ wheel, inTurns, schedule, want, now, random }) {
+  /**
+   * Must be called when a key's fetch has ended, after everything else that follows from it.
+   *
+   * @param {Origin} origin
+   * @param {boolean} succeeded
+   * @param {boolean} closed its breaker closed
+   */
+  function noteEnd(origin, succeeded, closed) {
+    if (closed || (succeeded && now() - origin.wokenAt >= SPREAD_MS)) wake(origin, closed)
+    probe(origin)
+  }
+
+  /**
+   * @param {Origin} origin
+   * @param {boolean} all whether keys woken a moment ago are tried as well: with the breaker open none was tried by
+   *   itself
+   */
+  function wake(origin, all) {
+    if (origin.failing.size === 0) return
+    const since = now()
+    origin.wokenAt = since
+    // Walks without a copy: the copy alone would take too long. Keys that fail again stand behind the others and come
+    // up once more.
+    const failing = origin.failing.values()
+    inTurns(() => {
+      const { done, value: entry } = failing.next()
+      if (done) return false
+      if (wokenAtOf(entry) < since) wakeOne(entry, all)
+      return true
+    })
+  }
+
+  /** @param {Entry} entry that fails @param {boolean} all */
+  function wakeOne(entry, all) {
+    const nowMs = now()
+    const { timer, nextTryAt } = entry.timing
+    if (entry.fetch || (!all && nowMs - wokenAtOf(entry) < WAKE_MS_MIN)) return
+    const atMs = Math.max(nowMs + random() * SPREAD_MS, notBeforeAtOf(entry))
+    if (timer && nextTryAt !== undefined && nextTryAt <= atMs) return
+    schedule.wake(entry, atMs)
+  }
+
+  /**
+   * Tries one failing key if a probe is due, and does so again when the next one is.
+   *
+   * @param {Origin} origin
+   */
+  function probe(origin) {
+    wheel.cancel(origin.probeTimer)
+    origin.probeTimer = undefined
+    const { breaker, failing } = origin
+    if (failing.size === 0) {
+      origin.probes = undefined
+      return
+    }
+    // Once a second, also where each of a thousand watches asks for a probe and no key could be tried.
+    let dueAt = Math.max(breaker.probeAt(), origin.probedAt + PROBE_MS)
+    if (dueAt <= now()) {
+      if (breaker.admits()) {
+        origin.probedAt = now()
+        tryOne(origin)
+      }
+      dueAt = now() + PROBE_MS
+    }
+    origin.probeTimer = wheel.set(dueAt, () => probe(origin))
+  }
+
+  /** Keys that fail again go to the end, so a walk over them meets each in turn. @param {Origin} origin */
+  function tryOne(origin) {
+    const nowMs = now()
+    for (let looked = 0; looked < Math.min(LOOKED_AT_MAX, origin.failing.size); looked++) {
+      origin.probes ??= origin.failing.values()
+      const { done, value: entry } = origin.probes.next()
+      if (done) origin.probes = undefined
+      else if (!entry.fetch && notBeforeAtOf(entry) <= nowMs) return want(entry)
+    }
+  }
+
+  return { noteEnd, probe }
+}

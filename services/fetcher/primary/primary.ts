@@ -1,0 +1,94 @@
+// Puts the primary's state and its events together; its links to gateways and workers are given to it.
+import { createFetches } from './fetching/fetches.ts'
+import { createResults } from './fetching/results.ts'
+import { createRefusals } from './gateways/refusals.ts'
+import { createRefusedWants } from './gateways/refused-wants.ts'
+import { createGatewayWants } from './gateways/wants.ts'
+import { createInterest } from './keys/interest.ts'
+import { createKeyTable } from './keys/key-table.ts'
+import { createOrigins } from './origins/origins.ts'
+import { createRecovery } from './origins/recovery.ts'
+import { createBackoff } from './timing/backoff.ts'
+import { createInTurns } from './timing/in-turns.ts'
+import { createRefreshes } from './timing/refreshes-under-way.ts'
+import { createSchedule } from './timing/schedule.ts'
+
+/** @typedef {ReturnType<typeof createPrimary>} Primary */
+
+/** Upper end of the first wait after a failed fetch. */
+const BACKOFF_MS_INITIAL = 250
+
+/**
+ * @param {object} deps
+ * @param {import('@keycast/service').Namespaces} deps.namespaces
+ * @param {import('./fetching/fetches.ts').Pool} deps.pool
+ * @param {(link: string, key: string) => void} deps.markDue the link is due the key's latest state
+ * @param {import('./timing/timer-wheel.ts').TimerWheel} deps.wheel
+ * @param {import('./metrics.ts').FetchMetrics} deps.metrics
+ * @param {{ inFlightMax: number, cacheBytesMax: number }} deps.settings
+ * @param {Pick<import('@keycast/service').Containment, 'guard'>} [deps.containment]
+ * @param {() => number} deps.now monotonic, in milliseconds
+ * @param {() => number} [deps.wallNow] in milliseconds since 1970
+ * @param {() => number} [deps.random] 0 up to 1
+ */
+export function createPrimary({
+  namespaces,
+  pool,
+  markDue,
+  wheel,
+  metrics,
+  settings,
+  containment,
+  now,
+  wallNow = Date.now,
+  random = Math.random,
+}) {
+  const origins = createOrigins({ namespaces, inFlightMax: settings.inFlightMax, now })
+  const table = createKeyTable({ bytesMax: settings.cacheBytesMax, onEvicted: entry => refusals.refuseAll(entry) })
+  const interest = createInterest({ markDue, wheel, now })
+  const inTurns = createInTurns({ wheel, now })
+  const fetches = createFetches({ origins: origins.values(), pool, inTurns, metrics, containment, now, wallNow })
+  const { want } = fetches
+  const firstBackoff = createBackoff({ initialMs: BACKOFF_MS_INITIAL, random })
+  const refreshes = createRefreshes({ namespaces, wheel, onOverdue: interest.notifyAll, now })
+  const schedule = createSchedule({ wheel, firstBackoff, refreshes, want, now, random })
+  const recovery = createRecovery({ wheel, inTurns, schedule, want, now, random })
+  const refused = createRefusedWants()
+  const refusals = createRefusals({ table, interest, fetches, schedule, refused, markDue, metrics })
+  const hubEvents = createGatewayWants({
+    namespaces,
+    origins,
+    table,
+    interest,
+    fetches,
+    schedule,
+    refreshes,
+    recovery,
+    inTurns,
+    refused,
+    refusals,
+    markDue,
+    metrics,
+    now,
+    wallNow,
+  })
+  const results = createResults({
+    table,
+    interest,
+    schedule,
+    refreshes,
+    recovery,
+    fetches,
+    onNoRoom: refusals.refuseAll,
+    onForbidden: refusals.forbid,
+    now,
+  })
+  fetches.start({
+    onResult: results.take,
+    onRefused: results.refuse,
+    onExpired: refusals.expireAll,
+    onAbandoned: table.recount,
+  })
+
+  return { hubEvents, fetches, origins, table, interest }
+}

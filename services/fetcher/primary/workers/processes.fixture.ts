@@ -1,0 +1,2 @@
+// A worker that tells its primary what it was started with, for processes.test.ts.
+process.send?.(process.env)

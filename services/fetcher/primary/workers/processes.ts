@@ -1,0 +1,58 @@
+// Worker processes, by Node's cluster: forks of this program that know they are workers.
+import cluster from 'node:cluster'
+import { WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../../work/messages.ts'
+
+/**
+ * @typedef {object} WorkerProcess
+ * @property {number} id never used twice
+ * @property {number | undefined} pid
+ * @property {() => void} disconnect asks it to go
+ * @property {() => void} kill
+ *
+ * @typedef {(onExit: (how: { code: number | null, signal: string | null }) => void) => WorkerProcess} Fork `onExit` is
+ *   called once
+ */
+
+/**
+ * Of a worker's own, and libuv takes up to half of them for lookups of names. A lookup whose servers are silent keeps its
+ * thread for 10 s or more: of Node's four threads two such backends would take all that there are for the others.
+ */
+const THREADS = 32
+
+/**
+ * @param {object} options
+ * @param {string} options.endpoint of the work socket
+ * @param {number} options.credit leases that each takes at one time
+ * @returns {Fork}
+ */
+export function createForks({ endpoint, credit }) {
+  // The primary's own arguments say nothing to a worker.
+  cluster.setupPrimary({ args: [] })
+
+  return onExit => {
+    const worker = cluster.fork({
+      [WORK_ENDPOINT_VARIABLE]: endpoint,
+      [WORK_CREDIT_VARIABLE]: String(credit),
+      UV_THREADPOOL_SIZE: String(THREADS),
+    })
+    let ended = false
+    /** @param {number | null} code @param {string | null} signal */
+    const end = (code, signal) => {
+      if (ended) return
+      ended = true
+      onExit({ code, signal })
+    }
+    worker.on('exit', end)
+    // It could not be started, or not be sent a message: it is of no use either way.
+    worker.on('error', () => {
+      worker.process.kill('SIGKILL')
+      end(null, null)
+    })
+    return {
+      id: worker.id,
+      pid: worker.process.pid,
+      disconnect: () => worker.disconnect(),
+      kill: () => void worker.process.kill('SIGKILL'),
+    }
+  }
+}

@@ -1,0 +1,79 @@
+import { decodeFromWorker, decodeLeases, encodeWork, WorkError } from './messages.ts'
+
+/** @param {unknown[]} messages */
+const part = (...messages) => Buffer.from(JSON.stringify(messages))
+
+/** @type {import('./messages.ts').ResultMessage} */
+const value = {
+  type: 'result',
+  lease: 7,
+  kind: 'value',
+  version: 'v',
+  contentType: 'application/json',
+  format: 'json',
+  status: 200,
+  store: true,
+}
+const current = /** @type {const} */ ({
+  type: 'result',
+  lease: 8,
+  kind: 'current',
+  status: 304,
+  store: true,
+})
+
+test('leases arrive as they were sent', () => {
+  /** @type {import('./messages.ts').Lease} */
+  const lease = {
+    type: 'lease',
+    lease: 7,
+    key: 'conversation:1',
+    url: 'http://127.0.0.1:3000/conversations/1',
+    headers: { authorization: 'Bearer x' },
+    timeoutMs: 2_000,
+    bytesMax: 4_194_304,
+    delta: true,
+    etag: 'W/"a"',
+  }
+  const leases = [lease, { ...lease, lease: 8 }]
+  expect(decodeLeases(encodeWork(leases.map(message => ({ message }))))).toEqual(leases)
+})
+
+test('values travel with their bodies untouched and a delta behind its body, other messages alone', () => {
+  /** @type {import('./messages.ts').Loaded<import('./messages.ts').Credit | import('./messages.ts').ResultMessage>[]} */
+  const sent = [
+    { message: value, body: Buffer.from('{}') },
+    { message: current },
+    { message: { ...value, deltaFrom: 'u' }, body: Buffer.from('[]'), delta: Buffer.from('delta') },
+    { message: { type: 'credit', worker: 1, credit: 256, cpuMs: 1.5, residentBytes: 1_000 } },
+  ]
+  const parts = encodeWork(sent)
+  expect(parts[1]).toBe(sent[0].body)
+  expect(decodeFromWorker(parts)).toEqual(sent)
+})
+
+test.each([
+  ['no JSON', [Buffer.from('{')]],
+  ['null', [Buffer.from('null')]],
+  ['no list', [Buffer.from('{}')]],
+  ['a list of something else', [part(null)]],
+  ['another type', [part({ type: 'lease' })]],
+  ['an unknown result', [part({ type: 'result', lease: 1, kind: 'maybe' })]],
+  ['an unknown code', [part({ type: 'result', lease: 1, kind: 'failed', code: 'bad_mood' })]],
+  ['credit of a worker that does not say what it uses', [part({ type: 'credit', worker: 1, credit: 1 })]],
+  ['a value without its body', [part(value)]],
+  ['a delta from nowhere', [part(value), Buffer.from('x'), Buffer.from('y')]],
+  ['a delta announced that is not there', [part({ ...value, deltaFrom: 'v' }), Buffer.from('x')]],
+  ['the second of two values without its body', [part(value, value), Buffer.from('x')]],
+  ['a body without a value', [part(current), Buffer.from('x')]],
+])('%s is refused by the primary', (_, parts) => {
+  expect(() => decodeFromWorker(parts)).toThrow(WorkError)
+})
+
+test.each([
+  ['no JSON', [Buffer.from('{')]],
+  ['a result', [part({ type: 'result', lease: 1 })]],
+  ['a lease without a URL', [part({ type: 'lease', lease: 1 })]],
+])('%s is refused by a worker', (_, parts) => {
+  expect(() => decodeLeases(parts)).toThrow(WorkError)
+})

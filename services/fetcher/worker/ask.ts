@@ -1,0 +1,58 @@
+// One lease whose status alone is wanted: asks a backend whether a viewer may read. The body is thrown away.
+
+import { retryAfterMsOf } from './freshness.ts'
+import { Exchange, ExchangeError } from './http/exchange.ts'
+
+/**
+ * @typedef {import('../work/messages.ts').Lease} Lease
+ * @typedef {import('../work/messages.ts').Result} Result
+ * @typedef {ReturnType<typeof createAsker>} Asker
+ */
+
+/** A body up to this is read, so that its connection serves the next request; with a longer one it is closed. */
+const BODY_BYTES_MAX = 65_536
+
+/**
+ * @param {object} options
+ * @param {import('./http/connections.ts').Connections} options.connections
+ * @param {() => number} [options.now] milliseconds since 1970
+ */
+export function createAsker({ connections, now = Date.now }) {
+  return {
+    /**
+     * @param {Lease} lease
+     * @returns {Promise<Result>} never rejects, whatever a backend or a network does
+     */
+    async ask({ url, headers, statusOf, timeoutMs }) {
+      const sent = { accept: '*/*', 'user-agent': 'keycast-fetcher', ...headers }
+      const exchange = new Exchange({ url, method: statusOf, headers: sent, timeoutMs, bytesMax: BODY_BYTES_MAX })
+      let head
+      try {
+        head = await connections.send(exchange)
+      } catch (error) {
+        if (!(error instanceof ExchangeError)) throw error
+        if (!error.head) return failureOf(error, timeoutMs)
+        head = error.head // however the body ends, the status stands
+      }
+      return { kind: 'status', status: head.status, retryAfterMs: retryAfterMsOf(head.headers, now()) }
+    },
+  }
+}
+
+/**
+ * Nothing of the error but its code: Node's messages name the backend's address.
+ *
+ * @param {ExchangeError} error
+ * @param {number} timeoutMs
+ * @returns {Result}
+ */
+function failureOf({ why, code }, timeoutMs) {
+  if (why === 'deadline')
+    return {
+      kind: 'failed',
+      code: 'backend_timeout',
+      message: `the backend did not say within ${timeoutMs} ms whether this may be read`,
+    }
+  const message = `the connection failed (${code}) when the backend was asked whether this may be read`
+  return { kind: 'failed', code: 'backend_unreachable', message }
+}

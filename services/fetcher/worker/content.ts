@@ -1,0 +1,84 @@
+// From the bytes a backend sent to the content that every gateway and client gets.
+import { isUtf8 } from 'node:buffer'
+import { MIMEType } from 'node:util'
+import { versionOf } from '@keycast/protocol'
+import { utf8Of, withoutBom } from './text.ts'
+
+/**
+ * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
+ * @typedef {import('../work/messages.ts').Content} Content
+ *
+ * @typedef {{ kind: 'value', body: Buffer } & Content} ReadValue `body`: JSON and text in UTF-8 without a BOM
+ * @typedef {ReadValue | { kind: 'current' } | { kind: 'failed', code: ErrorCode, message: string }} ReadContent
+ */
+
+/** Longest content type that is read: it is kept with each value. The names in it have 127 characters each (RFC 6838). */
+const CONTENT_TYPE_CHARACTERS_MAX = 512
+
+/**
+ * The version is made from the body as it is passed on, after a BOM is cut and text is transcoded, and from its type:
+ * whoever holds that content, on whatever node, knows its version.
+ *
+ * @param {Buffer} received
+ * @param {object} context
+ * @param {string | undefined} context.contentType as the backend declared it
+ * @param {string | undefined} context.version held already: content of that version is not looked at further
+ * @param {number} context.bytesMax transcoding may make a body up to three times as long
+ * @returns {ReadContent}
+ */
+export function readContent(received, { contentType: declared, version: held, bytesMax }) {
+  const mediaType = readMediaType(declared)
+  const kind = kindOf(mediaType)
+  const text = kind === 'text' ? utf8Of(received, mediaType.params.get('charset')) : undefined
+  const body = kind === 'json' ? withoutBom(received) : (text ?? received)
+  if (body.length > bytesMax) {
+    return { kind: 'failed', code: 'too_large', message: `the content is over ${bytesMax} bytes in UTF-8` }
+  }
+  if (kind === 'json') mediaType.params.delete('charset') // means nothing for JSON (RFC 8259 section 11), and may be wrong
+  if (text) mediaType.params.set('charset', 'utf-8')
+  const contentType = String(mediaType)
+
+  const version = versionOf(body, contentType)
+  if (version === held) return { kind: 'current' }
+
+  const problem = kind === 'json' ? jsonProblem(body) : undefined
+  if (problem) return { kind: 'failed', code: 'invalid_content', message: problem }
+  return { kind: 'value', version, contentType, format: kind === 'json' ? 'json' : text ? 'text' : 'base64', body }
+}
+
+/** Nothing is guessed from the bytes: content without a type that can be read is just bytes. @param {string} [written] */
+function readMediaType(written = 'application/octet-stream') {
+  try {
+    if (written.length <= CONTENT_TYPE_CHARACTERS_MAX) return new MIMEType(written)
+  } catch {
+    // no type at all: as if there were none
+  }
+  return new MIMEType('application/octet-stream')
+}
+
+/** @param {MIMEType} mediaType @returns {'json' | 'text' | 'bytes'} */
+function kindOf({ type, subtype, essence }) {
+  if (essence === 'application/json' || essence === 'text/json' || subtype.endsWith('+json')) return 'json'
+  const isText = type === 'text' || essence === 'application/xml' || essence === 'application/javascript'
+  return isText || subtype.endsWith('+xml') ? 'text' : 'bytes'
+}
+
+/**
+ * The reason why a body is no JSON (RFC 8259), or `undefined` if it is. Gateways splice it into a message as it came,
+ * so it must be one whole value and nothing else.
+ *
+ * @param {Buffer} body
+ */
+function jsonProblem(body) {
+  if (body.length === 0) return 'the content is empty, which no JSON is'
+  if (!isUtf8(body)) return 'the JSON is not in UTF-8'
+  try {
+    // As Latin-1: the bytes of JSON's grammar are all ASCII, and whatever else stands in a string is allowed there, so
+    // UTF-8 parses in either reading. This one needs no decoding, which costs more than the parsing itself.
+    JSON.parse(body.toString('latin1'))
+    return undefined
+  } catch {
+    // Not the parser's own words: they quote the content.
+    return 'the JSON does not parse'
+  }
+}

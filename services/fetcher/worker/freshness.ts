@@ -1,0 +1,116 @@
+// Reads the times in a response's header: how long the value may be kept, the validators for the next request, and the
+// wait after a failure.
+import { readHttpDate } from './http-date.ts'
+
+/** @typedef {Record<string, string | undefined>} Headers names in lower case, as Node gives them */
+
+/** RFC 9111 section 1.2.2: what a cache does with more seconds than it can count. */
+const SECONDS_MAX = 2 ** 31
+
+/** Validators are kept with each value; a backend that needs longer ones is asked without. */
+const ETAG_CHARACTERS_MAX = 1_024
+
+/**
+ * Last-Modified counts whole seconds: what changes again within the same second keeps its date, and a 304 would hide
+ * that change. Two seconds before Date leave that second behind, with one to spare (RFC 9110 section 8.8.2.2).
+ */
+const LAST_MODIFIED_SETTLED_MS = 2_000
+
+// A token, then perhaps a value, bare or quoted: a comma within quotes ends nothing (RFC 9111 section 5.2).
+const directiveGrammar = /([\w!#$%&'*+.^`|~-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*)))?/g
+
+/**
+ * Cache-Control, Expires and Age (RFC 9111 sections 4.2, 5.1, 5.2.2, 5.3) as a shared cache reads them: `s-maxage`
+ * before `max-age` before Expires, `private` as little to be stored as `no-store`. Where several values of a directive
+ * compete, the first holds; one that is no number, like `no-cache`, leaves no time at all.
+ *
+ * @param {Headers} headers
+ * @param {number} now milliseconds since 1970, where the response has no Date
+ * @returns {{ store: boolean, maxAgeMs: number | undefined }}
+ */
+export function freshnessOf(headers, now) {
+  /** @type {Map<string, string>} */
+  const directives = new Map()
+  for (const [, name, quoted, bare] of (headers['cache-control'] ?? '').matchAll(directiveGrammar)) {
+    const directive = name.toLowerCase()
+    if (!directives.has(directive)) directives.set(directive, quoted ?? bare ?? '')
+  }
+  const seconds = directives.get('s-maxage') ?? directives.get('max-age')
+  const lifetimeMs = seconds === undefined ? expiresMsOf(headers, now) : (readSeconds(seconds) ?? 0) * 1_000
+  const ageMs = (readSeconds(headers.age ?? '') ?? 0) * 1_000
+  return {
+    // Both in the form that names header fields too: more is withheld than must be, never less.
+    store: !directives.has('no-store') && !directives.has('private'),
+    maxAgeMs: directives.has('no-cache') ? 0 : lifetimeMs && Math.max(0, lifetimeMs - ageMs),
+  }
+}
+
+/**
+ * The same of a 304, which confirms the fields that it does not repeat (RFC 9111 section 4.3.4).
+ *
+ * @param {Headers} headers
+ * @param {number} now
+ * @returns {{ store: boolean | undefined, maxAgeMs: number | undefined }} `undefined` where what was held before stands
+ */
+export function confirmedFreshnessOf(headers, now) {
+  const freshness = freshnessOf(headers, now)
+  return headers['cache-control'] === undefined ? { ...freshness, store: undefined } : freshness
+}
+
+/**
+ * Backends write `Expires: 0` for expired content, and may write any other text that is no date.
+ *
+ * @param {Headers} headers @param {number} now
+ */
+function expiresMsOf(headers, now) {
+  if (headers.expires === undefined) return undefined
+  const ms = readHttpDate(headers.expires) - dateOf(headers, now)
+  return Number.isNaN(ms) ? 0 : Math.max(0, ms)
+}
+
+/** @param {string} text */
+function readSeconds(text) {
+  return /^\d+$/.test(text) ? Math.min(Number(text), SECONDS_MAX) : undefined
+}
+
+/**
+ * The validators for asking for the value again. An entity tag, weak or strong, goes back as it came.
+ *
+ * @param {Headers} headers
+ * @param {number} now milliseconds since 1970, where the response has no Date
+ * @returns {{ etag: string | undefined, lastModified: string | undefined }}
+ */
+export function validatorsOf(headers, now) {
+  const { etag, 'last-modified': lastModified } = headers
+  return {
+    etag: etag !== undefined && etag.length <= ETAG_CHARACTERS_MAX ? etag : undefined,
+    lastModified: lastModified !== undefined && isSettled(lastModified, headers, now) ? lastModified : undefined,
+  }
+}
+
+/** @param {string} lastModified @param {Headers} headers @param {number} now */
+function isSettled(lastModified, headers, now) {
+  return dateOf(headers, now) - readHttpDate(lastModified) >= LAST_MODIFIED_SETTLED_MS
+}
+
+/**
+ * Retry-After, in seconds or as a date (RFC 9110 section 10.2.3). A date is held against the response's own Date, so
+ * that the backend's clock may be wrong.
+ *
+ * @param {Headers} headers
+ * @param {number} now milliseconds since 1970, where the response has no Date
+ * @returns {number | undefined}
+ */
+export function retryAfterMsOf(headers, now) {
+  const written = headers['retry-after']
+  if (written === undefined) return undefined
+  const seconds = readSeconds(written)
+  const ms = seconds === undefined ? readHttpDate(written) - dateOf(headers, now) : seconds * 1_000
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms)
+}
+
+/** @param {Headers} headers @param {number} now */
+function dateOf(headers, now) {
+  const date = readHttpDate(headers.date ?? '')
+  return Number.isNaN(date) ? now : date
+}

@@ -1,0 +1,204 @@
+// One request and its whole response, within a deadline and a limit of bytes.
+
+/**
+ * @typedef {import('../freshness.ts').Headers} Headers
+ * @typedef {{ status: number, headers: Headers }} Head
+ * @typedef {Head & { body: Buffer }} Response
+ * @typedef {{ destroy: () => void, release: () => void, isBroken: boolean }} Connection
+ */
+
+/** Of these a response has one, and a second is not believed (as Node's HTTP client has it). Others are lists. */
+const singleHeaders = new Set(['age', 'content-type', 'date', 'etag', 'expires', 'last-modified', 'retry-after'])
+
+/** No part of the value (RFC 9112 section 5), but undici leaves it. */
+const spaceAtEnd = /[ \t]+$/
+
+/** More than a body has that comes in chunks of a usual size. */
+const CHUNKS_MAX = 64
+
+const INVALID_RESPONSE = 'HPE_INVALID_RESPONSE'
+
+/** Node's codes for undici's; any other of those stands for a connection that ended. Messages to clients carry them. */
+const codes = /** @type {Record<string, string>} */ ({
+  ERR_ASSERTION: INVALID_RESPONSE, // such as a status below 100
+  UND_ERR_HEADERS_OVERFLOW: 'HPE_HEADER_OVERFLOW',
+  UND_ERR_INVALID_ARG: 'ERR_INVALID_CHAR',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: INVALID_RESPONSE,
+})
+
+/**
+ * Why there is no whole response. `head`: of the response, where that much came. It holds nothing of the request, whose
+ * headers are secrets.
+ */
+export class ExchangeError extends Error {
+  /**
+   * @param {'deadline' | 'too_large' | 'encoding' | 'connection'} why
+   * @param {{ code?: string, head?: Head }} [details] `code`: Node's
+   */
+  constructor(why, { code, head } = {}) {
+    super(why)
+    this.name = 'ExchangeError'
+    this.why = why
+    this.code = code
+    this.head = head
+  }
+}
+
+/**
+ * The request, and the handler that undici calls as the response comes: one object, as an exchange is made a thousand
+ * times a second. A class also because axios copies plain objects of its configuration property by property.
+ */
+export class Exchange {
+  /** @type {Connection | undefined} until it is over */
+  #connection
+  /** @type {(response: Response) => void} */
+  #resolve = () => {}
+  /** @type {(error: ExchangeError) => void} */
+  #reject = () => {}
+  /** @type {NodeJS.Timeout | undefined} */
+  #deadline
+  /** @type {Head | undefined} */
+  #head
+  /** @type {Buffer[]} */
+  #chunks = []
+  /** Of the chunks, those at the start that are joined ones. */
+  #joined = 0
+  #bytes = 0
+
+  /**
+   * @param {object} what
+   * @param {string} what.url absolute
+   * @param {'GET' | 'HEAD'} [what.method]
+   * @param {Record<string, string>} what.headers
+   * @param {number} what.timeoutMs for the whole exchange
+   * @param {number} what.bytesMax of the body as it is sent
+   */
+  constructor({ url, method = 'GET', headers, timeoutMs, bytesMax }) {
+    this.url = url
+    this.method = method
+    this.headers = headers
+    this.timeoutMs = timeoutMs
+    this.bytesMax = bytesMax
+  }
+
+  /**
+   * @param {Connection} connection for this exchange alone, until that releases or destroys it
+   * @param {(response: Response) => void} resolve
+   * @param {(error: ExchangeError) => void} reject
+   */
+  begin(connection, resolve, reject) {
+    this.#connection = connection
+    this.#resolve = resolve
+    this.#reject = reject
+    // Over the whole exchange, and not from byte to byte: a body may drip.
+    this.#deadline = setTimeout(meetDeadline, this.timeoutMs, this)
+  }
+
+  onRequestStart() {}
+
+  /** @param {unknown} _ @param {number} status @param {Record<string, string | string[] | undefined>} headers */
+  onResponseStart(_, status, headers) {
+    if (status < 200) return // such as 103: the response itself follows
+    this.#head = { status, headers: oneValueEach(headers) }
+  }
+
+  /** @param {unknown} _ @param {Buffer} chunk */
+  onResponseData(_, chunk) {
+    this.#bytes += chunk.length
+    if (this.#bytes > this.bytesMax) return this.fail('too_large')
+    this.#chunks.push(chunk)
+    if (this.#chunks.length === this.#joined + CHUNKS_MAX) this.#joinChunks()
+  }
+
+  /**
+   * A chunk takes 150 bytes beside its own, and holds on to all that was read with it. A body in chunks of one byte would
+   * take a hundred times `bytesMax`.
+   */
+  #joinChunks() {
+    this.#chunks.push(Buffer.concat(this.#chunks.splice(this.#joined)))
+    this.#joined += 1
+  }
+
+  onResponseEnd() {
+    if (!this.#connection) return
+    if (this.#connection.isBroken) return this.fail('connection')
+    if (this.#mayBodyFollow()) this.#connection.destroy()
+    else this.#connection.release()
+    this.#succeed()
+  }
+
+  /**
+   * The response to a HEAD ends with its head (RFC 9112 section 6.3), but some servers send the body as well. It may come
+   * once the connection carries the next question, and would be read as that one's response: another viewer would be
+   * admitted by bytes of a document. RFC 9112 section 9.2 has such a connection closed; here, before that can happen.
+   */
+  #mayBodyFollow() {
+    if (this.method !== 'HEAD') return false
+    const { status, headers } = /** @type {Head} */ (this.#head)
+    if (headers['transfer-encoding'] !== undefined) return true
+    const length = headers['content-length']
+    return length === undefined ? status !== 204 : length !== '0'
+  }
+
+  /** @param {unknown} _ @param {NodeJS.ErrnoException} error */
+  onResponseError(_, error) {
+    // These have no body, though a server may declare the length of the omitted one, which undici misses then.
+    if (this.#head?.status === 304 || this.#head?.status === 204) {
+      this.#connection?.destroy()
+      this.#succeed()
+    } else this.fail('connection', codeOf(error))
+  }
+
+  /** @param {ExchangeError['why']} why @param {string} [code] */
+  fail(why, code) {
+    if (!this.#connection) return
+    const connection = this.#connection
+    this.#end()
+    connection.destroy()
+    this.#reject(new ExchangeError(why, { code, head: this.#head }))
+  }
+
+  #succeed() {
+    if (!this.#connection) return
+    this.#end()
+    const body = this.#chunks.length === 1 ? this.#chunks[0] : Buffer.concat(this.#chunks)
+    const { status, headers } = /** @type {Head} */ (this.#head)
+    this.#resolve({ status, headers, body })
+  }
+
+  #end() {
+    this.#connection = undefined
+    clearTimeout(this.#deadline)
+  }
+}
+
+/**
+ * Timers run before sockets are read: a process that stood still first reads what came meanwhile.
+ *
+ * @param {Exchange} exchange
+ */
+function meetDeadline(exchange) {
+  setImmediate(fail, exchange)
+}
+
+/** @param {Exchange} exchange */
+function fail(exchange) {
+  exchange.fail('deadline')
+}
+
+/** @param {NodeJS.ErrnoException} error */
+function codeOf({ name, code }) {
+  if (code === undefined) return name === 'HTTPParserError' ? INVALID_RESPONSE : undefined
+  return codes[code] ?? (code.startsWith('UND_') ? 'ECONNRESET' : code)
+}
+
+/** @param {Record<string, string | string[] | undefined>} headers names in lower case @returns {Headers} */
+function oneValueEach(headers) {
+  for (const name in headers) {
+    const value = headers[name]
+    if (typeof value === 'string') {
+      if (spaceAtEnd.test(value)) headers[name] = value.replace(spaceAtEnd, '')
+    } else if (value) headers[name] = singleHeaders.has(name) ? value[0].replace(spaceAtEnd, '') : value.join(', ')
+  }
+  return /** @type {Headers} */ (headers)
+}

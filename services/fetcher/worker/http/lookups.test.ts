@@ -1,0 +1,71 @@
+import { answering, json, lease, setup } from '../pull.fixture.ts'
+import { createPuller } from '../pull.ts'
+import { createConnections } from './connections.ts'
+import { createLookups } from './lookups.ts'
+
+/** @typedef {Parameters<import('./lookups.ts').Lookup>} Asked */
+
+/** Lookups that the test answers. */
+function setupLookups() {
+  /** @type {Asked[]} */
+  const asked = []
+  const lookup = createLookups((...args) => void asked.push(args))
+  return { asked, lookup }
+}
+
+test('all who ask for a name while it is looked up get the answer of that lookup', () => {
+  const { asked, lookup } = setupLookups()
+  /** @type {unknown[]} */
+  const answers = []
+
+  for (let i = 0; i < 3; i++) lookup('a.test', { all: true }, (_, addresses) => answers.push(addresses))
+  expect(asked).toHaveLength(1)
+  expect(asked[0].slice(0, 2)).toEqual(['a.test', { all: true }])
+  const [[, , found]] = asked
+  found(null, [{ address: '192.0.2.1', family: 4 }])
+
+  expect(answers).toEqual(Array(3).fill([{ address: '192.0.2.1', family: 4 }]))
+})
+
+test('a name is looked up again once its lookup has ended, well or not', () => {
+  const { asked, lookup } = setupLookups()
+  /** @type {unknown[]} */
+  const errors = []
+
+  for (const error of [new Error('EAI_AGAIN'), null]) {
+    lookup('a.test', {}, each => errors.push(each))
+    asked.at(-1)?.[2](error, '')
+  }
+
+  expect(asked).toHaveLength(2)
+  expect(errors).toEqual([new Error('EAI_AGAIN'), null])
+})
+
+test('names wait for no other name', () => {
+  const { asked, lookup } = setupLookups()
+
+  lookup('a.test', {}, () => {})
+  lookup('b.test', {}, () => {})
+
+  expect(asked.map(([name]) => name)).toEqual(['a.test', 'b.test'])
+})
+
+test('pulls from a name whose servers are silent leave one lookup behind, however many meet their deadline', async () => {
+  const { asked, lookup } = setupLookups()
+  const connections = createConnections({ lookup })
+  const puller = createPuller({ connections })
+  const { server } = await setup(answering(200, json, '1'))
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const pull = (/** @type {number} */ timeoutMs) =>
+    puller.pull(lease({ url: `http://silent.test:${port}/`, timeoutMs }))
+  try {
+    for (let i = 0; i < 5; i++) expect((await pull(10)).result).toMatchObject({ code: 'backend_timeout' })
+    expect(asked).toHaveLength(1)
+
+    const pulled = pull(5_000)
+    asked[0][2](null, [{ address: '127.0.0.1', family: 4 }])
+    expect((await pulled).result.kind).toBe('value')
+  } finally {
+    connections.close()
+  }
+})

@@ -1,0 +1,206 @@
+import { gzipSync } from 'node:zlib'
+import { versionOf } from '@keycast/protocol'
+import { answering, json, secret, setup } from './pull.fixture.ts'
+
+test('200 with JSON is a value, its bytes as they came', async () => {
+  const body = '{ "a": 1.0 }\n'
+  const { pull, requests } = await setup(
+    answering(200, { ...json, etag: 'W/"7"', 'cache-control': 'max-age=10', age: '4' }, body),
+  )
+
+  expect(await pull()).toEqual({
+    result: {
+      kind: 'value',
+      status: 200,
+      version: versionOf(Buffer.from(body)),
+      contentType: 'application/json',
+      format: 'json',
+      etag: 'W/"7"',
+      lastModified: undefined,
+      maxAgeMs: 6_000,
+      store: true,
+    },
+    body: Buffer.from(body),
+  })
+  expect(requests).toHaveLength(1)
+})
+
+test('a request carries the headers of its namespace and asks for plain bytes', async () => {
+  const { pull, requests } = await setup(answering(200, json, '1'))
+
+  await pull({ headers: { authorization: secret, accept: 'application/hal+json', 'x-tenant': 'é' } })
+
+  const { method, url, headers } = requests[0]
+  expect({ method, url }).toEqual({ method: 'GET', url: '/conversations/1' })
+  expect(headers).toMatchObject({
+    authorization: secret,
+    accept: 'application/hal+json',
+    'x-tenant': 'é',
+    'accept-encoding': 'identity',
+    connection: 'keep-alive',
+  })
+  expect(headers).not.toHaveProperty('if-none-match')
+  expect(headers).not.toHaveProperty('if-modified-since')
+})
+
+test('validators go back as they came, the entity tag before the date', async () => {
+  const { pull, requests } = await setup(answering(304))
+  const date = 'Sun, 06 Nov 1994 08:49:37 GMT'
+
+  await pull({ version: 'v', etag: 'W/"é,1"', lastModified: date })
+  await pull({ version: 'v', lastModified: date })
+
+  expect(requests[0].headers['if-none-match']).toBe('W/"é,1"')
+  expect(requests[0].headers).not.toHaveProperty('if-modified-since')
+  expect(requests[1].headers['if-modified-since']).toBe(date)
+})
+
+test('304 is current, and keeps the validators it does not repeat', async () => {
+  const { pull, requests } = await setup(answering(304, { 'cache-control': 'no-store' }))
+
+  expect(await pull({ version: 'v', etag: '"1"' })).toEqual({
+    result: {
+      kind: 'current',
+      status: 304,
+      etag: '"1"',
+      lastModified: undefined,
+      maxAgeMs: undefined,
+      store: false,
+    },
+  })
+  expect(requests).toHaveLength(1)
+})
+
+test('304 without Cache-Control leaves it to the primary what it knows: a value that may not be stored stays so', async () => {
+  const { pull } = await setup(answering(304))
+
+  const { result } = await pull({ version: 'v', etag: '"1"' })
+
+  expect(result).toMatchObject({ kind: 'current', store: undefined, maxAgeMs: undefined })
+})
+
+test('304 that nobody asked for is an error of the backend', async () => {
+  const { pull } = await setup(answering(304))
+
+  expect((await pull({ version: 'v' })).result).toMatchObject({
+    kind: 'failed',
+    code: 'backend_error',
+    status: 304,
+  })
+})
+
+test('200 with the bytes of the version held is current, and their validators are the new ones', async () => {
+  const { pull } = await setup(answering(200, { ...json, etag: '"2"' }, '{}'))
+
+  const { result, body } = await pull({ version: versionOf(Buffer.from('{}')), etag: '"1"' })
+
+  expect(result).toMatchObject({ kind: 'current', status: 200, etag: '"2"' })
+  expect(body).toBeUndefined()
+})
+
+const later = new Date(Date.now() + 60_000).toUTCString()
+const now = new Date(Date.parse(later) - 60_000).toUTCString()
+
+test.each([
+  [404, { 'cache-control': 'max-age=5' }, { code: 'not_found', maxAgeMs: 5_000 }],
+  [410, {}, { code: 'not_found' }],
+  [204, {}, { code: 'not_found' }],
+  [429, {}, { code: 'backend_throttled', retryAfterMs: undefined }],
+  [429, { 'retry-after': '7' }, { code: 'backend_throttled', retryAfterMs: 7_000 }],
+  [429, { 'retry-after': later, date: now }, { code: 'backend_throttled', retryAfterMs: 60_000 }],
+  [401, {}, { code: 'backend_refused' }],
+  [301, { location: 'http://127.0.0.1:1/' }, { code: 'backend_redirect' }],
+  [500, {}, { code: 'backend_error' }],
+  [503, { 'retry-after': '2' }, { code: 'backend_error', retryAfterMs: 2_000 }],
+])('%i with %j is told as it is meant, after one request', async (status, headers, expected) => {
+  const { pull, requests } = await setup(answering(status, headers))
+
+  const { result, body } = await pull()
+
+  expect(result).toMatchObject({ kind: 'failed', status, ...expected })
+  expect(body).toBeUndefined()
+  expect(requests).toHaveLength(1)
+})
+
+test('a slow answer within the deadline is a value', async () => {
+  const { pull } = await setup((_, response) => {
+    response.writeHead(200, json).write('[')
+    setTimeout(() => response.end(']'), 150)
+  })
+
+  expect((await pull({ timeoutMs: 5_000 })).result.kind).toBe('value')
+})
+
+test('an answer that came while this process stood still is a value, though its deadline passed meanwhile', async () => {
+  const { pull } = await setup((_, response) => {
+    response.writeHead(200, json).end('1')
+    for (const until = performance.now() + 300; performance.now() < until; );
+  })
+
+  expect((await pull({ timeoutMs: 200 })).result.kind).toBe('value')
+})
+
+test('content that was compressed without being asked for is inflated', async () => {
+  const { pull } = await setup(answering(200, { ...json, 'content-encoding': 'gzip' }, gzipSync('{"a":1}')))
+
+  const { result, body } = await pull()
+
+  expect(result).toMatchObject({ kind: 'value', version: versionOf(Buffer.from('{"a":1}')) })
+  expect(String(body)).toBe('{"a":1}')
+})
+
+test('304 and 404 that name an encoding but have no body are read', async () => {
+  const { pull } = await setup((request, response) =>
+    response.writeHead(request.headers['if-none-match'] ? 304 : 404, { 'content-encoding': 'gzip' }).end(),
+  )
+
+  expect((await pull({ version: 'v', etag: '"1"' })).result.kind).toBe('current')
+  expect((await pull()).result).toMatchObject({ code: 'not_found' })
+})
+
+test('text is transcoded by the charset of its type', async () => {
+  const { pull } = await setup(answering(200, { 'content-type': 'text/plain; charset=latin1' }, Buffer.from([0xe9])))
+
+  const { result, body } = await pull()
+
+  expect(result).toMatchObject({ format: 'text', contentType: 'text/plain;charset=utf-8' })
+  expect(String(body)).toBe('é')
+})
+
+test('content without a type is bytes', async () => {
+  const { pull } = await setup((_, response) => response.end('{}'))
+
+  expect((await pull()).result).toMatchObject({ format: 'base64', contentType: 'application/octet-stream' })
+})
+
+test('connections are kept and used again, after failures of the backend too', async () => {
+  const answers = [answering(200, json, '1'), answering(304), answering(404, {}, 'page'), answering(500, {}, 'page')]
+  let next = 0
+  const { pull, connections } = await setup((request, response) => answers[next++](request, response))
+
+  for (const _ of answers) await pull({ version: 'v', etag: '"1"' })
+
+  expect(connections()).toBe(1)
+})
+
+test('an idle connection is closed from our side first', async () => {
+  const { pull, server } = await setup(answering(200, json, '1'))
+  server.keepAliveTimeout = 0 // never
+  const closed = new Promise(resolve => server.once('connection', socket => socket.once('close', resolve)))
+
+  await pull()
+
+  await closed
+})
+
+test('a proxy of the environment is not used', async () => {
+  const { pull } = await setup(answering(200, json, '1'))
+  const before = process.env
+  const proxy = 'http://127.0.0.1:1'
+  process.env = { ...before, HTTP_PROXY: proxy, http_proxy: proxy, no_proxy: '', NO_PROXY: '' }
+  try {
+    expect((await pull()).result.kind).toBe('value')
+  } finally {
+    process.env = before
+  }
+})

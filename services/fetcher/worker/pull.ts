@@ -1,0 +1,97 @@
+// One lease, one GET, one result, whatever happens. A worker retries nothing: the primary does.
+import { Axios, AxiosHeaders } from 'axios'
+import { Exchange, ExchangeError } from './http/exchange.ts'
+import { inflate } from './http/inflate.ts'
+import { failureOfHead, resultOf } from './response.ts'
+
+/**
+ * @typedef {import('../work/messages.ts').Lease} Lease
+ * @typedef {import('../work/messages.ts').FailedResult} FailedResult
+ * @typedef {import('./response.ts').Pulled} Pulled
+ * @typedef {ReturnType<typeof createPuller>} Puller
+ */
+
+/** axios takes headers of its own class as they are, and copies any others: nobody reads those of its responses here. */
+const noHeaders = new AxiosHeaders()
+
+/**
+ * @param {object} options
+ * @param {import('./http/connections.ts').Connections} options.connections
+ * @param {() => number} [options.now] milliseconds since 1970
+ */
+export function createPuller({ connections, now = Date.now }) {
+  /** axios's way to the network. @param {any} config axios's, with the exchange @returns {Promise<any>} */
+  async function adapter(config) {
+    /** @type {Exchange} */
+    const exchange = config.exchange
+    const data = await inflate(await connections.send(exchange), exchange.bytesMax)
+    return { status: data.status, headers: noHeaders, data, config }
+  }
+
+  // Not `axios.create`, whose defaults are merged anew for each request and say nothing here.
+  const client = new Axios({ adapter, validateStatus: null })
+
+  return {
+    /**
+     * @param {Lease} lease
+     * @returns {Promise<Pulled>} never rejects, whatever a backend or a network does
+     */
+    async pull(lease) {
+      try {
+        const { url, timeoutMs, bytesMax } = lease
+        const config = { exchange: new Exchange({ url, headers: headersOf(lease), timeoutMs, bytesMax }) }
+        const { data } = await client.request(/** @type {import('axios').AxiosRequestConfig} */ (config))
+        return resultOf(lease, data, now())
+      } catch (error) {
+        if (!(error instanceof ExchangeError)) throw error
+        return { result: failureOf(lease, error, now()) }
+      }
+    },
+  }
+}
+
+/** @param {Lease} lease */
+function headersOf({ headers, etag, lastModified }) {
+  /** @type {Record<string, string>} */
+  const sent = {
+    accept: 'application/json, */*;q=0.5',
+    'user-agent': 'keycast-fetcher',
+    ...headers,
+    // Compressed bytes would have to be inflated before they can be hashed. A backend that has nothing else is
+    // still understood: inflate.ts inflates what comes, and counts it inflated.
+    'accept-encoding': 'identity',
+  }
+  // One of them: a backend that gets both could answer by the coarser (RFC 9110 section 13.2.2).
+  if (etag !== undefined) sent['if-none-match'] = etag
+  else if (lastModified !== undefined) sent['if-modified-since'] = lastModified
+  return sent
+}
+
+/**
+ * The meaning of an exchange that did not end with a whole response. Messages reach clients: nothing of the error but
+ * its code goes into them, for Node's errors carry the backend's address.
+ *
+ * @param {Lease} lease
+ * @param {ExchangeError} error
+ * @param {number} now
+ * @returns {FailedResult}
+ */
+function failureOf({ timeoutMs, bytesMax }, { why, code, head }, now) {
+  // The head may have come whole before the body failed, and mostly it says enough: a 404 with a huge page is a 404.
+  const byHead = head && failureOfHead(head.status, head.headers, now)
+  if (byHead) return byHead
+
+  const status = head?.status
+  switch (why) {
+    case 'deadline':
+      return { kind: 'failed', code: 'backend_timeout', message: `no whole answer within ${timeoutMs} ms`, status }
+    case 'too_large':
+      return { kind: 'failed', code: 'too_large', message: `the content is over ${bytesMax} bytes`, status }
+    case 'encoding':
+      return { kind: 'failed', code: 'invalid_content', message: 'the compressed content is damaged', status }
+    case 'connection': {
+      const message = head ? 'the connection failed within the body' : `the connection failed (${code})`
+      return { kind: 'failed', code: 'backend_unreachable', message, status }
+    }
+  }
+}

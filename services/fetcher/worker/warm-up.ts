@@ -1,0 +1,58 @@
+// Runs a worker's code before the first lease comes. JavaScript runs several times slower until it is compiled, and the
+// first thousand keys of a process just started would pay for that. The backend is a server in this process.
+import { createServer } from 'node:http'
+
+/** Pulls under way at one time. */
+const CONCURRENCY = 16
+
+/** A start on a machine that has much else to do is not held up for longer. */
+const WARM_UP_MS_MAX = 1_000
+
+const body = JSON.stringify({ warm: 'up', text: 'x'.repeat(1_000) })
+
+/**
+ * @param {object} options
+ * @param {Pick<import('./pull.ts').Puller, 'pull'>} options.puller
+ * @param {import('./deltas.ts').Deltas} options.deltas
+ * @param {number} options.pullsMax 0: none
+ * @param {() => number} [options.now] monotonic, in milliseconds
+ * @returns {Promise<number>} pulls made
+ */
+export async function warmUp({ puller, deltas, pullsMax, now = () => performance.now() }) {
+  if (pullsMax === 0) return 0
+  const endsAt = now() + WARM_UP_MS_MAX
+  let etags = 0
+  const server = createServer((request, response) => {
+    // Every other one is a 304, as refreshes are in the main.
+    if (request.headers['if-none-match']) response.writeHead(304, { etag: '"w"' }).end()
+    else response.writeHead(200, { 'content-type': 'application/json', etag: `"w${etags++}"` }).end(body)
+  })
+  // `exclusive`: a cluster's primary would otherwise listen, and hand connections to any of its workers.
+  await new Promise(resolve => server.listen({ port: 0, host: '127.0.0.1', exclusive: true }, () => resolve(undefined)))
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  let pulls = 0
+
+  async function pullSome() {
+    while (pulls < pullsMax && now() < endsAt) {
+      const id = pulls++
+      /** @type {import('../work/messages.ts').Lease} */
+      const lease = {
+        type: 'lease',
+        lease: id,
+        key: 'warm:up',
+        url: `http://127.0.0.1:${port}/warm/${id}`,
+        headers: {},
+        timeoutMs: WARM_UP_MS_MAX,
+        bytesMax: 10_000,
+        delta: false,
+        etag: id % 2 === 0 ? undefined : '"w"',
+      }
+      const { result, body } = await puller.pull(lease)
+      if (result.kind === 'value' && body) deltas.make(lease, result, body)
+    }
+  }
+  await Promise.all(Array.from({ length: CONCURRENCY }, pullSome))
+  server.close()
+  server.closeAllConnections()
+  return pulls
+}

@@ -1,0 +1,68 @@
+// A gateway whose namespaces `doc` and `page` have a backend that decides, which the test plays, and clients with tokens.
+import { createHash } from 'node:crypto'
+import { createTestGateway } from '../../test-support.ts'
+import { readRule } from '../rights.ts'
+import { issuers, sign } from '../test-tokens.ts'
+
+export const nowMs = 1_800_000_000_000
+export const KEEP_MS = 10_000
+const authorize = {
+  urlFor: (/** @type {string} */ id) => `http://127.0.0.1/${id}`,
+  origin: 'http://127.0.0.1',
+  method: /** @type {const} */ ('HEAD'),
+  keepMs: KEEP_MS,
+}
+const anonymous = readRule({ read: ['tick:*', 'doc:open', 'page:*'] }, { user: false, strict: true }).rule
+const everyone = readRule({ read: ['doc:*'] }, { user: true, strict: true }).rule
+export const viewerOf = (/** @type {string} */ user) => createHash('sha256').update(user).digest('base64url')
+
+/** @param {Partial<import('../../settings.ts').Settings>} [settings] */
+export function createDecidingGateway(settings) {
+  const started = createTestGateway({
+    startAtMs: nowMs,
+    namespaces: { doc: { authorize }, page: { authorize }, tick: {} },
+    policy: { tokens: issuers, anonymous, everyone },
+    settings,
+  })
+  const { backbone, connect, turn } = started
+  /** @param {string} token */
+  async function clientWith(token) {
+    const client = await connect()
+    client.send({ type: 'auth', token })
+    await authed(client, turn)
+    return { ...client, token }
+  }
+  return {
+    ...started,
+    /** @param {string} sub @param {number} [ttlSeconds] */
+    token: (sub, ttlSeconds = 300) => sign({ sub, nowMs: nowMs + started.now() - 1_000_000, ttlSeconds }),
+    /** A client with a token of its own. @param {string} sub @param {number} [ttlSeconds] */
+    client: async (sub, ttlSeconds = 300) =>
+      clientWith(await sign({ sub, nowMs: nowMs + started.now() - 1_000_000, ttlSeconds })),
+    clientWith,
+    /** The fetcher reports the backend's decision on the question that waits longest. @param {any} decision */
+    async decide(decision) {
+      backbone.questions.shift()?.resolve(decision && { message: '', ...decision })
+      await turn()
+    },
+  }
+}
+
+/** Not a number of turns: signatures are checked beside the loop, which may turn thousands of times meanwhile. */
+const GIVE_UP_MS = 30_000
+
+/** @param {any} client @param {() => Promise<void>} turn */
+export async function authed(client, turn) {
+  for (const endsAt = performance.now() + GIVE_UP_MS; performance.now() < endsAt; ) {
+    const [message] = client.connection.read()
+    if (message?.type === 'authed') return
+    expect(message).toBeUndefined()
+    await turn()
+  }
+  throw new Error('no authed came')
+}
+
+export const admitted = { verdict: 'admitted', ageMs: 0 }
+export const refused = { verdict: 'refused', ageMs: 0 }
+export const failed = { verdict: 'failed', message: 'the backend answered 500', retryAfterMs: 1_000 }
+export const KEY = 'doc:1'

@@ -1,0 +1,110 @@
+// Chooses the token with which a backend is asked about one key: the viewer's longest valid one that was not refused for it.
+// A refusal is of one token for one key: another token of the user may be good for that key, and that token for other keys.
+
+/**
+ * @typedef {import('./viewers.ts').Token} Token
+ * @typedef {import('./viewers.ts').Viewer} Viewer
+ *
+ * One viewer's tokens and one key. Tokens are named by their digests. `askedWith`: the last one that was chosen.
+ * @typedef {{ askedWith: string | undefined, refused: readonly string[] }} TokenChoice
+ */
+
+/** @type {readonly string[]} */
+const NONE = Object.freeze([])
+
+/** @returns {TokenChoice} */
+export const newTokenChoice = () => ({ askedWith: undefined, refused: NONE })
+
+/**
+ * The token to ask with now; the choice is noted. If all valid ones were refused, each has its turn again.
+ *
+ * @param {Viewer} viewer
+ * @param {TokenChoice} choice
+ * @param {number} wallNowMs
+ * @returns {Token | undefined} `undefined` where none is valid
+ */
+export function chooseToken(viewer, choice, wallNowMs) {
+  let token = nextToken(viewer, choice.refused, wallNowMs)
+  if (!token) {
+    choice.refused = NONE
+    token = nextToken(viewer, NONE, wallNowMs)
+  }
+  choice.askedWith = token?.bearer.digest
+  return token
+}
+
+/**
+ * The backend refused a token.
+ *
+ * @param {Viewer} viewer
+ * @param {TokenChoice} choice
+ * @param {number} wallNowMs
+ * @param {string} [digest] of which token, where that is known; else it is taken for the one chosen last
+ * @returns {boolean} whether the viewer has a token that was not refused
+ */
+export function noteRefused(viewer, choice, wallNowMs, digest = choice.askedWith) {
+  if (digest === undefined) return false
+  // Only of tokens that there are: a viewer may have thousands, one after the other.
+  const known = choice.refused.filter(each => viewer.tokens.some(({ bearer }) => bearer.digest === each))
+  choice.refused = [...known.filter(each => each !== digest), digest]
+  return nextToken(viewer, choice.refused, wallNowMs) !== undefined
+}
+
+/**
+ * Whether the backend would be asked with another token than last, and not with one that it refused.
+ *
+ * @param {Viewer} viewer
+ * @param {TokenChoice} choice
+ * @param {number} wallNowMs
+ */
+export function hasNewToken(viewer, { askedWith, refused }, wallNowMs) {
+  const next = nextToken(viewer, refused, wallNowMs)
+  return next !== undefined && next.bearer.digest !== askedWith
+}
+
+/**
+ * The node found the token that was chosen last expired: whether there is another, be it one that was refused before.
+ *
+ * @param {Viewer} viewer
+ * @param {TokenChoice} choice
+ * @param {number} wallNowMs
+ */
+export const hasTokenLeft = (viewer, choice, wallNowMs) =>
+  hasNewToken(viewer, choice, wallNowMs) ||
+  (!nextToken(viewer, choice.refused, wallNowMs) && hasNewToken(viewer, { ...choice, refused: NONE }, wallNowMs))
+
+/** A backend's clock may be ahead by so much, and a question as long on its way. */
+const EXPIRY_MARGIN_MS = 5_000
+
+/**
+ * Whether a refusal may say no more than that the token had expired when the backend looked at it.
+ *
+ * @param {Viewer} viewer
+ * @param {TokenChoice} choice of the refused token
+ * @param {number} expiresAtMs when that token expires; Infinity for a viewer without any
+ * @param {number} refusedAtMs wall clock
+ */
+export function isExpiryRefused({ tokens }, { askedWith }, expiresAtMs, refusedAtMs) {
+  if (refusedAtMs < expiresAtMs - EXPIRY_MARGIN_MS) return false
+  // Those that are still valid were refused, too, or they would be asked with now.
+  return !tokens.some(({ bearer, expiresAtMs }) => bearer.digest !== askedWith && expiresAtMs > refusedAtMs)
+}
+
+/** @param {Viewer} viewer @param {readonly string[]} refused @param {number} wallNowMs @returns {Token | undefined} */
+function nextToken({ tokens }, refused, wallNowMs) {
+  return tokens.find(({ bearer, expiresAtMs }) => expiresAtMs > wallNowMs && !refused.includes(bearer.digest))
+}
+
+/**
+ * The credentials that a backend is asked with.
+ *
+ * @param {Viewer} viewer
+ * @param {TokenChoice} choice
+ * @param {number} wallNowMs
+ * @returns {import('@keycast/backbone').Credentials | undefined} `undefined` where no token of the viewer is valid
+ */
+export function chooseCredentials(viewer, choice, wallNowMs) {
+  if (viewer.user === undefined) return {}
+  const token = chooseToken(viewer, choice, wallNowMs)
+  return token && { authorization: token.bearer.authorization(), expiresAt: token.expiresAtMs }
+}

@@ -1,0 +1,165 @@
+// Answers an operator who asks why a user may or may not use a key: rule by rule, by the rules and key sets in force.
+// Clients are never told as much.
+import { decodeJwt } from 'jose'
+import { createPatternSet, fillUser } from './pattern.ts'
+import { decide, mapVerbs, readRule } from './rights.ts'
+
+/** Patterns of a rule that an answer lists: a token may hold 1,000. */
+const PATTERNS_SHOWN_MAX = 10
+
+/** Attempts to check a token are counted by address; this one is no client's. */
+const ADDRESS = 'the operator'
+
+/**
+ * @typedef {import('./rights.ts').Rule} Rule
+ * @typedef {import('./rights.ts').Verb} Verb
+ * @typedef {import('./tokens/tokens.ts').RefusalReason} RefusalReason
+ *
+ * For whom a key is asked: a token as a client would send it, a user as if with a valid token, or a client without one.
+ * @typedef {{ token: string } | { sub: string, keys?: unknown } | Record<string, never>} Viewer
+ *
+ * @typedef {object} Verdict
+ * @property {boolean} allowed
+ * @property {string} [pattern] the pattern that admits the key
+ * @property {string} [rule] the rule that holds it: `anonymous`, `everyone`, `token keys`
+ * @property {{ rule: string, patterns: string[], more: number }[]} [asked] the rules that do not admit it
+ *
+ * @typedef {object} Explanation
+ * @property {string} key
+ * @property {string | null} user `null`: a client without a token
+ * @property {number} [expiresInMs] of the token
+ * @property {number} [revokedBefore] tokens of the user issued before it are refused, in Unix seconds
+ * @property {{ reason: RefusalReason, message: string }} [refused] the token is; then nothing is granted
+ * @property {string} [backendDecides] the request that asks the backend as well, where the key may be read
+ * @property {string} [keyProblem] the problem of the key itself, whoever asks
+ * @property {Record<Verb, Verdict>} verbs
+ */
+
+/** The text that an operator reads for each reason. @type {Record<RefusalReason, string>} */
+const refusalTexts = {
+  not_accepted: 'access.tokens names nobody who may sign tokens',
+  too_big: 'it is longer than 8 KiB',
+  malformed: 'it is no JWT',
+  wrong_algorithm: 'no entry of access.tokens takes its "alg"',
+  wrong_type: 'no entry of access.tokens that takes its "alg" takes its "typ": it was made for something else',
+  wrong_issuer: 'no entry of access.tokens that takes its "alg" has its "iss"',
+  wrong_audience: 'its "aud" does not hold the audience of access.tokens; an entry without one takes no "aud"',
+  no_sub: 'it has no "sub"',
+  no_exp: 'it has no "exp"',
+  no_iat: 'it has no "iat": nobody knows when it was issued',
+  bad_claims:
+    'a claim is too long, of the wrong type or has control characters, or its "sub" begins with the prefix of another entry',
+  expired: 'its "exp" is over',
+  not_yet_valid: 'its "nbf" or "iat" is over 30 s ahead of the clock here',
+  too_long_lived: 'its "exp" is more than access.maxLifetime after its "iat"',
+  unknown_key: 'the key set has no key with its "kid" and "alg"',
+  bad_signature: 'no key of access.tokens made its signature',
+  bad_rights: 'its claim with the rights cannot be read',
+  revoked: 'it, or its user, was revoked',
+  too_many_attempts: 'too many tokens were asked about at once: ask again',
+  keys_unavailable: 'the key set of its issuer cannot be fetched now',
+  busy: 'too many tokens are being checked: ask again',
+}
+
+/**
+ * @param {object} deps
+ * @param {import('./policy-file.ts').Policy} deps.policy
+ * @param {ReturnType<typeof import('./rights.ts').createRights>} deps.rights
+ * @param {Pick<import('./tokens/tokens.ts').Tokens, 'verify'>} deps.tokens
+ * @param {Pick<import('./revocations/revocations.ts').Revocations, 'revokedBefore'>} deps.revocations
+ * @param {(key: string) => import('../keys/problem.ts').Refusal | undefined} deps.problemOf
+ * @param {Pick<import('@keycast/service').Namespaces, 'get'>} deps.namespaces
+ * @param {{ get: (name: string) => import('@keycast/service').Deciding | undefined }} deps.deciding the same and those of rooms
+ * @param {() => number} deps.wallNow in milliseconds since 1970
+ */
+export function createExplain({ policy, rights, tokens, revocations, problemOf, namespaces, deciding, wallNow }) {
+  const { anonymous, everyone, claim } = policy
+
+  /**
+   * @param {string} key anything an operator sent
+   * @param {Viewer} viewer
+   * @returns {Promise<Explanation | { problem: string }>}
+   */
+  async function explain(key, viewer) {
+    const keyProblem = problemOf(key)?.message
+    const backendDecides = keyProblem === undefined ? requestOf(key) : undefined
+    if ('token' in viewer) {
+      const result = await tokens.verify(viewer.token, { address: ADDRESS })
+      if ('refused' in result) {
+        const { reason } = result.refused
+        const asked = { key, user: null, refused: { reason, message: refusalTexts[reason] }, keyProblem }
+        return { ...asked, verbs: mapVerbs(() => ({ allowed: false, asked: [] })) }
+      }
+      const { user, expiresAtMs, rights: held } = result.verified
+      // Not kept with the rights: of many thousand sessions nobody asks why.
+      const granted = readRule(decodeJwt(viewer.token)[claim] ?? {}, { user: true, strict: false }).rule
+      const rules = rulesOf(user, granted)
+      return { ...describe(key, user, held, rules), expiresInMs: expiresAtMs - wallNow(), keyProblem, backendDecides }
+    }
+    if ('sub' in viewer) {
+      const { rule: granted, problems } = readRule(viewer.keys ?? {}, { user: true, strict: true })
+      if (problems.length > 0) {
+        return { problem: problems.map(({ path, problem }) => [...path, problem].join(' ')).join('; ') }
+      }
+      const { sub } = viewer
+      const described = describe(key, sub, rights.of(sub, granted), rulesOf(sub, granted))
+      return { ...described, revokedBefore: revocations.revokedBefore(sub), keyProblem, backendDecides }
+    }
+    const described = describe(key, undefined, rights.anonymous, [{ name: 'anonymous', rule: anonymous }])
+    return { ...described, keyProblem, backendDecides }
+  }
+
+  /** The request that asks the backend who may read. @param {string} key */
+  function requestOf(key) {
+    const colon = key.indexOf(':')
+    const id = key.slice(colon + 1)
+    const name = key.slice(0, colon)
+    const authorize = deciding.get(name)?.authorize
+    if (authorize) return `${authorize.method} ${authorize.urlFor(id)}`
+    // With the user's own token: what it answers to that is the value, or that there is none for them.
+    const namespace = namespaces.get(name)
+    return namespace?.isPerUser ? `GET ${namespace.urlFor(id)}` : undefined
+  }
+
+  /** @param {string} user @param {Rule} granted */
+  function rulesOf(user, granted) {
+    const filled = (/** @type {Rule} */ rule) =>
+      mapVerbs(verb => rule[verb].map(pattern => ({ ...fillUser(pattern, user), text: pattern.text })))
+    return [
+      { name: 'anonymous', rule: anonymous },
+      { name: 'everyone', rule: filled(everyone) },
+      { name: `token ${claim}`, rule: filled(granted) },
+    ]
+  }
+
+  return explain
+}
+
+/**
+ * @param {string} key
+ * @param {string | undefined} user
+ * @param {import('./rights.ts').Rights} held the rights of a session of the user, which decide
+ * @param {{ name: string, rule: Rule }[]} rules it was made of
+ * @returns {Explanation}
+ */
+function describe(key, user, held, rules) {
+  return {
+    key,
+    user: user ?? null,
+    verbs: mapVerbs(verb => {
+      if (decide(held, verb, key)) return { allowed: false, asked: rules.map(each => show(each, verb)) }
+      for (const { name, rule } of rules) {
+        const pattern = rule[verb].find(each => createPatternSet([each]).admits(key))
+        if (pattern) return { allowed: true, rule: name, pattern: pattern.text }
+      }
+      return { allowed: true }
+    }),
+  }
+}
+
+/** @param {{ name: string, rule: Rule }} named @param {Verb} verb */
+function show({ name, rule }, verb) {
+  const patterns = rule[verb].map(({ text }) => text)
+  const shown = patterns.slice(0, PATTERNS_SHOWN_MAX)
+  return { rule: name, patterns: shown, more: patterns.length - shown.length }
+}

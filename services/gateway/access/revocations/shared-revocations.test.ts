@@ -1,0 +1,176 @@
+import { createMemoryRooms } from '@keycast/backbone/memory'
+import { revocationsRoom } from '@keycast/service'
+import { createTestGateway } from '../../test-support.ts'
+import { issuers, sign } from '../test-tokens.ts'
+import { createSharedRevocations } from './shared-revocations.ts'
+
+const nowMs = 1_800_000_000_000
+
+/** Not a number of turns: signatures are checked beside the loop, which may turn thousands of times meanwhile. */
+const GIVE_UP_MS = 30_000
+
+/** @type {(() => unknown)[]} */
+const cleanUps = []
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+const createJournal = () => createMemoryRooms({ at: () => nowMs })
+
+/** A gateway that has started. @param {ReturnType<typeof createMemoryRooms>} journal */
+async function startGateway(journal) {
+  const testGateway = createTestGateway({ startAtMs: nowMs, journal, rooms: { room: {} }, policy: { tokens: issuers } })
+  await testGateway.gateway.start()
+  cleanUps.push(() => testGateway.gateway.stop())
+  return testGateway
+}
+
+/** @param {Awaited<ReturnType<typeof startGateway>>} started */
+async function connectAnn({ connect, turn }) {
+  const client = await connect()
+  client.send({ type: 'auth', id: 1, token: await sign({ nowMs, keys: { read: ['tick:*'] } }) })
+  /** @type {any[]} */
+  const answers = []
+  for (const endsAt = performance.now() + GIVE_UP_MS; answers.length === 0 && performance.now() < endsAt; ) {
+    await turn()
+    answers.push(...client.connection.read())
+  }
+  return { client, answer: answers[0] }
+}
+
+/** @param {import('./shared-revocations.ts').SharedRevocations} shared */
+const isRead = shared => !shared.missing().unread
+
+const ann = { sub: 'ann', before: nowMs / 1_000 + 1 }
+
+test('a revocation at one gateway ends the sessions of the others, and their tokens', async () => {
+  const journal = createJournal()
+  const [one, other] = [await startGateway(journal), await startGateway(journal)]
+  const { client } = await connectAnn(other)
+  one.gateway.revoke(ann)
+  expect(await one.gateway.shareRevocation?.(ann)).toBeUndefined()
+  await other.turn()
+  expect(client.connection.closed?.code).toBe(4003)
+  expect((await connectAnn(other)).answer).toMatchObject({ code: 'token_refused' })
+})
+
+test('a gateway that starts later has read what was revoked before it listens', async () => {
+  const journal = createJournal()
+  const { gateway } = await startGateway(journal)
+  // More than one read of the history brings.
+  for (let n = 0; n < 600; n++) await gateway.shareRevocation?.({ jti: `token ${n}` })
+  await gateway.shareRevocation?.(ann)
+  const later = await startGateway(journal)
+  expect((await connectAnn(later)).answer).toMatchObject({ code: 'token_refused' })
+})
+
+test('no client can name the room, whatever it may read', async () => {
+  const { connect } = await startGateway(createJournal())
+  const client = await connect()
+  for (const message of [
+    { type: 'subscribe', id: 1, keys: [revocationsRoom] },
+    { type: 'get', id: 1, key: revocationsRoom },
+    { type: 'history', id: 1, key: revocationsRoom, before: 10, limit: 5 },
+  ]) {
+    expect(await client.ask(message)).toContainEqual(expect.objectContaining({ code: 'unknown_namespace' }))
+  }
+})
+
+/** @param {ReturnType<typeof createMemoryRooms>} journal @param {number} [refused] how many of each batch have no place */
+function setup(journal, refused = 0) {
+  /** @type {unknown[]} */
+  const applied = []
+  /** @type {string[]} */
+  const logged = []
+  /** @param {unknown} first @param {string} [second] */
+  const note = (first, second) => void logged.push(second ?? String(first))
+  /** @type {import('@keycast/backbone').RoomsEvents} */
+  const events = { onHead() {}, onMessages() {}, onGap() {}, onFailed() {} }
+  const backbone = journal.backbone(events)
+  const shared = createSharedRevocations({
+    backbone,
+    apply(given) {
+      applied.push(...given.map(({ revocation }) => revocation))
+      return { refused }
+    },
+    log: { debug: note, warn: note },
+    startMs: 0,
+  })
+  Object.assign(events, shared.events)
+  cleanUps.push(() => shared.stop())
+  return { shared, backbone, applied, logged }
+}
+
+const COMPLETE = { unread: false, unheard: false, dropped: false }
+
+/** @param {() => boolean} condition */
+async function until(condition) {
+  const endsAt = performance.now() + GIVE_UP_MS
+  while (!condition() && performance.now() < endsAt) await new Promise(resolve => setImmediate(resolve))
+  expect(condition()).toBe(true)
+}
+
+test('a journal that is away keeps no gateway from starting; once it is back, the list is read', async () => {
+  const journal = createJournal()
+  const before = setup(journal)
+  await before.backbone.start()
+  await before.shared.publish(ann)
+  journal.setAway(true)
+  const { shared, backbone, applied, logged } = setup(journal)
+  await backbone.start()
+  await shared.start()
+  expect(shared.missing()).toEqual({ unread: true, unheard: true, dropped: false })
+  expect(logged).toEqual([expect.stringContaining('no journal has answered yet')])
+  expect(await shared.publish({ jti: 'j' })).toEqual({ problem: expect.any(String) })
+
+  journal.setAway(false)
+  await until(() => isRead(shared))
+  expect(applied).toEqual([ann])
+  expect(logged[1]).toContain('it is complete again')
+  expect(shared.missing()).toEqual(COMPLETE)
+  // Away again: what is revoked meanwhile is not heard of.
+  journal.setAway(true)
+  expect(shared.missing()).toEqual({ ...COMPLETE, unheard: true })
+})
+
+test('after a history that is another, the whole of it is read', async () => {
+  const journal = createJournal()
+  const { shared, backbone, applied } = setup(journal)
+  await backbone.start()
+  await shared.start()
+  await until(() => isRead(shared))
+  journal.startEpoch('E2')
+  await shared.publish(ann)
+  await until(() => applied.length > 0 && isRead(shared))
+  expect(applied).toContainEqual(ann)
+})
+
+test('what cannot be read is said, and what comes after it holds', async () => {
+  const journal = createJournal()
+  const { shared, backbone, applied, logged } = setup(journal)
+  await backbone.start()
+  await shared.start()
+  await until(() => isRead(shared))
+  journal.append({ room: revocationsRoom, messageId: undefined, from: 'gateway', data: Buffer.from('{"who":"ann"}') })
+  journal.append({ room: revocationsRoom, messageId: undefined, from: 'gateway', data: Buffer.from('{"jti":"j"}') })
+  expect(logged).toEqual([expect.stringContaining('revocations cannot be read')])
+  expect(applied).toEqual([{ jti: 'j' }])
+  expect(shared.missing()).toEqual({ ...COMPLETE, dropped: true })
+})
+
+test('a list that is full here, or that the journal has cut, is not complete', async () => {
+  const journal = createJournal()
+  const full = setup(journal, 1)
+  await full.backbone.start()
+  await full.shared.publish(ann)
+  await full.shared.start()
+  await until(() => isRead(full.shared))
+  expect(full.shared.missing()).toEqual({ ...COMPLETE, dropped: true })
+  await full.shared.publish({ jti: 'j' })
+  journal.trim(revocationsRoom, 1)
+  const cut = setup(journal)
+  await cut.backbone.start()
+  await cut.shared.start()
+  await until(() => isRead(cut.shared))
+  expect(cut.shared.missing()).toEqual({ ...COMPLETE, dropped: true })
+})

@@ -1,0 +1,188 @@
+// Revocations that every gateway follows: messages of a room that the journal keeps and no client can name. A gateway reads
+// the room's history when it starts, so it knows those of before.
+import { createHash } from 'node:crypto'
+import { revocationsRoom } from '@keycast/service'
+import { readRevocation } from './revocations.ts'
+
+/**
+ * @typedef {import('@keycast/backbone').RoomsBackbone} RoomsBackbone
+ * @typedef {import('./revocations.ts').Revocation} Revocation
+ * @typedef {ReturnType<typeof createSharedRevocations>} SharedRevocations
+ * @typedef {{ unread: boolean, unheard: boolean, dropped: boolean }} Missing
+ */
+
+/** Messages that one read of the history may bring. */
+const PAGE_MESSAGES = 256
+
+const READ_MS = 5_000
+
+/** Beyond it the caller is told to call again, which does no harm. */
+const PUBLISH_MS = 5_000
+
+/** Until a history that could not be read is asked for again. */
+const RETRY_MS = 1_000
+
+/**
+ * A starting gateway waits for the list at most this long: otherwise a journal that is away would keep all clients out.
+ */
+const START_MS = 3_000
+
+/** The publisher's name, as the journal knows it. */
+const FROM = 'gateway'
+
+/**
+ * @param {object} deps
+ * @param {Pick<RoomsBackbone, 'watch' | 'unwatch' | 'history' | 'publish' | 'isAvailable'>} deps.backbone
+ * @param {(given: { revocation: Revocation, atMs: number }[]) => { refused: number }} deps.apply to this gateway's list,
+ *   where they may stand already, and to its sessions; `atMs`: when it was revoked. `refused`: there was no place for them
+ * @param {import('../../sessions/session-log.ts').Log} [deps.log]
+ * @param {number} [deps.startMs] a start waits this long for the list
+ */
+export function createSharedRevocations({ backbone, apply, log, startMs = START_MS }) {
+  /** Whether all that the history holds was applied; then only new ones come. */
+  let isRead = false
+  let isReading = false
+  let isStopped = false
+  /** A gap came while an earlier read was under way. */
+  let isStale = false
+  /** Some revocations are not in force here, and no read of the list will change that. */
+  let wereDropped = false
+  /** @type {NodeJS.Timeout | undefined} */
+  let retrying
+  let isTold = false
+  /** @type {() => void} */
+  let read = () => {}
+  /** @type {Promise<void>} */
+  const wasRead = new Promise(resolve => {
+    read = resolve
+  })
+
+  /** @param {import('@keycast/backbone').Message[]} messages */
+  function applyAll(messages) {
+    const given = messages.flatMap(({ at, data }) => {
+      const revocation = parse(data, at)
+      return revocation ? [{ revocation, atMs: at }] : []
+    })
+    const unread = messages.length - given.length
+    if (unread > 0) {
+      wereDropped = true
+      log?.warn({ unread }, 'revocations cannot be read: a newer version of Keycast may have written them')
+    }
+    // Together: each pass over the sessions looks at all of them.
+    const { refused } = apply(given)
+    if (refused === 0) return
+    wereDropped = true
+    log?.warn({ refused }, 'revocations are not in force here: the list is full')
+  }
+
+  async function readHistory() {
+    if (isReading) {
+      isStale = true
+      return
+    }
+    isReading = true
+    wereDropped = false
+    clearTimeout(retrying)
+    for (let after = 0, more = true; more && !isStopped; ) {
+      const page = await backbone.history(revocationsRoom, { after, limit: PAGE_MESSAGES }, { deadlineMs: READ_MS })
+      if (page.error !== undefined) return readLater(page.message)
+      if (page.truncated) {
+        wereDropped = true
+        log?.warn('the journal has dropped old revocations: its history of them is full')
+      }
+      applyAll(page.messages)
+      more = page.more
+      after = page.messages.at(-1)?.seq ?? page.newest
+    }
+    isReading = false
+    if (isStale) {
+      isStale = false
+      return readHistory()
+    }
+    if (!isRead && isTold) log?.warn('the list of revocations was read: it is complete again')
+    isRead = true
+    isTold = false
+    read()
+  }
+
+  /** @param {string} why */
+  function readLater(why) {
+    isReading = false
+    isStale = false
+    if (isStopped) return
+    // Once, and not each second.
+    if (!isTold) log?.warn({ why }, 'the list of revocations cannot be read: those of before are not known here')
+    isTold = true
+    retrying = setTimeout(readHistory, RETRY_MS)
+  }
+
+  return {
+    /** As the backbone says it of the room. @type {import('@keycast/backbone').MessageEvents} */
+    events: {
+      // Messages follow from here on, so what the history holds now is all that is missing.
+      onHead: () => void (isRead || readHistory()),
+      onMessages: (_, { messages }) => applyAll(messages),
+      onGap() {
+        isRead = false
+        void readHistory()
+      },
+      // The watch stands, and is answered with a head once the journal can.
+      onFailed() {},
+    },
+
+    /**
+     * Tells every gateway, also those that start later.
+     *
+     * @param {Revocation} revocation
+     * @returns {Promise<{ problem: string } | undefined>} the reason why they may not know
+     */
+    async publish(revocation) {
+      const data = Buffer.from(JSON.stringify(revocation))
+      // The same again, after an answer that did not come, is one message.
+      const messageId = createHash('sha256').update(data).digest('base64url')
+      const message = { room: revocationsRoom, messageId, from: FROM, data }
+      const outcome = await backbone.publish(message, { deadlineMs: PUBLISH_MS })
+      return outcome.error === undefined ? undefined : { problem: outcome.message }
+    },
+
+    /** Resolves when the list was read, or when waiting for it would cost more. */
+    async start() {
+      backbone.watch(revocationsRoom)
+      /** @type {NodeJS.Timeout | undefined} */
+      let timer
+      const late = new Promise(resolve => {
+        timer = setTimeout(resolve, startMs)
+      })
+      await Promise.race([wasRead, late])
+      clearTimeout(timer)
+      if (isRead || isTold) return
+      isTold = true
+      log?.warn('no journal has answered yet: revocations of before are not known here')
+    },
+
+    stop() {
+      isStopped = true
+      clearTimeout(retrying)
+      backbone.unwatch(revocationsRoom)
+    },
+
+    /**
+     * The reason why revocations may be missing here. `unread`: the list as a whole was not read yet; `unheard`: no
+     * journal that has it answers, so new ones do not arrive; `dropped`: there was no place for some, or they cannot be
+     * read.
+     *
+     * @returns {Missing}
+     */
+    missing: () => ({ unread: !isRead, unheard: !backbone.isAvailable(revocationsRoom), dropped: wereDropped }),
+  }
+}
+
+/** @param {Buffer} data @param {number} atMs @returns {Revocation | undefined} */
+function parse(data, atMs) {
+  try {
+    const read = readRevocation(JSON.parse(data.toString()), atMs)
+    return 'problem' in read ? undefined : read.revocation
+  } catch {
+    return undefined
+  }
+}

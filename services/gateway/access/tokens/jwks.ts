@@ -1,0 +1,253 @@
+// A set of public keys that an identity provider publishes (RFC 7517): fetched within limits, kept, and fetched again
+// when a token names a key that is not in it. While it cannot be fetched, the keys already held go on serving.
+import { get as getHttp } from 'node:http'
+import { get as getHttps } from 'node:https'
+import { importJWK } from 'jose'
+import { fitsJwk, publicAlgorithms, RSA_BITS_MAX, RSA_BITS_MIN } from './algorithms.ts'
+
+/** A thousand RSA keys with their certificates take 2 to 3 MB. */
+const BYTES_MAX = 4 * 1_024 ** 2
+
+const KEYS_MAX = 2_000
+
+/** For the whole answer, body included: tokens of the gateway's first minute wait for it. */
+const TIMEOUT_MS = 5_000
+
+/** Invented names of keys must not make the gateway ask more often than this. */
+const ASK_AGAIN_MS = 30_000
+
+/** With no key held nobody gets in: the first tries follow one another sooner, doubling up to the time above. */
+const FIRST_RETRY_MS = 1_000
+
+/** A key the provider took back is refused after this long at most, while tokens come. */
+const REFRESH_MS = 600_000
+
+/** Tokens that wait for keys. Each is 8 KiB at most. */
+const WAITING_MAX = 1_000
+
+/** The longest message about a failed try, for it holds a stranger's text. */
+const PROBLEM_CHARACTERS_MAX = 200
+
+/**
+ * @typedef {import('jose').CryptoKey} CryptoKey
+ *
+ * A key of the set, and what was made of it for the algorithms it was asked for.
+ * @typedef {{ jwk: import('jose').JWK, imported: Map<string, Promise<CryptoKey | undefined>> }} Held
+ *
+ * @typedef {object} JwksEvents
+ * @property {(keys: number) => void} [ok] the set was fetched, with so many keys of use
+ * @property {(problem: string) => void} [failed] it was not: why, in words for an operator
+ *
+ * @typedef {'unknown_key' | 'keys_unavailable' | 'busy'} NoKey
+ */
+
+/**
+ * @param {object} options
+ * @param {string} options.url
+ * @param {() => number} options.now monotonic, in milliseconds
+ * @param {JwksEvents} [options.events]
+ * @param {import('node:https').Agent | import('node:http').Agent} [options.agent] Node's own unless given
+ * @param {number} [options.timeoutMs]
+ * @param {number} [options.bytesMax]
+ */
+export function createJwks({ url, now, events = {}, agent, timeoutMs = TIMEOUT_MS, bytesMax = BYTES_MAX }) {
+  /** @type {Held[]} */
+  let held = []
+  /** @type {Map<string, Held[]>} */
+  let byId = new Map()
+  let hadAtMs = Number.NEGATIVE_INFINITY
+  let askAgainAtMs = Number.NEGATIVE_INFINITY
+  let failures = 0
+  let waiting = 0
+  /** The fetch under way, if one is. It never rejects. @type {Promise<void> | undefined} */
+  let asking
+  const stopped = new AbortController()
+
+  /** @returns {Promise<void>} once the fetch succeeded or failed; at once if it may not be asked for yet */
+  function ask() {
+    if (asking) return asking
+    if (now() < askAgainAtMs || stopped.signal.aborted) return Promise.resolve()
+    asking = fetchSet().finally(() => {
+      asking = undefined
+    })
+    return asking
+  }
+
+  async function fetchSet() {
+    askAgainAtMs = now() + ASK_AGAIN_MS
+    const timedOut = AbortSignal.timeout(timeoutMs)
+    try {
+      const signal = AbortSignal.any([timedOut, stopped.signal])
+      const keys = readSet(await fetchText(url, { agent, signal, bytesMax }))
+      hold(keys)
+      events.ok?.(keys.length)
+    } catch (error) {
+      if (stopped.signal.aborted) return
+      failures++
+      if (held.length === 0) askAgainAtMs = now() + Math.min(ASK_AGAIN_MS, FIRST_RETRY_MS * 2 ** (failures - 1))
+      events.failed?.(timedOut.aborted ? `was not fetched within ${timeoutMs} ms` : problemOf(error))
+    }
+  }
+
+  /** @param {import('jose').JWK[]} keys */
+  function hold(keys) {
+    failures = 0
+    hadAtMs = now()
+    held = keys.map(jwk => ({ jwk, imported: new Map() }))
+    byId = new Map()
+    for (const each of held) {
+      const { kid } = each.jwk
+      if (kid === undefined) continue
+      const same = byId.get(kid)
+      if (same) same.push(each)
+      else byId.set(kid, [each])
+    }
+  }
+
+  /** @param {string} algorithm @param {string | undefined} kid @returns {Held | undefined} */
+  function find(algorithm, kid) {
+    const named = kid === undefined ? held : (byId.get(kid) ?? [])
+    const fitting = named.filter(({ jwk }) => fitsJwk(algorithm, jwk) && (jwk.alg ?? algorithm) === algorithm)
+    // A token that names no key, where several would do, is not tried with each: that is work at a stranger's will.
+    return kid === undefined && fitting.length > 1 ? undefined : fitting[0]
+  }
+
+  /** @param {Held} found @param {string} algorithm */
+  function keyOf({ jwk, imported }, algorithm) {
+    let key = imported.get(algorithm)
+    if (!key) {
+      key = importJWK(jwk, algorithm).then(
+        made => /** @type {CryptoKey} */ (made),
+        () => undefined,
+      )
+      imported.set(algorithm, key)
+    }
+    return key
+  }
+
+  return {
+    /** Asks for the set, where it may be asked for. To be called at start; nothing fails with it. */
+    ask,
+
+    /**
+     * The key a token was signed with.
+     *
+     * @param {{ algorithm: string, kid: string | undefined }} wanted
+     * @returns {Promise<{ key: CryptoKey } | { reason: NoKey }>}
+     */
+    async keyFor({ algorithm, kid }) {
+      let found = find(algorithm, kid)
+      if (found) {
+        // Not awaited: the key at hand serves while the set is looked at again.
+        if (now() - hadAtMs >= REFRESH_MS) ask()
+      } else {
+        if (waiting >= WAITING_MAX) return { reason: 'busy' }
+        waiting++
+        await ask()
+        waiting--
+        found = find(algorithm, kid)
+      }
+      const key = found && (await keyOf(found, algorithm))
+      if (key) return { key }
+      return { reason: held.length > 0 ? 'unknown_key' : 'keys_unavailable' }
+    },
+
+    /** For metrics. @returns {{ keys: number, ageMs: number | undefined, failures: number }} failures in a row */
+    status: () => ({
+      keys: held.length,
+      ageMs: Number.isFinite(hadAtMs) ? now() - hadAtMs : undefined,
+      failures,
+    }),
+
+    /** Ends what is under way. */
+    stop: () => stopped.abort(),
+  }
+}
+
+/** @typedef {ReturnType<typeof createJwks>} Jwks */
+
+/** The set could not be fetched or used; the message gives the reason. */
+class JwksError extends Error {}
+
+/**
+ * @param {string} url
+ * @param {{ agent: import('node:https').Agent | import('node:http').Agent | undefined, signal: AbortSignal, bytesMax:
+ *   number }} options
+ * @returns {Promise<string>}
+ */
+async function fetchText(url, { agent, signal, bytesMax }) {
+  // Not `fetch`: it follows redirects and unpacks what is compressed, and a small answer could become a large one.
+  const headers = { accept: 'application/jwk-set+json, application/json', 'accept-encoding': 'identity' }
+  const get = url.startsWith('https:') ? getHttps : getHttp
+  /** @type {import('node:http').IncomingMessage} */
+  const response = await new Promise((resolve, reject) => {
+    get(url, { agent, signal, headers }, resolve).on('error', reject)
+  })
+  try {
+    if (response.statusCode !== 200) throw new JwksError(`answered with ${response.statusCode}, not 200`)
+    /** @type {Buffer[]} */
+    const chunks = []
+    let bytes = 0
+    for await (const chunk of response) {
+      bytes += chunk.length
+      if (bytes > bytesMax) throw new JwksError(`is larger than ${bytesMax} bytes`)
+      chunks.push(chunk)
+    }
+    return Buffer.concat(chunks).toString('utf8')
+  } finally {
+    response.destroy()
+  }
+}
+
+/**
+ * The keys of use in a set: public ones that may check signatures. Others are passed over, for a set may hold keys for
+ * other purposes (RFC 7517 section 5).
+ *
+ * @param {string} text
+ * @returns {import('jose').JWK[]} at least one
+ * @throws {JwksError}
+ */
+function readSet(text) {
+  let set
+  try {
+    set = JSON.parse(text)
+  } catch {
+    throw new JwksError('is not JSON')
+  }
+  const keys = set?.keys
+  if (!Array.isArray(keys)) throw new JwksError('has no list "keys" (RFC 7517 section 5)')
+  if (keys.length > KEYS_MAX) throw new JwksError(`holds ${keys.length} keys: at most ${KEYS_MAX} are read`)
+  const usable = keys.flatMap(key => publicPart(key) ?? [])
+  // Taken as a fault of the provider's, so that the keys held before go on.
+  if (usable.length === 0) throw new JwksError('holds no key of use for checking signatures')
+  return usable
+}
+
+/**
+ * The members of a key that checking signatures needs; its certificates, and a private part published by mistake, are
+ * left.
+ *
+ * @param {any} key not yet checked
+ * @returns {import('jose').JWK | undefined}
+ */
+function publicPart(key) {
+  if (typeof key !== 'object' || key === null) return undefined
+  const { kty, crv, kid, alg, use, key_ops: operations, n, e, x, y } = key
+  if (!publicAlgorithms.some(algorithm => fitsJwk(algorithm, key))) return undefined
+  if (use !== undefined && use !== 'sig') return undefined
+  if (Array.isArray(operations) && !operations.includes('verify')) return undefined
+  if (alg !== undefined && !publicAlgorithms.includes(alg)) return undefined
+  if (kid !== undefined && typeof kid !== 'string') return undefined
+  if (kty === 'RSA') {
+    const bits = typeof n === 'string' ? Buffer.from(n, 'base64url').length * 8 : 0
+    if (bits < RSA_BITS_MIN || bits > RSA_BITS_MAX) return undefined
+  }
+  return { kty, crv, kid, alg, n, e, x, y }
+}
+
+/** @param {unknown} error */
+function problemOf(error) {
+  if (error instanceof JwksError) return error.message
+  const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
+  return `cannot be reached: ${[code, message].filter(Boolean).join(', ')}`.slice(0, PROBLEM_CHARACTERS_MAX)
+}

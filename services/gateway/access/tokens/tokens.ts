@@ -1,0 +1,368 @@
+// Verifies tokens (JWT, RFC 7519, by the rules of RFC 8725): the user, the rights, the end. Cheap checks come first, so
+// that garbage is refused before it costs a signature check.
+import { createHash } from 'node:crypto'
+import { isUser, SUB_CHARACTERS_MAX } from '@keycast/protocol'
+import { compactVerify } from 'jose'
+import { Bearer } from '../backend/bearer.ts'
+import { createRecentMap } from '../recent-map.ts'
+import { ISSUER_AHEAD_SECONDS_MAX } from '../revocations/revocations.ts'
+import { readRule } from '../rights.ts'
+import { createCheckQueue } from './check-queue.ts'
+import { createJwks } from './jwks.ts'
+import { isOfType, typeOf } from './token-type.ts'
+
+/** Characters: a token is ASCII. Rights for hundreds of keys fit, and so does the header that brings it. */
+const TOKEN_BYTES_MAX = 8_192
+
+const JTI_CHARACTERS_MAX = 512
+
+/** Code that polls brings the same token each time. At some 5 KB with its rights they take 20 MB. */
+const REMEMBERED_MAX = 4_000
+
+/** For so long a token is good without its signature being checked again; then a key may have been taken back. */
+const REMEMBERED_MS = 60_000
+
+/** A client comes back after this time if there were no checks left, though its token may be right. */
+const RETRY_AFTER_MS = 1_000
+
+/** Three parts in base64url; the last is empty where the header says that nobody signed (`none`). */
+const tokenGrammar = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/
+
+/** The reasons of refusals: the labels of a metric. A client is not told. */
+export const refusalReasons = Object.freeze(
+  /** @type {const} */ ([
+    'not_accepted', // no entry of access.tokens
+    'too_big',
+    'malformed',
+    'wrong_algorithm',
+    'wrong_type', // made for something else, as an ID token or a logout token is
+    'wrong_issuer',
+    'wrong_audience',
+    'no_sub',
+    'no_exp',
+    'no_iat',
+    'bad_claims', // of the wrong type, too long, or a sub that names no user or another issuer's
+    'expired',
+    'not_yet_valid',
+    'too_long_lived',
+    'unknown_key',
+    'bad_signature',
+    'bad_rights',
+    'revoked',
+    'too_many_attempts', // of one address
+    'keys_unavailable',
+    'busy',
+  ]),
+)
+
+/**
+ * @typedef {typeof refusalReasons[number]} RefusalReason
+ *
+ * @typedef {object} Verified
+ * @property {string} user the entry's prefix and `sub`
+ * @property {import('../rights.ts').Rights} rights
+ * @property {number} expiresAtMs wall clock
+ * @property {number} issuedAt in Unix seconds
+ * @property {string | undefined} jti
+ * @property {import('../backend/bearer.ts').Bearer} [bearer] the token itself, where backends are asked with it
+ *
+ * @typedef {object} Refused
+ * @property {RefusalReason} reason for metrics and the log at debug
+ * @property {'token_refused'} code
+ * @property {string} message for the client: the same for every token that is wrong
+ * @property {number} [retryAfterMs] the token may be right: try it again then
+ *
+ * @typedef {object} Claims the claims that were checked before the token's signature
+ * @property {string} sub
+ * @property {number} exp
+ * @property {number} iat
+ * @property {string | undefined} jti
+ * @property {Record<string, unknown>} all
+ *
+ * @typedef {import('../policy-file.ts').TokenIssuer} TokenIssuer
+ * @typedef {{ issuer: TokenIssuer, jwks: import('./jwks.ts').Jwks | undefined }} Signer
+ */
+
+/** Clients read this text, whatever the problem of the token. */
+export const REFUSED = 'the token was refused'
+const NOT_NOW = 'the token cannot be checked now: send it again later'
+
+/** The reasons that say nothing about the token. @type {ReadonlySet<RefusalReason>} */
+const passing = new Set(['too_many_attempts', 'keys_unavailable', 'busy'])
+
+/**
+ * @param {RefusalReason} reason
+ * @param {number} [retryAfterMs]
+ * @returns {{ refused: Refused }}
+ */
+function refuse(reason, retryAfterMs = RETRY_AFTER_MS) {
+  if (!passing.has(reason)) return { refused: { reason, code: 'token_refused', message: REFUSED } }
+  return { refused: { reason, code: 'token_refused', message: NOT_NOW, retryAfterMs } }
+}
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('../policy-file.ts').Policy, 'tokens' | 'claim' | 'lifetimeMsMax'>} deps.policy
+ * @param {Pick<ReturnType<typeof import('../rights.ts').createRights>, 'of'>} deps.rights
+ * @param {Pick<import('../revocations/revocations.ts').Revocations, 'isRevoked'>} deps.revocations
+ * @param {import('../attempts.ts').Attempts} deps.attempts
+ * @param {import('./check-queue.ts').CheckQueue} [deps.checks]
+ * @param {() => number} deps.now monotonic, in milliseconds
+ * @param {() => number} [deps.wallNow] in milliseconds since 1970, as `exp` is counted from
+ * @param {{ ok?: (issuer: string, keys: number) => void, failed?: (issuer: string, problem: string) => void }} [deps.jwksEvents]
+ *   `issuer` is an entry's name
+ * @param {boolean} [deps.keepTokens] whether a verified token is kept, to ask backends with
+ * @param {import('node:https').Agent} [deps.agent] for fetching key sets; Node's own unless given
+ */
+export function createTokens({
+  policy: { tokens: issuers, claim, lifetimeMsMax },
+  rights,
+  revocations,
+  attempts,
+  checks = createCheckQueue(),
+  now,
+  wallNow = Date.now,
+  jwksEvents = {},
+  agent,
+  keepTokens = false,
+}) {
+  /** @type {Signer[]} */
+  const signers = issuers.map(issuer => ({ issuer, jwks: issuer.jwks === undefined ? undefined : jwksOf(issuer) }))
+  const prefixes = issuers.map(({ prefix }) => prefix).filter(prefix => prefix !== '')
+
+  /** By the token's digest: no token is kept. @type {import('../recent-map.ts').RecentMap<string, { verified: Verified, untilMs: number }>} */
+  const remembered = createRecentMap(REMEMBERED_MAX)
+
+  /** @param {TokenIssuer} issuer */
+  function jwksOf({ name, jwks }) {
+    const events = {
+      ok: (/** @type {number} */ keys) => jwksEvents.ok?.(name, keys),
+      failed: (/** @type {string} */ problem) => jwksEvents.failed?.(name, problem),
+    }
+    return createJwks({ url: /** @type {string} */ (jwks), now, events, agent })
+  }
+
+  /**
+   * @param {unknown} token as it came
+   * @param {{ address: string }} from as {@link import('../client-address.ts').limitKeyOf} gives it
+   * @returns {Promise<{ verified: Verified } | { refused: Refused }>} never rejects
+   */
+  async function verify(token, { address }) {
+    if (signers.length === 0) return refuse('not_accepted')
+    if (typeof token !== 'string') return refuse('malformed')
+    if (token.length > TOKEN_BYTES_MAX) return refuse('too_big')
+
+    const digest = createHash('sha256').update(token).digest('base64')
+    const known = recall(digest)
+    if (known) return revocations.isRevoked(known) ? refuse('revoked') : { verified: known }
+
+    const waitMs = attempts.take(address)
+    if (waitMs > 0) return refuse('too_many_attempts', Math.max(waitMs, RETRY_AFTER_MS))
+    const result = await verifyAnew(token)
+    if ('refused' in result) return result
+    attempts.giveBack(address)
+    remembered.set(digest, { verified: result.verified, untilMs: now() + REMEMBERED_MS })
+    return result
+  }
+
+  /** @param {string} digest @returns {Verified | undefined} */
+  function recall(digest) {
+    const found = remembered.get(digest)
+    if (!found) return undefined
+    if (found.untilMs > now() && found.verified.expiresAtMs > wallNow()) return found.verified
+    remembered.delete(digest)
+    return undefined
+  }
+
+  /** @param {string} token @returns {Promise<{ verified: Verified } | { refused: Refused }>} */
+  async function verifyAnew(token) {
+    const read = readToken(token)
+    if (!read) return refuse('malformed')
+    const { algorithm, type, kid, claims } = read
+
+    const candidates = candidatesFor({ algorithm, type }, claims)
+    if (typeof candidates === 'string') return refuse(candidates)
+    const checked = checkClaims(claims)
+    if (typeof checked === 'string') return refuse(checked)
+
+    const signer = await signerOf(token, { algorithm, kid }, candidates)
+    if (typeof signer === 'string') return refuse(signer)
+    const result = admit(checked, signer.issuer)
+    if (keepTokens && 'verified' in result) result.verified.bearer = new Bearer(token)
+    return result
+  }
+
+  /**
+   * Those who may have signed. More than one only where several sign with the same algorithm and none or the same `iss`.
+   *
+   * @param {{ algorithm: string, type: string | undefined }} header
+   * @param {Record<string, unknown>} claims
+   * @returns {Signer[] | RefusalReason}
+   */
+  function candidatesFor({ algorithm, type }, { iss, aud }) {
+    const byAlgorithm = signers.filter(({ issuer }) => issuer.algorithms.includes(algorithm))
+    if (byAlgorithm.length === 0) return 'wrong_algorithm'
+    const byType = byAlgorithm.filter(({ issuer }) => isOfType(issuer.type, type))
+    if (byType.length === 0) return 'wrong_type'
+    const byIssuer = byType.filter(({ issuer }) => issuer.issuer === undefined || issuer.issuer === iss)
+    if (byIssuer.length === 0) return 'wrong_issuer'
+    const byAudience = byIssuer.filter(({ issuer }) => isMeantFor(issuer.audience, aud))
+    return byAudience.length === 0 ? 'wrong_audience' : byAudience
+  }
+
+  /** @param {Record<string, unknown>} claims @returns {Claims | RefusalReason} */
+  function checkClaims(claims) {
+    const { sub, exp, nbf, iat, jti } = claims
+    if (sub === undefined || sub === '') return 'no_sub'
+    if (exp === undefined) return 'no_exp'
+    // Without it nobody knows for how long a token lives, and for how long its revocation must be remembered.
+    if (iat === undefined) return 'no_iat'
+    if (!isText(sub, SUB_CHARACTERS_MAX) || !isUser(sub)) return 'bad_claims'
+    if (!isTime(exp) || !isTime(iat) || !(nbf === undefined || isTime(nbf))) return 'bad_claims'
+    if (jti !== undefined && !isText(jti, JTI_CHARACTERS_MAX)) return 'bad_claims'
+
+    const nowSeconds = wallNow() / 1_000
+    if (nowSeconds >= exp) return 'expired'
+    // No leeway for `exp`: an issuer whose clock is behind ends its tokens late by itself.
+    if (Math.max(nbf ?? 0, iat) > nowSeconds + ISSUER_AHEAD_SECONDS_MAX) return 'not_yet_valid'
+    // Revocations are kept no longer: a token issued before one and living on after it would be good again.
+    if (exp > iat + lifetimeMsMax / 1_000) return 'too_long_lived'
+    return { sub, exp, iat, jti, all: claims }
+  }
+
+  /**
+   * @param {string} token
+   * @param {{ algorithm: string, kid: string | undefined }} signed
+   * @param {Signer[]} candidates
+   * @returns {Promise<Signer | RefusalReason>}
+   */
+  async function signerOf(token, signed, candidates) {
+    /** @type {RefusalReason} */
+    let reason = 'unknown_key'
+    for (const signer of candidates) {
+      const keys = await keysOf(signer, signed)
+      if (typeof keys === 'string') {
+        // Prefers `keys_unavailable` to `unknown_key`: the token may still be valid.
+        if (reason === 'unknown_key') reason = keys
+        continue
+      }
+      const check = checks.run(() => isSignedWith(token, keys, signed.algorithm))
+      if (!check) return 'busy'
+      if (await check) return signer
+      if (reason === 'unknown_key') reason = 'bad_signature'
+    }
+    return reason
+  }
+
+  /** @param {Claims} claims @param {TokenIssuer} issuer @returns {{ verified: Verified } | { refused: Refused }} */
+  function admit({ sub, exp, iat, jti, all }, { prefix }) {
+    const user = prefix + sub
+    // An issuer without a prefix must not name the users of one that has one.
+    if (prefixes.some(other => other !== prefix && user.startsWith(other))) return refuse('bad_claims')
+    const issued = { user, issuedAt: iat, jti }
+    if (revocations.isRevoked(issued)) return refuse('revoked')
+
+    const written = Object.hasOwn(all, claim) ? all[claim] : undefined
+    const read = written === undefined ? undefined : readRule(written, { user: true, strict: false })
+    if (read && read.problems.length > 0) return refuse('bad_rights')
+    return { verified: { ...issued, rights: rights.of(user, read?.rule), expiresAtMs: exp * 1_000 } }
+  }
+
+  return {
+    verify,
+
+    /** Asks for all key sets at once, so that the first tokens need not wait. Nothing fails with it. */
+    async start() {
+      await Promise.all(signers.map(({ jwks }) => jwks?.ask()))
+    },
+
+    stop() {
+      for (const { jwks } of signers) jwks?.stop()
+    },
+
+    /** For metrics: the key sets, by entry. */
+    jwksStatus: () => signers.flatMap(({ issuer, jwks }) => (jwks ? [{ issuer: issuer.name, ...jwks.status() }] : [])),
+  }
+}
+
+/** @typedef {ReturnType<typeof createTokens>} Tokens */
+
+/**
+ * @param {string} token
+ * @returns {{ algorithm: string, type: string | undefined, kid: string | undefined,
+ *   claims: Record<string, unknown> } | undefined}
+ */
+function readToken(token) {
+  if (!tokenGrammar.test(token)) return undefined
+  const [head, payload] = token.split('.', 2)
+  const header = readObject(head)
+  const claims = readObject(payload)
+  if (!header || !claims || typeof header.alg !== 'string') return undefined
+  const { alg, typ, kid, crit } = header
+  // An extension that must be understood, and none is here (RFC 7515 section 4.1.11).
+  if (crit !== undefined) return undefined
+  if (kid !== undefined && typeof kid !== 'string') return undefined
+  if (typ !== undefined && typeof typ !== 'string') return undefined
+  return { algorithm: alg, type: typ === undefined ? undefined : typeOf(typ), kid, claims }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** @param {string} part in base64url @returns {Record<string, unknown> | undefined} */
+function readObject(part) {
+  try {
+    const value = JSON.parse(utf8.decode(Buffer.from(part, 'base64url')))
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * RFC 7519 section 4.1.3: who is not named by an `aud` that is there must refuse the token.
+ *
+ * @param {string | undefined} audience
+ * @param {unknown} aud
+ */
+function isMeantFor(audience, aud) {
+  if (audience === undefined) return aud === undefined
+  return Array.isArray(aud) ? aud.includes(audience) : aud === audience
+}
+
+/** @param {unknown} value @param {number} charactersMax @returns {value is string} */
+function isText(value, charactersMax) {
+  return typeof value === 'string' && value.length <= charactersMax
+}
+
+/** RFC 7519 section 2, NumericDate. @param {unknown} value @returns {value is number} */
+function isTime(value) {
+  return typeof value === 'number' && Number.isFinite(value)
+}
+
+/**
+ * @param {Signer} signer
+ * @param {{ algorithm: string, kid: string | undefined }} signed
+ * @returns {Promise<(import('jose').CryptoKey | import('node:crypto').KeyObject)[] | import('./jwks.ts').NoKey>}
+ */
+async function keysOf({ issuer, jwks }, signed) {
+  if (!jwks) return issuer.keys
+  const found = await jwks.keyFor(signed)
+  return 'key' in found ? [found.key] : found.reason
+}
+
+/**
+ * @param {string} token
+ * @param {(import('jose').CryptoKey | import('node:crypto').KeyObject)[]} keys
+ * @param {string} algorithm one that the issuer may use
+ */
+async function isSignedWith(token, keys, algorithm) {
+  for (const key of keys) {
+    try {
+      await compactVerify(token, key, { algorithms: [algorithm] })
+      return true
+    } catch {
+      // Not by this key, or a key that cannot be for this algorithm.
+    }
+  }
+  return false
+}

@@ -1,0 +1,143 @@
+// The states that a subscription is due, and their frames. A session is owed states, not a history: whatever happened
+// to a key since the session was last written to, it is sent the latest.
+import { encode } from '@keycast/protocol'
+import { emptySlots } from '../encodings/slots.ts'
+import { askedAtOf } from '../keys/age.ts'
+import { problemMessage } from '../keys/problem.ts'
+
+/**
+ * @typedef {import('../encodings/encoding.ts').Encoding} Encoding
+ * @typedef {import('../keys/entry.ts').Entry} Entry
+ * @typedef {import('../keys/problem.ts').Problem} Problem
+ * @typedef {import('../keys/subscriptions.ts').Subscription} Subscription
+ * @typedef {import('../keys/value.ts').Value} Value
+ * @typedef {import('../transport/transport.ts').Piece} Piece
+ */
+
+/** Bits of the due states: the value; `current`, where the client holds it already; `stale` or `error`. */
+export const VALUE = 1
+export const CURRENT = 2
+export const PROBLEM = 4
+
+/** Set beside VALUE while the session's encoding still makes the value's form: until then nothing of the key is written. */
+export const WAITS = 8
+
+/** Set beside VALUE where the value changed while the subscription stood: how long that takes to be written is measured. */
+export const CHANGED = 16
+
+/** Alone: the session is due messages of a room, from its cursor on; see rooms/due-messages.ts. */
+export const MESSAGES = 32
+
+/** Alone: the session is due all members of a room; see presence/member-list.ts. */
+export const MEMBERS = 64
+
+/** The frames of one problem serve further sessions for this long; later the age in `stale` would be too far off. */
+const PROBLEM_FRAME_MS = 1_000
+
+/**
+ * Adds the frames that give a subscription the state its key has now.
+ *
+ * @param {Piece[]} pieces
+ * @param {Pick<Subscription, 'session' | 'entry' | 'due' | 'clientVersion'>} subscription
+ * @param {Pick<import('../counts.ts').Counts, 'sent' | 'errors' | 'deltaSavedBytes' | 'deliveries'>} counts
+ * @param {number} nowMs
+ * @returns {number} bytes added
+ */
+export function addDueFrames(pieces, subscription, counts, nowMs) {
+  const { session, entry, due } = subscription
+  const { encoding } = session
+  const { sent } = counts
+  const { value } = entry
+  if (!value) {
+    if (!entry.problem) return 0
+    sent.error++
+    counts.errors[entry.problem.code]++
+    return push(pieces, problemFrame(entry, entry.problem, encoding, nowMs))
+  }
+  let bytes = 0
+  if (due & VALUE) {
+    const delta = deltaFor(subscription)
+    if (delta) {
+      sent.delta++
+      counts.deltaSavedBytes += value.body.length - delta.length
+      bytes += push(pieces, delta)
+    } else {
+      sent.value++
+      bytes += encoding.addValue(value, pieces)
+    }
+  } else if (due & CURRENT || !entry.stale) {
+    // A problem that ended before its message was written also comes here: the client is told that its value is
+    // current.
+    sent.current++
+    bytes += push(pieces, currentFrame(value, encoding))
+  }
+  if (due & CHANGED) counts.deliveries.observe(nowMs - value.receivedAtMs)
+  if (encoding.delta) subscription.clientVersion = value.version
+  if (entry.stale && entry.problem) {
+    sent.stale++
+    counts.errors[entry.problem.code]++
+    bytes += push(pieces, problemFrame(entry, entry.problem, encoding, nowMs))
+  }
+  return bytes
+}
+
+/**
+ * Whether a subscription that is due its key's value has to wait until the encoding has made the value's form. If so,
+ * WAITS is set, and the session's list of due subscriptions no longer has it; the outbox's `resume` undoes both.
+ *
+ * @param {Subscription} subscription
+ */
+export function mustWait(subscription) {
+  const { session, entry } = subscription
+  if (!session.encoding.mustWait || !entry.value || !(subscription.due & VALUE) || deltaFor(subscription)) return false
+  if (!session.encoding.mustWait(entry.value, subscription)) return false
+  subscription.due |= WAITS
+  return true
+}
+
+/**
+ * The frame of the delta between the version that a subscription's client holds and the key's value, if there is one.
+ *
+ * @param {Pick<Subscription, 'session' | 'entry' | 'clientVersion'>} subscription
+ */
+function deltaFor({ session, entry: { value }, clientVersion }) {
+  if (clientVersion === undefined || value?.delta?.from !== clientVersion) return undefined
+  return session.encoding.delta?.(value)
+}
+
+/** @param {Value} value @param {Encoding} encoding */
+function currentFrame(value, { slot, control }) {
+  value.currentFrames ??= emptySlots()
+  value.currentFrames[slot] ??= control(encode({ type: 'current', key: value.key, version: value.version }))
+  return value.currentFrames[slot]
+}
+
+/**
+ * The frame that tells every subscriber of a problem: `stale` where there is a value, else `error`.
+ *
+ * @param {Entry} entry
+ * @param {Problem} problem its own
+ * @param {Encoding} encoding
+ * @param {number} nowMs
+ */
+function problemFrame(entry, problem, { slot, control }, nowMs) {
+  if (!entry.problemFrames || nowMs - entry.problemFramesAtMs >= PROBLEM_FRAME_MS) {
+    entry.problemFrames = emptySlots()
+    entry.problemFramesAtMs = nowMs
+  }
+  entry.problemFrames[slot] ??= control(problemText(entry, problem, entry.problemFramesAtMs))
+  return entry.problemFrames[slot]
+}
+
+/** @param {Entry} entry @param {Problem} problem @param {number} nowMs */
+function problemText(entry, problem, nowMs) {
+  const { key, value } = entry
+  if (!value) return encode(problemMessage(problem, nowMs, { key, subscribed: true }))
+  return encode({ type: 'stale', key, sinceMs: Math.round(nowMs - askedAtOf(entry)), code: problem.code })
+}
+
+/** @param {Piece[]} pieces @param {Buffer} frame */
+function push(pieces, frame) {
+  pieces.push(frame)
+  return frame.length
+}

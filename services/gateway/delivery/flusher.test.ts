@@ -1,0 +1,77 @@
+import { createFlusher } from './flusher.ts'
+
+/** @param {{ flushMs?: number }} [options] how long each flush takes */
+function setup({ flushMs = 0 } = {}) {
+  let nowMs = 0
+  /** @type {(() => void)[]} */
+  const turns = []
+  /** @type {string[]} */
+  const flushed = []
+  const flusher = createFlusher({
+    flush: ({ id }) => {
+      flushed.push(id)
+      nowMs += flushMs
+    },
+    now: () => nowMs,
+    nextTurn: run => turns.push(run),
+  })
+  /** @param {string} id */
+  const session = id => /** @type {any} */ ({ id, dirty: false })
+  const turn = () => turns.shift()?.()
+  return { ...flusher, session, flushed, turn, turns }
+}
+
+test('a session is flushed once a turn, however often it was marked', () => {
+  const { mark, session, flushed, turn, turns } = setup()
+  const a = session('a')
+  mark(a)
+  mark(a)
+  mark(session('b'))
+  expect(turns).toHaveLength(1)
+  turn()
+  expect(flushed).toEqual(['a', 'b'])
+  mark(a)
+  turn()
+  expect(flushed).toEqual(['a', 'b', 'a'])
+})
+
+test('a fan-out to thousands yields after 5 ms, and goes on in the next turn', () => {
+  const { mark, session, flushed, turn, turns } = setup({ flushMs: 1 })
+  for (let n = 0; n < 3_000; n++) mark(session(`${n}`))
+  turn()
+  expect(flushed).toHaveLength(8)
+  expect(turns).toHaveLength(1)
+  mark(session('later'))
+  expect(turns).toHaveLength(1)
+  while (turns.length > 0) turn()
+  expect(flushed).toHaveLength(3_001)
+  expect(flushed.at(-1)).toBe('later')
+  expect(new Set(flushed).size).toBe(3_001)
+})
+
+test('a fence is reached when all marked before it were flushed', () => {
+  const { mark, fence, session, turn, turns } = setup({ flushMs: 1 })
+  /** @type {string[]} */
+  const reached = []
+  for (let n = 0; n < 20; n++) mark(session(`${n}`))
+  fence(() => reached.push('first'))
+  mark(session('after'))
+  fence(() => reached.push('second'))
+  turn()
+  expect(reached).toEqual([])
+  turn()
+  turn()
+  expect(reached).toEqual(['first', 'second'])
+  expect(turns).toHaveLength(0)
+})
+
+test('a fence with nothing before it is reached in the next turn', () => {
+  const { fence, turn } = setup()
+  let reached = false
+  fence(() => {
+    reached = true
+  })
+  expect(reached).toBe(false)
+  turn()
+  expect(reached).toBe(true)
+})

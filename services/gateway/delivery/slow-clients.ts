@@ -1,0 +1,148 @@
+// Slow clients: sessions whose sockets do not drain. Those that take nothing at all for too long are closed, and those that
+// hold most where all of them together hold too much memory. They are checked now and then, never per message. A session whose own
+// queue passes its limit is cut by outbox.ts.
+
+/**
+ * @typedef {import('../transport/transport.ts').Piece} Piece
+ * @typedef {import('../sessions/session.ts').Session} Session
+ * @typedef {ReturnType<typeof createSlowClients>} SlowClients
+ *
+ * @typedef {object} Stall
+ * @property {number} takenBytes bytes taken from its socket, when that number last grew
+ * @property {number} takenAtMs
+ * @property {number} copiedBytes bytes of the session's own memory that were written
+ * @property {ArrayBufferLike[]} pinned memory that was written as it is, and may be shared with other sessions
+ */
+
+/**
+ * Closes a session, which calls {@link SlowClients.finish}. An urgent end also frees the socket's memory soon.
+ * @typedef {(session: Session, code: 'slow', isUrgent: boolean) => void} End
+ */
+
+/**
+ * @param {object} deps
+ * @param {number} deps.stallMsMax
+ * @param {number} deps.unsentTotalBytesMax
+ * @param {() => number} deps.now monotonic, in milliseconds
+ */
+export function createSlowClients({ stallMsMax, unsentTotalBytesMax, now }) {
+  /** @type {Map<Session, Stall>} */
+  const stalls = new Map()
+  /**
+   * The number of slow sessions that hold each piece of memory. A value sent to thousands counts once.
+   *
+   * @type {Map<ArrayBufferLike, number>}
+   */
+  const pins = new Map()
+  let pinnedBytes = 0
+
+  /**
+   * The session's socket did not take all that was just written.
+   *
+   * @param {Session} session
+   * @param {Piece[]} pieces
+   */
+  function begin(session, pieces) {
+    /** @type {Stall} */
+    const stall = { takenBytes: session.transport.takenBytes(), takenAtMs: now(), copiedBytes: 0, pinned: [] }
+    for (const piece of pieces) {
+      const copied = session.transport.copiedBytes(piece)
+      if (copied === 0 && typeof piece !== 'string') pin(stall, piece.buffer)
+      stall.copiedBytes += copied
+    }
+    stalls.set(session, stall)
+  }
+
+  /** @param {Stall} stall @param {ArrayBufferLike} memory */
+  function pin(stall, memory) {
+    const holders = pins.get(memory) ?? 0
+    if (holders === 0) pinnedBytes += memory.byteLength
+    pins.set(memory, holders + 1)
+    stall.pinned.push(memory)
+  }
+
+  /** The session took all, or has ended. @param {Session} session */
+  function finish(session) {
+    const stall = stalls.get(session)
+    if (!stall) return
+    stalls.delete(session)
+    for (const memory of stall.pinned) {
+      const holders = holdersOf(memory) - 1
+      if (holders > 0) {
+        pins.set(memory, holders)
+      } else {
+        pins.delete(memory)
+        pinnedBytes -= memory.byteLength
+      }
+    }
+  }
+
+  /** @param {ArrayBufferLike} memory that is pinned */
+  const holdersOf = memory => /** @type {number} */ (pins.get(memory))
+
+  /**
+   * Closes the sessions that have not taken anything for too long, and those that hold most where all hold too much.
+   *
+   * @param {End} end
+   */
+  function sweep(end) {
+    const nowMs = now()
+    let ownBytes = 0
+    for (const [session, stall] of stalls) {
+      const taken = session.transport.takenBytes()
+      if (taken > stall.takenBytes) {
+        stall.takenBytes = taken
+        stall.takenAtMs = nowMs
+      } else if (nowMs - stall.takenAtMs >= stallMsMax) {
+        end(session, 'slow', false)
+        continue
+      }
+      ownBytes += ownBytesOf(session, stall)
+    }
+    if (ownBytes + pinnedBytes > unsentTotalBytesMax) relieve(ownBytes, end)
+  }
+
+  /** @param {number} ownBytes of all that are stalled @param {End} end */
+  function relieve(ownBytes, end) {
+    const largestFirst = [...stalls]
+      .map(([session, stall]) => ({ session, own: ownBytesOf(session, stall), shared: shareOf(stall) }))
+      .sort((one, other) => other.own + other.shared - one.own - one.shared)
+    let leftBytes = ownBytes
+    for (const { session, own } of largestFirst) {
+      if (leftBytes + pinnedBytes <= unsentTotalBytesMax) return
+      leftBytes -= own
+      end(session, 'slow', true)
+    }
+  }
+
+  /** A session's share of the memory that it holds together with others. @param {Stall} stall */
+  function shareOf({ pinned }) {
+    return pinned.reduce((bytes, memory) => bytes + memory.byteLength / holdersOf(memory), 0)
+  }
+
+  return { begin, finish, sweep, size: () => stalls.size }
+}
+
+/** The bytes that only this session holds, queued or in its socket. @param {Session} session @param {Stall} stall */
+function ownBytesOf(session, { copiedBytes }) {
+  return queuedBytesOf(session) + copiedBytes
+}
+
+/** The cost of a queued piece beside its bytes. Measured: 110 bytes for a pong's Buffer and its place in the list. */
+const PIECE_BYTES = 128
+
+/** The cost of a get that waits for its client to read: key and id, each up to hundreds of characters, and records. */
+const DEFERRED_GET_BYTES = 512
+
+/** The cost of an answer that waits for a message: key and id, and records. */
+const HELD_ANSWER_BYTES = 512
+
+/**
+ * The memory that is queued for a session.
+ *
+ * @param {Pick<Session, 'pieces' | 'pieceBytes' | 'deferredGets' | 'answersHeld'>} session
+ */
+export function queuedBytesOf({ pieces, pieceBytes, deferredGets, answersHeld }) {
+  const waitingBytes = deferredGets.length * DEFERRED_GET_BYTES + answersHeld * HELD_ANSWER_BYTES
+  return pieceBytes + pieces.length * PIECE_BYTES + waitingBytes
+}

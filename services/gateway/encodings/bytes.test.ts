@@ -1,0 +1,49 @@
+import { createTestGateway } from '../test-support.ts'
+
+const noText = { contentType: 'application/octet-stream', format: /** @type {const} */ ('base64') }
+
+async function setup() {
+  const bench = createTestGateway()
+  return { ...bench, client: await bench.connect('keycast.v1.bytes') }
+}
+
+test('a value is its line and the bytes of its body, whatever they are', async () => {
+  const { backbone, client } = await setup()
+  expect(await client.ask({ type: 'subscribe', id: 1, keys: ['tick:1'] })).toMatchObject([
+    { type: 'subscribed', id: 1 },
+  ])
+  for (const bytes of [
+    Buffer.from('{"a":"\\n"}'),
+    Buffer.from([0, 10, 255, 10]),
+    Buffer.alloc(0),
+    Buffer.alloc(70_000, 7),
+  ]) {
+    const version = backbone.value('tick:1', bytes, noText)
+    expect(await client.received()).toEqual([
+      { type: 'value', key: 'tick:1', version, contentType: 'application/octet-stream', bytes },
+    ])
+  }
+})
+
+test('a get is answered with its id, or with text where there is nothing to send', async () => {
+  const { backbone, client } = await setup()
+  client.send({ type: 'get', id: 'a', key: 'tick:1' })
+  const version = backbone.value('tick:1', '{"n":1}')
+  const contentType = 'application/json'
+  const value = { type: 'value', key: 'tick:1', version, contentType, bytes: Buffer.from('{"n":1}') }
+  expect(await client.received()).toEqual([{ ...value, id: 'a' }])
+  expect(await client.ask({ type: 'get', key: 'tick:1' })).toEqual([value])
+  expect(await client.ask({ type: 'get', id: 2, key: 'tick:1', version })).toEqual([
+    { type: 'current', id: 2, key: 'tick:1', version },
+  ])
+  expect(await client.ask({ type: 'get', id: 3, key: 'no key' })).toMatchObject([{ type: 'error', id: 3 }])
+})
+
+test('sessions of both kinds on one key are each sent theirs, and the body is held once', async () => {
+  const { backbone, client, connect } = await setup()
+  const other = await connect('keycast.v1.json')
+  for (const each of [client, other]) await each.ask({ type: 'subscribe', keys: ['tick:1'] })
+  const version = backbone.value('tick:1', '{"n":1}')
+  expect(await client.received()).toMatchObject([{ type: 'value', version, bytes: Buffer.from('{"n":1}') }])
+  expect(await other.received()).toEqual([{ type: 'value', key: 'tick:1', version, data: { n: 1 } }])
+})

@@ -1,0 +1,83 @@
+// `keycast.v1.bytes`: a value is a binary message, a line of JSON and the body as it is, or a delta to it. The body is
+// never copied into a frame: what stands before it is a piece of its own, and the two leave in one write.
+import { BYTES_SUBPROTOCOL, deltaLine, valueLine } from '@keycast/protocol'
+import { detached } from '@keycast/service'
+import { binaryFrameStart, textFrame } from '../transport/frames.ts'
+
+/**
+ * @typedef {import('./encoding.ts').PlainEncoding} PlainEncoding
+ * @typedef {import('../keys/value.ts').Value} Value
+ *
+ * `start` stands before the body; `delta` is a whole frame.
+ * @typedef {{ start: Buffer | undefined, delta: Buffer | undefined }} Form
+ */
+
+/**
+ * The size of a delta's frame beside the delta, as counted: its header, and a line with a usual key and two versions.
+ */
+const DELTA_LINE_BYTES = 256
+
+/** @param {number} slot @returns {PlainEncoding} */
+export function createBytes(slot) {
+  /** @param {Value} value @returns {Form} */
+  function formOf(value) {
+    const made = /** @type {Form | undefined} */ (value.forms[slot])
+    if (made) return made
+    const form = { start: undefined, delta: undefined }
+    value.forms[slot] = form
+    return form
+  }
+
+  /** @type {PlainEncoding['addValue']} */
+  function addValue(value, pieces) {
+    const form = formOf(value)
+    form.start ??= detached(startOf(value))
+    pieces.push(form.start, value.body)
+    return form.start.length + value.body.length
+  }
+
+  return {
+    subprotocol: BYTES_SUBPROTOCOL,
+    isCompressed: false,
+    slot,
+    addValue,
+    addAnswer(value, id, pieces) {
+      if (id === undefined) return addValue(value, pieces)
+      const start = startOf(value, id)
+      pieces.push(start, value.body)
+      return start.length + value.body.length
+    },
+    delta(value) {
+      const form = formOf(value)
+      form.delta ??= deltaFrame(value)
+      return form.delta
+    },
+    control: text => textFrame(text).frame,
+    mustWait: undefined,
+    isBinary: true,
+    head,
+    body: value => value.body,
+    bytesOf: ({ delta }) => (delta ? delta.bytes.length + DELTA_LINE_BYTES : 0),
+  }
+}
+
+/** @param {Value} value @param {import('@keycast/protocol').RequestId} [id] of the one request it answers */
+function head({ key, version, contentType }, id) {
+  return valueLine({ id, key, version, contentType })
+}
+
+/** @param {Value} value @param {import('@keycast/protocol').RequestId} [id] */
+function startOf(value, id) {
+  return binaryFrameStart(head(value, id), value.body.length)
+}
+
+/** @param {Value} value has a delta */
+function deltaFrame(value) {
+  const { key, version, contentType } = value
+  const { from, bytes } = /** @type {import('@keycast/backbone').Delta} */ (value.delta)
+  const start = binaryFrameStart(deltaLine({ key, from, version, contentType }), bytes.length)
+  const frame = detached(Buffer.concat([start, bytes]))
+  // The frame holds the same bytes: reading them there frees the delta as it was received.
+  value.delta = { from, bytes: frame.subarray(start.length) }
+  return frame
+}

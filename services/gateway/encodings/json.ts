@@ -1,0 +1,75 @@
+// `keycast.v1.json`: text messages, with a value's body spliced into its message.
+import { JSON_SUBPROTOCOL, VALUE_TAIL, valueHead } from '@keycast/protocol'
+import { textFrame, textFrameStart } from '../transport/frames.ts'
+
+/**
+ * @typedef {import('./encoding.ts').PlainEncoding} PlainEncoding
+ * @typedef {import('../keys/value.ts').Value} Value
+ *
+ * `frame` is what every session is sent; `body`, its end from the value's body on, follows the head of an answer that
+ * carries an id. They share their memory.
+ * @typedef {{ frame: Buffer, body: Buffer }} Form
+ */
+
+/** @param {number} slot @returns {PlainEncoding} */
+export function createJson(slot) {
+  /** @param {Value} value @returns {Form} built when the first session needs it */
+  function formOf(value) {
+    const built = /** @type {Form | undefined} */ (value.forms[slot])
+    if (built) return built
+    const { frame, bodyOffset } = textFrame(valueHead(value), literal(value), VALUE_TAIL)
+    const form = { frame, body: frame.subarray(bodyOffset) }
+    value.forms[slot] = form
+    // The frame holds the same bytes: reading them there frees the body as it was received.
+    if (value.format === 'json') value.body = form.body.subarray(0, value.body.length)
+    return form
+  }
+
+  /** @type {PlainEncoding['addValue']} */
+  function addValue(value, pieces) {
+    const { frame } = formOf(value)
+    pieces.push(frame)
+    return frame.length
+  }
+
+  /** @type {PlainEncoding['head']} */
+  const head = ({ key, version, contentType, format }, id) => valueHead({ id, key, version, contentType, format })
+
+  return {
+    subprotocol: JSON_SUBPROTOCOL,
+    isCompressed: false,
+    slot,
+    addValue,
+    addAnswer(value, id, pieces) {
+      if (id === undefined) return addValue(value, pieces)
+      const { body } = formOf(value)
+      const start = textFrameStart(head(value, id), body.length)
+      pieces.push(start, body)
+      return start.length + body.length
+    },
+    delta: undefined,
+    control: text => textFrame(text).frame,
+    mustWait: undefined,
+    isBinary: false,
+    head,
+    body: value => formOf(value).body,
+    // A text or base64 value is in memory twice once a session wants it; base64 takes 4 characters for 3 bytes.
+    bytesOf: ({ format, body }) => (format === 'json' ? 0 : Math.ceil((body.length * 4) / 3)),
+  }
+}
+
+/**
+ * The body as a JSON value: as it came, or as a string's literal.
+ *
+ * @param {Value} value
+ */
+function literal({ format, body }) {
+  switch (format) {
+    case 'json':
+      return body
+    case 'text':
+      return Buffer.from(JSON.stringify(body.toString()))
+    case 'base64':
+      return Buffer.from(`"${body.toString('base64')}"`)
+  }
+}

@@ -1,0 +1,182 @@
+import { createRights, readRule } from '../access/rights.ts'
+import { createEntry } from '../keys/entry.ts'
+import { createNamespaces, createTestGateway } from '../test-support.ts'
+import { createGate } from './gate.ts'
+
+const namespace = /** @type {import('@keycast/service').Namespace} */ (createNamespaces().get('tick'))
+
+/** @param {string[]} read @param {boolean} [user] */
+const rightsTo = (read, user = false) => {
+  const rule = (/** @type {unknown} */ written) => readRule(written, { user: false, strict: true }).rule
+  const rights = createRights({ anonymous: rule({ read }), everyone: rule({}) })
+  return user ? rights.of('ann') : rights.anonymous
+}
+
+const all = rightsTo(['*:**'])
+
+/** @param {string[]} [cached] */
+const setup = (cached = []) => {
+  const counts = { accessRefused: { unauthenticated: 0, forbidden: 0 } }
+  /** @type {string[]} */
+  const looked = []
+  const gate = createGate({
+    namespaces: createNamespaces({ tick: {}, file: { idSegmentsMax: 3 } }),
+    decisions: { applies: () => false, ask: () => undefined },
+    ownValues: { areOf: () => false, wireKeyOf: (_, key) => key },
+    cache: {
+      peek(key) {
+        looked.push(key)
+        return cached.includes(key) ? createEntry(key, namespace) : undefined
+      },
+    },
+    counts,
+    now: () => 0,
+  })
+  return { ...gate, counts, looked }
+}
+
+test('a key that breaks the grammar, or whose namespace does not exist, may not be asked for', () => {
+  const { check, operator } = setup()
+  /** @type {((key: string) => unknown)[]} */
+  const doors = [key => operator('value', key), key => check(all, 'get', key)]
+  for (const ask of doors) {
+    expect(ask('tick:1')).toBeUndefined()
+    expect(ask('no key')).toMatchObject({ code: 'bad_key', message: expect.stringContaining('namespace:id') })
+    expect(ask('no:key')).toMatchObject({ code: 'unknown_namespace', retryAfterMs: undefined })
+  }
+})
+
+test('an id has no more segments than its namespace allows: what lies below a key is another path of the backend', () => {
+  const { check } = setup()
+  expect(check(all, 'get', 'tick:42/private')).toMatchObject({ code: 'bad_key' })
+  expect(check(all, 'get', 'file:a/b/c')).toBeUndefined()
+  expect(check(all, 'get', 'file:a/b/c/d')).toMatchObject({ code: 'bad_key' })
+})
+
+test('rights are asked before cache and namespaces: a forbidden key answers alike whether it exists or not', () => {
+  const { check, looked, counts } = setup(['tick:cached'])
+  const keys = ['tick:cached', 'tick:absent', 'no:namespace', 'tick:too/deep']
+  const [first, ...others] = keys.map(key => check(rightsTo(['tick:1']), 'get', key))
+  expect(first).toMatchObject({ code: 'unauthenticated', message: 'this needs a token, or there is no such key' })
+  for (const other of others) expect(other).toEqual(first)
+  for (const key of keys) expect(check(rightsTo(['tick:1'], true), 'get', key)).toMatchObject({ code: 'forbidden' })
+  expect(looked).toEqual([])
+  expect(counts.accessRefused).toEqual({ unauthenticated: 4, forbidden: 4 })
+})
+
+test('the operator is bound by no rights', () => {
+  expect(setup().operator('value', 'tick:1')).toBeUndefined()
+})
+
+test('a key that no door checked is never asked for', () => {
+  const { gateway, backbone } = createTestGateway()
+  for (const key of ['no key', 'no:key', 'tick:../x']) {
+    expect(() => gateway.values.open(key)).toThrow('nobody checked')
+  }
+  expect(backbone.calls).toEqual([])
+})
+
+/** A gate of rooms and values whose backend decides about `doc:*`. */
+const deciding = () => {
+  /** @type {((problem?: import('../keys/problem.ts').Refusal) => void)[]} */
+  const questions = []
+  const gate = createGate({
+    namespaces: createNamespaces(
+      { doc: {}, own: { isPerUser: true } },
+      { room: { members: 'named' }, news: { publish: 'server' } },
+    ),
+    cache: { peek: () => undefined },
+    decisions: {
+      applies: key => key.startsWith('doc:') || key.startsWith('room:asked'),
+      ask: () => new Promise(resolve => questions.push(resolve)),
+    },
+    ownValues: { areOf: key => key.startsWith('own:'), wireKeyOf: (viewer, key) => `${key} ${viewer?.name}` },
+    counts: { accessRefused: { unauthenticated: 0, forbidden: 0 } },
+    now: () => 0,
+  })
+  const everything = { read: ['*:**'], publish: ['*:**'], join: ['*:**'] }
+  const rule = (/** @type {unknown} */ written) => readRule(written, { user: false, strict: true }).rule
+  const { anonymous: rights } = createRights({ anonymous: rule(everything), everyone: rule({}) })
+  const asker = { rights, viewer: /** @type {any} */ ({ name: 'ann' }), account: undefined }
+  return { gate, questions, asker }
+}
+
+test('an admitted key comes with all that was looked up for it', () => {
+  const { gate, asker } = deciding()
+  expect(gate.enter(asker, 'get', 'own:1')).toEqual({
+    asker,
+    act: 'get',
+    key: 'own:1',
+    wireKey: 'own:1 ann',
+    rights: asker.rights,
+    viewer: asker.viewer,
+  })
+})
+
+test.each(
+  /** @type {const} */ ([
+    ['publish', 'news:1', 'only the server publishes here'],
+    ['join', 'news:1', 'nobody joins this room'],
+  ]),
+)('to %s where the namespace lets no client do that is forbidden', (act, key, message) => {
+  const { gate, asker } = deciding()
+  expect(gate.enter(asker, act, key)).toMatchObject({ code: 'forbidden', message })
+})
+
+test.each(
+  /** @type {const} */ ([
+    ['get', 'room:1'],
+    ['history', 'own:1'],
+    ['publish', 'own:1'],
+    ['join', 'own:1'],
+  ]),
+)('to %s %s is told that the namespace is of the other kind', (act, key) => {
+  const { gate, asker } = deciding()
+  expect(gate.enter(asker, act, key)).toMatchObject({ code: 'unknown_namespace' })
+})
+
+test('a backend that decides is waited for, and its refusal is the answer', async () => {
+  const { gate, asker, questions } = deciding()
+  const entered = gate.enter(asker, 'get', 'doc:1')
+  questions[0]({ code: 'forbidden' })
+  expect(await entered).toEqual({ code: 'forbidden' })
+})
+
+test('an asker that is another viewer when the decision comes is asked about anew', async () => {
+  const { gate, asker, questions } = deciding()
+  const entered = gate.enter(asker, 'get', 'doc:1')
+  asker.viewer = { name: 'bob' }
+  questions[0]({ code: 'forbidden' })
+  await new Promise(resolve => setImmediate(resolve))
+  expect(questions).toHaveLength(2)
+  questions[1]({ code: 'backend_error' })
+  expect(await entered).toEqual({ code: 'backend_error' })
+})
+
+test('what one user publishes is not published in the name of another', async () => {
+  const { gate, asker, questions } = deciding()
+  const entered = gate.enter(asker, 'publish', 'room:asked')
+  asker.viewer = { name: 'bob' }
+  questions[0]()
+  expect(await entered).toMatchObject({ code: 'too_many_waiting', retryAfterMs: 100 })
+  expect(questions).toHaveLength(1)
+})
+
+test('after a wait an asker that is another viewer enters anew, where it matters who asks', () => {
+  const { gate, asker } = deciding()
+  const own = /** @type {any} */ (gate.enter(asker, 'get', 'own:1'))
+  const room = /** @type {any} */ (gate.enter(asker, 'history', 'room:1'))
+  asker.viewer = { name: 'bob' }
+  expect(gate.recheck(own)).toBe('again')
+  expect(gate.recheck(room)).toBeUndefined()
+})
+
+test('after a wait rights that were lost, or a token that was revoked, refuse the key', () => {
+  const { gate, asker } = deciding()
+  const admitted = /** @type {any} */ (gate.enter(asker, 'get', 'own:1'))
+  expect(gate.recheck(admitted)).toBeUndefined()
+  asker.rights = rightsTo([])
+  expect(gate.recheck(admitted)).toMatchObject({ code: 'unauthenticated' })
+  const revoked = { ...asker, revoked: () => ({ code: /** @type {const} */ ('token_refused') }) }
+  expect(gate.recheck({ ...admitted, asker: revoked })).toEqual({ code: 'token_refused' })
+})

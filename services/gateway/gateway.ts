@@ -1,0 +1,500 @@
+// Puts a gateway together from its parts. main.js gives it the real world, tests give it theirs.
+import { createTurns, TURN_MS, valuesAndRooms } from '@keycast/service'
+import { createAttempts } from './access/attempts.ts'
+import { createDecisions } from './access/backend/decisions.ts'
+import { createViewers } from './access/backend/viewers.ts'
+import { createExplain } from './access/explain.ts'
+import { createIdentify } from './access/identify.ts'
+import { createRevocations } from './access/revocations/revocations.ts'
+import { createRights } from './access/rights.ts'
+import { createTokens } from './access/tokens/tokens.ts'
+import { createCounts } from './counts.ts'
+import { createOutbox } from './delivery/outbox.ts'
+import { createSlowClients } from './delivery/slow-clients.ts'
+import { chooseSubprotocol, createEncodings, valueBytes } from './encodings/index.ts'
+import { createGate } from './gate/gate.ts'
+import { createHandlers } from './handlers/index.ts'
+import { createAuthenticate } from './http/authenticate.ts'
+import { createAdmissions } from './keys/admissions.ts'
+import { createCache } from './keys/cache.ts'
+import { createCalendar, SWEEP_MS } from './keys/calendar.ts'
+import { createEndings } from './keys/endings.ts'
+import { createOwnValueTokens } from './keys/own-value-tokens.ts'
+import { createOwnValues } from './keys/own-values.ts'
+import { createPlaces } from './keys/places.ts'
+import { createSingleFlight } from './keys/single-flight.ts'
+import { createStaleness } from './keys/staleness.ts'
+import { createSubscriptions } from './keys/subscriptions.ts'
+import { createTakeAnswer } from './keys/take-answer.ts'
+import { createValues } from './keys/values.ts'
+import { createHistograms, exportCounts } from './metrics.ts'
+import { assembleRooms } from './rooms/assemble.ts'
+import { createDueMessages } from './rooms/due-messages.ts'
+import { createNoJournal } from './rooms/no-journal.ts'
+import { createTails } from './rooms/tails.ts'
+import { createAccounts } from './sessions/accounts.ts'
+import { createCredentials } from './sessions/credentials.ts'
+import { drain } from './sessions/drain.ts'
+import { createEndRevoked } from './sessions/end-revoked.ts'
+import { createHeartbeat } from './sessions/heartbeat.ts'
+import { createOpen } from './sessions/open.ts'
+import { createRateLimit } from './sessions/rate-limit.ts'
+import { createReceive } from './sessions/receive.ts'
+import { createSessionLog } from './sessions/session-log.ts'
+import { createSessions } from './sessions/sessions.ts'
+import { createUnfinished } from './sessions/unfinished.ts'
+import { createUpgrades } from './sessions/upgrade.ts'
+import { createAccept } from './transport/accept.ts'
+
+/**
+ * @typedef {import('@keycast/backbone').Backbone} Backbone
+ * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
+ * @typedef {import('@keycast/backbone').RoomsBackbone} RoomsBackbone
+ * @typedef {import('@keycast/backbone').RoomsEvents} RoomsEvents
+ * @typedef {import('./delivery/outbox.ts').OutboxEvents} OutboxEvents
+ * @typedef {Pick<Parameters<typeof createDecisions>[0], 'onDecided'>} DecisionEvents
+ * @typedef {Pick<Parameters<typeof createViewers>[0], 'onForgotten' | 'onRenewed' | 'onExpired'>} ViewerEvents
+ * @typedef {{ onBehind: (subscription: import('./rooms/room.ts').RoomSubscription) => void }} DueEvents
+ * @typedef {Pick<import('./settings.ts').Settings, 'sessionsMax' | 'keysPerSessionMax' | 'subscriptionsMax' | 'requestsPerSecondMax'
+ *   | 'messageBytesMax' | 'getsWaitingMax' | 'unsentBytesMax' | 'unsentTotalBytesMax' | 'stallMsMax' | 'heartbeatMs' | 'cacheBytesMax'
+ *   | 'drainMs' | 'origins' | 'compression' | 'sessionsPerUserMax' | 'sessionsPerAddressMax' | 'trustedProxies' | 'authMs'
+ *   | 'tailBytesMax' | 'publishMs' | 'publishesPendingMax'>} GatewaySettings
+ */
+
+/** The interval at which revocations and accounts are swept. */
+const SWEEP_SELDOM_MS = 10_000
+
+/**
+ * @param {object} deps
+ * @param {GatewaySettings} deps.settings
+ * @param {import('@keycast/service').Namespaces & { journal: import('@keycast/service').JournalNamespaces }} deps.namespaces
+ * @param {import('./access/policy-file.ts').Policy} deps.policy the `access` section of keycast.yaml
+ * @param {(events: BackboneEvents) => Backbone} deps.createBackbone
+ * @param {(events: RoomsEvents) => RoomsBackbone} [deps.createRoomsBackbone] for the namespaces of rooms; absent if
+ *   there are none
+ * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} deps.metrics
+ * @param {import('./sessions/session-log.ts').Log} [deps.log]
+ * @param {Pick<import('@keycast/service').Containment, 'guard'>} deps.containment
+ * @param {Parameters<typeof createTokens>[0]['jwksEvents']} [deps.jwksEvents] for the log
+ * @param {() => number} [deps.now] monotonic, in milliseconds
+ * @param {() => number} [deps.wallNow] in milliseconds since 1970, as tokens tell the time
+ */
+export function createGateway({
+  settings,
+  namespaces,
+  policy,
+  createBackbone,
+  createRoomsBackbone = createNoJournal,
+  metrics,
+  jwksEvents,
+  containment,
+  log,
+  now = () => performance.now(),
+  wallNow = Date.now,
+}) {
+  const { keysPerSessionMax, requestsPerSecondMax, getsWaitingMax, messageBytesMax, heartbeatMs } = settings
+  let isDraining = false
+
+  // Each part is given parts that were built before it. Some events go the other way: the backbones and the outbox, which
+  // most parts need, report to parts that need them. They are named here and tied at the end, before anything can happen.
+  // One object in one place, so that no part closes over another that does not exist yet.
+  /** @type {BackboneEvents & RoomsEvents & OutboxEvents & DueEvents & DecisionEvents & ViewerEvents} */
+  const events = {
+    held: untied,
+    onAnswer: untied,
+    onHead: untied,
+    onMessages: untied,
+    onGap: untied,
+    onFailed: untied,
+    onRouted: untied,
+    onMembers: untied,
+    onPresence: untied,
+    onEnd: untied,
+    onWritable: untied,
+    onBehind: untied,
+    onDecided: untied,
+    onForgotten: untied,
+    onRenewed: untied,
+    onExpired: untied,
+  }
+
+  const counts = createCounts()
+  const histograms = createHistograms(metrics)
+
+  // access: who may read what
+  const rights = createRights(policy)
+  const revocations = createRevocations({ lifetimeMsMax: policy.lifetimeMsMax, now: wallNow })
+  const attempts = createAttempts({ now })
+  const deciding = valuesAndRooms(namespaces)
+  const isViewerNeeded = deciding.names.some(
+    name => deciding.get(name)?.authorize !== undefined || namespaces.get(name)?.isPerUser,
+  )
+  const keepTokens = isViewerNeeded
+  const tokens = createTokens({ policy, rights, revocations, attempts, now, wallNow, jwksEvents, keepTokens })
+  const { cookie } = policy
+  const identify = createIdentify({ tokens, cookie, trustedProxies: settings.trustedProxies, counts })
+  const accounts = createAccounts({ ...settings, now })
+  const viewers = createViewers({
+    isNeeded: isViewerNeeded,
+    onForgotten: viewer => events.onForgotten(viewer),
+    onRenewed: viewer => events.onRenewed(viewer),
+    onExpired: viewer => events.onExpired(viewer),
+    now,
+    wallNow,
+  })
+
+  // keys: what is known of them, and how the fetcher is asked
+  /** @type {import('./keys/calendar.ts').Calendar<import('./keys/entry.ts').Entry>} */
+  const calendar = createCalendar()
+  const ownValues = createOwnValues({ namespaces, viewers, wallNow })
+  const cache = createCache({
+    bytesMax: settings.cacheBytesMax,
+    valueBytes,
+    onUnwanted: calendar.cancel,
+    mayKeep: ownValues.mayKeep,
+    onRemoved: ownValues.removed,
+  })
+  const backbone = createBackbone({
+    held: key => events.held(key),
+    credentials: key => ownValues.credentialsFor(cache.peek(key)),
+    onAnswer: (...of) => events.onAnswer(...of),
+  })
+  const decisions = createDecisions({
+    namespaces: deciding,
+    backbone,
+    onDecided: (session, key, problem) => events.onDecided(session, key, problem),
+    counts,
+    now,
+    wallNow,
+  })
+  const gate = createGate({ namespaces, cache, decisions, ownValues, counts, now })
+  const values = createValues({ namespaces, cache, backbone, onOpened: ownValues.opened, now })
+  const singleFlight = createSingleFlight({ values, cache, backbone, calendar, counts, now })
+  const staleness = createStaleness({ calendar, backbone, now })
+
+  // delivery: what sessions are written, and when
+  const slowClients = createSlowClients({ ...settings, now })
+  const tails = createTails({ bytesMax: settings.tailBytesMax, now })
+  const addDueMessages = createDueMessages({ tails, onBehind: subscription => events.onBehind(subscription), counts })
+  const { unsentBytesMax } = settings
+  const outbox = createOutbox({ events, slowClients, addDueMessages, unsentBytesMax, containment, counts, now })
+  const places = createPlaces(settings)
+  const subscriptions = createSubscriptions({
+    values,
+    ownValues,
+    decisions,
+    cache,
+    backbone,
+    outbox,
+    staleness,
+    onFanOut,
+    places,
+    counts,
+    now,
+  })
+  const ownValueTokens = createOwnValueTokens({ ownValues, cache, backbone, subscriptions, now })
+  const takeAnswer = createTakeAnswer({ cache, backbone, ownValues, values, singleFlight, subscriptions, now })
+  const encodings = createEncodings({
+    latest: key => cache.peek(key)?.value,
+    grown(key) {
+      const entry = cache.peek(key)
+      if (entry) cache.update(entry)
+    },
+    resume: outbox.resume,
+    counts,
+    observe: histograms.compressed,
+    now,
+  })
+
+  // rooms: their messages, who follows them, who publishes
+  const { roomsBackbone, sharedRevocations, watching, rooms, behind, histories, publishes, joins } = assembleRooms({
+    namespaces: namespaces.journal,
+    createRoomsBackbone,
+    events,
+    applyRevocations: revokeAll,
+    gate,
+    decisions,
+    tails,
+    outbox,
+    places,
+    settings,
+    containment,
+    counts,
+    log,
+    now,
+  })
+  const endings = createEndings({ subscriptions, rooms })
+  const admissions = createAdmissions({
+    gate,
+    decisions,
+    subscriptions,
+    rooms,
+    endings,
+    places,
+    outbox,
+    now,
+  })
+
+  // sessions: how they begin, what they ask, how they end
+  const credentials = createCredentials({
+    rights,
+    viewers,
+    admissions,
+    joins,
+    outbox,
+    accounts,
+    authMs: settings.authMs,
+    now,
+    wallNow,
+  })
+  const unfinished = createUnfinished({ messageBytesMax })
+  const sessions = createSessions({
+    outbox,
+    admissions,
+    joins,
+    decisions,
+    credentials,
+    unfinished,
+    sessionLog: createSessionLog({ log, now }),
+    containment,
+    counts,
+  })
+  const endRevoked = createEndRevoked({ revocations, sessions, viewers })
+  const rateLimit = createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accounts, end: sessions.end, now })
+  const handlers = createHandlers({
+    gate,
+    identify,
+    revocations,
+    accounts,
+    credentials,
+    values,
+    singleFlight,
+    admissions,
+    subscriptions,
+    endings,
+    rooms,
+    publishes,
+    histories,
+    joins,
+    outbox,
+    rateLimit,
+    getsWaitingMax,
+    containment,
+    counts,
+    now,
+  })
+  const receive = createReceive({ handle: handlers.handle, outbox, rateLimit })
+  const open = createOpen({
+    sessions,
+    encodings,
+    receive,
+    unfinished,
+    outbox,
+    credentials,
+    anonymous: rights.anonymous,
+    rateLimit,
+    containment,
+    welcome: {
+      heartbeatMs,
+      limits: {
+        messageBytes: messageBytesMax,
+        keysPerSession: keysPerSessionMax,
+        requestsPerSecond: requestsPerSecondMax,
+      },
+    },
+  })
+  const heartbeat = createHeartbeat({
+    slices: sessions.slices,
+    periodMs: heartbeatMs,
+    outbox,
+    terminate: session => sessions.terminate(session, 'silent'),
+    now,
+  })
+  const upgrades = createUpgrades({
+    accept: createAccept({ messageBytesMax, compression: settings.compression, chooseSubprotocol }),
+    open,
+    identify,
+    revocations,
+    accounts,
+    sessionCount: sessions.size,
+    isDraining: () => isDraining,
+    sessionsMax: settings.sessionsMax,
+    origins: settings.origins,
+    containment,
+    counts,
+    log,
+    now,
+  })
+
+  events.held = values.held
+  events.onAnswer = takeAnswer
+  Object.assign(events, rooms.events, watching.events)
+  events.onEnd = sessions.end
+  events.onWritable = handlers.resumeGets
+  events.onDecided = (session, key, problem) => {
+    admissions.decided(session, key, problem)
+    joins.decided(session, key, problem)
+  }
+  events.onForgotten = viewer => {
+    decisions.forget(viewer)
+    ownValueTokens.ended(viewer)
+  }
+  events.onRenewed = ownValueTokens.renewed
+  events.onExpired = ownValueTokens.expired
+  events.onBehind = behind.readOn
+
+  exportCounts(metrics, counts, stats, tokens.jwksStatus, settings, () => sharedRevocations?.missing())
+
+  /** With a million keys many thousands come up at one time: what the first turn leaves is looked at in later ones. */
+  const looks = createTurns({ now, step: lookAtNext })
+
+  /** @returns {boolean} whether there may be more to look at */
+  function lookAtNext() {
+    const entry = calendar.takeDue(now())
+    if (!entry) return false
+    singleFlight.expire(entry)
+    subscriptions.check(entry)
+    return true
+  }
+
+  /** @type {NodeJS.Timeout | undefined} */
+  let sweeper
+  let sweptSeldomAtMs = now()
+
+  /** The problem of a key itself, be it of a value or of a room. @param {string} key anything an operator sent */
+  const problemOf = key => gate.operator(rooms.isRoom(key) ? 'room' : 'value', key)
+
+  /** @param {import('./keys/entry.ts').Entry} entry */
+  function onFanOut({ value, askedAtMs }) {
+    const startMs = now()
+    if (value) value.receivedAtMs = startMs
+    outbox.fence(() => histograms.delivered({ startMs, endMs: now(), askedAtMs, delayMs: value?.delayMs }))
+  }
+
+  /** @param {Parameters<typeof endRevoked.addAll>[0]} given those that other gateways were called for */
+  function revokeAll(given) {
+    return endRevoked.addAll(given)
+  }
+
+  function stats() {
+    const { bytes: cacheBytes, entries: cacheEntries } = cache.stats()
+    return {
+      sessions: sessions.size(),
+      stalled: slowClients.size(),
+      subscriptions: places.taken(),
+      ...subscriptions.stats(),
+      ...admissions.stats(),
+      ...ownValues.stats(),
+      ...rooms.stats(),
+      ...watching.stats(),
+      ...joins.stats(),
+      journalNodesAlive: roomsBackbone.nodesAlive(),
+      journalLogs: roomsBackbone.logs(),
+      journalNodesHeld: roomsBackbone.nodesHeld(),
+      roomsHealed: roomsBackbone.healed(),
+      cacheBytes,
+      cacheEntries,
+      nodesAlive: backbone.nodesAlive(),
+      nodesHeld: backbone.nodesHeld(),
+      revocations: revocations.size,
+    }
+  }
+
+  function lookAtDue() {
+    const endsAtMs = now() + TURN_MS
+    while (lookAtNext()) if (now() >= endsAtMs) return looks.start()
+  }
+
+  function sweep() {
+    lookAtDue()
+    slowClients.sweep(sessions.end)
+    credentials.sweep()
+    decisions.sweep()
+    ownValueTokens.sweep()
+    rooms.sweep()
+    if (now() - sweptSeldomAtMs < SWEEP_SELDOM_MS) return
+    sweptSeldomAtMs = now()
+    revocations.sweep()
+    accounts.sweep()
+    viewers.sweep()
+  }
+
+  return {
+    gate,
+    ownValues,
+    values,
+    singleFlight,
+    backbone,
+    rooms,
+    publishes,
+    histories,
+    counts,
+
+    /** Tells an operator why a user may or may not use a key. */
+    explain: createExplain({ policy, rights, tokens, revocations, problemOf, namespaces, deciding, wallNow }),
+
+    /** The user and rights of an HTTP request. */
+    authenticate: createAuthenticate({ identify, anonymous: rights.anonymous, viewers, accounts, revocations }),
+
+    /** See end-revoked.ts. */
+    revoke: endRevoked.add,
+
+    /** Tells the other gateways, and those that start later; absent where there is no journal to keep the list. */
+    shareRevocation: sharedRevocations?.publish,
+
+    /** Makes sessions of the server's upgrades. @param {import('node:http').Server} server */
+    attach: server => upgrades.attach(server),
+
+    /** Makes a session of one connection, as an upgrade does. */
+    open,
+
+    /** Looks at everything whose time has come, as a timer does once started. */
+    sweep,
+
+    /**
+     * The reason why no client should be sent here, or `undefined`. A lost fetcher is no reason: all gateways would
+     * turn clients down at once, although they can serve the values in their memory and say how old these are.
+     */
+    notReady() {
+      if (isDraining) return 'draining'
+      return sessions.size() >= settings.sessionsMax
+        ? 'full: all sessions of GATEWAY_SESSIONS_MAX are taken'
+        : undefined
+    },
+
+    /** What is wrong though clients are served. */
+    problems() {
+      const { inUse, others } = roomsBackbone.logs()
+      return others.map(node => `journal ${node} keeps another log than the one in use (${inUse}), and is not used`)
+    },
+
+    async start() {
+      await Promise.all([backbone.start(), roomsBackbone.start()])
+      // Awaited, but not for long: a user who was signed out must not get in at a gateway that starts.
+      await sharedRevocations?.start()
+      // Not awaited: an identity provider that is down keeps nobody else waiting.
+      void tokens.start()
+      heartbeat.start()
+      sweeper = setInterval(sweep, SWEEP_MS)
+    },
+
+    /** Sends all clients to other gateways. The listener is closed by then: otherwise the same clients come back. */
+    async drain() {
+      isDraining = true
+      await drain({ sessions, outbox, spreadMs: settings.drainMs })
+    },
+
+    async stop() {
+      clearInterval(sweeper)
+      heartbeat.stop()
+      tokens.stop()
+      sharedRevocations?.stop()
+      await Promise.all([backbone.stop(), roomsBackbone.stop()])
+    },
+  }
+}
+
+/** @returns {never} */
+function untied() {
+  throw new Error('an event came before all parts were built')
+}

@@ -1,0 +1,72 @@
+// Says for whom a session is, with a token: as its first message, in place of anonymous rights, or to renew it in place.
+import { errorMessage } from '@keycast/protocol'
+import { REFUSED } from '../access/tokens/tokens.ts'
+import { OFFENCE_REQUESTS } from '../sessions/rate-limit.ts'
+
+/**
+ * @typedef {import('@keycast/protocol').Auth} Auth
+ * @typedef {import('../sessions/session.ts').Session} Session
+ */
+
+/** Tokens of one session that may be under verification. More would only wait for each other. */
+const PENDING_MAX = 4
+
+/** A user with too many sessions is told to come back after this time, in milliseconds. */
+const FULL_RETRY_MS = 5_000
+
+/** @param {Pick<import('./index.ts').HandlerDeps, 'identify' | 'revocations' | 'accounts' | 'credentials' | 'outbox' | 'rateLimit'>} deps */
+export const createAuth = ({ identify, revocations, accounts, credentials, outbox, rateLimit }) => {
+  /**
+   * @param {Session} session
+   * @param {Auth} message
+   */
+  function auth(session, { id, token }) {
+    if (session.authsPending >= PENDING_MAX) {
+      const message = 'too many tokens of this session are being checked: wait for the answers first'
+      return outbox.send(session, errorMessage('too_many_waiting', { id, message }))
+    }
+    session.authsPending++
+    const verifying = identify.verify(token, session.address, 'message')
+    // The answers apply in the order in which the tokens were sent: the later token wins, however long the earlier
+    // took.
+    const concluded = Promise.all([verifying, session.lastAuth]).then(([result]) => {
+      session.authsPending--
+      if (session.authsPending === 0) session.lastAuth = undefined
+      if (!session.ended && !session.closing) conclude(session, id, result)
+    })
+    session.lastAuth = concluded
+    return concluded
+  }
+
+  /**
+   * @param {Session} session
+   * @param {Auth['id']} id
+   * @param {Awaited<ReturnType<import('../access/identify.ts').Identify['verify']>>} result
+   */
+  function conclude(session, id, result) {
+    if ('refused' in result) {
+      const { code, message, retryAfterMs } = result.refused
+      return refuse(session, errorMessage(code, { id, message, retryAfterMs }))
+    }
+    const { verified } = result
+    if (session.verified && session.verified.user !== verified.user) {
+      return refuse(session, errorMessage('other_user', { id }))
+    }
+    // The token may have been revoked while it waited for the one before it.
+    if (revocations.isRevoked(verified)) return refuse(session, errorMessage('token_refused', { id, message: REFUSED }))
+    if (!session.verified && !accounts.hasRoom(accounts.of(verified.user, session))) {
+      const message = 'this user has too many sessions: close some'
+      return outbox.send(session, errorMessage('rate_limited', { id, message, retryAfterMs: FULL_RETRY_MS }))
+    }
+    credentials.renew(session, verified, id)
+  }
+
+  /** @param {Session} session @param {import('@keycast/protocol').ControlMessage & { type: 'error' }} error */
+  function refuse(session, error) {
+    outbox.send(session, error)
+    // No honest client has many tokens refused. A token that could not be checked is not the client's fault.
+    if (error.retryAfterMs === undefined) rateLimit.charge(session, OFFENCE_REQUESTS)
+  }
+
+  return auth
+}

@@ -1,0 +1,101 @@
+// Answers one request for one value: from memory if that is fresh enough, else from the fetcher, asked once for all
+// requests of the key. If the client does not read, its get waits without the value.
+import { isRefusal } from '../gate/gate.ts'
+import { problemMessage } from '../keys/problem.ts'
+
+/**
+ * @typedef {import('@keycast/protocol').Get} Get
+ * @typedef {import('../sessions/session.ts').Session} Session
+ */
+
+/** @param {Pick<import('./index.ts').HandlerDeps, 'gate' | 'admissions' | 'values' | 'singleFlight' | 'outbox' | 'getsWaitingMax' | 'counts' | 'now'>} deps */
+export const createGet = ({ gate, admissions, values, singleFlight, outbox, getsWaitingMax, counts, now }) => {
+  /**
+   * @param {Session} session
+   * @param {Get} message
+   * @param {number} asOfMs the time at which the answer must be fresh: a get that waited is not asked for again because
+   *   of its wait
+   * @returns {Promise<void> | void} once it is answered, or waits for its client
+   */
+  function get(session, message, asOfMs) {
+    const entered = gate.enter(session, 'get', message.key)
+    if (!(entered instanceof Promise)) return find(session, message, asOfMs, entered)
+    if (!mayWait(session)) return sendProblem(session, message, tooManyWaiting)
+    session.pendingGets++
+    return entered.then(each => {
+      session.pendingGets--
+      if (!session.ended) return find(session, message, asOfMs, each)
+    })
+  }
+
+  /**
+   * @param {Session} session
+   * @param {Get} message
+   * @param {number} asOfMs
+   * @param {import('../gate/gate.ts').Admitted | import('../keys/problem.ts').Refusal} entered
+   * @returns {Promise<void> | void}
+   */
+  function find(session, message, asOfMs, entered) {
+    if (isRefusal(entered)) return sendProblem(session, message, entered)
+    if (!outbox.isWritable(session)) return defer(session, message, asOfMs)
+    const result = values.fresh(entered.wireKey, asOfMs)
+    if (result) {
+      counts.getHits++
+      return answer(session, message, result)
+    }
+    counts.getMisses++
+    if (!mayWait(session)) return sendProblem(session, message, tooManyWaiting)
+    session.pendingGets++
+    // Never rejects. For a session that ended meanwhile the outbox queues nothing.
+    return singleFlight.want(entered.wireKey).then(fetched => {
+      session.pendingGets--
+      const changed = gate.recheck(entered)
+      if (changed === 'again') return session.ended ? undefined : get(session, message, now())
+      if (changed) sendProblem(session, message, changed)
+      else if (outbox.isWritable(session)) answer(session, message, fetched)
+      else defer(session, message, now() - (fetched.value ? fetched.ageMs : 0))
+    })
+  }
+
+  /**
+   * @param {Session} session
+   * @param {Get} message
+   * @param {import('../keys/entry.ts').Result} result
+   */
+  function answer(session, message, { value, problem }) {
+    const { id, key, version } = message
+    if (problem) sendProblem(session, message, problem)
+    else if (value.version === version) outbox.send(session, { type: 'current', id, key, version })
+    else outbox.sendValue(session, value, id)
+  }
+
+  /**
+   * The client does not read. Its get waits without the value, which may be a newer one by then.
+   *
+   * @param {Session} session
+   * @param {Get} message
+   * @param {number} asOfMs
+   */
+  function defer(session, message, asOfMs) {
+    if (session.ended) return
+    if (mayWait(session)) session.deferredGets.push({ get: message, asOfMs })
+    else sendProblem(session, message, tooManyWaiting)
+  }
+
+  /** Whether one more get of the session may wait, for the fetcher or for its client. @param {Session} session */
+  function mayWait({ pendingGets, deferredGets }) {
+    return pendingGets + deferredGets.length < getsWaitingMax
+  }
+
+  /** @param {Session} session @param {Get} message @param {import('../keys/problem.ts').Refusal} problem */
+  function sendProblem(session, { id, key }, problem) {
+    // The get says nothing about a subscription to the same key, which may stand.
+    const subscribed = admissions.has(session, key)
+    outbox.send(session, problemMessage(problem, now(), { id, key, subscribed }))
+  }
+
+  return get
+}
+
+/** @type {import('../keys/problem.ts').Refusal} */
+const tooManyWaiting = { code: 'too_many_waiting' }

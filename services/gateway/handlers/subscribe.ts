@@ -1,0 +1,68 @@
+// Subscribes a session to keys. Values are confirmed at once, then the state of each follows; rooms once it is known where
+// their streams begin.
+import { errorMessage } from '@keycast/protocol'
+
+/**
+ * @typedef {import('@keycast/protocol').Subscribe} Subscribe
+ * @typedef {import('@keycast/protocol').Wanted} Wanted
+ * @typedef {import('../sessions/session.ts').Session} Session
+ */
+
+/** Cheap enough for a client that asks for thousands of keys too many, once. */
+const REFUSALS_PER_TOKEN = 10
+
+/** @param {Pick<import('./index.ts').HandlerDeps, 'admissions' | 'subscriptions' | 'rooms' | 'outbox' | 'rateLimit'>} deps */
+export const createSubscribe = ({ admissions, subscriptions, rooms, outbox, rateLimit }) => {
+  /**
+   * @param {Session} session
+   * @param {Subscribe} message
+   */
+  return function subscribe(session, { id, keys }) {
+    const retryAfterMs = rateLimit.keysWaitMs(session)
+    if (retryAfterMs > 0) return outbox.send(session, errorMessage('rate_limited', { id, retryAfterMs }))
+
+    // If a key is named twice, the last one counts.
+    const wanted = new Map(keys.map(each => [each.key, each]))
+    const keysBefore = askedKeys()
+    const accepted = []
+    const refused = []
+    /** @type {Wanted[]} */
+    const ofRooms = []
+    for (const each of wanted.values()) {
+      const { key, version } = each
+      if (rooms.isRoom(key)) {
+        ofRooms.push(each)
+        continue
+      }
+      const refusal = admissions.subscribe(session, key, version)
+      if (refusal) refused.push(errorMessage(refusal.code, { id, key, subscribed: false, message: refusal.message }))
+      else accepted.push({ key })
+    }
+    const announcement = rooms.announce(session, id)
+    let roomsAccepted = 0
+    for (const { key, after, last, presence = false } of ofRooms) {
+      const start = after || last !== undefined || presence ? { after, last, presence } : undefined
+      const refusal = admissions.subscribeRoom(session, key, start, announcement)
+      if (refusal) refused.push(errorMessage(refusal.code, { id, key, subscribed: false, message: refusal.message }))
+      else roomsAccepted++
+    }
+
+    const watchedAnew = Math.max(0, askedKeys() - keysBefore)
+    rateLimit.chargeKeys(session, { watchedAnew, watchedBefore: accepted.length + roomsAccepted - watchedAnew })
+
+    // The states follow by themselves: due values are written after the messages that are queued here.
+    if (roomsAccepted === 0 || ofRooms.length < wanted.size) {
+      outbox.send(session, { type: 'subscribed', id, keys: accepted })
+    }
+    for (const error of refused) outbox.send(session, error)
+    rooms.finish(announcement)
+    // Each error is many times longer than a bad key. Without a price, one message could ask for megabytes of errors. The
+    // charge comes last, because it may end the session.
+    rateLimit.charge(session, Math.floor(refused.length / REFUSALS_PER_TOKEN))
+  }
+
+  /** The number of keys that need a question to the fetcher, a backend or the journal. */
+  function askedKeys() {
+    return subscriptions.stats().keys + admissions.stats().awaiting + rooms.stats().rooms
+  }
+}

@@ -1,0 +1,77 @@
+// GET /v1/values/{key}: the value a WebSocket client would get, for code that still polls. From the same cache and the same
+// single flight, with the version as entity tag.
+
+import { countOne } from '../counts.ts'
+import { createProblem } from '../keys/problem.ts'
+import { securityHeaders } from './admit.ts'
+import { matchesAny } from './entity-tags.ts'
+import { sendProblem } from './problems.ts'
+
+/**
+ * @typedef {import('../keys/entry.ts').Found} Found
+ *
+ * @typedef {object} ValuesDeps
+ * @property {Pick<import('../gate/gate.ts').Gate, 'recheck'>} gate
+ * @property {import('./admit.ts').Admit} admit
+ * @property {Pick<import('../keys/values.ts').Values, 'fresh'>} values
+ * @property {Pick<import('../keys/single-flight.ts').SingleFlight, 'want'>} singleFlight
+ * @property {import('./pending-limit.ts').PendingLimit} pending
+ * @property {Pick<import('./unread-bodies.ts').UnreadBodies, 'hold'>} unreadBodies
+ * @property {Pick<import('../counts.ts').Counts, 'httpHits' | 'httpMisses' | 'httpValues'>} counts
+ */
+
+/** Under it the rest of the path is the key: an id may hold `/`. */
+const VALUES_PATH = '/v1/values/'
+
+/**
+ * @param {import('fastify').FastifyInstance} app
+ * @param {ValuesDeps} deps
+ */
+export function addValues(app, { gate, admit, values, singleFlight, pending, unreadBodies, counts }) {
+  /** @type {import('fastify').onResponseHookHandler} */
+  const onResponse = (_, reply, done) => {
+    countOne(counts.httpValues, String(reply.statusCode))
+    done()
+  }
+
+  // Fastify adds HEAD, and has percent-decoded the key, once.
+  app.get(`${VALUES_PATH}*`, { onResponse }, async (request, reply) => {
+    const admitted = await admit(request, reply, 'get')
+    if (!admitted) return reply
+    const { key, wireKey, hasToken } = admitted
+    const isOwn = wireKey !== key
+    const cached = values.fresh(wireKey)
+    if (cached) counts.httpHits++
+    else counts.httpMisses++
+    const waited = cached ? { result: cached } : await pending.wait(() => singleFlight.want(wireKey))
+    if (waited.problem) return sendProblem(reply, waited.problem)
+    const { result } = waited
+    const refusal = gate.recheck(admitted)
+    if (refusal && refusal !== 'again') return sendProblem(reply, refusal)
+    // Errors and requests without a token vary, too: another user has another answer.
+    if (isOwn) reply.header('vary', 'Authorization, Cookie')
+    if (!result.value) return sendProblem(reply, result.problem)
+    return sendValue(request, reply, result, { unreadBodies, isOwn, isPrivate: hasToken })
+  })
+}
+
+/**
+ * @param {import('fastify').FastifyRequest} request
+ * @param {import('fastify').FastifyReply} reply
+ * @param {Found} found
+ * @param {{ unreadBodies: ValuesDeps['unreadBodies'], isOwn: boolean, isPrivate: boolean }} how `isOwn`: only this user
+ *   has the value; `isPrivate`: it is sent because of a token
+ */
+function sendValue({ headers }, reply, { value, ageMs, maxAgeMs, store }, { unreadBodies, isOwn, isPrivate }) {
+  reply.headers(securityHeaders).headers({
+    etag: `"${value.version}"`,
+    // The age is rounded up and its limit down: a cache on the way must not keep a value longer than this gateway
+    // would.
+    age: String(Math.ceil(ageMs / 1_000)),
+  })
+  const maxAge = `${isPrivate ? 'private, ' : ''}max-age=${Math.floor(maxAgeMs / 1_000)}`
+  reply.header('cache-control', isOwn ? 'private, no-store' : store ? maxAge : 'no-store')
+  if (matchesAny(headers['if-none-match'], value.version)) return reply.code(304).send()
+  if (!unreadBodies.hold(value.body, reply.raw)) return sendProblem(reply, createProblem('capacity', performance.now()))
+  return reply.header('content-type', value.contentType).send(value.body)
+}

@@ -1,0 +1,273 @@
+// Subscriptions of sessions to keys: ties sessions to entries, and makes each change of an entry due to its
+// subscribers.
+import { encode, errorMessage } from '@keycast/protocol'
+import { SUBSCRIBED } from '../access/backend/decisions.ts'
+import { CHANGED, CURRENT, PROBLEM, VALUE } from '../delivery/due.ts'
+import { askedAtOf, endRefreshes } from './age.ts'
+import { NOBODY } from './entry.ts'
+import { createProblem } from './problem.ts'
+
+/**
+ * @typedef {import('./entry.ts').Entry} Entry
+ * @typedef {import('./problem.ts').Problem} Problem
+ * @typedef {import('../sessions/session.ts').Session} Session
+ *
+ * One session's interest in one key. There may be millions, so it is small: a place in its entry's list, and bits.
+ * @typedef {object} Subscription
+ * @property {Session} session
+ * @property {Entry} entry
+ * @property {number} index in the entry's list
+ * @property {number} due bits of due.ts. While any is set the subscription is in its session's `due`, unless WAITS is
+ *   among them
+ * @property {boolean} isPending whether the first value is still to come
+ * @property {string | undefined} clientVersion the client's version: the one it named while pending; later the last one
+ *   it was sent, from which a delta may start. Only for encodings with deltas
+ *
+ * @typedef {ReturnType<typeof createSubscriptions>} Subscriptions
+ */
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('./values.ts').Values, 'open'>} deps.values
+ * @param {Pick<import('./own-values.ts').OwnValues, 'wireKeyOf'>} deps.ownValues
+ * @param {Pick<import('../access/backend/decisions.ts').Decisions, 'unregister'>} deps.decisions
+ * @param {import('./cache.ts').Cache} deps.cache
+ * @param {Pick<import('@keycast/backbone').Backbone, 'watch' | 'unwatch'>} deps.backbone
+ * @param {Pick<import('../delivery/outbox.ts').Outbox, 'owe' | 'forget' | 'sendText'>} deps.outbox
+ * @param {Pick<import('./staleness.ts').Staleness, 'check'>} deps.staleness
+ * @param {(entry: Entry) => void} deps.onFanOut a new version is on its way to every subscriber
+ * @param {import('./places.ts').Places} deps.places
+ * @param {import('../counts.ts').Counts} deps.counts
+ * @param {() => number} deps.now monotonic, in milliseconds
+ */
+export function createSubscriptions({
+  values,
+  ownValues,
+  decisions,
+  cache,
+  backbone,
+  outbox,
+  staleness,
+  onFanOut,
+  places,
+  counts,
+  now,
+}) {
+  let keys = 0
+
+  /**
+   * Subscribes a session to a key. One that is subscribed is sent the key's state again.
+   *
+   * @param {Session} session
+   * @param {string} key that the session may read
+   * @param {string | undefined} version the client holds
+   * @returns {Problem | undefined} why it was not subscribed
+   */
+  function add(session, key, version) {
+    const subscribed = /** @type {Subscription | undefined} */ (session.subscriptions.get(key))
+    if (subscribed) {
+      // The client may not have read all it was sent. A delta therefore starts from a version that both sides name, or
+      // is not sent.
+      if (subscribed.clientVersion !== version) subscribed.clientVersion = undefined
+      inform(subscribed, version)
+      return undefined
+    }
+    // Watched keys cannot be dropped. Past the limit only keys that are watched already fit.
+    const wireKey = ownValues.wireKeyOf(session.viewer, key)
+    if (!cache.get(wireKey)?.subscriptions.length && cache.isFull()) return createProblem('capacity', now())
+    const code = places.take(session)
+    if (code) return createProblem(code, now())
+
+    const entry = values.open(wireKey)
+    if (entry.subscriptions.length === 0) begin(entry)
+    const subscription = {
+      session,
+      entry,
+      index: entry.subscriptions.length,
+      due: 0,
+      isPending: false,
+      clientVersion: session.encoding.delta ? version : undefined,
+    }
+    entry.subscriptions.push(subscription)
+    // Uses the entry's own string: the string of this message would be in memory once per session.
+    session.subscriptions.set(entry.key, subscription)
+    inform(subscription, version)
+    if (entry.subscriptions.length === 1) {
+      cache.update(entry)
+      backbone.watch(wireKey)
+      check(entry)
+    }
+    return undefined
+  }
+
+  /** @param {Entry} entry without subscriptions until now */
+  function begin(entry) {
+    keys++
+    entry.subscriptions = []
+    entry.watchedAtMs = now()
+    entry.isWatchAnswered = false
+    // `not_found` is an answer, good for its time. Any other problem is one of an earlier try.
+    if (entry.problem?.code === 'not_found' && now() - askedAtOf(entry) <= entry.maxAgeMs)
+      entry.announcedCode = 'not_found'
+    else entry.problem = undefined
+  }
+
+  /**
+   * Makes the key's state due to one subscription, or lets it wait for the first value.
+   *
+   * @param {Subscription} subscription
+   * @param {string | undefined} version
+   */
+  function inform(subscription, version) {
+    const { entry } = subscription
+    const { value } = entry
+    // The fetcher keeps a watched key fresh. A key that was not watched may be old, unless its age says otherwise.
+    if (value && (entry.isWatchAnswered || now() - askedAtOf(entry) <= entry.maxAgeMs)) {
+      counts.subscribeHits++
+      endPending(subscription)
+      return outbox.owe(subscription, value.version === version ? CURRENT : VALUE)
+    }
+    counts.subscribeMisses++
+    if (!subscription.isPending) entry.pendingSubscriptions++
+    subscription.isPending = true
+    // A client that is told `not_found` is sent the whole value when the key has one again.
+    subscription.clientVersion = entry.problem?.code === 'not_found' ? undefined : version
+    if (!value && entry.problem) outbox.owe(subscription, PROBLEM)
+  }
+
+  /** @param {Subscription} subscription */
+  function endPending(subscription) {
+    if (!subscription.isPending) return
+    subscription.isPending = false
+    if (!subscription.session.encoding.delta) subscription.clientVersion = undefined
+    subscription.entry.pendingSubscriptions--
+  }
+
+  /**
+   * Ends a subscription: nothing of its key is written after.
+   *
+   * @param {Subscription} subscription
+   */
+  function end(subscription) {
+    const { session, entry, index } = subscription
+    session.subscriptions.delete(entry.key)
+    endPending(subscription)
+    outbox.forget(subscription)
+    places.leave(session)
+    const last = /** @type {Subscription} */ (entry.subscriptions.pop())
+    if (last !== subscription) {
+      entry.subscriptions[index] = last
+      last.index = index
+    }
+    if (entry.subscriptions.length === 0) finish(entry)
+  }
+
+  /** @param {Entry} entry whose last subscription ended */
+  function finish(entry) {
+    keys--
+    entry.subscriptions = NOBODY
+    entry.isWatchAnswered = false
+    endRefreshes(entry)
+    clearProblem(entry)
+    backbone.unwatch(entry.wireKey)
+    cache.update(entry)
+  }
+
+  /**
+   * Makes a change of an entry due to its subscribers.
+   *
+   * @param {Entry} entry
+   * @param {import('./apply-answer.ts').Change} change
+   */
+  function changed(entry, change) {
+    if (entry.subscriptions.length === 0) return
+    switch (change) {
+      case 'value':
+        clearProblem(entry)
+        oweAll(entry, VALUE | CHANGED)
+        onFanOut(entry)
+        break
+      case 'confirmed': {
+        const wasStale = entry.stale
+        clearProblem(entry)
+        oweAll(entry, wasStale ? CURRENT : 0)
+        break
+      }
+      case 'kept':
+        oweAll(entry, 0)
+        break
+      case 'failed':
+        // A pending subscription is sent the present value, though old: `stale` follows.
+        if (entry.value) oweAll(entry, 0)
+        break
+      case 'gone':
+        // No client has a version any more: when the backend has the key again, all are sent the whole value.
+        entry.stale = false
+        for (const subscription of entry.subscriptions) subscription.clientVersion = undefined
+        break
+      case 'refused':
+        return refuse(entry, /** @type {Problem} */ (entry.problem))
+    }
+    check(entry)
+  }
+
+  /**
+   * Makes a problem, or its end, due to subscribers if it is time for that. Must be called when an entry comes up in
+   * the calendar.
+   *
+   * @param {Entry} entry
+   */
+  function check(entry) {
+    const word = staleness.check(entry)
+    if (word === 'over') clearProblem(entry)
+    if (word) oweAll(entry, word === 'over' ? CURRENT : PROBLEM)
+  }
+
+  /**
+   * Makes the given bits due to every subscriber; those still pending get the value instead, if there is one.
+   *
+   * @param {Entry} entry
+   * @param {number} bits 0 to reach only the pending ones
+   */
+  function oweAll(entry, bits) {
+    const { subscriptions, value } = entry
+    if (bits === 0 && entry.pendingSubscriptions === 0) return
+    // The loop every fan-out runs once per subscriber: no iterator, no closure.
+    for (let index = 0; index < subscriptions.length; index++) {
+      const subscription = subscriptions[index]
+      if (subscription.isPending && value) {
+        outbox.owe(subscription, subscription.clientVersion === value.version ? CURRENT : VALUE)
+        endPending(subscription)
+      } else if (bits !== 0) {
+        outbox.owe(subscription, bits)
+      }
+    }
+  }
+
+  /**
+   * The key will have no value here, or not now: its subscriptions end with the reason.
+   *
+   * @param {Entry} entry
+   * @param {Problem} problem
+   */
+  function refuse(entry, { code, message }) {
+    const text = encode(errorMessage(code, { key: entry.key, subscribed: false, message }))
+    for (const subscription of [...entry.subscriptions]) {
+      const { session } = subscription
+      end(subscription)
+      // Else the backend would be asked for it as long as the gateway runs.
+      decisions.unregister(session, entry.key, SUBSCRIBED)
+      counts.errors[code]++
+      outbox.sendText(session, 'error', text)
+    }
+  }
+
+  return { add, end, changed, check, stats: () => ({ keys }) }
+}
+
+/** @param {Entry} entry */
+function clearProblem(entry) {
+  entry.announcedCode = undefined
+  entry.stale = false
+  entry.problemFrames = undefined
+}

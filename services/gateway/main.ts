@@ -1,0 +1,152 @@
+// Wires a gateway to the real world: settings, backbone, listeners, signals.
+import { createZeromqBackbone, createZeromqRooms } from '@keycast/backbone'
+import { createContainment, createLog, readListenProblem, readSettings, runService } from '@keycast/service'
+import { createInternalServer } from '@keycast/service/internal-server'
+import { createMetrics } from '@keycast/service/metrics'
+import { readNamespaces } from '@keycast/service/namespaces'
+import { readClient } from './access/client-address.ts'
+import { readAccess } from './access/policy-file.ts'
+import { createGateway } from './gateway.ts'
+import { addInternal } from './http/internal.ts'
+import { createPublicApp } from './http/public.ts'
+import { httpConnectionsWithin, openFilesMax, sessionsWithin } from './sessions/open-files.ts'
+import { conflictsOf, curveOf, settings } from './settings.ts'
+
+const name = 'keycast-gateway'
+const config = readSettings(settings, {
+  name,
+  about: 'Keeps clients connected over WebSocket and sends them the values of the keys they watch.',
+  check: conflictsOf,
+})
+const log = createLog({ name, level: config.logLevel, format: config.logFormat })
+
+/** Room in a message of the backbone for everything but the largest body. */
+const BACKBONE_OVERHEAD_BYTES = 1024 ** 2
+
+const containment = createContainment({ ends: ['session', 'upgrade', 'request', 'link'], log })
+
+/** @type {ReturnType<typeof assemble>} */
+let parts
+
+function assemble() {
+  const namespaces = readNamespaces({ path: config.configPath, headers: false })
+  const { journal } = namespaces
+  const names = [...namespaces.names, ...journal.names]
+  const policy = readAccess({ path: config.configPath, origins: config.origins, namespaces: names })
+  for (const note of policy.notes) log.warn(note)
+  const bytesMax = Math.max(0, ...namespaces.names.map(each => namespaces.get(each)?.bytesMax ?? 0))
+  const metrics = createMetrics({ service: 'gateway' })
+  containment.export(metrics)
+  const filesMax = openFilesMax()
+  const sessionsMax = sessionsWithin(config.sessionsMax, filesMax)
+  if (sessionsMax < config.sessionsMax) {
+    log.warn(
+      { filesMax, sessionsMax, set: config.sessionsMax },
+      'fewer sessions than set: raise the limit of open files',
+    )
+  }
+  const gateway = createGateway({
+    settings: { ...config, sessionsMax },
+    namespaces,
+    policy,
+    createBackbone: events =>
+      createZeromqBackbone({
+        nodes: config.fetcherNodes,
+        messageBytesMax: bytesMax + BACKBONE_OVERHEAD_BYTES,
+        events,
+        containment,
+        log,
+        curve: curveOf(config),
+      }),
+    createRoomsBackbone:
+      journal.names.length === 0
+        ? undefined
+        : events => createZeromqRooms({ nodes: config.journalNodes, events, containment, log, curve: curveOf(config) }),
+    metrics,
+    containment,
+    log,
+    jwksEvents: {
+      ok: (issuer, keys) => log.debug({ issuer, keys }, 'the key set was fetched'),
+      failed: (issuer, problem) =>
+        log.warn({ issuer, problem }, 'the key set cannot be fetched: the keys held go on serving'),
+    },
+  })
+  const {
+    gate,
+    ownValues,
+    authenticate,
+    explain,
+    values,
+    singleFlight,
+    backbone,
+    histories,
+    publishes,
+    rooms,
+    revoke,
+    shareRevocation,
+    counts,
+  } = gateway
+  const publicApp = createPublicApp({
+    gate,
+    authenticate,
+    values,
+    singleFlight,
+    histories,
+    counts,
+    containment,
+    log,
+    connectionsMax: httpConnectionsWithin(sessionsMax, filesMax),
+    clientOf: readClient(config.trustedProxies),
+    unreadBytesMax: config.unsentTotalBytesMax,
+    chat: config.chat,
+  })
+  gateway.attach(publicApp.server)
+  const internal = createInternalServer({
+    host: config.internalHost,
+    port: config.internalPort,
+    metrics,
+    ready: gateway.notReady,
+    problems: gateway.problems,
+    containment,
+  })
+  addInternal(internal.app, {
+    gate,
+    explain,
+    values,
+    ownValues,
+    backbone,
+    namespaces,
+    revoke,
+    publishes,
+    rooms,
+    shareRevocation,
+    apiToken: config.apiToken,
+  })
+  return { gateway, publicApp, internal }
+}
+
+await runService({
+  name,
+  log,
+  graceMs: config.shutdownGraceMs,
+  containment,
+  whyNot: readListenProblem(settings, config, [
+    ['host', 'port'],
+    ['internalHost', 'internalPort'],
+  ]),
+  async start() {
+    parts = assemble()
+    await parts.gateway.start()
+    await parts.publicApp.listen({ host: config.host, port: config.port })
+    const { port } = /** @type {import('node:net').AddressInfo} */ (parts.publicApp.server.address())
+    const internalPort = await parts.internal.listen()
+    log.info({ port, internalPort }, 'listening')
+  },
+  stop: [
+    ['listener', () => void parts.publicApp.server.close()],
+    ['clients', () => parts.gateway.drain()],
+    ['http', () => parts.publicApp.close()],
+    ['backbone', () => parts.gateway.stop()],
+    ['internal listener', () => parts.internal.close()],
+  ],
+})

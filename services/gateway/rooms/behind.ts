@@ -1,0 +1,64 @@
+// Sessions behind the messages that the gateway holds of a room. A page of the history is read for each; a session that
+// is behind the history itself is told of the gap.
+
+/**
+ * @typedef {import('./room.ts').RoomSubscription} RoomSubscription
+ * @typedef {ReturnType<typeof createBehind>} Behind
+ */
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('./tails.ts').Tails, 'seal'>} deps.tails
+ * @param {Pick<ReturnType<typeof import('./pages.ts').createPages>, 'after'>} deps.pages
+ * @param {Pick<import('../delivery/outbox.ts').Outbox, 'oweMessages'>} deps.outbox
+ * @param {Pick<import('../counts.ts').Counts, 'gaps'>} deps.counts
+ */
+export function createBehind({ tails, pages, outbox, counts }) {
+  /** Subscriptions whose page could not be read. @type {Set<RoomSubscription>} */
+  const failed = new Set()
+
+  /**
+   * Reads on for a session that has taken all that was written to it.
+   *
+   * @param {RoomSubscription} subscription
+   */
+  async function readOn(subscription) {
+    const { room, cursor } = subscription
+    const { epoch } = room
+    if (subscription.isBehind) return
+    subscription.isBehind = true
+    const page = await pages.after(room, cursor)
+    subscription.isBehind = false
+    if (!isStreaming(subscription)) return
+    if (page.error !== undefined) return void failed.add(subscription)
+    const hasMoved = subscription.cursor !== cursor || room.epoch !== epoch
+    if (!hasMoved && cursor + 1 < page.oldest) {
+      tails.seal(room)
+      counts.gaps.trimmed++
+      subscription.gap = 'trimmed'
+      subscription.cursor = room.reached
+    }
+    outbox.oweMessages(subscription)
+  }
+
+  return {
+    readOn,
+
+    /** Repeats the reads that failed. A journal that is away causes no gap. */
+    retry() {
+      const waiting = [...failed]
+      failed.clear()
+      for (const subscription of waiting) if (isStreaming(subscription)) outbox.oweMessages(subscription)
+    },
+  }
+}
+
+/**
+ * Whether messages may go out. A subscription that ended is written nothing, and one whose stream begins anew nothing before
+ * its `subscribed`: the client would take them for messages after the position that is named there.
+ *
+ * @param {RoomSubscription} subscription
+ */
+function isStreaming({ index, placing }) {
+  return index !== -1 && placing === undefined
+}

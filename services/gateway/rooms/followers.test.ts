@@ -1,0 +1,70 @@
+import { createPlaces } from '../keys/places.ts'
+import { createNamespaces } from '../test-support.ts'
+import { createFollowers } from './followers.ts'
+
+const key = 'room:1'
+
+/** @param {{ subscriptionsMax?: number }} [limits] */
+function setUp({ subscriptionsMax = 10 } = {}) {
+  /** @type {string[]} */
+  const calls = []
+  /** @type {any[]} */
+  const sent = []
+  const places = createPlaces({ keysPerSessionMax: 3, subscriptionsMax })
+  const followers = createFollowers({
+    namespaces: createNamespaces({}, { room: {} }).journal,
+    backbone: { watch: each => void calls.push(`watch ${each}`), unwatch: each => void calls.push(`unwatch ${each}`) },
+    tails: { forget: room => void calls.push(`forget ${room.key}`) },
+    outbox: { forget() {}, send: (_, message) => void sent.push(message) },
+    watching: { end() {} },
+    places,
+    now: () => 0,
+  })
+  const createSession = () => /** @type {any} */ ({ subscriptions: new Map(), account: undefined, rights: {} })
+  /** @param {any} session @param {string} [room] */
+  const add = (session, room = key) => /** @type {any} */ (followers.add(session, room).subscription)
+  return { followers, places, calls, sent, createSession, add }
+}
+
+test('a room is watched with its first session and forgotten with its last', () => {
+  const { followers, calls, createSession, add, places } = setUp()
+  const all = [createSession(), createSession(), createSession()].map(session => add(session))
+  expect(calls).toEqual(['watch room:1'])
+  followers.remove(all[0])
+  // The last took the place of the first.
+  expect(followers.get(key)?.subscriptions).toEqual([all[2], all[1]])
+  expect([all[2].index, all[1].index, all[0].index]).toEqual([0, 1, -1])
+  followers.remove(all[1])
+  followers.remove(all[2])
+  expect(calls.slice(1)).toEqual(['unwatch room:1', 'forget room:1'])
+  expect(followers.size()).toBe(0)
+  expect(places.taken()).toBe(0)
+})
+
+test('a session that follows a room already keeps its subscription', () => {
+  const { createSession, add, places } = setUp()
+  const session = createSession()
+  expect(add(session)).toBe(add(session))
+  expect(places.taken()).toBe(1)
+})
+
+test('more subscriptions than all sessions together may have are refused', () => {
+  const { followers, createSession, add } = setUp({ subscriptionsMax: 1 })
+  add(createSession())
+  expect(followers.add(createSession(), 'room:2')).toMatchObject({ problem: { code: 'capacity' } })
+  expect(followers.get('room:2')).toBeUndefined()
+})
+
+test('answers that wait for a message are not lost when the session no longer follows the room', () => {
+  const { followers, createSession, add, sent } = setUp()
+  const subscription = add(createSession())
+  const answer = { type: 'published', seq: 9 }
+  subscription.answers = [{ seq: 9, answer }]
+  followers.remove(subscription)
+  expect(sent).toEqual([answer])
+})
+
+test('only keys of its namespaces are rooms', () => {
+  const { followers } = setUp()
+  expect(['room:1', 'tick:1', 'room', ''].map(followers.isRoom)).toEqual([true, false, false, false])
+})

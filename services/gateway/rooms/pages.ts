@@ -1,0 +1,86 @@
+// Reads parts of a room's history for sessions that are behind what the gateway holds. Those that are about as far behind
+// share one read: of thousands that come back at once the journal is asked once a room.
+
+/**
+ * @typedef {import('./room.ts').Room} Room
+ *
+ * The result of a read. The messages after the seq asked for are in the room's pages, unless `oldest` and `newest` say that
+ * there are none.
+ * @typedef {{ epoch: string, oldest: number, newest: number, error?: undefined }} Found
+ * @typedef {Found | import('@keycast/backbone').NotPublished} Page
+ */
+
+/** Messages of one read. */
+const PAGE_MESSAGES = 500
+
+/** A subscription that is at most so many messages further joins a read under way: the read reaches far beyond it. */
+const JOIN_MESSAGES = 250
+
+/** A read that takes longer is given up. The link to a hanging journal is dead before that. */
+const READ_MS = 5_000
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'history'>} deps.backbone
+ * @param {Pick<import('./tails.ts').Tails, 'addPage'>} deps.tails
+ * @param {Pick<import('../counts.ts').Counts, 'pageReads' | 'pageReadsCoalesced'>} deps.counts
+ */
+export function createPages({ backbone, tails, counts }) {
+  /** @param {Room} room @param {number} after @returns {Promise<Page>} */
+  async function read(room, after) {
+    counts.pageReads++
+    const result = await backbone.history(
+      room.key,
+      { epoch: room.epoch, after, limit: PAGE_MESSAGES },
+      { deadlineMs: READ_MS },
+    )
+    room.reads.delete(after)
+    if (result.error !== undefined) return result
+    const { epoch, oldest, newest, messages } = result
+    if (epoch === room.epoch) {
+      room.oldest = oldest
+      // By now it may be of no use to anybody.
+      if (room.subscriptions.length > 0) tails.addPage(room, messages)
+    }
+    return { epoch, oldest, newest }
+  }
+
+  return {
+    /**
+     * Has the messages after a seq read into the room's pages, some at least.
+     *
+     * @param {Room} room its epoch is known
+     * @param {number} after
+     * @returns {Promise<Page>} never rejects
+     */
+    after(room, after) {
+      for (const [from, reading] of room.reads) {
+        if (from > after || after - from > JOIN_MESSAGES) continue
+        counts.pageReadsCoalesced++
+        return reading
+      }
+      const reading = read(room, after)
+      room.reads.set(after, reading)
+      return reading
+    },
+
+    /**
+     * Has the last messages up to a seq read into the room's pages.
+     *
+     * @param {Room} room its epoch is known
+     * @param {number} end
+     * @param {number} count
+     * @returns {Promise<(Found & { first: number }) | import('@keycast/backbone').NotPublished>} `first`: the seq of the
+     *   first of them, `end` + 1 where there is none
+     */
+    async before(room, end, count) {
+      counts.pageReads++
+      const range = { epoch: room.epoch, before: end + 1, limit: count }
+      const result = await backbone.history(room.key, range, { deadlineMs: READ_MS })
+      if (result.error !== undefined) return result
+      const { epoch, oldest, newest, messages } = result
+      if (epoch === room.epoch && room.subscriptions.length > 0) tails.addPage(room, messages)
+      return { epoch, oldest, newest, first: messages[0]?.seq ?? end + 1 }
+    },
+  }
+}

@@ -1,0 +1,265 @@
+// Finds where a session's stream of a room begins, and says so in `subscribed`. All or nothing: a client that resumes is
+// given every message after its position, or is told that it is not.
+import { errorMessage } from '@keycast/protocol'
+import { noContainment } from '@keycast/service'
+import { SUBSCRIBED } from '../access/backend/decisions.ts'
+import { createAnnouncement, subscribedTo } from './announcement.ts'
+
+/**
+ * @typedef {import('./announcement.ts').Announcement} Announcement
+ * @typedef {import('./room.ts').Placing} Placing
+ * @typedef {import('./room.ts').RoomStart} RoomStart
+ * @typedef {import('./room.ts').RoomSubscription} RoomSubscription
+ * @typedef {{ code: import('@keycast/protocol').ErrorCode, message: string, retryAfterMs?: number }} Failure
+ * @typedef {ReturnType<typeof createPlacing>} PlacingOf
+ */
+
+/** A client is told to ask again after this time while the journal is away. */
+const RETRY_MS = 1_000
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'isAvailable'>} deps.backbone
+ * @param {Pick<import('./tails.ts').Tails, 'seal' | 'covers'>} deps.tails
+ * @param {ReturnType<typeof import('./pages.ts').createPages>} deps.pages
+ * @param {Pick<import('./followers.ts').Followers, 'remove'>} deps.followers
+ * @param {Pick<import('../access/backend/decisions.ts').Decisions, 'unregister'>} deps.decisions
+ * @param {Pick<import('../presence/watching.ts').Watching, 'begin'>} deps.watching
+ * @param {Pick<import('../delivery/outbox.ts').Outbox, 'send' | 'forget' | 'oweMessages' | 'close'>} deps.outbox
+ * @param {Pick<import('@keycast/service').Containment, 'guard'>} [deps.containment]
+ * @param {Pick<import('../counts.ts').Counts, 'resumes'>} deps.counts
+ */
+export function createPlacing({
+  backbone,
+  tails,
+  pages,
+  followers,
+  decisions,
+  watching,
+  outbox,
+  containment = noContainment,
+  counts,
+}) {
+  /** Subscriptions whose part of the history could not be read. @type {Set<RoomSubscription>} */
+  const delayed = new Set()
+
+  /**
+   * Begins the stream of a subscription, or begins it anew.
+   *
+   * @param {RoomSubscription} subscription
+   * @param {RoomStart | undefined} start
+   * @param {Announcement} announcement
+   */
+  function begin(subscription, start, announcement) {
+    forget(subscription)
+    outbox.forget(subscription)
+    subscription.gap = undefined
+    subscription.placing = {
+      start,
+      announcement,
+      isPlaced: false,
+      isRecovered: false,
+      isReading: false,
+      isTold: false,
+    }
+    announcement.unknown++
+    const { room } = subscription
+    if (room.epoch !== undefined) place(subscription)
+    else if (!backbone.isAvailable(room.key)) delay(subscription, unavailable)
+  }
+
+  /** Announces what is placed: the whole request was read. @param {Announcement} announcement */
+  function finish(announcement) {
+    announcement.unknown--
+    announce(announcement)
+  }
+
+  /**
+   * Places a subscription, now that its room's position is known.
+   *
+   * @param {RoomSubscription} subscription
+   */
+  function place(subscription) {
+    const { room, placing } = subscription
+    if (!placing || placing.isPlaced || placing.isReading) return
+    delayed.delete(subscription)
+    // Later messages start a new segment. All subscriptions placed here then start at the same segment and share its
+    // frames.
+    tails.seal(room)
+    const { reached } = room
+    const { after, last } = placing.start ?? {}
+    if (after) {
+      if (after.epoch !== room.epoch) return settle(subscription, placing, reached, false)
+      if (after.seq <= reached && tails.covers(room, after.seq)) return settle(subscription, placing, after.seq, true)
+      return void read(readAfter, subscription, placing, after.seq)
+    }
+    if (last === undefined) return settle(subscription, placing, reached, false)
+    if (last <= reached && tails.covers(room, reached - last)) {
+      return settle(subscription, placing, reached - last, false)
+    }
+    return void read(readLast, subscription, placing, last)
+  }
+
+  const read = containment.guard(
+    'session',
+    (
+      /** @type {typeof readAfter | typeof readLast} */ how,
+      /** @type {RoomSubscription} */ subscription,
+      /** @type {Placing} */ placing,
+      /** @type {number} */ number,
+    ) => how(subscription, placing, number),
+    (_, { session }) => outbox.close(session, 'internalError'),
+  )
+
+  /** @param {RoomSubscription} subscription @param {Placing} placing @param {number} seq */
+  async function readAfter(subscription, placing, seq) {
+    const { room } = subscription
+    placing.isReading = true
+    const page = await pages.after(room, seq)
+    if (subscription.placing !== placing) return
+    placing.isReading = false
+    if (page.error !== undefined) return failed(subscription, placing, page)
+    if (page.epoch !== room.epoch) return place(subscription)
+    // Compares with the journal's head, not with the messages that came here: another gateway may be a moment ahead.
+    const isWhole = seq + 1 >= page.oldest && seq <= page.newest
+    settle(subscription, placing, isWhole ? seq : room.reached, isWhole)
+  }
+
+  /** @param {RoomSubscription} subscription @param {Placing} placing @param {number} count */
+  async function readLast(subscription, placing, count) {
+    const { room } = subscription
+    placing.isReading = true
+    const page = await pages.before(room, room.reached, count)
+    if (subscription.placing !== placing) return
+    placing.isReading = false
+    if (page.error !== undefined) return failed(subscription, placing, page)
+    if (page.epoch !== room.epoch) return place(subscription)
+    settle(subscription, placing, page.first - 1, false)
+  }
+
+  /** @param {RoomSubscription} subscription @param {Placing} placing @param {import('@keycast/backbone').NotPublished} page */
+  function failed(subscription, placing, { error, message, retryAfterMs }) {
+    // The journal began another history. This gateway will be told of it soon.
+    if (error === 'other_epoch') return settle(subscription, placing, subscription.room.reached, false)
+    if (retryAfterMs === undefined) return refuse(subscription, { code: error, message })
+    delayed.add(subscription)
+    delay(subscription, { code: error, message, retryAfterMs })
+  }
+
+  /** @param {RoomSubscription} subscription @param {Placing} placing @param {number} cursor @param {boolean} isRecovered */
+  function settle(subscription, placing, cursor, isRecovered) {
+    if (placing.start?.after) counts.resumes[isRecovered ? 'recovered' : 'not_recovered']++
+    subscription.cursor = cursor
+    placing.isPlaced = true
+    placing.isRecovered = isRecovered
+    const { announcement } = placing
+    announcement.placed.push(subscription)
+    announcement.unknown--
+    announce(announcement)
+  }
+
+  /** @param {Announcement} announcement */
+  function announce(announcement) {
+    const { session, id, unknown, placed } = announcement
+    if (unknown > 0 || placed.length === 0) return
+    announcement.placed = []
+    outbox.send(session, { type: 'subscribed', id, keys: placed.map(subscribedTo) })
+    for (const subscription of placed) {
+      const isPresenceWanted = subscription.placing?.start?.presence === true
+      subscription.placing = undefined
+      const { cursor, room, answers } = subscription
+      watching.begin(subscription, isPresenceWanted, id)
+      if (cursor < room.reached || answers) outbox.oweMessages(subscription)
+    }
+  }
+
+  /**
+   * The client is told, once, that its position is not known yet. The subscription stands.
+   *
+   * @param {RoomSubscription} subscription
+   * @param {Failure} failure
+   */
+  function delay({ session, room, placing }, { code, message, retryAfterMs }) {
+    if (!placing || placing.isPlaced || placing.isTold) return
+    placing.isTold = true
+    const { announcement } = placing
+    const { id } = announcement
+    outbox.send(session, errorMessage(code, { id, key: room.key, subscribed: true, message, retryAfterMs }))
+    // The request's other rooms are announced without it. Its own announcement follows later.
+    placing.announcement = createAnnouncement(session, id)
+    finish(announcement)
+  }
+
+  /**
+   * Ends the subscription: this gateway cannot serve the room.
+   *
+   * @param {RoomSubscription} subscription
+   * @param {Failure} failure
+   */
+  function refuse(subscription, { code, message }) {
+    const { session, room, placing } = subscription
+    const id = placing && !placing.isTold ? placing.announcement.id : undefined
+    end(subscription)
+    // Else the backend would be asked for it as long as the gateway runs.
+    decisions.unregister(session, room.key, SUBSCRIBED)
+    outbox.send(session, errorMessage(code, { id, key: room.key, subscribed: false, message }))
+  }
+
+  /** @param {RoomSubscription} subscription */
+  function end(subscription) {
+    forget(subscription)
+    followers.remove(subscription)
+  }
+
+  /** Drops an announcement that was not sent yet. @param {RoomSubscription} subscription */
+  function forget(subscription) {
+    const { placing } = subscription
+    if (!placing) return
+    delayed.delete(subscription)
+    subscription.placing = undefined
+    const { announcement, isPlaced } = placing
+    if (isPlaced) announcement.placed = announcement.placed.filter(each => each !== subscription)
+    else finish(announcement)
+  }
+
+  /**
+   * The room's stream continues elsewhere: a place that was found but not announced no longer counts.
+   *
+   * @param {RoomSubscription} subscription
+   */
+  function placeAnew(subscription) {
+    const { placing } = subscription
+    if (!placing) return
+    if (placing.isPlaced) {
+      const { announcement } = placing
+      announcement.placed = announcement.placed.filter(each => each !== subscription)
+      announcement.unknown++
+      placing.isPlaced = false
+    }
+    place(subscription)
+  }
+
+  return {
+    begin,
+    finish,
+    place,
+    placeAnew,
+    delay,
+    refuse,
+    end,
+
+    /** Repeats the reads that failed. */
+    retry() {
+      const waiting = [...delayed]
+      delayed.clear()
+      for (const subscription of waiting) place(subscription)
+    },
+  }
+}
+
+/** @type {Failure} */
+export const unavailable = {
+  code: 'journal_unavailable',
+  message: 'the journal cannot be reached: you are told where the room stands once it can',
+  retryAfterMs: RETRY_MS,
+}

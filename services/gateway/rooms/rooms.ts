@@ -1,0 +1,194 @@
+// Applies the journal's events of rooms to the sessions that follow them.
+import { createAnnouncement } from './announcement.ts'
+import { createPace } from './pace.ts'
+import { unavailable } from './placing.ts'
+
+/**
+ * @typedef {import('@keycast/backbone').MessageEvents} MessageEvents
+ * @typedef {import('../sessions/session.ts').Session} Session
+ * @typedef {import('./room.ts').RoomStart} RoomStart
+ * @typedef {import('./room.ts').RoomSubscription} RoomSubscription
+ * @typedef {ReturnType<typeof createRooms>} Rooms
+ */
+
+/** An operator's question waits for the journal for at most this long. */
+const MEMBERS_MS = 1_000
+
+/** Failed reads are repeated at this interval. */
+const RETRY_MS = 1_000
+
+/**
+ * @param {object} deps
+ * @param {import('./followers.ts').Followers} deps.followers
+ * @param {import('./placing.ts').PlacingOf} deps.placing
+ * @param {import('./behind.ts').Behind} deps.behind
+ * @param {import('./tails.ts').Tails} deps.tails
+ * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'isAvailable' | 'ownerOf' | 'membersOf'>} deps.backbone
+ * @param {Pick<import('../delivery/outbox.ts').Outbox, 'oweMessages'>} deps.outbox
+ * @param {Pick<import('../counts.ts').Counts, 'gaps'>} deps.counts
+ * @param {() => number} deps.now monotonic, in milliseconds
+ */
+export function createRooms({ followers, placing, behind, tails, backbone, outbox, counts, now }) {
+  let triedAtMs = now()
+
+  /** @type {MessageEvents['onHead']} */
+  function onHead(key, { epoch, oldest, after }) {
+    const room = followers.get(key)
+    if (!room) return
+    if (room.epoch === undefined) {
+      room.epoch = epoch
+      room.reached = after
+    }
+    room.oldest = oldest
+    for (const subscription of room.subscriptions) placing.place(subscription)
+  }
+
+  /** @type {MessageEvents['onMessages']} */
+  function onMessages(key, { messages }) {
+    const room = followers.get(key)
+    if (!room) return
+    tails.append(room, messages)
+    pace(room)
+  }
+
+  const pace = createPace({ handOut })
+
+  /** @param {import('./room.ts').Room} room */
+  function handOut({ subscriptions }) {
+    // The loop every fan-out runs once per subscriber: no iterator, no closure.
+    for (let index = 0; index < subscriptions.length; index++) {
+      const subscription = subscriptions[index]
+      if (subscription.placing === undefined && !subscription.isBehind) outbox.oweMessages(subscription)
+    }
+  }
+
+  /** @type {MessageEvents['onGap']} */
+  function onGap(key, { epoch, seq, oldest, reason }) {
+    const room = followers.get(key)
+    if (!room) return
+    const isOtherEpoch = room.epoch !== epoch
+    room.epoch = epoch
+    room.reached = seq
+    room.oldest = oldest
+    tails.forget(room)
+    for (const subscription of room.subscriptions) {
+      if (subscription.placing) {
+        placing.placeAnew(subscription)
+        continue
+      }
+      counts.gaps[reason]++
+      subscription.gap = reason
+      subscription.cursor = seq
+      // These messages belong to a history that has ended: no seq of the new one is theirs, so their answers wait no
+      // longer.
+      if (isOtherEpoch) for (const held of subscription.answers ?? []) held.seq = 0
+      outbox.oweMessages(subscription)
+    }
+  }
+
+  /** @type {MessageEvents['onFailed']} */
+  function onFailed(key, failure) {
+    // A copy: those that are refused leave the room.
+    for (const subscription of [...(followers.get(key)?.subscriptions ?? [])]) {
+      if (failure.retryAfterMs === undefined) placing.refuse(subscription, failure)
+      else placing.delay(subscription, failure)
+    }
+  }
+
+  /** The set of journals that answer may have changed. */
+  function onRouted() {
+    for (const room of followers.all()) {
+      if (room.epoch !== undefined || backbone.isAvailable(room.key)) continue
+      for (const subscription of room.subscriptions) placing.delay(subscription, unavailable)
+    }
+    retry()
+  }
+
+  function retry() {
+    triedAtMs = now()
+    placing.retry()
+    behind.retry()
+  }
+
+  return {
+    events: { onHead, onMessages, onGap, onFailed, onRouted },
+    isRoom: followers.isRoom,
+
+    /**
+     * Starts the announcement of a request's rooms, which are told together. Call `finish` once all are added.
+     *
+     * @param {Session} session
+     * @param {import('@keycast/protocol').RequestId | undefined} id
+     */
+    announce: (session, id) => createAnnouncement(session, id),
+    finish: placing.finish,
+    /** One more room of the request is still to be added. @param {import('./announcement.ts').Announcement} announcement */
+    hold(announcement) {
+      announcement.unknown++
+    },
+
+    /**
+     * The start that lets a stream resume where it is now.
+     *
+     * @param {RoomSubscription} subscription
+     * @returns {RoomStart | undefined}
+     */
+    positionOf({ room, cursor, gap, placing: unplaced, members }) {
+      if (unplaced || room.epoch === undefined) return unplaced?.start
+      // The cursor is past a gap that the client was not told of. A stream that resumed there would look whole.
+      const after = gap === undefined ? { epoch: room.epoch, seq: cursor } : undefined
+      return { after, last: undefined, presence: members !== undefined }
+    },
+
+    /**
+     * Subscribes a session to a room. A subscription that exists already has its stream begun anew.
+     *
+     * @param {Session} session
+     * @param {string} key the session's rights cover it
+     * @param {RoomStart | undefined} start
+     * @param {import('./announcement.ts').Announcement} announcement
+     * @returns {import('../keys/problem.ts').Problem | undefined} the reason why it was not subscribed
+     */
+    add(session, key, start, announcement) {
+      const { problem, subscription } = followers.add(session, key)
+      if (!subscription) return problem
+      placing.begin(subscription, start, announcement)
+      return undefined
+    },
+
+    /** Ends a subscription: nothing of the room is written after. @param {RoomSubscription} subscription */
+    end: placing.end,
+
+    sweep() {
+      if (now() - triedAtMs >= RETRY_MS) retry()
+    },
+
+    /**
+     * Everything known of a room here, for an operator who asks why a message did not arrive.
+     *
+     * @param {string} key of a room
+     */
+    describe(key) {
+      const room = followers.get(key)
+      const owner = backbone.ownerOf(key)
+      const subscriptions = room?.subscriptions ?? []
+      return {
+        key,
+        owner: { node: owner.node ?? null, alive: owner.alive },
+        watched: room !== undefined,
+        sessionsSubscribed: subscriptions.length,
+        sessionsPlacing: subscriptions.filter(({ placing }) => placing).length,
+        sessionsBehind: subscriptions.filter(({ placing, cursor, room: { reached } }) => !placing && cursor < reached)
+          .length,
+        position: room?.epoch === undefined ? undefined : { epoch: room.epoch, seq: room.reached },
+        oldest: room?.epoch === undefined ? undefined : room.oldest,
+        tail: room && tails.describe(room),
+      }
+    },
+
+    /** The room's members, as the journal answers now. @param {string} key of a room */
+    membersOf: key => backbone.membersOf(key, { deadlineMs: MEMBERS_MS }),
+
+    stats: () => ({ rooms: followers.size(), tailBytes: tails.bytes() }),
+  }
+}

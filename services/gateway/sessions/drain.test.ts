@@ -1,0 +1,59 @@
+import { drain } from './drain.ts'
+
+/** @param {number} count @param {{ stubborn?: number[] }} [options] sessions that do not answer a close */
+function setup(count, { stubborn = [] } = {}) {
+  const open = new Map(Array.from({ length: count }, (_, id) => [id, /** @type {any} */ ({ id })]))
+  /** @type {[what: string, id: unknown, atMs: number][]} */
+  const log = []
+  let waitedMs = 0
+  let turn = 0
+  const draining = drain({
+    sessions: {
+      all: () => open.values(),
+      size: () => open.size,
+      terminate: ({ id }, reason) => log.push([`terminate ${reason}`, id, waitedMs]),
+    },
+    outbox: /** @type {any} */ ({
+      send: (/** @type {any} */ { id }, /** @type {any} */ message) =>
+        log.push([JSON.stringify(message), id, waitedMs]),
+      close: (/** @type {any} */ { id }, /** @type {string} */ code) => {
+        log.push([`close ${code}`, id, waitedMs])
+        if (!stubborn.includes(id)) open.delete(id)
+      },
+    }),
+    spreadMs: 1_000,
+    random: () => turn++ / count,
+    wait: async ms => {
+      waitedMs += ms
+    },
+  })
+  return { draining, log, waited: () => waitedMs }
+}
+
+test('each client is told its own time to reconnect, and closed with 1012 some time after it', async () => {
+  const { draining, log } = setup(1_000)
+  await draining
+  expect(log[0]).toEqual(['{"type":"closing","reconnectAfterMs":0}', 0, 0])
+  expect(log[500]).toEqual(['{"type":"closing","reconnectAfterMs":500}', 500, 0])
+  expect(log[1_000]).toEqual(['close restarting', 0, 500])
+  expect(log[1_500]).toEqual(['close restarting', 500, 1_000])
+  expect(log).toHaveLength(2_000)
+})
+
+test('a few clients leave sooner than many', async () => {
+  const { draining, waited } = setup(5)
+  await draining
+  expect(waited()).toBeLessThan(600)
+})
+
+test('a client that does not answer the close is cut', async () => {
+  const { draining, log } = setup(2, { stubborn: [1] })
+  await draining
+  expect(log.at(-1)).toEqual(['terminate restarting', 1, 1_050])
+})
+
+test('a gateway without clients is done at once', async () => {
+  const { draining, waited } = setup(0)
+  await draining
+  expect(waited()).toBe(0)
+})

@@ -1,0 +1,53 @@
+// Bounds the memory of messages that clients have begun and not finished, over all sessions: each may be as long as the
+// largest message allowed, and a client that goes on answering pings may leave one unfinished for ever.
+
+/**
+ * @typedef {import('./session.ts').Session} Session
+ * @typedef {ReturnType<typeof createUnfinished>} Unfinished
+ */
+
+/** Room for hundreds of the longest messages of the default size: an honest one is unfinished for milliseconds. */
+const BYTES_MAX = 64 * 1024 ** 2
+
+/** With a larger `GATEWAY_MESSAGE_BYTES_MAX`, so many of the longest messages may be under way at once. */
+const MESSAGES_MIN = 8
+
+/**
+ * @param {object} deps
+ * @param {number} deps.messageBytesMax
+ * @param {number} [deps.bytesMax] of all of them together
+ */
+export function createUnfinished({ messageBytesMax, bytesMax = Math.max(BYTES_MAX, MESSAGES_MIN * messageBytesMax) }) {
+  /** @type {Map<Session, number>} */
+  const bytesOf = new Map()
+  let totalBytes = 0
+
+  /**
+   * Notes the present size of a session's unfinished message.
+   *
+   * @param {Session} session
+   * @param {number} bytes 0 where there is none any more
+   * @returns {Session | undefined} the session to be ended because all take too much: the one that takes most
+   */
+  function report(session, bytes) {
+    if (session.ended) return undefined
+    totalBytes += bytes - (bytesOf.get(session) ?? 0)
+    if (bytes > 0) bytesOf.set(session, bytes)
+    else bytesOf.delete(session)
+    return totalBytes > bytesMax ? largest() : undefined
+  }
+
+  /** The session has ended. @param {Session} session */
+  function forget(session) {
+    totalBytes -= bytesOf.get(session) ?? 0
+    bytesOf.delete(session)
+  }
+
+  function largest() {
+    let [found] = bytesOf
+    for (const each of bytesOf) if (each[1] > found[1]) found = each
+    return found[0]
+  }
+
+  return { report, forget, bytes: () => totalBytes }
+}

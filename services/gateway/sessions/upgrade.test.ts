@@ -1,0 +1,220 @@
+// An upgrade whose token takes long to check: what may happen meanwhile, and how the upgrade ends.
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { connect } from 'node:net'
+import { createContainment } from '@keycast/service'
+import { createCounts } from '../counts.ts'
+import { createUpgrades } from './upgrade.ts'
+
+/** @type {(() => unknown)[]} */
+const cleanUps = []
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+/** @param {string[]} headers */
+const handshakeWith = headers =>
+  [
+    'GET /ws HTTP/1.1',
+    'Host: 127.0.0.1',
+    'Connection: Upgrade',
+    'Upgrade: websocket',
+    'Authorization: Bearer a.b.c',
+    ...headers,
+    '\r\n',
+  ].join('\r\n')
+
+const verified = /** @type {import('../access/tokens/tokens.ts').Verified} */ ({ user: 'ann' })
+
+/** @typedef {import('./accounts.ts').Account} Account */
+
+/**
+ * A server, and a client whose token is being checked. The test decides when the check ends, and how.
+ *
+ * @param {{ headers?: string[], origins?: string, sessions?: number, fullAccount?: Partial<Account> }} [options] `headers`
+ *   of the client, beside the token's; `fullAccount`: that of every client
+ */
+async function setup({ headers = [], origins = '*', sessions = 0, fullAccount } = {}) {
+  /** @type {unknown[][]} */
+  const warnings = []
+  let isDraining = false
+  let isRevoked = false
+  /** @type {unknown[]} */
+  const opened = []
+  /** @type {(result: { verified: typeof verified }) => void} */
+  let conclude = () => {}
+  /** @type {Promise<{ verified: typeof verified }>} */
+  const verifying = new Promise(resolve => {
+    conclude = resolve
+  })
+  const counts = createCounts()
+  const containment = createContainment({ ends: ['upgrade'], log: /** @type {any} */ ({ error() {} }) })
+  const server = createServer()
+  createUpgrades({
+    accept: /** @type {any} */ (
+      (
+        /** @type {any} */ _,
+        /** @type {any} */ __,
+        /** @type {any} */ ___,
+        /** @type {(transport: any) => void} */ then,
+      ) => then({})
+    ),
+    open: /** @type {any} */ ((/** @type {any} */ _, /** @type {unknown} */ from) => opened.push(from)),
+    identify: { peerOf: () => ({ address: '127.0.0.1', isNamed: true }), verifyRequest: () => verifying },
+    revocations: { isRevoked: () => isRevoked },
+    accounts: /** @type {any} */ ({ of: () => fullAccount, hasRoom: () => fullAccount === undefined }),
+    sessionCount: () => sessions,
+    isDraining: () => isDraining,
+    sessionsMax: 1,
+    origins,
+    containment,
+    counts,
+    log: { warn: (/** @type {unknown[]} */ ...line) => void warnings.push(line) },
+    now: () => 0,
+  }).attach(server)
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  cleanUps.push(() => new Promise(resolve => server.close(resolve)))
+
+  const upgrading = once(server, 'upgrade')
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const client = connect(port, '127.0.0.1').on('error', () => {})
+  cleanUps.push(() => client.destroy())
+  client.write(handshakeWith(headers))
+  const [, socket] = await upgrading
+  cleanUps.push(() => socket.destroy())
+  return {
+    client,
+    /** @type {import('node:net').Socket} of the server */
+    socket,
+    opened,
+    counts,
+    contained: containment.counts,
+    drain() {
+      isDraining = true
+    },
+    revoke() {
+      isRevoked = true
+    },
+    /** The token turns out to be good. @param {{ user?: string }} [who] whom it names */
+    async good(who) {
+      conclude({ verified: /** @type {typeof verified} */ ({ ...verified, ...who }) })
+      await verifying
+    },
+    warnings,
+    /** Another client with the same headers. */
+    async again() {
+      const other = connect(port, '127.0.0.1').on('error', () => {})
+      cleanUps.push(() => other.destroy())
+      other.write(handshakeWith(headers))
+      const [chunk] = await once(other, 'data')
+      return String(chunk)
+    },
+    /** The client's answer. */
+    async answer() {
+      const [chunk] = await once(client, 'data')
+      return String(chunk)
+    },
+    /** The client's answer: its status. */
+    async status() {
+      const [chunk] = await once(client, 'data')
+      return Number(/^HTTP\/1\.1 (\d+)/.exec(String(chunk))?.[1])
+    },
+  }
+}
+
+test('a good token makes a session', async () => {
+  const { good, opened } = await setup()
+  await good()
+  expect(opened).toEqual([{ peer: { address: '127.0.0.1', isNamed: true }, verified }])
+})
+
+test.each(['reset', 'ended'])('a client whose connection was %s meanwhile becomes no session', async how => {
+  const { client, socket, good, opened, counts } = await setup()
+  // Node takes an upgraded connection off its server: nothing reads it, or sees it end, until something does.
+  const gone = new Promise(resolve => socket.once(how === 'reset' ? 'close' : 'end', resolve))
+  if (how === 'reset') client.resetAndDestroy()
+  else client.end()
+  socket.resume()
+  await gone
+  await good()
+  expect(opened).toEqual([])
+  expect(counts.refused).toEqual(createCounts().refused)
+})
+
+test('a token that was revoked meanwhile is refused', async () => {
+  const { good, opened, revoke, status } = await setup()
+  revoke()
+  const answered = status()
+  await good()
+  expect(await answered).toBe(401)
+  expect(opened).toEqual([])
+})
+
+test('a gateway that began to stop meanwhile sends the client elsewhere', async () => {
+  const { good, opened, drain, status } = await setup()
+  drain()
+  const answered = status()
+  await good()
+  expect(await answered).toBe(503)
+  expect(opened).toEqual([])
+})
+
+test('a page of another origin is told which, and the log tells the operator once a minute', async () => {
+  const { answer, again, warnings } = await setup({
+    headers: ['Origin: https://elsewhere.example'],
+    origins: 'https://example.org',
+  })
+  const said = 'pages of https://elsewhere.example may not connect: GATEWAY_ORIGINS does not name this origin'
+  expect(await answer()).toContain(`\r\n\r\n${said}\n`)
+  expect(await again()).toContain(said)
+  expect(warnings).toEqual([
+    [{ reason: 'origin', origin: 'https://elsewhere.example' }, expect.stringContaining('GATEWAY_ORIGINS')],
+  ])
+})
+
+test('of a very long origin the answer and the log repeat the beginning', async () => {
+  const { answer, warnings } = await setup({
+    headers: [`Origin: ${'x'.repeat(5_000)}`],
+    origins: 'https://example.org',
+  })
+  expect((await answer()).length).toBeLessThan(700)
+  expect(JSON.stringify(warnings).length).toBeLessThan(700)
+})
+
+test.each([
+  ['user ann', 'GATEWAY_SESSIONS_PER_USER_MAX', 'raise GATEWAY_SESSIONS_PER_USER_MAX'],
+  ['address 192.0.2.7', 'GATEWAY_SESSIONS_PER_ADDRESS_MAX', 'GATEWAY_TRUSTED_PROXIES'],
+])(
+  'too many sessions of %s: the client is told which limit, the operator who and the remedy',
+  async (name, setting, remedy) => {
+    const setUp = await setup({ fullAccount: { name, sessionsMax: 100 } })
+    const answered = setUp.answer()
+    await setUp.good({ user: name.startsWith('user') ? 'ann' : undefined })
+    const [whose] = name.split(' ')
+    expect(await answered).toContain(`this ${whose} has 100 sessions at this gateway, and ${setting} allows no more\n`)
+    expect(setUp.warnings).toEqual([
+      [{ reason: 'account', account: name, sessionsMax: 100 }, expect.stringContaining(remedy)],
+    ])
+  },
+)
+
+test('a gateway that is full tells its operator what to do', async () => {
+  const { answer, warnings, counts } = await setup({ sessions: 1 })
+  expect(await answer()).toMatch(/^HTTP\/1\.1 503 [\s\S]*Retry-After: 5\r\n[\s\S]*this gateway is full\n$/)
+  expect(counts.refused).toMatchObject({ full: 1 })
+  expect(warnings).toEqual([[{ reason: 'full', sessionsMax: 1 }, expect.stringContaining('GATEWAY_SESSIONS_MAX')]])
+})
+
+test('an error while an upgrade is handled ends its connection, and the next client is answered', async () => {
+  const { good, client, again, drain, opened, contained } = await setup()
+  opened.push = () => {
+    throw new TypeError('a bug')
+  }
+  const gone = once(client, 'close')
+  await good()
+  await gone
+  expect(contained).toEqual({ upgrade: 1, process: 0 })
+  drain()
+  expect(await again()).toContain('503 Service Unavailable')
+  expect(contained).toEqual({ upgrade: 1, process: 0 })
+})

@@ -1,0 +1,259 @@
+// Lets HTTP upgrades at /ws in as sessions, or refuses them with a reason. Attached to the HTTP server that also serves
+// values.
+import { ServerResponse, STATUS_CODES } from 'node:http'
+import { createOnceAMinute, noContainment } from '@keycast/service'
+import { REFUSED } from '../access/tokens/tokens.ts'
+import { countOne } from '../counts.ts'
+import { chooseSubprotocol, subprotocols } from '../encodings/index.ts'
+import { INVALID_TOKEN } from '../http/problems.ts'
+import { readOrigins } from './allowed-origins.ts'
+
+/**
+ * @typedef {import('node:http').IncomingMessage} IncomingMessage
+ * @typedef {import('node:stream').Duplex} Duplex
+ */
+
+/** When to come back to a gateway that is full, or with too many sessions, in seconds: others may have room at once. */
+const RETRY_AFTER_SECONDS = 5
+
+/** Of an origin that is repeated in an answer and in the log: a client may send kilobytes. */
+const ORIGIN_CHARACTERS_MAX = 200
+
+/**
+ * @param {object} deps
+ * @param {ReturnType<typeof import('../transport/accept.ts').createAccept>} deps.accept
+ * @param {ReturnType<typeof import('./open.ts').createOpen>} deps.open
+ * @param {Pick<import('../access/identify.ts').Identify, 'peerOf' | 'verifyRequest'>} deps.identify
+ * @param {Pick<import('../access/revocations/revocations.ts').Revocations, 'isRevoked'>} deps.revocations
+ * @param {Pick<import('./accounts.ts').Accounts, 'of' | 'hasRoom'>} deps.accounts
+ * @param {() => number} deps.sessionCount
+ * @param {() => boolean} deps.isDraining
+ * @param {number} deps.sessionsMax
+ * @param {string} deps.origins
+ * @param {Pick<import('@keycast/service').Containment, 'guard'>} [deps.containment]
+ * @param {import('../counts.ts').Counts} deps.counts
+ * @param {Pick<import('@keycast/service').Log, 'warn'> | undefined} deps.log
+ * @param {() => number} deps.now monotonic, in milliseconds
+ */
+export function createUpgrades({
+  accept,
+  open,
+  identify,
+  revocations,
+  accounts,
+  sessionCount,
+  isDraining,
+  sessionsMax,
+  origins,
+  containment = noContainment,
+  counts,
+  log,
+  now,
+}) {
+  const isAllowed = readOrigins(origins)
+  const isLogDue = createOnceAMinute(now)
+
+  /**
+   * @param {import('node:http').Server} httpServer
+   * @param {IncomingMessage} request
+   * @param {Duplex} socket
+   * @param {Buffer} head
+   * @returns {Promise<void> | void} once it was let in or turned away
+   */
+  function upgrade(httpServer, request, socket, head) {
+    // First of all: an error without a listener ends the process.
+    socket.on('error', destroy)
+    const refusal = refusalOf(request)
+    if (refusal) return turnAway(socket, refusal)
+    const peer = identify.peerOf(request)
+    const verifying = identify.verifyRequest(request, peer.address)
+    if (!verifying) return letIn(httpServer, request, socket, head, { peer })
+    return verifying.then(result => {
+      // The client left before its token was checked: a handshake would be written to nobody.
+      if (socket.destroyed || !socket.writable || socket.readableEnded) return void socket.destroy()
+      if ('refused' in result) return turnAway(socket, refusalForToken(result.refused))
+      if (revocations.isRevoked(result.verified)) return turnAway(socket, refusalForToken({ message: REFUSED }))
+      // Others may have taken the room meanwhile, or the gateway may be stopping.
+      const later = refusalOf(request)
+      if (later) return turnAway(socket, later)
+      letIn(httpServer, request, socket, head, { peer, verified: result.verified })
+    })
+  }
+
+  /**
+   * @param {import('node:http').Server} httpServer
+   * @param {IncomingMessage} request
+   * @param {Duplex} socket
+   * @param {Buffer} head
+   * @param {Parameters<typeof open>[1]} from
+   */
+  function letIn(httpServer, request, socket, head, from) {
+    const account = accounts.of(from.verified?.user, from.peer)
+    if (account && !accounts.hasRoom(account)) return turnAway(socket, tooMany(account, from.verified?.user))
+    accept(request, socket, head, transport => {
+      socket.off('error', destroy)
+      httpServer.emit('webSocket', socket)
+      open(transport, from)
+    })
+  }
+
+  /** @param {Duplex} socket @param {Refusal} refusal */
+  function turnAway(socket, refusal) {
+    const { reason, remedy } = refusal
+    countOne(counts.refused, reason)
+    // One a minute of each reason, not of each origin: a client chooses what it sends.
+    if (remedy && isLogDue(reason)) log?.warn({ reason, ...remedy.about }, remedy.message)
+    refuse(socket, refusal)
+  }
+
+  /** @param {import('node:http').Server} httpServer */
+  function attach(httpServer) {
+    const take = containment.guard(
+      'upgrade',
+      (/** @type {IncomingMessage} */ request, /** @type {Duplex} */ socket, /** @type {Buffer} */ head) =>
+        isOrdinary(request)
+          ? answerOrdinarily(httpServer, request, /** @type {import('node:net').Socket} */ (socket))
+          : upgrade(httpServer, request, socket, head),
+      (_, socket) => void socket.destroy(),
+    )
+    httpServer.on('upgrade', take)
+  }
+
+  /**
+   * @param {IncomingMessage} request
+   * @returns {Refusal | undefined}
+   */
+  function refusalOf({ url = '', headers }) {
+    if (url.split('?', 1)[0] !== '/ws') return { status: 404, reason: 'path', message: 'WebSockets are served at /ws' }
+    if (isDraining()) return unavailable('draining', 'this gateway is being stopped')
+    if (sessionCount() >= sessionsMax) return full(sessionsMax)
+    // Only browsers send an origin, and no page can change it. A program can, so a request without one is let in.
+    if (headers.origin !== undefined && !isAllowed(headers.origin)) {
+      return wrongOrigin(headers.origin)
+    }
+    const offered = headers['sec-websocket-protocol']?.split(',').map(name => name.trim())
+    if (offered && !chooseSubprotocol(offered)) {
+      return { status: 400, reason: 'subprotocol', message: `offer ${subprotocols.join(' or ')}, or no subprotocol` }
+    }
+    return undefined
+  }
+
+  return { attach }
+}
+
+/**
+ * Whether a request offers only a protocol other than WebSocket: most often `h2c`, as Java's HTTP client and `curl
+ * --http2` do. A server may ignore the offer (RFC 9110 section 7.8). Node takes it for an upgrade all the same, and
+ * then reads no body; but no route here takes one.
+ *
+ * @param {IncomingMessage} request
+ */
+function isOrdinary({ method, headers }) {
+  return (method === 'GET' || method === 'HEAD') && !/\bwebsocket\b/i.test(headers.upgrade ?? '')
+}
+
+/**
+ * Has a request answered that Node has detached from its server as an upgrade. The connection ends with it: nothing reads
+ * it any more.
+ *
+ * @param {import('node:http').Server} httpServer
+ * @param {IncomingMessage} request
+ * @param {import('node:net').Socket} socket
+ */
+function answerOrdinarily(httpServer, request, socket) {
+  socket.on('error', destroy)
+  const response = new ServerResponse(request)
+  response.shouldKeepAlive = false
+  response.assignSocket(socket)
+  response.once('finish', () => {
+    response.detachSocket(socket)
+    socket.destroySoon()
+  })
+  httpServer.emit('request', request, response)
+}
+
+/**
+ * @typedef {{ status: number, reason: string, message: string, retryAfterSeconds?: number, challenge?: string,
+ *   remedy?: { about: object, message: string } }} Refusal `challenge`: the scheme that is asked for (RFC 9110 section
+ *   11.6.1); `remedy`: for the log, where an operator's setting would let the client in
+ */
+
+/** @param {string} reason @param {string} message @returns {Refusal} */
+const unavailable = (reason, message) => ({ status: 503, reason, message, retryAfterSeconds: RETRY_AFTER_SECONDS })
+
+/** @param {string} origin @returns {Refusal} */
+function wrongOrigin(origin) {
+  const shown = origin.slice(0, ORIGIN_CHARACTERS_MAX)
+  return {
+    status: 403,
+    reason: 'origin',
+    message: `pages of ${shown} may not connect: GATEWAY_ORIGINS does not name this origin`,
+    remedy: {
+      about: { origin: shown },
+      message: 'a page of another origin was refused: if it is yours, add its origin to GATEWAY_ORIGINS',
+    },
+  }
+}
+
+/** @param {number} sessionsMax @returns {Refusal} */
+function full(sessionsMax) {
+  return {
+    ...unavailable('full', 'this gateway is full'),
+    remedy: {
+      about: { sessionsMax },
+      message: 'a connection was refused, because this gateway is full: add a gateway, or raise GATEWAY_SESSIONS_MAX',
+    },
+  }
+}
+
+/**
+ * @param {import('./accounts.ts').Account} account that has no room
+ * @param {string | undefined} user
+ * @returns {Refusal}
+ */
+function tooMany({ name, sessionsMax }, user) {
+  const [whose, setting, otherwise] =
+    user === undefined
+      ? [
+          'address',
+          'GATEWAY_SESSIONS_PER_ADDRESS_MAX',
+          ', or name the proxy at this address in GATEWAY_TRUSTED_PROXIES',
+        ]
+      : ['user', 'GATEWAY_SESSIONS_PER_USER_MAX', '']
+  return {
+    status: 429,
+    reason: 'account',
+    message: `this ${whose} has ${sessionsMax} sessions at this gateway, and ${setting} allows no more`,
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
+    remedy: {
+      about: { account: name, sessionsMax },
+      message: `a connection was refused, because its ${whose} has too many: raise ${setting}${otherwise}`,
+    },
+  }
+}
+
+/** @param {{ message: string, retryAfterMs?: number }} refused @returns {Refusal} */
+function refusalForToken({ message, retryAfterMs }) {
+  if (retryAfterMs === undefined) return { status: 401, reason: 'token', message, challenge: INVALID_TOKEN }
+  return { status: 503, reason: 'token', message, retryAfterSeconds: Math.ceil(retryAfterMs / 1_000) }
+}
+
+/** @param {Duplex} socket @param {Refusal} refusal */
+function refuse(socket, { status, message, retryAfterSeconds, challenge }) {
+  const body = `${message}\n`
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Connection: close',
+    'Content-Type: text/plain; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    ...(challenge ? [`WWW-Authenticate: ${challenge}`] : []),
+    ...(retryAfterSeconds ? [`Retry-After: ${retryAfterSeconds}`] : []),
+  ]
+  socket.once('finish', destroy)
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+}
+
+/** @this {Duplex} */
+function destroy() {
+  this.destroy()
+}

@@ -1,0 +1,425 @@
+// Stand-ins for a gateway's surroundings: a backbone that records, connections without sockets, a clock that the test
+// turns.
+import { EventEmitter } from 'node:events'
+import { constants, inflateRawSync } from 'node:zlib'
+import { createMemoryRooms } from '@keycast/backbone/memory'
+import { versionOf } from '@keycast/protocol'
+import { noContainment } from '@keycast/service'
+import { readRule } from './access/rights.ts'
+import { createGateway } from './gateway.ts'
+import { settings as declared } from './settings.ts'
+import { WebSocketTransport } from './transport/websocket.ts'
+
+/**
+ * @typedef {import('@keycast/backbone').Answer} Answer
+ * @typedef {import('@keycast/backbone').Backbone} Backbone
+ * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
+ * @typedef {import('@keycast/service').JournalNamespace} JournalNamespace
+ * @typedef {import('@keycast/service').Namespace} Namespace
+ * @typedef {import('@keycast/service').Namespaces} Namespaces
+ * @typedef {import('./transport/transport.ts').TransportEvents} TransportEvents
+ * @typedef {import('./sessions/session.ts').Session} Session
+ */
+
+/** Every setting at its default. */
+export const defaults = /** @type {import('./settings.ts').Settings} */ (
+  Object.fromEntries(Object.entries(declared).map(([name, { default: value }]) => [name, value]))
+)
+
+/**
+ * @param {Record<string, Partial<Namespace>>} [given] by name
+ * @param {Record<string, Partial<JournalNamespace>>} [rooms] by name
+ * @returns {Namespaces & { journal: import('@keycast/service').JournalNamespaces }}
+ */
+export function createNamespaces(given = { tick: {} }, rooms = {}) {
+  const namespaces = new Map(
+    Object.entries(given).map(([name, rest]) => [
+      name,
+      {
+        name,
+        source: /** @type {const} */ ('http'),
+        urlFor: (/** @type {string} */ id) => `http://127.0.0.1/${id}`,
+        origin: 'http://127.0.0.1',
+        headers: {},
+        maxAgeMs: 1_000,
+        refreshMs: 1_000,
+        timeoutMs: 2_000,
+        bytesMax: 4 * 1024 ** 2,
+        ...rest,
+      },
+    ]),
+  )
+  const journal = new Map(Object.entries(rooms).map(([name, rest]) => [name, { name, ...roomDefaults, ...rest }]))
+  return {
+    get: name => namespaces.get(name),
+    names: [...namespaces.keys()],
+    journal: { get: name => journal.get(name), names: [...journal.keys()] },
+  }
+}
+
+const roomDefaults = {
+  source: /** @type {const} */ ('journal'),
+  history: { messages: 1_000, ageMs: 3_600_000, bytes: 1024 ** 2 },
+  bytesMax: 64 * 1024,
+  publish: /** @type {const} */ ('client'),
+  members: /** @type {const} */ ('none'),
+  names: /** @type {const} */ ('any'),
+}
+
+const everything = readRule({ read: ['*:**'], publish: ['*:**'], join: ['*:**'] }, { user: false, strict: true }).rule
+const nothing = readRule({}, { user: false, strict: true }).rule
+
+/**
+ * The `access` section of a keycast.yaml. Anybody may read everything, unless said.
+ *
+ * @param {Partial<import('./access/policy-file.ts').Policy>} [given]
+ * @returns {import('./access/policy-file.ts').Policy}
+ */
+export function createPolicy(given) {
+  return {
+    anonymous: everything,
+    everyone: nothing,
+    claim: 'keys',
+    tokens: [],
+    cookie: undefined,
+    lifetimeMsMax: 24 * 3_600_000,
+    notes: [],
+    ...given,
+  }
+}
+
+/** A backbone without a fetcher: the test reads what was asked, and answers. */
+export function createFakeBackbone() {
+  /** Every call, as in `watch tick:1`. @type {string[]} */
+  const calls = []
+  /** @type {BackboneEvents} */
+  let events = { held: () => undefined, onAnswer() {} }
+  const good = { ageMs: 0, maxAgeMs: 1_000, store: true }
+  const content = { contentType: 'application/json', format: /** @type {const} */ ('json') }
+
+  /**
+   * Whether viewers may read keys, asked and not yet answered.
+   *
+   * @type {{ key: string, credentials: import('@keycast/backbone').Credentials, deadlineMs: number,
+   *   maxAgeMs?: number, resolve: (decision: import('@keycast/backbone').Decision | undefined) => void }[]}
+   */
+  const questions = []
+
+  /** Wants that said a token, in their order. @type {[key: string, authorization: string][]} */
+  const said = []
+
+  const fake = {
+    calls,
+    questions,
+    said,
+    nodesAlive: 1,
+
+    /** @param {BackboneEvents} given */
+    connect(given) {
+      events = given
+      return backbone
+    },
+
+    /** The gateway's version of a key, as it tells the fetcher. @param {string} key */
+    held: key => events.held(key),
+
+    /** The token with which the gateway has the backend asked for a key. @param {string} key */
+    credentials: key => events.credentials?.(key),
+
+    /**
+     * @param {string} key
+     * @param {string | Buffer} body
+     * @param {Partial<Extract<Answer, { type: 'value' }>>} [rest]
+     * @param {boolean} [isGot]
+     * @param {import('@keycast/backbone').Confirmations} [confirmations]
+     * @returns {string} the version
+     */
+    value(key, body, rest, isGot = true, confirmations = undefined) {
+      const bytes = Buffer.from(body)
+      const version = versionOf(bytes)
+      events.onAnswer({ type: 'value', key, version, body: bytes, ...good, ...content, ...rest }, isGot, confirmations)
+      return version
+    },
+
+    /** @param {string} key @param {string} version @param {Partial<Extract<Answer, { type: 'current' }>>} [rest] */
+    current(key, version, rest) {
+      events.onAnswer({ type: 'current', key, version, ...good, ...rest }, true)
+    },
+
+    /**
+     * @param {string} key
+     * @param {import('@keycast/protocol').ErrorCode} code
+     * @param {Partial<Extract<Answer, { type: 'failed' }>>} [rest]
+     */
+    failed(key, code, rest) {
+      const failure = { message: `it was ${code}`, ageMs: 0, retryAfterMs: 500 }
+      events.onAnswer({ type: 'failed', key, code, ...failure, ...rest }, true)
+    },
+  }
+
+  /** Looks a want's content up each time, as the real backbone does. @param {string} type @param {string} key */
+  function say(type, key) {
+    calls.push(`${type} ${key}`)
+    const authorization = events.credentials?.(key)?.authorization
+    if (authorization !== undefined) said.push([key, authorization])
+  }
+
+  /** @type {Backbone} */
+  const backbone = {
+    async start() {},
+    async stop() {},
+    watch: key => say('watch', key),
+    unwatch: key => void calls.push(`unwatch ${key}`),
+    get: key => say('get', key),
+    cancelGet: key => void calls.push(`cancelGet ${key}`),
+    renewCredentials: key => say('renewCredentials', key),
+    async refresh(keys) {
+      calls.push(`refresh ${keys.join(' ')}`)
+    },
+    authorize(key, credentials, { deadlineMs, maxAgeMs }) {
+      return new Promise(resolve => fake.questions.push({ key, credentials, deadlineMs, maxAgeMs, resolve }))
+    },
+    ownerOf: () => ({ node: fake.nodesAlive > 0 ? '127.0.0.1:7001:7002' : undefined, alive: fake.nodesAlive > 0 }),
+    nodesAlive: () => fake.nodesAlive,
+    nodesHeld: () => 0,
+  }
+  return fake
+}
+
+/** As ws does when a client shuts down its side. */
+function endedByWs() {}
+
+/** A connection as ws gives it, whose socket is an array. Writes are taken at once unless `stuck` is set. */
+export class FakeConnection extends EventEmitter {
+  OPEN = 1
+  readyState = 1
+  /** The subprotocol. */
+  protocol = ''
+  /** The negotiated extensions, under ws's name. */
+  extensions = ''
+  /** @type {Session | undefined} */
+  session = undefined
+  /** @type {TransportEvents | undefined} */
+  events = undefined
+  /** @type {Buffer[]} */
+  writes = []
+  /** @type {{ code: number, reason: string } | undefined} */
+  closed = undefined
+  terminated = false
+  paused = false
+  stuck = false
+  _socket = Object.assign(new EventEmitter().on('end', endedByWs), {
+    _handle: { bytesWritten: 0, writeQueueSize: 0 },
+    writableLength: 0,
+    writableNeedDrain: false,
+    cork() {},
+    uncork() {},
+    write: (/** @type {Buffer} */ bytes) => {
+      this.writes.push(Buffer.from(bytes))
+      this._socket._handle.bytesWritten += bytes.length
+      if (!this.stuck) return true
+      this._socket._handle.writeQueueSize += bytes.length
+      this._socket.writableLength += bytes.length
+      this._socket.writableNeedDrain = this._socket.writableLength >= 16_384
+      return !this._socket.writableNeedDrain
+    },
+  })
+
+  /** @param {number} code @param {string} reason */
+  close(code, reason) {
+    this.readyState = 2
+    this.closed = { code, reason }
+  }
+
+  terminate() {
+    if (this.terminated) return
+    this.terminated = true
+    this.readyState = 3
+    this.emit('close', 1006, Buffer.alloc(0))
+  }
+
+  pause() {
+    this.paused = true
+  }
+
+  /** The client read some of the written bytes. @param {number} bytes */
+  take(bytes) {
+    if (this._socket._handle) this._socket._handle.writeQueueSize -= bytes
+  }
+
+  /** The client read all that was written. */
+  drain() {
+    this.stuck = false
+    this._socket._handle.writeQueueSize = 0
+    this._socket.writableLength = 0
+    this._socket.writableNeedDrain = false
+    this._socket.emit('drain')
+  }
+
+  /** As a session takes it. */
+  get asTransport() {
+    return /** @type {WebSocketTransport} */ (/** @type {unknown} */ (this))
+  }
+
+  /**
+   * Takes out what was written since: messages parsed, a pong as `pong`. Without the heartbeat's pings: they come by the
+   * real clock, and on a busy machine in the middle of any test.
+   *
+   * @returns {any[]}
+   */
+  read() {
+    return readFrames(Buffer.concat(this.writes.splice(0))).filter(frame => frame !== 'ping')
+  }
+}
+
+// Only the layer beneath is a stand-in. The gateway treats this connection exactly like one of ws.
+const { constructor: _, ...own } = Object.getOwnPropertyDescriptors(WebSocketTransport.prototype)
+Object.defineProperties(FakeConnection.prototype, own)
+
+/**
+ * Reads unmasked frames. A binary frame is its line, with the rest as `bytes`; a compressed one says so.
+ *
+ * @param {Buffer} bytes
+ * @returns {any[]}
+ */
+export function readFrames(bytes) {
+  const frames = []
+  for (let offset = 0; offset < bytes.length; ) {
+    const opcode = bytes[offset] & 0x0f
+    let length = bytes[offset + 1]
+    let start = offset + 2
+    if (length === 126) {
+      length = bytes.readUInt16BE(start)
+      start += 2
+    } else if (length === 127) {
+      length = Number(bytes.readBigUInt64BE(start))
+      start += 8
+    }
+    const isCompressed = (bytes[offset] & 0x40) !== 0
+    const written = bytes.subarray(start, start + length)
+    const payload = isCompressed ? inflate(written) : written
+    if (written.length < length) throw new Error('the last frame is not whole')
+    const mark = isCompressed ? { compressed: true } : {}
+    if (opcode === 1) frames.push({ ...JSON.parse(payload.toString()), ...mark })
+    else if (opcode === 2) frames.push({ ...readBinary(payload), ...mark })
+    else frames.push({ 9: 'ping', 10: 'pong' }[opcode] ?? opcode)
+    offset = start + length
+  }
+  return frames
+}
+
+/** As a client does it (RFC 7692 section 7.2.2). @param {Buffer} payload */
+function inflate(payload) {
+  return inflateRawSync(Buffer.concat([payload, Buffer.from([0, 0, 0xff, 0xff])]), {
+    finishFlush: constants.Z_SYNC_FLUSH,
+  })
+}
+
+/** @param {Buffer} payload */
+function readBinary(payload) {
+  const end = payload.indexOf('\n')
+  return { ...JSON.parse(payload.toString('utf8', 0, end)), bytes: payload.subarray(end + 1) }
+}
+
+/** As a program on the gateway's host, which is not counted by address. */
+const local = { address: '127.0.0.1', isNamed: false }
+
+/**
+ * A whole gateway on a clock of its own, with clients that need no network.
+ *
+ * @param {{ settings?: Partial<import('./settings.ts').Settings>, namespaces?: Record<string, Partial<Namespace>>,
+ *   rooms?: Record<string, Partial<JournalNamespace>>, journal?: ReturnType<typeof createMemoryRooms>,
+ *   policy?: Partial<import('./access/policy-file.ts').Policy>, metrics?: typeof noMetrics, startAtMs?: number,
+ *   log?: import('./sessions/session-log.ts').Log, containment?: import('@keycast/service').Containment }} [options] `startAtMs`: what the wall clock says at first
+ */
+export function createTestGateway({
+  settings,
+  namespaces,
+  rooms = {},
+  journal = createMemoryRooms(),
+  policy,
+  metrics = noMetrics,
+  containment = noContainment,
+  log,
+  startAtMs = Date.now(),
+} = {}) {
+  let nowMs = 1_000_000
+  const backbone = createFakeBackbone()
+  const gateway = createGateway({
+    settings: { ...defaults, ...settings },
+    namespaces: createNamespaces(namespaces, rooms),
+    policy: createPolicy(policy),
+    createBackbone: backbone.connect,
+    createRoomsBackbone: journal.backbone,
+    metrics,
+    containment,
+    log,
+    now: () => nowMs,
+    wallNow: () => startAtMs + nowMs - 1_000_000,
+  })
+
+  /** Lets what was queued in this turn be written. */
+  const turn = async () => {
+    for (let turns = 0; turns < 3; turns++) await new Promise(resolve => setImmediate(resolve))
+  }
+
+  /**
+   * @param {string} [protocol]
+   * @param {string} [extensions]
+   * @param {Parameters<typeof gateway.open>[1]} [from]
+   * @returns a client that has read its welcome
+   */
+  const connect = async (protocol = '', extensions = '', from = { peer: local }) => {
+    const connection = new FakeConnection()
+    connection.protocol = protocol
+    connection.extensions = extensions
+    gateway.open(connection.asTransport, from)
+    await turn()
+    const [welcome] = connection.read()
+    return {
+      connection,
+      welcome,
+      /** @param {unknown} message an object, or anything else as it is */
+      send(message) {
+        const text = typeof message === 'string' ? message : JSON.stringify(message)
+        connection.emit('message', Buffer.from(text), false)
+      },
+      /** The messages received since the last call, after this turn of the loop. */
+      async received() {
+        await turn()
+        return connection.read()
+      },
+      /** Sends, and gives what comes back. @param {unknown} message */
+      async ask(message) {
+        this.send(message)
+        return this.received()
+      },
+    }
+  }
+
+  return {
+    gateway,
+    backbone,
+    journal,
+    connect,
+    turn,
+    now: () => nowMs,
+    /** Lets time pass, and the sweep come by. @param {number} ms */
+    async pass(ms) {
+      nowMs += ms
+      gateway.sweep()
+      await turn()
+    },
+  }
+}
+
+/** Metrics that go nowhere. */
+export const noMetrics =
+  /** @type {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} */ (
+    /** @type {unknown} */ ({
+      counter: () => ({}),
+      gauge: () => ({}),
+      histogram: () => ({ observe() {} }),
+      fastHistogram() {},
+    })
+  )

@@ -1,0 +1,278 @@
+import { createServer } from 'node:http'
+import { createRequire } from 'node:module'
+import { connect as connectTcp } from 'node:net'
+import { jest } from '@jest/globals'
+import * as ws from 'ws'
+import { WebSocket, WebSocketServer } from 'ws'
+import { pingFrame, textFrame } from './frames.ts'
+import { WebSocketTransport } from './websocket.ts'
+
+/** Not in the published types, and not used outside this test. */
+const { Sender } = /** @type {any} */ (ws)
+
+/** As ws frames a message. @param {Buffer} payload @param {number} [opcode] */
+const byWs = (payload, opcode = 1) =>
+  Buffer.concat(Sender.frame(payload, { fin: true, opcode, mask: false, readOnly: true, rsv1: false }))
+
+/** @type {(() => void)[]} */
+const cleanUps = []
+afterEach(() => {
+  for (const cleanUp of cleanUps.splice(0)) cleanUp()
+})
+
+/** A real connection: this end of it, and a raw socket at the other. */
+async function connected() {
+  const http = createServer()
+  const wss = new WebSocketServer({ server: http, WebSocket: WebSocketTransport, perMessageDeflate: false })
+  await new Promise(resolve => http.listen(0, '127.0.0.1', () => resolve(undefined)))
+  const { port } = /** @type {import('node:net').AddressInfo} */ (http.address())
+  const peer = connectTcp(port, '127.0.0.1')
+  cleanUps.push(() => {
+    peer.destroy()
+    http.closeAllConnections()
+    http.close()
+  })
+  const opened = new Promise(resolve => wss.once('connection', resolve))
+  peer.write(
+    'GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+      'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
+  )
+  const ws = /** @type {WebSocketTransport} */ (await opened)
+  cleanUps.push(() => ws.terminate())
+  // The answer to the upgrade.
+  await new Promise(resolve => peer.once('data', resolve))
+  return { ws, peer }
+}
+
+/** @param {import('node:net').Socket} peer @param {number} bytes */
+async function readBytes(peer, bytes) {
+  const chunks = []
+  let have = 0
+  for await (const chunk of peer) {
+    chunks.push(chunk)
+    have += chunk.length
+    if (have >= bytes) break
+  }
+  return Buffer.concat(chunks)
+}
+
+test('websocket.ts relies on ws 8.23.0: read the changes before another version is let in', () => {
+  const require = createRequire(import.meta.url)
+  expect(require('ws/package.json').version).toBe('8.23.0')
+  expect(require('../package.json').dependencies.ws).toBe('8.23.0')
+})
+
+test('a socket has one listener of its end beside Node’s own, and forgets the address of its peer', async () => {
+  for (const { ws } of [await connected(), await connected()]) {
+    const socket = /** @type {any} */ (ws)._socket
+    const [, ofWs] = socket.listeners('end')
+    expect(socket.remoteAddress).toMatch('127.0.0.1')
+    ws.serve(/** @type {any} */ ({}), /** @type {any} */ ({ onClose() {} }))
+    expect(socket.listeners('end')).toHaveLength(2)
+    expect(socket.listeners('end')[1]).not.toBe(ofWs)
+    expect(ofWs.name).toBe('socketOnEnd')
+    expect(socket._peername).toBeUndefined()
+  }
+})
+
+test('pieces arrive in order: texts framed, frames as they are, large ones between small ones', async () => {
+  const { ws, peer } = await connected()
+  const large = textFrame('l'.repeat(100_000)).frame
+  const pieces = ['first ü', textFrame('second').frame, large, 'x'.repeat(300), large, textFrame('last').frame]
+  const expected = Buffer.concat(pieces.map(piece => (typeof piece === 'string' ? byWs(Buffer.from(piece)) : piece)))
+
+  ws.write(pieces)
+
+  expect((await readBytes(peer, expected.length)).equals(expected)).toBe(true)
+})
+
+test('a client understands what is written past ws, and ws goes on sending beside it', async () => {
+  const http = createServer()
+  const wss = new WebSocketServer({ server: http, WebSocket: WebSocketTransport })
+  await new Promise(resolve => http.listen(0, '127.0.0.1', () => resolve(undefined)))
+  const { port } = /** @type {import('node:net').AddressInfo} */ (http.address())
+  wss.once('connection', ws => {
+    ws.write(['one', pingFrame, 'two'])
+    ws.send('three')
+    ws.write([textFrame('four').frame])
+    ws.close(4008, 'done')
+  })
+  const client = new WebSocket(`ws://127.0.0.1:${port}`)
+  cleanUps.push(() => http.close())
+  /** @type {string[]} */
+  const received = []
+  client.on('message', data => received.push(data.toString()))
+  client.on('ping', () => received.push('ping'))
+  const code = await new Promise(resolve => client.once('close', resolve))
+  expect(received).toEqual(['one', 'ping', 'two', 'three', 'four'])
+  expect(code).toBe(4008)
+})
+
+test('several small pieces cost one write to the socket', async () => {
+  const { ws } = await connected()
+  const socket = /** @type {any} */ (ws)._socket
+  let writes = 0
+  const write = socket.write.bind(socket)
+  socket.write = (/** @type {Buffer} */ bytes) => {
+    writes++
+    return write(bytes)
+  }
+  ws.write(['a', textFrame('b').frame, 'c'])
+  expect(writes).toBe(1)
+})
+
+test('a socket whose client does not read is stalled, and says when it no longer is', async () => {
+  const { ws, peer } = await connected()
+  peer.pause()
+  const drained = new Promise(onDrain =>
+    ws.serve(/** @type {any} */ ({ id: 'the session' }), /** @type {any} */ ({ onDrain, onClose() {} })),
+  )
+  const large = textFrame('x'.repeat(1_000_000)).frame
+
+  ws.write([large])
+  while (!ws.isStalled()) {
+    ws.write([large])
+    await new Promise(resolve => setImmediate(resolve))
+  }
+
+  peer.resume()
+  expect(await drained).toEqual({ id: 'the session' })
+  expect(ws.isStalled()).toBe(false)
+})
+
+test('while a client reads some of what was written, the bytes taken become more', async () => {
+  const { ws, peer } = await connected()
+  peer.pause()
+  const large = textFrame('x'.repeat(30_000_000)).frame
+  ws.write([large])
+  expect(ws.isStalled()).toBe(true)
+  // Waits until the kernel's buffers are full and take no more.
+  let taken = -1
+  while (ws.takenBytes() > taken) {
+    taken = ws.takenBytes()
+    await new Promise(resolve => setTimeout(resolve, 50))
+  }
+  expect(taken).toBeLessThan(large.length)
+
+  peer.on('data', () => ws.takenBytes() > taken && peer.pause())
+  peer.resume()
+  while (ws.takenBytes() === taken) await new Promise(resolve => setImmediate(resolve))
+  peer.pause()
+  expect(ws.isStalled()).toBe(true)
+  expect(ws.takenBytes()).toBeLessThan(large.length)
+
+  ws.terminate()
+  expect(ws.takenBytes()).toBe(0)
+})
+
+test('a large write the kernel took at once is no stall', async () => {
+  const { ws, peer } = await connected()
+  peer.resume()
+  ws.write([textFrame('x'.repeat(20_000)).frame])
+  expect(ws.isStalled()).toBe(false)
+})
+
+test('what a connection reports comes with its session', async () => {
+  const { ws, peer } = await connected()
+  const session = /** @type {any} */ ({ id: 'x' })
+  /** @type {unknown[][]} */
+  const reported = []
+  const closed = new Promise(resolve =>
+    ws.serve(session, {
+      onMessage: (...given) => reported.push(['message', ...given]),
+      onPing: (...given) => reported.push(['ping', ...given]),
+      onPong: (...given) => reported.push(['pong', ...given]),
+      onUnfinished: (...given) => reported.push(['unfinished', ...given]),
+      onDrain() {},
+      onClose: (...given) => resolve(given),
+    }),
+  )
+  // A text, a ping and a pong, masked with zeros; then a close that says 1001.
+  peer.write(
+    Buffer.from([
+      0x81, 0x81, 0, 0, 0, 0, 0x61, 0x89, 0x80, 0, 0, 0, 0, 0x8a, 0x80, 0, 0, 0, 0, 0x88, 0x82, 0, 0, 0, 0, 3, 0xe9,
+    ]),
+  )
+  expect(await closed).toEqual([session, 1001])
+  expect(reported).toEqual([
+    ['message', session, Buffer.from('a'), false],
+    ['ping', session, Buffer.alloc(0)],
+    ['pong', session],
+  ])
+})
+
+test('no name that a connection is given here is one of ws', () => {
+  const { constructor: _, ...own } = Object.getOwnPropertyDescriptors(WebSocketTransport.prototype)
+  const fields = Object.keys(new WebSocket(/** @type {any} */ (null), undefined, {}))
+  for (const name of ['session', 'events', ...Object.keys(own)]) {
+    expect(name in WebSocket.prototype).toBe(false)
+    expect(fields).not.toContain(name)
+  }
+})
+
+test.each([
+  ['with nothing to read', () => {}, 0],
+  ['with more to read than it does', (/** @type {WebSocketTransport} */ ws) => fill(ws), 5_000],
+  [
+    'with more to read, after it was told that it is closed',
+    (/** @type {WebSocketTransport} */ ws) => {
+      fill(ws)
+      ws.close(4008, 'slow')
+    },
+    5_000,
+  ],
+])('a client that shuts down its side, %s, is gone soon', async (_, before, waitMs) => {
+  const { ws, peer } = await connected()
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] })
+  cleanUps.push(() => jest.useRealTimers())
+  peer.pause()
+  const closed = new Promise(onClose =>
+    ws.serve(/** @type {any} */ ({ id: 'the session' }), /** @type {any} */ ({ onDrain() {}, onClose })),
+  )
+  const socket = /** @type {any} */ (ws)._socket
+  const ended = new Promise(resolve => socket.once('end', resolve))
+  before(ws)
+  peer.end()
+  await ended
+  jest.advanceTimersByTime(waitMs)
+  await closed
+})
+
+/** Writes until the client would have to read. @param {WebSocketTransport} ws */
+function fill(ws) {
+  const large = textFrame('x'.repeat(1_000_000)).frame
+  while (!ws.isStalled()) ws.write([large])
+}
+
+test('a message of which the rest is to come is counted with what its reads cost, and no longer once it is whole', async () => {
+  const { ws, peer } = await connected()
+  /** @type {number[]} */
+  const reported = []
+  /** @type {(() => void) | undefined} */
+  let wake
+  const next = () => new Promise(resolve => (wake = () => resolve(undefined)))
+  ws.serve(
+    /** @type {any} */ ({ id: 'x' }),
+    /** @type {any} */ ({
+      onUnfinished(/** @type {unknown} */ _, /** @type {number} */ bytes) {
+        reported.push(bytes)
+        wake?.()
+      },
+      onMessage() {},
+      onPong() {},
+      onClose() {},
+    }),
+  )
+  const steps = [
+    [[0x01, 0x81, 0, 0, 0, 0, 0x61], 263], // a fragment
+    [[0x8a, 0x80, 0, 0, 0, 0], 525], // a pong, which keeps it alive
+    [[0x00, 0x82, 0, 0, 0, 0, 0x61], 788], // half of another fragment
+    [[0x61, 0x80, 0x80, 0, 0, 0, 0], 0], // its other half, and the last
+  ]
+  for (const [bytes, expected] of /** @type {[number[], number][]} */ (steps)) {
+    const come = next()
+    peer.write(Buffer.from(bytes))
+    await come
+    expect(reported.at(-1)).toBe(expected)
+  }
+})

@@ -1,0 +1,278 @@
+// A session's connection over WebSocket. All private knowledge of ws 8.23.0 and of Node's sockets beneath it is here,
+// but for how ws inflates, which is in inflate.ts. websocket.test.ts pins that version.
+//
+// Why not ws.send(): it frames the same value again for every session and writes every frame on its own, and one write
+// a delivery is what limits a gateway. Here a frame is built once, and what a session is due leaves in one write.
+//
+// This relies on, and any release of ws may change:
+// - `_socket` is the net.Socket, and frames written to it stay whole: while nobody sends compressed messages or Blobs
+//   through ws it buffers nothing, and writes its own frames (the answers to a close or to a protocol error) in one
+//   piece as well;
+// - the socket's `_handle` is libuv's stream, whose `bytesWritten` and `writeQueueSize` Node itself reads to tell a
+//   slow connection from a dead one;
+// - `new WebSocketServer({ WebSocket })` constructs that class, `autoPong: false` leaves pings to us;
+// - when the client shuts down its side, `readyState` is CLOSING and the socket's `end()` was called; ws does so in the
+//   last listener of the socket's `end`, one function for all sockets;
+// - Node keeps the address of the other end in the socket's `_peername` once it was asked for, and asks again without;
+// - `_receiver._bufferedBytes` are bytes of a frame that is not whole, and `_fragmented` is not 0 while fragments of a
+//   message are held;
+// - no method or field of ws has a name that the class below gives its own.
+import { WebSocket } from 'ws'
+import { HEADER_BYTES_MAX, pingFrame, pongFrame, TEXT, writeHeader } from './frames.ts'
+import { isCompressed } from './inflate.ts'
+
+/**
+ * @typedef {import('./transport.ts').Piece} Piece
+ * @typedef {import('./transport.ts').Transport} Transport
+ * @typedef {import('./transport.ts').TransportEvents} TransportEvents
+ * @typedef {import('../sessions/session.ts').Session} Session
+ */
+
+/** Up to this size copying bytes together costs less than one more entry in a gathered write. */
+const COPY_BYTES_MAX = 4 * 1024
+
+/** The cost of a read beside its bytes while it is held: a Buffer, its memory's own fixed part, a place in a list. */
+const CHUNK_BYTES = 256
+
+/** Under it a socket holds its transport: so one function serves all sockets. */
+const TRANSPORT = Symbol('transport')
+
+/**
+ * ws's own listener for a client that shuts down its side.
+ *
+ * @type {((this: import('node:net').Socket) => void) | undefined}
+ */
+let wsOnEnd
+
+/** A client that shut down its side has this long to read the bytes written to it. */
+const HALF_CLOSED_MS = 5_000
+
+/**
+ * The class that the WebSocket server makes connections of. A subclass, not a wrapper: another object for each
+ * connection would be memory that idle sessions never use.
+ *
+ * @implements {Transport}
+ */
+export class WebSocketTransport extends WebSocket {
+  /** @type {Session | undefined} */
+  session = undefined
+
+  /** @type {TransportEvents | undefined} */
+  events = undefined
+
+  /** Memory that a message takes of which the rest is still to come. */
+  unfinishedBytes = 0
+
+  get subprotocol() {
+    return this.protocol
+  }
+
+  get isCompressed() {
+    return isCompressed(this)
+  }
+
+  get pingFrame() {
+    return pingFrame
+  }
+
+  /** @param {Buffer} payload ws lets none over 125 bytes through */
+  pongFrame(payload) {
+    return pongFrame(payload)
+  }
+
+  /** @param {Session} session @param {TransportEvents} events */
+  serve(session, events) {
+    this.session = session
+    this.events = events
+    this.on('message', onMessage)
+    this.on('ping', onPing)
+    this.on('pong', onPong)
+    this.on('close', onClose)
+    // ws answers what a client gets wrong at this level with a close, and `close` follows. Unheard, an error ends the
+    // process.
+    this.on('error', ignore)
+    const socket = Object.assign(socketOf(this), { [TRANSPORT]: this })
+    // Runs after ws's own listener, when its reading of the bytes is known.
+    socket.on('data', onData)
+    socket.on('drain', onDrain)
+    // Replaces ws's listener and calls it: with a third listener Node would keep a list with room for nineteen.
+    wsOnEnd ??= /** @type {() => void} */ (socket.listeners('end').at(-1))
+    socket.off('end', wsOnEnd)
+    socket.on('end', onEnd)
+    // Asked for at the handshake, and kept for as long as the socket lives.
+    Object.assign(socket, { _peername: undefined })
+  }
+
+  isOpen() {
+    return this.readyState === this.OPEN
+  }
+
+  isStalled() {
+    const socket = socketOf(this)
+    // A large write that the kernel took at once also "needs drain" until the next tick: nothing is left of it, though.
+    return socket.writableNeedDrain && socket.writableLength > 0
+  }
+
+  takenBytes() {
+    const { _handle } = /** @type {{ _handle: { bytesWritten: number, writeQueueSize: number } | null }} */ (
+      /** @type {unknown} */ (socketOf(this))
+    )
+    // A socket that was closed meanwhile takes no more.
+    return _handle ? _handle.bytesWritten - _handle.writeQueueSize : 0
+  }
+
+  /** @param {Piece} piece */
+  copiedBytes(piece) {
+    if (typeof piece === 'string') return HEADER_BYTES_MAX + Buffer.byteLength(piece)
+    return piece.length <= COPY_BYTES_MAX ? piece.length : 0
+  }
+
+  /**
+   * Copies small pieces together and passes large ones on as they are, in one gathered write.
+   *
+   * @param {Piece[]} pieces
+   */
+  write(pieces) {
+    const socket = socketOf(this)
+    if (pieces.length === 1 && typeof pieces[0] !== 'string') {
+      socket.write(pieces[0])
+      return
+    }
+    let corked = false
+    let first = 0
+    let bytes = 0
+    for (let index = 0; index < pieces.length; index++) {
+      const piece = pieces[index]
+      if (typeof piece === 'string') {
+        bytes += textBytesMax(piece)
+      } else if (piece.length <= COPY_BYTES_MAX) {
+        bytes += piece.length
+      } else {
+        if (!corked) socket.cork()
+        corked = true
+        if (index > first) socket.write(together(pieces, first, index, bytes))
+        socket.write(piece)
+        first = index + 1
+        bytes = 0
+      }
+    }
+    if (pieces.length > first) socket.write(together(pieces, first, pieces.length, bytes))
+    if (corked) socket.uncork()
+  }
+}
+
+// These serve all connections: `this` is the one concerned.
+
+/** @this {WebSocket} @param {import('ws').RawData} data @param {boolean} isBinary */
+function onMessage(data, isBinary) {
+  const { session, events, unfinishedBytes } = /** @type {WebSocketTransport} */ (this)
+  if (unfinishedBytes > 0) reportUnfinished(/** @type {WebSocketTransport} */ (this), 0)
+  // A Buffer: a connection's binaryType makes nothing else of it unless it is set.
+  if (session) events?.onMessage(session, /** @type {Buffer} */ (data), isBinary)
+}
+
+/** @this {WebSocket} @param {Buffer} payload */
+function onPing(payload) {
+  const { session, events } = /** @type {WebSocketTransport} */ (this)
+  if (session) events?.onPing(session, payload)
+}
+
+/** @this {WebSocket} */
+function onPong() {
+  const { session, events } = /** @type {WebSocketTransport} */ (this)
+  if (session) events?.onPong(session)
+}
+
+/** @this {WebSocket} @param {number} code */
+function onClose(code) {
+  const { session, events } = /** @type {WebSocketTransport} */ (this)
+  if (session) events?.onClose(session, code)
+}
+
+/** @typedef {import('node:net').Socket & { [TRANSPORT]: WebSocketTransport }} OurSocket */
+
+/** @this {OurSocket} */
+function onDrain() {
+  const { session, events } = this[TRANSPORT]
+  if (session) events?.onDrain(session)
+}
+
+/**
+ * Counts a read as held where it did not end with a whole message. Control frames between fragments free nothing of it:
+ * a fragment of one byte holds the memory of all that was read with it.
+ *
+ * @this {OurSocket}
+ * @param {Buffer} chunk
+ */
+function onData(chunk) {
+  const transport = this[TRANSPORT]
+  const { _bufferedBytes, _fragmented } =
+    /** @type {{ _receiver: { _bufferedBytes: number, _fragmented: number } }} */ (/** @type {unknown} */ (transport))
+      ._receiver
+  const { unfinishedBytes } = transport
+  if (_bufferedBytes > 0 || _fragmented !== 0) reportUnfinished(transport, unfinishedBytes + chunk.length + CHUNK_BYTES)
+  else if (unfinishedBytes > 0) reportUnfinished(transport, 0)
+}
+
+/** @param {WebSocketTransport} transport @param {number} bytes */
+function reportUnfinished(transport, bytes) {
+  transport.unfinishedBytes = bytes
+  const { session, events } = transport
+  if (session) events?.onUnfinished(session, bytes)
+}
+
+/**
+ * The client shut down its side. ws then ends ours, but sets no timer: the socket of a client that stopped reading
+ * would stay for ever.
+ *
+ * @this {import('node:net').Socket}
+ */
+function onEnd() {
+  wsOnEnd?.call(this)
+  const timer = setTimeout(() => this.destroy(), HALF_CLOSED_MS)
+  this.once('close', () => clearTimeout(timer))
+}
+
+function ignore() {}
+
+/**
+ * Most that a text takes as a frame. Its bytes are counted when it is written: no UTF-16 unit takes more than three.
+ *
+ * @param {string} text
+ */
+function textBytesMax(text) {
+  return HEADER_BYTES_MAX + text.length * 3
+}
+
+/**
+ * @param {Piece[]} pieces
+ * @param {number} first
+ * @param {number} end
+ * @param {number} bytesMax
+ */
+function together(pieces, first, end, bytesMax) {
+  const target = Buffer.allocUnsafe(bytesMax)
+  let offset = 0
+  for (let index = first; index < end; index++) {
+    const piece = pieces[index]
+    if (typeof piece === 'string') {
+      const bytes = Buffer.byteLength(piece)
+      offset = writeHeader(target, offset, TEXT, bytes)
+      offset += target.write(piece, offset)
+    } else {
+      target.set(piece, offset)
+      offset += piece.length
+    }
+  }
+  return target.subarray(0, offset)
+}
+
+/**
+ * The socket beneath.
+ *
+ * @param {WebSocket} ws
+ * @returns {import('node:net').Socket}
+ */
+function socketOf(ws) {
+  return /** @type {{ _socket: import('node:net').Socket }} */ (/** @type {unknown} */ (ws))._socket
+}

@@ -1,0 +1,29 @@
+import { createReadSlots } from './read-slots.ts'
+
+const reader = (/** @type {number} */ n) => ({ key: `room:${n}`, takesSlot: false })
+
+test('above the bound a reader waits, and is told when another has released its slot', () => {
+  /** @type {string[]} */
+  const told = []
+  const slots = createReadSlots(key => told.push(key))
+  const readers = Array.from({ length: 20 }, (_, n) => reader(n))
+  expect(readers.map(each => slots.take(each))).toEqual([...Array(16).fill(true), ...Array(4).fill(false)])
+  slots.release(readers[0])
+  slots.release(readers[1])
+  expect(told).toEqual(['room:16', 'room:17'])
+  expect(slots.taken()).toBe(14)
+})
+
+test('a slot is taken and released once, and one that gave up waiting is not told', () => {
+  /** @type {string[]} */
+  const told = []
+  const slots = createReadSlots(key => told.push(key))
+  const readers = Array.from({ length: 17 }, (_, n) => reader(n))
+  for (const each of readers) slots.take(each)
+  expect(slots.take(readers[0])).toBe(false)
+  slots.release(readers[16])
+  slots.release(readers[0])
+  slots.release(readers[0])
+  expect(told).toEqual([])
+  expect(slots.taken()).toBe(15)
+})

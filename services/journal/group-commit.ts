@@ -1,0 +1,148 @@
+// Group commit: one batch is under way, and all that is published meanwhile forms the next. Batches grow with load by
+// themselves, so the disk is waited for once per batch and not once per message.
+import { LogBroken } from './log/log.ts'
+
+/**
+ * @typedef {import('./log/log.ts').Log} Log
+ * @typedef {import('./log/log.ts').Publish} Publish
+ * @typedef {import('./log/log.ts').Kept} Kept
+ *
+ * `publish_unknown`: the log does not know whether it was kept.
+ * @typedef {import('./log/log.ts').Outcome | { error: 'publish_unknown' }} Outcome
+ *
+ * @typedef {{ publish: Publish, done: (outcome: Outcome) => void, at: number, deadlineAt: number }} Entry
+ */
+
+/** Messages in one batch: the first waits for the last, and the next batch for both. */
+const BATCH_MESSAGES_MAX = 2_000
+
+/** Bytes in one batch, one message at least: some 20 ms of a disk that writes 200 MB a second. */
+const BATCH_BYTES_MAX = 4 * 2 ** 20
+
+/**
+ * Publishes that may wait beside the batch under way. With more, the disk is behind by seconds, and publishers must
+ * hear it.
+ */
+const WAITING_MESSAGES_MAX = 50_000
+const WAITING_BYTES_MAX = 64 * 2 ** 20
+
+/**
+ * @param {object} deps
+ * @param {Pick<Log, 'append'>} deps.log
+ * @param {(publish: Publish, kept: Kept) => void} deps.onKept once for each new message, in order, before its `done`
+ * @param {(publishes: number) => void} deps.onLate so many were not given to the log: their publishers gave them up
+ * @param {(error: Error) => void} deps.onFailed the log could not say whether it kept a batch
+ * @param {(error: Error) => void} deps.onBroken the log is broken: nothing more is answered or begun
+ * @param {{ acknowledged: (tookMs: number) => void, flushed: (messages: number, tookMs: number) => void }} deps.counts
+ * @param {() => number} deps.now
+ */
+export function createCommitter({ log, onKept, onLate, onFailed, onBroken, counts, now }) {
+  /** @type {Entry[]} */
+  let waiting = []
+  let waitingBytes = 0
+  /** Other tasks that need the log for themselves. @type {(() => Promise<unknown>)[]} */
+  const tasks = []
+  let isStopped = false
+  /** @type {Promise<void> | undefined} */
+  let working
+
+  async function work() {
+    await undefined // lets what comes in this turn join
+    while (waiting.length > 0 || tasks.length > 0) {
+      await tasks.shift()?.()
+      if (waiting.length > 0) await commit(withoutLate(takeBatch()))
+    }
+    working = undefined
+  }
+
+  function takeBatch() {
+    let bytes = 0
+    let count = 0
+    while (count < waiting.length && count < BATCH_MESSAGES_MAX && (count === 0 || bytes < BATCH_BYTES_MAX)) {
+      bytes += waiting[count++].publish.data.length
+    }
+    waitingBytes -= bytes
+    const batch = waiting.slice(0, count)
+    waiting = waiting.slice(count)
+    return batch
+  }
+
+  /**
+   * Refuses the publishes whose deadline has passed. Their publishers were told that nobody knows, and may have sent them
+   * again: one that is kept long after would surprise them.
+   *
+   * @param {Entry[]} batch
+   */
+  function withoutLate(batch) {
+    const at = now()
+    const late = batch.filter(({ deadlineAt }) => at >= deadlineAt)
+    if (late.length === 0) return batch
+    onLate(late.length)
+    for (const { done } of late) done({ error: 'journal_unavailable' })
+    return batch.filter(({ deadlineAt }) => at < deadlineAt)
+  }
+
+  /** @param {Entry[]} batch */
+  async function commit(batch) {
+    if (batch.length === 0) return
+    const startedAt = now()
+    /** @type {Outcome[]} */
+    let outcomes
+    try {
+      outcomes = await log.append(batch.map(({ publish }) => publish))
+    } catch (error) {
+      if (error instanceof LogBroken) throw error
+      onFailed(/** @type {Error} */ (error))
+      outcomes = batch.map(() => ({ error: 'publish_unknown' }))
+    }
+    const endedAt = now()
+    counts.flushed(batch.length, endedAt - startedAt)
+    // All watchers are told before the first publish is acknowledged: a publisher that watches sees its message first.
+    for (let index = 0; index < batch.length; index++) {
+      const outcome = outcomes[index]
+      if (outcome.error === undefined && !outcome.duplicate) onKept(batch[index].publish, outcome)
+    }
+    for (let index = 0; index < batch.length; index++) {
+      counts.acknowledged(endedAt - batch[index].at)
+      batch[index].done(outcomes[index])
+    }
+  }
+
+  // `working` stays where the log broke, so that nothing begins any more.
+  const start = () => {
+    working ??= work().catch(onBroken)
+  }
+
+  return {
+    /**
+     * @param {Publish} publish @param {number} deadlineAt @param {(outcome: Outcome) => void} done
+     * @returns {boolean} false if nothing was done: too much is waiting, or the committer stops
+     */
+    publish(publish, deadlineAt, done) {
+      if (isStopped || waiting.length >= WAITING_MESSAGES_MAX || waitingBytes >= WAITING_BYTES_MAX) return false
+      waiting.push({ publish, done, at: now(), deadlineAt })
+      waitingBytes += publish.data.length
+      start()
+      return true
+    },
+
+    /**
+     * Runs between batches: a log never has two writers at a time.
+     *
+     * @param {() => Promise<unknown>} task rejects only with {@link LogBroken}
+     */
+    between(task) {
+      if (isStopped) return
+      tasks.push(task)
+      start()
+    },
+
+    /** Accepts no more publishes, and resolves once all accepted ones have their outcome. */
+    async stop() {
+      isStopped = true
+      await working
+    },
+
+    stats: () => ({ waiting: waiting.length, waitingBytes }),
+  }
+}

@@ -1,0 +1,241 @@
+// Puts a journal node together: publishes go through the committer into the log, and from there to the links that
+// watch.
+import { readPresenceKey } from '@keycast/backbone'
+import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
+import { createOnceAMinute, everyInterval } from '@keycast/service'
+import { checkPublish } from './check-publish.ts'
+import { createDeliveries } from './deliveries/deliveries.ts'
+import { createCommitter } from './group-commit.ts'
+import { createHistoryBounds } from './history-bounds.ts'
+import { LogBroken } from './log/log.ts'
+import { createJournalMetrics, exportLevels } from './metrics.ts'
+import { followNews } from './news.ts'
+import { createPresence } from './presence/presence.ts'
+import { createWatchedRooms } from './watched-rooms.ts'
+
+/**
+ * @typedef {import('@keycast/backbone').RoomsHub} RoomsHub
+ * @typedef {import('@keycast/backbone').PublishCommand} PublishCommand
+ * @typedef {import('./metrics.ts').PublishResult} PublishResult
+ */
+
+/** Rooms are trimmed by age, and old messageIds forgotten, at this interval. */
+const EXPIRE_MS = 1_000
+
+/** As long as there is more to remove, half of each interval goes to it: publishes have their turn in between. */
+const EXPIRE_WORK_MS = 500
+
+/** A gateway waits this long if the journal cannot take a message. */
+const RETRY_MS = 1_000
+
+/**
+ * @param {object} deps
+ * @param {import('@keycast/service').JournalNamespaces} deps.namespaces
+ * @param {RoomsHub} deps.hub
+ * @param {import('./log/log.ts').Log} deps.log where messages are kept
+ * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} deps.metrics
+ * @param {import('@keycast/service').Log} deps.report
+ * @param {(error: Error) => void} [deps.end] ends this process: the log is broken, and nothing may be sent any more
+ * @param {number} [deps.shortenMs] a shorter history than the log was used with holds after this time
+ * @param {() => number} [deps.now] monotonic, in milliseconds
+ * @param {import('@keycast/service').Every} [deps.every]
+ */
+export function createJournal({
+  namespaces,
+  hub,
+  log,
+  metrics,
+  report,
+  end = () => {},
+  shortenMs = 0,
+  now = () => performance.now(),
+  every = everyInterval,
+}) {
+  const counts = createJournalMetrics(metrics)
+  const rooms = createWatchedRooms({ news: log.news })
+  const isLogDue = createOnceAMinute(now)
+  const deliveries = createDeliveries({
+    log,
+    rooms,
+    isRoom: key => namespaceProblem(key) === undefined,
+    tell: hub.tell,
+    counts,
+    onReadFailed(error) {
+      // A log that cannot be reached fails for every room.
+      if (isLogDue(error.message)) report.error({ err: error }, 'the log could not be read')
+    },
+  })
+  const presence = createPresence({
+    rulesOf: key => (keyProblem(key) === undefined ? namespaces.get(namespaceOf(key)) : undefined),
+    tell: hub.tell,
+    counts,
+    now,
+    every,
+  })
+  const committer = createCommitter({
+    log,
+    onKept({ room, messageId, from, data }, { position: { epoch, seq }, at }) {
+      for (const link of rooms.keep(room, epoch, { seq, at, from, messageId, data })) hub.tell(link, room)
+    },
+    onLate(publishes) {
+      counts.late(publishes)
+      if (isLogDue('late'))
+        report.warn({ publishes }, 'publishes were given up before they could be kept: they are not')
+    },
+    onFailed(error) {
+      report.error({ err: error }, 'the log could not say whether a batch was kept')
+      deliveries.onUncertain()
+    },
+    onBroken: end,
+    counts,
+    now,
+  })
+  const bounds = createHistoryBounds({ namespaces, notes: log.notes, shortenMs, report })
+  exportLevels(metrics, { hub, log, committer, deliveries, rooms, presence, bounds })
+  let isServing = false
+  let isFull = false
+  let stopExpiring = () => {}
+  let stopNews = () => {}
+
+  /** @param {string} key */
+  function namespaceProblem(key) {
+    return keyProblem(key) ?? (namespaces.get(namespaceOf(key)) ? undefined : 'no such namespace')
+  }
+
+  /** @param {string} link @param {string} id @param {PublishCommand} command @param {number} leftMs */
+  function onCommand(link, id, command, leftMs) {
+    const problem = checkPublish(command, namespaces)
+    if (problem) return refuse(link, id, problem)
+    const { room, messageId, from, data } = command
+    const retention = /** @type {import('./log/log.ts').Retention} */ (bounds.retentionOf(room))
+    const publish = { room, messageId, from, data, retention }
+    const isTaken = committer.publish(publish, now() + leftMs, outcome => {
+      if (outcome.error !== undefined) {
+        if (outcome.error === 'log_full') reportFull()
+        return refuse(link, id, outcome.error)
+      }
+      isFull = false
+      counts.published(outcome.duplicate ? 'duplicate' : 'kept')
+      const { position, at, duplicate } = outcome
+      hub.tellResult(link, id, { ...position, at, duplicate })
+    })
+    if (!isTaken) refuse(link, id, 'journal_unavailable')
+  }
+
+  /** @param {string} link @param {string} id @param {Exclude<PublishResult, 'kept' | 'duplicate'>} error */
+  function refuse(link, id, error) {
+    counts.published(error)
+    const mayRetry = error === 'journal_unavailable' || error === 'publish_unknown' || error === 'log_full'
+    const message = errorCodes[error]
+    hub.tellResult(link, id, mayRetry ? { error, message, retryAfterMs: RETRY_MS } : { error, message })
+  }
+
+  /** Logged once, until a message is kept again. */
+  function reportFull() {
+    if (isFull) return
+    isFull = true
+    report.error(
+      log.stats(),
+      'the log has no room: nothing is kept until there is some (JOURNAL_BYTES_MAX, or the disk)',
+    )
+  }
+
+  /** A key names a room's members or a room's messages. @param {string} key */
+  const partOf = key => (readPresenceKey(key) ? presence : deliveries)
+
+  /**
+   * The log was further than it is: its disk was replaced by an older state. Its next numbers were given before, to other
+   * messages, and so belong to another epoch. The gateway says it again until it sees that.
+   *
+   * @param {string} link @param {string} id @param {number} before
+   */
+  function onLogAhead(link, id, before) {
+    committer.between(async () => {
+      const at = log.at?.()
+      if (id !== log.id() || at === undefined || at >= before) return
+      if (!(await log.renew?.())) return
+      report.error(
+        { link, at, before, from: id, to: log.id() },
+        'the log is in an older state than a gateway was told of: messages are missing, and every room has a new epoch',
+      )
+      deliveries.onUncertain()
+    })
+  }
+
+  /** @returns {Promise<boolean>} whether there may be more to remove */
+  async function expire() {
+    try {
+      await bounds.settle()
+      return (await log.expire(bounds.retentionOf)) > 0
+    } catch (error) {
+      if (error instanceof LogBroken) throw error
+      if (isLogDue(`expire ${error}`)) report.error({ err: error }, 'old messages could not be removed')
+      return false
+    }
+  }
+
+  /** Removes what is old, in parts. @param {number} endAt @param {() => void} done */
+  function expireUntil(endAt, done) {
+    committer.between(async () => {
+      if ((await expire()) && now() < endAt) expireUntil(endAt, done)
+      else done()
+    })
+  }
+
+  /** Resolves once gateways can connect. */
+  async function start() {
+    await bounds.settle()
+    await hub.start({
+      onWatch: (link, want) => partOf(want.key).onWatch(link, want),
+      onUnwatch: (link, key) => partOf(key).onUnwatch(link, key),
+      onGet: (link, want) => partOf(want.key).onGet(link, want),
+      onCancelGet: (link, key) => partOf(key).onCancelGet(link, key),
+      onLinkLost(link) {
+        deliveries.onLinkLost(link)
+        return presence.onLinkLost(link)
+      },
+      onCommand,
+      answersFor: (link, key, bytesLeft) => partOf(key).answersFor(link, key, bytesLeft),
+      logId: log.id,
+      logAt: () => log.at?.(),
+      onLogAhead,
+      headsFor: deliveries.headsFor,
+    })
+    let isExpiring = false
+    stopExpiring = every(EXPIRE_MS, () => {
+      if (isExpiring) return
+      isExpiring = true
+      expireUntil(now() + EXPIRE_WORK_MS, () => {
+        isExpiring = false
+      })
+    })
+    if (log.news) stopNews = followNews({ news: log.news, rooms, tell: hub.tell, every })
+    isServing = true
+  }
+
+  return {
+    start,
+    /**
+     * A room's state and the links that are sent it, for an operator who asks why a message did not arrive.
+     *
+     * @param {string} key
+     * @throws {Error} where the log cannot be read
+     */
+    async describe(key) {
+      const problem = namespaceProblem(key)
+      if (problem !== undefined) return { problem }
+      const { epoch, seq, oldest, bytes } = await log.head(key)
+      return { key, epoch, seq, oldest, bytes, links: deliveries.linksOf(key), members: presence.countsOf(key) }
+    },
+    notReady: () => (isServing ? log.notReady?.() : 'not serving'),
+    /** Accepts no more publishes, answers those accepted, and says goodbye to gateways. */
+    async stop() {
+      isServing = false
+      stopExpiring()
+      stopNews()
+      presence.stop()
+      await committer.stop()
+      await hub.stop()
+    },
+  }
+}

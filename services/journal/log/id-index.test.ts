@@ -1,0 +1,51 @@
+import { createIdIndex } from './id-index.ts'
+
+const print = Buffer.alloc(4)
+
+/** As good as the hash of an id: a digest for each would take a minute. @param {number} number */
+function hashOf(number) {
+  let mixed = (number ^ (number / 2 ** 32)) >>> 0
+  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x21f0aaad)
+  mixed = Math.imul(mixed ^ (mixed >>> 15), 0x735a2d97)
+  print.writeUInt32LE((mixed ^ (mixed >>> 15)) >>> 0)
+  return print
+}
+
+/** @param {ReturnType<typeof createIdIndex>} index @param {number} number */
+const find = (index, number) => index.find(hashOf(number), candidate => (candidate === number ? candidate : undefined))
+
+test('each of two million ids is found, no other, and memory is bounded by their number', () => {
+  const index = createIdIndex()
+  const from = 5_000_000_000
+  const count = 2_000_000
+  for (let number = from; number < from + count; number++) index.add(hashOf(number), number)
+  let missing = 0
+  for (let number = from; number < from + count; number += 7) if (find(index, number) === undefined) missing++
+  expect(missing).toBe(0)
+
+  let looks = 0
+  for (let number = from + count; number < from + count + 100_000; number++) {
+    index.find(hashOf(number), () => {
+      looks++
+      return undefined
+    })
+  }
+  // Each look is a read of the log. The prints of these differ from all others.
+  expect(looks).toBe(0)
+  expect(index.stats().bytes).toBeLessThanOrEqual(count * 17)
+})
+
+test('ids below a number are forgotten, and memory with them', () => {
+  const index = createIdIndex()
+  const count = 3_000_000
+  for (let number = 1; number <= count; number++) index.add(hashOf(number), number)
+  const { bytes } = index.stats()
+  index.forgetBefore(2_500_000)
+  expect(index.stats().bytes).toBeLessThan(bytes / 2)
+  expect([2_500_000, 2_777_777, count].map(number => find(index, number))).toEqual([2_500_000, 2_777_777, count])
+  index.forgetBefore(count + 1)
+  expect(index.stats().bytes).toBe(0)
+  expect(find(index, count)).toBeUndefined()
+  index.add(hashOf(count + 1), count + 1)
+  expect(find(index, count + 1)).toBe(count + 1)
+})

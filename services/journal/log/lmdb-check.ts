@@ -1,0 +1,83 @@
+// Says whether a log in LMDB is whole: every room has the messages that it lists, and the counts match the tables. LMDB
+// keeps no checksums, so a byte that changed within a text is not noticed.
+import { idCountOf, idsIn } from './lmdb-ids.ts'
+import { decode } from './lmdb-layout.ts'
+import { bytesOf } from './log.ts'
+
+/** Further problems are only counted: each message of a room can be one. */
+const PROBLEMS_MAX = 20
+
+/**
+ * `problems`: the first of them, for an operator. `more`: how many further ones there are.
+ * @typedef {{ rooms: number, messages: number, bytes: number, problems: string[], more: number }} Report
+ */
+
+/**
+ * Reads all of it, in one transaction: a journal that goes on writing meanwhile changes nothing of what is seen here.
+ *
+ * @param {import('./lmdb-layout.ts').Tables} tables
+ * @returns {Report}
+ */
+export function checkTables({ env, rooms, messages, recentIds, heldIds, meta }) {
+  const transaction = env.useReadTransaction()
+  /** @type {Report} */
+  const report = { rooms: 0, messages: 0, bytes: 0, problems: [], more: 0 }
+  /** @param {string} problem */
+  const found = problem => {
+    if (report.problems.length < PROBLEMS_MAX) report.problems.push(problem)
+    else report.more++
+  }
+  try {
+    /** The room of each id. @type {Map<number, string>} */
+    const names = new Map()
+    for (const { key: name, value: room } of rooms.getRange({ transaction })) {
+      report.rooms++
+      const other = names.get(room.id)
+      if (other !== undefined) found(`${name} and ${other} have the same messages`)
+      names.set(room.id, name)
+      checkRoom(name, room)
+    }
+    const stored = messages.getCount({ transaction })
+    if (stored !== report.messages) found(`${stored} messages are stored, of which ${report.messages} are of a room`)
+    const counts = meta.get('counts', { transaction })
+    checkIds(counts)
+    if (report.rooms > 0 && counts?.bytes !== report.bytes) {
+      found(`the log counts ${counts?.bytes} bytes, and its rooms have ${report.bytes}`)
+    }
+  } catch (error) {
+    found(`it cannot be read: ${/** @type {Error} */ (error).message}`)
+  } finally {
+    transaction.done()
+  }
+  return report
+
+  /** @param {string} name @param {import('./lmdb-layout.ts').Room} room */
+  function checkRoom(name, { id, seq, oldest, bytes }) {
+    let next = oldest
+    let seen = 0
+    for (const { key, value } of messages.getRange({ start: [id, 0], end: [id + 1, 0], transaction })) {
+      const [, number] = key
+      if (number !== next) found(`${name}: message ${next} is expected, and ${number} is there`)
+      next = number + 1
+      report.messages++
+      try {
+        const message = decode(value)
+        seen += bytesOf(message)
+        JSON.parse(message.data.toString())
+      } catch (error) {
+        found(`${name}: message ${number} cannot be read: ${/** @type {Error} */ (error).message}`)
+      }
+    }
+    if (next !== seq + 1) found(`${name}: it ends with message ${next - 1}, and its last one is ${seq}`)
+    if (seen !== bytes) found(`${name}: it counts ${bytes} bytes, and its messages have ${seen}`)
+    report.bytes += bytes
+  }
+
+  /** @param {import('./lmdb-layout.ts').Counts | undefined} counts */
+  function checkIds(counts) {
+    let known = heldIds.getCount({ transaction })
+    for (const { value } of recentIds.getRange({ transaction })) known += idsIn(value)
+    const counted = counts ? idCountOf(counts) : 0
+    if (known !== counted) found(`${known} messageIds are remembered, and the log counts ${counted}`)
+  }
+}

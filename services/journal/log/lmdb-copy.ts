@@ -1,0 +1,103 @@
+// Copies of a log in LMDB: a backup of one that may be in use, and a log made from a backup.
+import {
+  chmodSync,
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { checkLogFile, DATA_FILE, giveToOwner, isLock, LMDB_LOCK_FILE, lockFolder } from './folder.ts'
+import { openTables } from './lmdb-layout.ts'
+import { LogRefused } from './log.ts'
+
+/** Not a log's: leftovers of an ended journal, and what a file system has at its root. */
+const EMPTY = new Set([LMDB_LOCK_FILE, 'lost+found'])
+
+/**
+ * Writes all of a log into one file that was not there. A journal may go on writing: LMDB copies one state of it.
+ *
+ * @param {string} folder
+ * @param {string} file
+ * @throws {LogRefused}
+ */
+export async function backUp(folder, file) {
+  if (existsSync(file)) throw new LogRefused(`${file} is there already: name a new file`)
+  checkLogFile(folder)
+  // Written beside the file, then moved into place whole: a file that was cut short would pass for a backup.
+  const work = mkdtempSync(join(dirname(resolve(file)), '.keycast-backup-'))
+  try {
+    const { env } = openTables(folder, { readOnly: true })
+    await env.backup(work, true)
+    await env.close()
+    await forgetFile(work)
+    moveIntoPlace(join(work, DATA_FILE), file)
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+}
+
+/**
+ * Makes a log of a backup. The journal that opens it begins another epoch.
+ *
+ * @param {string} file
+ * @param {string} folder made where there is none
+ * @throws {LogRefused} where a journal has the folder, or there is something in it
+ */
+export async function restore(file, folder) {
+  checkLogFile(file)
+  const isNew = !existsSync(folder)
+  const lock = await lockFolder(folder)
+  try {
+    if (isNew) giveToOwner(folder)
+    const others = readdirSync(folder).filter(name => !EMPTY.has(name) && !isLock(name))
+    if (others.length > 0) {
+      throw new LogRefused(`${folder} is not empty: it has ${others.join(', ')}. Move the folder away first`)
+    }
+    const work = mkdtempSync(join(folder, '.restoring-'))
+    try {
+      copyFileSync(file, join(work, DATA_FILE))
+      await forgetFile(work)
+      rmSync(join(folder, LMDB_LOCK_FILE), { force: true })
+      moveIntoPlace(join(work, DATA_FILE), join(folder, DATA_FILE))
+    } finally {
+      rmSync(work, { recursive: true, force: true })
+    }
+  } finally {
+    await lock.release()
+  }
+}
+
+/**
+ * Makes the next journal that opens the log begin another epoch. Another file is not enough: a file system may give a
+ * new file the inode of one that was removed.
+ *
+ * @param {string} folder
+ */
+async function forgetFile(folder) {
+  const { env, meta } = openTables(folder)
+  await meta.remove('inode')
+  await env.flushed
+  await env.close()
+}
+
+/** @param {string} from @param {string} to in the same file system */
+function moveIntoPlace(from, to) {
+  chmodSync(from, 0o600)
+  sync(from)
+  renameSync(from, to)
+  giveToOwner(to)
+  sync(dirname(resolve(to)))
+}
+
+/** @param {string} path of a file or folder */
+function sync(path) {
+  const descriptor = openSync(path, 'r')
+  fsyncSync(descriptor)
+  closeSync(descriptor)
+}

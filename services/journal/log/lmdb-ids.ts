@@ -1,0 +1,192 @@
+// The messageIds that a log in LMDB knows. Those of the last five minutes lie in the order of time, in records that are
+// written and removed at the ends of a table, with an index in memory. Later an id lives with its message, in a table
+// by its hash. An id of which the message is gone by then is never written there: at 20,000 publishes a second, random
+// places in a tree of six million would be 80 MB a second.
+import { hash } from 'node:crypto'
+import { createIdIndex } from './id-index.ts'
+import { ID_MS } from './log.ts'
+
+/**
+ * What is known of an id: the place of its message, and a digest of its data.
+ * @typedef {{ seq: number, at: number, digest: Buffer }} Known
+ *
+ * An id that a batch brings.
+ * @typedef {{ room: number, seq: number, hash: Buffer, digest: Buffer }} Minted
+ */
+
+const HASH_BYTES = 16
+
+// A record: time since 1970 and time that the log was open, then of each id: room, seq, hash, digest.
+const HEAD_BYTES = 16
+const NUMBER_BYTES = 6
+const ENTRY_BYTES = 2 * NUMBER_BYTES + 2 * HASH_BYTES
+
+/** Ids of one record: larger ones would lie in pages of their own. */
+const RECORD_IDS = 44
+
+/** Types know the option only of `putSync`. */
+const append = /** @type {any} */ ({ append: true })
+
+/** Ids that one call of `expire` looks at, and those that it may move: each is a page of the disk. */
+const LOOK_MAX = 50_000
+const MOVE_MAX = 2_000
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('./lmdb-layout.ts').Tables, 'recentIds' | 'heldIds' | 'messages'>} deps.tables
+ * @param {{ counts: import('./lmdb-layout.ts').Counts }} deps.state
+ * @param {string} deps.salt keeps clients from choosing ids whose hashes are alike
+ */
+export function createIds({ tables: { recentIds, heldIds, messages }, state, salt }) {
+  const index = createIdIndex()
+
+  /** @param {number} room @param {string} from @param {string} messageId */
+  const hashOf = (room, from, messageId) =>
+    hash('sha256', `${salt}\n${room}\n${from}\n${messageId}`, 'buffer').subarray(0, HASH_BYTES)
+
+  /** @param {number} room @param {Buffer} hash */
+  function keyOf(room, hash) {
+    const key = Buffer.allocUnsafe(NUMBER_BYTES + HASH_BYTES)
+    key.writeUIntBE(room, 0, NUMBER_BYTES)
+    hash.copy(key, NUMBER_BYTES)
+    return key
+  }
+
+  /** @param {number} number of an id @returns {{ record: Buffer, offset: number } | undefined} */
+  function recentAt(number) {
+    if (number < state.counts.firstId) return undefined
+    for (const { key, value } of recentIds.getRange({ start: number, reverse: true, limit: 1 })) {
+      const offset = HEAD_BYTES + (number - key) * ENTRY_BYTES
+      return offset < value.length ? { record: value, offset } : undefined
+    }
+    return undefined
+  }
+
+  return {
+    hashOf,
+
+    /** Reads what the index must know. */
+    load() {
+      index.clear()
+      for (const { key, value } of recentIds.getRange({})) {
+        for (let offset = HEAD_BYTES, number = key; offset < value.length; offset += ENTRY_BYTES, number++) {
+          index.add(value.subarray(offset + 2 * NUMBER_BYTES), number)
+        }
+      }
+    },
+
+    /**
+     * @param {number} room @param {Buffer} hash
+     * @returns {Known | { seq: number } | undefined} only `seq` where the message is held: it says the rest
+     */
+    find(room, hash) {
+      const recent = index.find(hash, number => {
+        const { record, offset } = recentAt(number) ?? {}
+        if (!record || offset === undefined) return undefined
+        const hashAt = offset + 2 * NUMBER_BYTES
+        const digestAt = hashAt + HASH_BYTES
+        if (record.readUIntBE(offset, NUMBER_BYTES) !== room || !hash.equals(record.subarray(hashAt, digestAt))) {
+          return undefined
+        }
+        const seq = record.readUIntBE(offset + NUMBER_BYTES, NUMBER_BYTES)
+        return { seq, at: record.readDoubleBE(0), digest: record.subarray(digestAt, digestAt + HASH_BYTES) }
+      })
+      if (recent) return recent
+      const held = state.counts.heldIds > 0 ? heldIds.get(keyOf(room, hash)) : undefined
+      return held && { seq: held.readUIntBE(0, NUMBER_BYTES) }
+    },
+
+    /**
+     * Notes the ids of a batch, under numbers from `nextId` on.
+     *
+     * @param {Minted[]} minted @param {number} at @param {number} openMs
+     * @param {(() => Promise<unknown>)[]} writes collects what is to be written
+     * @returns {() => void} to be called once it is
+     */
+    note(minted, at, openMs, writes) {
+      const first = state.counts.nextId
+      for (let start = 0; start < minted.length; start += RECORD_IDS) {
+        const part = minted.slice(start, start + RECORD_IDS)
+        const record = Buffer.allocUnsafe(HEAD_BYTES + part.length * ENTRY_BYTES)
+        record.writeDoubleBE(at, 0)
+        record.writeDoubleBE(openMs, 8)
+        let offset = HEAD_BYTES
+        for (const { room, seq, hash, digest } of part) {
+          record.writeUIntBE(room, offset, NUMBER_BYTES)
+          record.writeUIntBE(seq, offset + NUMBER_BYTES, NUMBER_BYTES)
+          hash.copy(record, offset + 2 * NUMBER_BYTES)
+          digest.copy(record, offset + 2 * NUMBER_BYTES + HASH_BYTES, 0, HASH_BYTES)
+          offset += ENTRY_BYTES
+        }
+        // As the last one, LMDB fills its pages: else it would leave them half empty.
+        writes.push(() => recentIds.put(first + start, record, append))
+      }
+      state.counts.nextId += minted.length
+      return () => {
+        for (const [place, { hash }] of minted.entries()) index.add(hash, first + place)
+      }
+    },
+
+    /**
+     * Forgets the id of a message that is trimmed. One of the last five minutes stays until they are over.
+     *
+     * @param {number} room
+     * @param {{ from: string, messageId: string | undefined, idNumber: number | undefined }} message
+     * @param {(() => Promise<unknown>)[]} writes collects what is to be written
+     */
+    forget(room, { from, messageId, idNumber }, writes) {
+      if (messageId === undefined || idNumber === undefined || idNumber >= state.counts.firstId) return
+      state.counts.heldIds--
+      const key = keyOf(room, hashOf(room, from, messageId))
+      writes.push(() => heldIds.remove(key))
+    },
+
+    /**
+     * Ends the five minutes of the oldest ids: each moves to its message, or is forgotten with it. The batch must not
+     * trim messages as well: those that it takes still count as held.
+     *
+     * @param {number} openMs
+     * @param {(() => Promise<unknown>)[]} writes collects what is to be written
+     * @returns {() => void} to be called once it is
+     */
+    expire(openMs, writes) {
+      /** The first message held, by room. @type {Map<number, number>} */
+      const oldest = new Map()
+      /** @param {number} room */
+      function oldestIn(room) {
+        const [first] = messages.getKeys({ start: [room, 0], end: [room + 1, 0], limit: 1 })
+        const seq = first?.[1] ?? Number.POSITIVE_INFINITY
+        oldest.set(room, seq)
+        return seq
+      }
+      let looked = 0
+      let moved = 0
+      for (const { key: first, value: record } of recentIds.getRange({})) {
+        if (openMs - record.readDoubleBE(8) <= ID_MS || looked >= LOOK_MAX || moved >= MOVE_MAX) break
+        for (let offset = HEAD_BYTES; offset < record.length; offset += ENTRY_BYTES) {
+          looked++
+          const room = record.readUIntBE(offset, NUMBER_BYTES)
+          const seq = record.readUIntBE(offset + NUMBER_BYTES, NUMBER_BYTES)
+          if (seq < (oldest.get(room) ?? oldestIn(room))) continue
+          const hashAt = offset + 2 * NUMBER_BYTES
+          const key = keyOf(room, record.subarray(hashAt, hashAt + HASH_BYTES))
+          const value = Buffer.from(record.subarray(offset + NUMBER_BYTES, hashAt))
+          writes.push(() => heldIds.put(key, value))
+          state.counts.heldIds++
+          moved++
+        }
+        writes.push(() => recentIds.remove(first))
+        state.counts.firstId = first + idsIn(record)
+      }
+      return () => index.forgetBefore(state.counts.firstId)
+    },
+
+    stats: () => ({ indexBytes: index.stats().bytes }),
+  }
+}
+
+/** Ids that are known. @param {import('./lmdb-layout.ts').Counts} counts */
+export const idCountOf = ({ nextId, firstId, heldIds }) => nextId - firstId + heldIds
+
+/** @param {Buffer} record */
+export const idsIn = record => (record.length - HEAD_BYTES) / ENTRY_BYTES

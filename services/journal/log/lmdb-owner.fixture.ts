@@ -1,0 +1,34 @@
+// A process that keeps logs, for lmdb-owner.test.ts. Told { folder } it opens the log and publishes into it, one message
+// after the other, until told { stop } or refused. Then it says what became of it: { refused, acknowledged }.
+import { openLmdbLog } from './lmdb.ts'
+
+const retention = { messages: 1e6, ageMs: 1e12, bytes: 1e12 }
+let isStopped = false
+let number = 0
+
+/** @param {string} folder */
+async function publishInto(folder) {
+  isStopped = false
+  /** @type {[seq: number, text: string][]} */
+  const acknowledged = []
+  let refused = ''
+  try {
+    const log = await openLmdbLog({ folder, bytesMax: 2 ** 30 })
+    for (let count = 0; !isStopped; count++) {
+      const text = `${process.pid} ${++number}`
+      const data = Buffer.from(JSON.stringify(text))
+      const [outcome] = await log.append([{ room: 'room:1', messageId: undefined, from: '', data, retention }])
+      if (outcome.error === undefined) acknowledged.push([outcome.position.seq, text])
+      if (count === 0) process.send?.({ isPublishing: true })
+    }
+    await log.close()
+  } catch (error) {
+    refused = /** @type {Error} */ (error).constructor.name
+  }
+  process.send?.({ refused, acknowledged })
+}
+
+process.on('message', (/** @type {any} */ { folder, stop }) => {
+  if (stop) isStopped = true
+  else publishInto(folder)
+})

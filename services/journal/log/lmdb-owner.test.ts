@@ -1,0 +1,95 @@
+// Several processes that want one log: the lock of its folder may break, and still one of them writes.
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { linkSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { isLock } from './folder.ts'
+import { openLmdbLog } from './lmdb.ts'
+
+const fixture = fileURLToPath(new URL('lmdb-owner.fixture.ts', import.meta.url))
+
+const work = mkdtempSync(join(tmpdir(), 'keycast-owner-'))
+/** @type {import('node:child_process').ChildProcess[]} */
+const children = []
+afterAll(() => {
+  for (const child of children) child.kill('SIGKILL')
+  rmSync(work, { recursive: true })
+})
+
+/** A process that publishes into logs when told to. */
+function startJournal() {
+  const child = fork(fixture, { execArgv: [], stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
+  children.push(child)
+  return {
+    /**
+     * @param {string} folder
+     * @returns {{ isPublishing: Promise<boolean>, result: Promise<{ refused: string, acknowledged: [number, string][] }> }}
+     *   `isPublishing`: false if it was refused before
+     */
+    publishInto(folder) {
+      child.send({ folder })
+      const first = once(child, 'message').then(([said]) => said)
+      return {
+        isPublishing: first.then(said => said.isPublishing === true),
+        result: first.then(said => (said.isPublishing ? once(child, 'message').then(([last]) => last) : said)),
+      }
+    },
+    stop: () => child.send({ stop: true }),
+  }
+}
+
+/** As a journal leaves it that was killed. @param {string} folder */
+async function leaveLock(folder) {
+  const server = createServer().listen(join(folder, 'other'))
+  await once(server, 'listening')
+  linkSync(join(folder, 'other'), join(folder, 'lock.socket'))
+  server.close()
+  await once(server, 'close')
+}
+
+/** Whether the log has what was acknowledged, each under the number that was told. @param {string} folder @param {[number, string][]} acknowledged */
+async function expectKept(folder, acknowledged) {
+  const log = await openLmdbLog({ folder, bytesMax: 2 ** 30 })
+  const { messages } = await log.read('room:1', { after: 0, limit: 1e6, bytesMax: 1e9 })
+  await log.close()
+  const kept = new Map(messages.map(({ seq, data }) => [seq, JSON.parse(data.toString())]))
+  expect(acknowledged.filter(([seq, text]) => kept.get(seq) !== text)).toEqual([])
+}
+
+test('of processes that start at the same moment one writes, and what each acknowledged is kept', async () => {
+  const journals = Array.from({ length: 3 }, startJournal)
+  for (let round = 0; round < 40; round++) {
+    const folder = mkdtempSync(join(work, 'log-'))
+    await leaveLock(folder)
+    const runs = journals.map(journal => journal.publishInto(folder))
+    const isPublishing = await Promise.all(runs.map(run => run.isPublishing))
+    expect(isPublishing.filter(Boolean)).toEqual([true])
+    for (const journal of journals) journal.stop()
+    const results = await Promise.all(runs.map(run => run.result))
+    const names = results.map(({ refused }) => refused).sort()
+    expect(names.filter(name => !['', 'LogInUse'].includes(name))).toEqual([])
+    await expectKept(
+      folder,
+      results.flatMap(({ acknowledged }) => acknowledged),
+    )
+  }
+})
+
+test('a journal whose lock was removed ends at its next write, once another one has the log', async () => {
+  const folder = mkdtempSync(join(work, 'log-'))
+  const [one, other] = [startJournal(), startJournal()]
+  const first = one.publishInto(folder)
+  expect(await first.isPublishing).toBe(true)
+  for (const name of readdirSync(folder).filter(isLock)) rmSync(join(folder, name))
+  const second = other.publishInto(folder)
+  expect(await second.isPublishing).toBe(true)
+  const before = await first.result
+  expect(before.refused).toBe('LogBroken')
+  other.stop()
+  const after = await second.result
+  expect(after.refused).toBe('')
+  await expectKept(folder, [...before.acknowledged, ...after.acknowledged])
+})

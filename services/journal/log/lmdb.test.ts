@@ -1,0 +1,185 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openLmdbLog } from './lmdb.ts'
+import { openTables } from './lmdb-layout.ts'
+import { testLog } from './suite.fixture.ts'
+
+/** @type {string[]} */
+const folders = []
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
+function newFolder() {
+  const folder = mkdtempSync(join(tmpdir(), 'keycast-log-'))
+  folders.push(folder)
+  return folder
+}
+
+testLog({ open: options => openLmdbLog({ folder: newFolder(), ...options }) })
+
+const bytesMax = 2 ** 30
+const roomy = { messages: 1_000, ageMs: 1e9, bytes: 1e9 }
+const publish = {
+  room: 'room:1',
+  messageId: undefined,
+  from: 'ann',
+  data: Buffer.from('1'),
+  retention: { messages: 10, ageMs: 1e9, bytes: 1e9 },
+}
+
+test('what was acknowledged is there after a restart, under the same epoch', async () => {
+  const folder = newFolder()
+  const first = await openLmdbLog({ folder, bytesMax })
+  const [{ position }] = /** @type {any[]} */ (await first.append([publish]))
+  const stats = first.stats()
+  await first.close()
+  const second = await openLmdbLog({ folder, bytesMax })
+  expect(await second.head('room:1')).toMatchObject(position)
+  expect(second.stats()).toEqual(stats)
+  expect(await second.append([publish])).toMatchObject([{ position: { epoch: position.epoch, seq: 2 } }])
+  await second.close()
+})
+
+test('an epoch outlives a restart without a message, and a file restored from a backup has another', async () => {
+  const folder = newFolder()
+  const first = await openLmdbLog({ folder, bytesMax })
+  const { epoch } = await first.head('room:1')
+  await first.close()
+  const second = await openLmdbLog({ folder, bytesMax })
+  expect((await second.head('room:1')).epoch).toBe(epoch)
+  await second.append([publish])
+  await second.close()
+
+  const restored = newFolder()
+  cpSync(folder, restored, { recursive: true })
+  const third = await openLmdbLog({ folder: restored, bytesMax })
+  const head = await third.head('room:1')
+  expect(head).toMatchObject({ seq: 1, epoch: expect.not.stringMatching(epoch) })
+  await third.close()
+  const fourth = await openLmdbLog({ folder: restored, bytesMax })
+  expect(await fourth.head('room:1')).toEqual(head)
+  await fourth.close()
+})
+
+/** What a crash leaves: nobody said that this was the end. @param {string} folder */
+async function crash(folder) {
+  const { env, meta } = openTables(folder)
+  await meta.put('isClosed', false)
+  await env.close()
+}
+
+test('after a crash of the machine numbers may come again, so it is another epoch; not if it ended in order', async () => {
+  const folder = newFolder()
+  const epochAfter = async (/** @type {string} */ boot) => {
+    const log = await openLmdbLog({ folder, bytesMax, boot })
+    const { epoch } = await log.head('room:1')
+    await log.append([publish])
+    await log.close()
+    return epoch
+  }
+  const first = await epochAfter('boot 1')
+  expect(await epochAfter('boot 2')).toBe(first)
+  await crash(folder)
+  expect(await epochAfter('boot 2')).toBe(first)
+  await crash(folder)
+  const second = await epochAfter('boot 3')
+  expect(second).not.toBe(first)
+  expect(await epochAfter('boot 4')).toBe(second)
+})
+
+test('a log says how far it is, over restarts too, and begins another epoch when told', async () => {
+  const folder = newFolder()
+  let log = await openLmdbLog({ folder, bytesMax })
+  await log.append([publish, publish, { ...publish, room: 'room:2' }])
+  const { epoch } = await log.head('room:1')
+  expect(log.at?.()).toBe(3)
+  const appended = log.append([publish])
+  expect(log.at?.()).toBe(3)
+  await appended
+  expect(await log.renew?.()).toBe(true)
+  const head = await log.head('room:1')
+  expect(head).toMatchObject({ seq: 3, epoch: expect.not.stringMatching(epoch) })
+  expect([log.id(), log.at?.()]).toEqual([head.epoch, 4])
+  await log.close()
+  log = await openLmdbLog({ folder, bytesMax })
+  expect(await log.head('room:1')).toEqual(head)
+  expect(log.at?.()).toBe(4)
+  await log.close()
+})
+
+test('after a restart ids are known: those of the last minutes, and older ones with their messages', async () => {
+  const folder = newFolder()
+  const clock = { at: 1_700_000_000_000 }
+  const open = () => openLmdbLog({ folder, bytesMax, now: () => clock.at, elapsed: () => clock.at })
+  const publishOf = (/** @type {number} */ n) => ({ ...publish, messageId: `message-${n}`, retention: roomy })
+  const batches = [0, 1, 2].map(batch => Array.from({ length: 100 }, (_, n) => publishOf(batch * 100 + n)))
+  let log = await open()
+  for (const batch of batches) {
+    await log.append(batch)
+    clock.at += 200_000
+  }
+  await log.expire()
+  const stats = log.stats()
+  await log.close()
+
+  log = await open()
+  expect(log.stats()).toEqual(stats)
+  for (const [batch, publishes] of batches.entries()) {
+    const outcomes = await log.append(publishes)
+    expect(outcomes).toMatchObject(
+      publishes.map((_, n) => ({ duplicate: true, position: { seq: batch * 100 + n + 1 } })),
+    )
+    const others = publishes.map(each => ({ ...each, data: Buffer.from('2') }))
+    expect(new Set((await log.append(others)).map(({ error }) => error))).toEqual(new Set(['id_conflict']))
+  }
+  expect((await log.head('room:1')).seq).toBe(300)
+  expect(log.stats()).toEqual(stats)
+  await log.close()
+})
+
+// lmdb-faults.test.ts has that nothing is seen before it is on disk.
+test('a batch is seen as a whole', async () => {
+  const log = await openLmdbLog({ folder: newFolder(), bytesMax })
+  await log.append([publish])
+  let isKept = false
+  const kept = log.append([publish, publish]).then(() => {
+    isKept = true
+  })
+  const seen = new Set()
+  while (!isKept) {
+    const { head, messages } = await log.read('room:1', { after: 0, limit: 10, bytesMax })
+    seen.add(`${head.seq} ${messages.length}`)
+    await new Promise(setImmediate)
+  }
+  await kept
+  seen.delete('3 3') // on disk, and not acknowledged yet
+  expect([...seen]).toEqual(['1 1'])
+  expect(await log.head('room:1')).toMatchObject({ seq: 3 })
+  await log.close()
+})
+
+test('a folder that a journal has is refused to a second one, by name', async () => {
+  const folder = newFolder()
+  const first = await openLmdbLog({ folder, bytesMax })
+  await expect(openLmdbLog({ folder, bytesMax })).rejects.toThrow(`${folder} is in use by another journal`)
+  await first.close()
+  const second = await openLmdbLog({ folder, bytesMax })
+  await second.close()
+})
+
+test.each([
+  ['cut short', (/** @type {string} */ file) => truncateSync(file, 3 * 4096)],
+  ['overwritten', (/** @type {string} */ file) => writeFileSync(file, 'x'.repeat(20_000))],
+])('a file that was %s is refused by name, and left as it is', async (_, damage) => {
+  const folder = newFolder()
+  const log = await openLmdbLog({ folder, bytesMax })
+  for (let n = 0; n < 50; n++) await log.append([{ ...publish, data: Buffer.alloc(2_000, 'x') }])
+  await log.close()
+  const file = join(folder, 'data.mdb')
+  damage(file)
+  const damaged = readFileSync(file)
+  await expect(openLmdbLog({ folder, bytesMax })).rejects.toThrow(`${file} is damaged`)
+  expect(readFileSync(file).equals(damaged)).toBe(true)
+})

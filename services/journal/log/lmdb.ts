@@ -1,0 +1,364 @@
+// A log on this host's disk, in LMDB: one journal process, acknowledged once flushed. Gets read the last commit: batches
+// do not overlap, so what a batch has changed so far is kept in `touched`.
+import { hash, randomBytes } from 'node:crypto'
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { checkDataFile, DATA_FILE, lockFolder } from './folder.ts'
+import { createCommits } from './lmdb-commits.ts'
+import { createIds, idCountOf } from './lmdb-ids.ts'
+import { decode, decodeWithId, encode, openTables } from './lmdb-layout.ts'
+import { bytesOf, ID_BYTES, LogRefused } from './log.ts'
+
+/**
+ * @typedef {import('./log.ts').Log} Log
+ * @typedef {import('./log.ts').Message} Message
+ * @typedef {import('./log.ts').Outcome} Outcome
+ * @typedef {import('./log.ts').Publish} Publish
+ * @typedef {import('./lmdb-layout.ts').Room} Room
+ */
+
+/** Rooms that one call of `expire` checks: a longer call would hold the loop up. */
+const EXPIRE_AT_ONCE = 1_000
+
+/** Messages that one call of `expire` removes, for the same reason. */
+const EXPIRE_MESSAGES_MAX = 10_000
+
+/**
+ * @param {object} options
+ * @param {string} options.folder
+ * @param {number} options.bytesMax
+ * @param {() => number} [options.now] milliseconds since 1970
+ * @param {string} [options.boot] names the time since this machine was started
+ * @param {() => number} [options.elapsed] monotonic, in milliseconds: the age of ids, which no change of the clock ends
+ * @returns {Promise<Log>}
+ * @throws {LogRefused}
+ */
+export async function openLmdbLog({
+  folder,
+  bytesMax,
+  now = Date.now,
+  boot = readBoot(),
+  elapsed = () => performance.now(),
+}) {
+  const lock = await lockFolder(folder)
+  /** @type {import('./lmdb-layout.ts').Tables} */
+  let tables
+  try {
+    checkDataFile(folder, DATA_FILE)
+    tables = openTables(folder)
+  } catch (error) {
+    await lock.release()
+    if (error instanceof LogRefused) throw error
+    throw new LogRefused(`${folder}/${DATA_FILE} cannot be opened: ${/** @type {Error} */ (error).message}`)
+  }
+  const { env, rooms, messages, meta } = tables
+  const commits = createCommits({ folder, tables })
+
+  // A file that was restored from a backup lacks the messages acknowledged since. Their numbers will go to other
+  // messages, so the file must not pass for the same history. A copy has another inode; a file moved within its file
+  // system keeps its own.
+  const { ino } = statSync(join(folder, DATA_FILE))
+  const isKnownFile = meta.get('inode') === ino
+  // A snapshot of a running machine or disk looks like a crash. So does a power cut, after which a disk that lied may
+  // lack messages as well. Only a process that ended in order, or a machine that ran on, vouches for all of them.
+  const isWhole = meta.get('isClosed') === true || meta.get('boot') === boot
+  /** @type {string} */
+  let epoch = (isKnownFile && isWhole && meta.get('epoch')) || newEpoch()
+  const salt = meta.get('salt') ?? randomBytes(9).toString('base64url')
+  const state = { counts: countsOf(meta) }
+  const ids = createIds({ tables, state, salt })
+  const openedAt = elapsed()
+  /** For how long the log was open until it was opened now. */
+  let openBeforeMs = 0
+  /** Messages ever kept, as of the last commit. */
+  let kept = 0
+  /** The position at which the next call of `expire` continues. */
+  let expireFrom = ''
+
+  /**
+   * Before anything is written: a log on a full disk can be opened and read, and is claimed once there is room.
+   *
+   * @returns {Promise<boolean>} false if the disk is full
+   */
+  async function isOwned() {
+    if (commits.isClaimed()) return true
+    if (!(await commits.claim())) return false
+    load()
+    return true
+  }
+
+  function load() {
+    state.counts = countsOf(meta)
+    openBeforeMs = state.counts.openMs
+    kept = state.counts.kept
+    ids.load()
+  }
+
+  const openMs = () => openBeforeMs + elapsed() - openedAt
+
+  /**
+   * As `commits.commit`. Counts that were changed for it are as before where it fails.
+   *
+   * @param {(() => Promise<unknown>)[]} writes
+   * @param {import('./lmdb-layout.ts').Counts} before
+   * @param {{ data?: number, isClosed?: boolean, nextEpoch?: string }} [options] `data`: bytes among the writes.
+   *   `isClosed`: nothing is written after it. `nextEpoch`: begins with it
+   */
+  async function commit(writes, before, { data = 0, isClosed = false, nextEpoch = epoch } = {}) {
+    const counts = { ...state.counts, openMs: openMs() }
+    let isKept = false
+    try {
+      const ofAll = Object.entries({ epoch: nextEpoch, inode: ino, boot, isClosed, salt, counts })
+      isKept = await commits.commit([...writes, ...ofAll.map(entry => () => meta.put(...entry))], data)
+    } finally {
+      if (!isKept) state.counts = before
+    }
+    if (isKept) {
+      kept = counts.kept
+      epoch = nextEpoch
+    }
+    return isKept
+  }
+
+  const bytesNow = () => state.counts.bytes + idCountOf(state.counts) * ID_BYTES
+
+  /** @param {string} name @returns {Room | undefined} */
+  const roomOf = name => rooms.get(name)
+
+  /** @param {Publish[]} publishes @returns {Promise<Outcome[]>} */
+  async function append(publishes) {
+    if (!(await isOwned())) return publishes.map(() => ({ error: 'log_full' }))
+    const before = { ...state.counts }
+    const at = now()
+    /** @type {Map<string, Room>} */
+    const touched = new Map()
+    /** By hash. @type {Map<string, import('./lmdb-ids.ts').Known>} */
+    const known = new Map()
+    /** @type {import('./lmdb-ids.ts').Minted[]} */
+    const minted = []
+    let dataBytes = 0
+    /** @type {(() => Promise<unknown>)[]} */
+    const writes = []
+
+    const outcomes = publishes.map(publish => {
+      const room = touched.get(publish.room) ?? roomOf(publish.room) ?? newRoom(publish.retention)
+      touched.set(publish.room, room)
+      return publish.messageId === undefined ? keep(room, publish) : keepOnce(room, publish, publish.messageId)
+    })
+    for (const [name, room] of touched) {
+      if (room.seq === 0) continue // a new one, of which nothing was kept
+      trim(room, at, writes)
+      writes.push(() => rooms.put(name, room))
+    }
+
+    /** @param {Room} room @param {Publish} publish @param {string} messageId @returns {Outcome} */
+    function keepOnce(room, publish, messageId) {
+      const { from, data } = publish
+      const idHash = ids.hashOf(room.id, from, messageId)
+      const name = idHash.toString('latin1')
+      const digest = hash('sha256', data, 'buffer')
+      const first = known.get(name) ?? recall(room.id, idHash)
+      if (first) {
+        const isSame = digest.subarray(0, first.digest.length).equals(first.digest)
+        if (!isSame) return { error: 'id_conflict' }
+        return { position: { epoch, seq: first.seq }, at: first.at, duplicate: true }
+      }
+      const outcome = keep(room, publish, before.nextId + minted.length)
+      if (outcome.error !== undefined) return outcome
+      known.set(name, { seq: room.seq, at, digest })
+      minted.push({ room: room.id, seq: room.seq, hash: idHash, digest })
+      return outcome
+    }
+
+    /** @param {Room} room @param {Publish} publish @param {number} [idNumber] @returns {Outcome} */
+    function keep(room, { messageId, from, data, retention }, idNumber) {
+      const weight = bytesOf({ data, from, messageId })
+      const idBytes = messageId === undefined ? 0 : ID_BYTES
+      // Ids of this batch are not counted yet.
+      if (bytesNow() + minted.length * ID_BYTES + weight + idBytes > bytesMax) return { error: 'log_full' }
+      const seq = ++room.seq
+      room.retention = retention
+      if (room.oldest === seq) room.oldestAt = at
+      room.bytes += weight
+      dataBytes += data.length
+      state.counts.kept++
+      state.counts.bytes += weight
+      writes.push(() => messages.put([room.id, seq], encode({ at, from, messageId, data }, idNumber)))
+      return { position: { epoch, seq }, at, duplicate: false }
+    }
+
+    if (writes.length === 0) return outcomes
+    const indexIds = ids.note(minted, at, openMs(), writes)
+    if (!(await commit(writes, before, { data: dataBytes }))) return publishes.map(() => ({ error: 'log_full' }))
+    indexIds()
+    return outcomes
+  }
+
+  /** @param {number} room @param {Buffer} idHash @returns {import('./lmdb-ids.ts').Known | undefined} */
+  function recall(room, idHash) {
+    const found = ids.find(room, idHash)
+    if (!found || 'digest' in found) return found
+    const message = stored(room, found.seq)
+    return message && { seq: found.seq, at: message.at, digest: hash('sha256', message.data, 'buffer') }
+  }
+
+  /** @param {import('./log.ts').Retention} retention @returns {Room} */
+  function newRoom(retention) {
+    return { id: state.counts.nextRoom++, seq: 0, oldest: 1, oldestAt: 0, bytes: 0, retention }
+  }
+
+  /**
+   * @param {Room} room changed in place
+   * @param {number} at
+   * @param {(() => Promise<unknown>)[]} writes collects the removals
+   * @param {number} [countMax]
+   */
+  function trim(room, at, writes, countMax = Number.POSITIVE_INFINITY) {
+    const { id, retention } = room
+    const oldestBefore = room.oldest
+    /** The first message held, if it was read. */
+    let first
+    while (room.oldest <= room.seq && room.oldest - oldestBefore < countMax) {
+      const held = room.seq - room.oldest + 1
+      // The newest message stays, however large: it was acknowledged.
+      const isTooMuch = held > 1 && (held > retention.messages || room.bytes > retention.bytes)
+      if (!isTooMuch && at - room.oldestAt <= retention.ageMs) break
+      const seq = room.oldest
+      first ??= stored(id, seq)
+      // Kept and outdated in one batch: its write is among those to come, and so is its removal.
+      if (!first) break
+      const weight = bytesOf(first)
+      room.bytes -= weight
+      state.counts.bytes -= weight
+      ids.forget(id, first, writes)
+      room.oldest++
+      first = stored(id, room.oldest)
+      // A message that is not stored yet is of this batch. With the time of the message before it, it would go too
+      // early.
+      room.oldestAt = first ? first.at : at
+      writes.push(() => messages.remove([id, seq]))
+    }
+    return room.oldest > oldestBefore
+  }
+
+  /** @param {number} id of a room @param {number} seq */
+  function stored(id, seq) {
+    const found = messages.get([id, seq])
+    return found && decodeWithId(found)
+  }
+
+  /** @param {Room | undefined} room @returns {import('./log.ts').Head} */
+  function headOf(room) {
+    if (!room) return { epoch, seq: 0, oldest: 1, bytes: 0 }
+    return { epoch, seq: room.seq, oldest: room.oldest, bytes: room.bytes }
+  }
+
+  async function expireIds() {
+    const before = { ...state.counts }
+    /** @type {(() => Promise<unknown>)[]} */
+    const writes = []
+    const forgetIndex = ids.expire(openMs(), writes)
+    if (writes.length > 0 && (await commit(writes, before))) forgetIndex()
+  }
+
+  if (!(await isOwned())) load() // to be read, while the disk is full
+  // Without it a position in an empty room would not outlive a restart; nor could a crash be told from an end in order.
+  if (commits.isClaimed()) await commit([], state.counts)
+
+  return {
+    id: () => epoch,
+    at: () => kept,
+
+    renew: async () => (await isOwned()) && (await commit([], state.counts, { nextEpoch: newEpoch() })),
+    append,
+    head: async name => headOf(roomOf(name)),
+
+    async read(name, range) {
+      const room = roomOf(name)
+      const head = headOf(room)
+      /** @type {Message[]} */
+      const found = []
+      if (!room || (range.epoch !== undefined && range.epoch !== epoch)) return { head, messages: found }
+      const isForward = 'after' in range
+      const first = Math.max(isForward ? range.after + 1 : 0, room.oldest)
+      const last = isForward ? head.seq : Math.min(range.before - 1, head.seq)
+      if (first > last) return { head, messages: found }
+      let left = range.bytesMax
+      const scanned = isForward
+        ? messages.getRange({ start: [room.id, first], end: [room.id, last + 1], limit: range.limit })
+        : messages.getRange({ start: [room.id, last], end: [room.id, first - 1], limit: range.limit, reverse: true })
+      for (const { key, value } of scanned) {
+        const message = { seq: key[1], ...decode(value) }
+        left -= message.data.length
+        if (left < 0 && found.length > 0) break
+        found.push(message)
+      }
+      return { head, messages: isForward ? found : found.reverse() }
+    },
+
+    async expire(retentionOf) {
+      if (!(await isOwned())) return 0
+      const before = { ...state.counts }
+      const at = now()
+      /** @type {(() => Promise<unknown>)[]} */
+      const writes = []
+      let touched = 0
+      let looked = 0
+      let lastName = ''
+      for (const { key, value: room } of rooms.getRange({ start: expireFrom, limit: EXPIRE_AT_ONCE })) {
+        if (writes.length >= EXPIRE_MESSAGES_MAX) break
+        looked++
+        lastName = key
+        room.retention = retentionOf?.(key) ?? room.retention
+        if (!trim(room, at, writes, EXPIRE_MESSAGES_MAX)) continue
+        touched++
+        writes.push(() => rooms.put(key, room))
+      }
+      // The next key after that name; or the same room once more, which may have more to lose.
+      if (writes.length >= EXPIRE_MESSAGES_MAX) expireFrom = lastName
+      else expireFrom = looked < EXPIRE_AT_ONCE ? '' : `${lastName}\u0000`
+      commits.checkOwner()
+      if (writes.length > 0 && !(await commit(writes, before))) return 0
+      await expireIds()
+      return touched
+    },
+
+    notes: {
+      read: async () => ({ text: meta.get('notes') ?? '', at: now() }),
+      async replace(before, after) {
+        if ((meta.get('notes') ?? '') !== before) return false
+        if (!(await isOwned())) return true
+        await commit([() => meta.put('notes', after)], state.counts) // on a full disk it is said again after a restart
+        return true
+      },
+    },
+
+    stats: () => ({ bytes: bytesNow(), bytesMax, rooms: state.counts.nextRoom - 1 }),
+
+    async close() {
+      try {
+        if (commits.isClaimed()) await commit([], state.counts, { isClosed: true })
+      } finally {
+        await env.close()
+        await lock.release()
+      }
+    },
+  }
+}
+
+/** @param {import('./lmdb-layout.ts').Tables['meta']} meta @returns {import('./lmdb-layout.ts').Counts} */
+function countsOf(meta) {
+  const stored = meta.get('counts')
+  return { bytes: 0, kept: 0, nextRoom: 1, nextId: 1, firstId: stored?.nextId ?? 1, heldIds: 0, openMs: 0, ...stored }
+}
+
+const newEpoch = () => randomBytes(9).toString('base64url')
+
+/** In a container it is the host's. Where the system does not say it, every start is taken for one after a crash. */
+function readBoot() {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  } catch {
+    return newEpoch()
+  }
+}

@@ -1,0 +1,336 @@
+// The tests of a log's promise (log.ts): each log's own test file runs them.
+import { randomBytes } from 'node:crypto'
+import { USER_CHARACTERS_MAX } from '@keycast/protocol'
+import { bytesOf, ID_BYTES, ID_MS } from './log.ts'
+
+/**
+ * @typedef {import('./log.ts').Log} Log
+ * @typedef {import('./log.ts').Publish} Publish
+ */
+
+const DAY_MS = 86_400_000
+const roomy = { messages: 1_000, ageMs: DAY_MS, bytes: 2 ** 24 }
+const newId = () => randomBytes(12).toString('base64url')
+
+/**
+ * @param {object} deps
+ * @param {(options: { now: () => number, elapsed: () => number, bytesMax: number }) => Promise<Log>} deps.open a fresh, empty log
+ * @param {number} [deps.idBytes] that an id counts
+ */
+export function testLog({ open, idBytes = ID_BYTES }) {
+  /** @type {Log[]} */
+  const opened = []
+  afterEach(async () => {
+    for (const log of opened.splice(0)) await log.close()
+  })
+
+  /** @param {{ bytesMax?: number }} [options] */
+  async function setup({ bytesMax = 2 ** 30 } = {}) {
+    const clock = { at: 1_700_000_000_000 }
+    const log = await open({ now: () => clock.at, elapsed: () => clock.at, bytesMax })
+    opened.push(log)
+    /** @param {Partial<Publish> & { text?: string }} [publish] @returns {Publish} */
+    const publishOf = ({ text = 'x', ...publish } = {}) => ({
+      room: 'room:1',
+      messageId: newId(),
+      from: 'ann',
+      data: Buffer.from(JSON.stringify(text)),
+      retention: roomy,
+      ...publish,
+    })
+    /** @param {...Parameters<typeof publishOf>[0]} publishes @returns {Promise<any[]>} */
+    const append = (...publishes) => log.append(publishes.map(publishOf))
+    /** @param {string} room @param {Partial<{ after: number, before: number, limit: number, bytesMax: number, epoch: string }>} [range] */
+    const read = async (room, range = {}) => {
+      const bounds = range.before === undefined ? { after: range.after ?? 0 } : { before: range.before }
+      const { head, messages } = await log.read(
+        room,
+        /** @type {any} */ ({ limit: 1e6, bytesMax: 1e9, ...range, ...bounds }),
+      )
+      return { head, seqs: messages.map(({ seq }) => seq), messages }
+    }
+    return { log, clock, append, read, publishOf }
+  }
+
+  test('messages of a room are numbered from 1, without a hole, in the order given', async () => {
+    const { append, read } = await setup()
+    const outcomes = await append({ text: 'a' }, { text: 'b', room: 'room:2' }, { text: 'c' })
+    expect(outcomes.map(({ position }) => position.seq)).toEqual([1, 1, 2])
+    await append({ text: 'd', from: 'bob' })
+    const { head, messages } = await read('room:1')
+    expect(head).toMatchObject({ epoch: outcomes[0].position.epoch, seq: 3, oldest: 1 })
+    expect(messages.map(({ seq, from, data }) => [seq, from, data.toString()])).toEqual([
+      [1, 'ann', '"a"'],
+      [2, 'ann', '"c"'],
+      [3, 'bob', '"d"'],
+    ])
+  })
+
+  test('outcomes stand in the order given, however the rooms of a batch alternate', async () => {
+    const { append } = await setup({ bytesMax: 2 ** 30 })
+    const messageId = newId()
+    const publishes = Array.from({ length: 250 }, (_, n) => ({ room: `room:${n % 7}`, text: `text ${n}` }))
+    const outcomes = await append(
+      { room: 'room:0', messageId, text: 'first' },
+      ...publishes,
+      { room: 'room:0', messageId, text: 'first' },
+      { room: 'room:0', messageId, text: 'other' },
+    )
+    const expected = publishes.map((_, n) => Math.floor(n / 7) + (n % 7 === 0 ? 2 : 1))
+    expect(outcomes.slice(1, -2).map(({ position }) => position.seq)).toEqual(expected)
+    expect([outcomes[0], ...outcomes.slice(-2)]).toMatchObject([
+      { position: { seq: 1 }, duplicate: false },
+      { position: { seq: 1 }, duplicate: true },
+      { error: 'id_conflict' },
+    ])
+  })
+
+  test('a room that never had a message has a position', async () => {
+    const { log, read } = await setup()
+    expect(await log.head('room:1')).toMatchObject({ epoch: expect.stringMatching(/^.{8,}$/), seq: 0, oldest: 1 })
+    expect((await read('room:1')).messages).toEqual([])
+  })
+
+  test('data comes back byte for byte, a messageId and a time with it', async () => {
+    const { append, read, clock } = await setup()
+    const data = Buffer.from('{"text":"grüße\\n","n":[1, 2]}\n')
+    const messageId = newId()
+    await append({ data, messageId }, { messageId: undefined, from: '' })
+    const { messages } = await read('room:1')
+    expect(messages[0]).toEqual({ seq: 1, at: clock.at, from: 'ann', messageId, data })
+    expect(messages[1]).toMatchObject({ seq: 2, from: '', messageId: undefined })
+  })
+
+  test('the same messageId of the same publisher in the same room is the same message, also within a batch', async () => {
+    const { append, read, clock } = await setup()
+    const messageId = newId()
+    const [first, again] = await append({ messageId }, { messageId })
+    clock.at += 1_000
+    const [later] = await append({ messageId })
+    expect(again).toEqual({ ...first, duplicate: true })
+    expect(later).toEqual({ ...first, duplicate: true })
+    const [ofBob, inAnother] = await append({ messageId, from: 'bob' }, { messageId, room: 'room:2' })
+    expect([ofBob, inAnother]).toMatchObject([{ duplicate: false }, { duplicate: false }])
+    expect((await read('room:1')).seqs).toEqual([1, 2])
+  })
+
+  test('the longest name that a user can have publishes as others do', async () => {
+    const { append, read } = await setup()
+    const publish = { from: '€'.repeat(USER_CHARACTERS_MAX), messageId: 'm'.repeat(64) }
+    const [first, again] = await append(publish, publish)
+    expect(again).toEqual({ ...first, duplicate: true })
+    expect((await read('room:1')).messages).toMatchObject([publish])
+  })
+
+  test('the same messageId with other data is refused, and takes no number', async () => {
+    const { append, read } = await setup()
+    const messageId = newId()
+    const [, conflict] = await append({ messageId }, { messageId, text: 'y' })
+    expect(conflict).toEqual({ error: 'id_conflict' })
+    await append({})
+    expect((await read('room:1')).seqs).toEqual([1, 2])
+  })
+
+  test('an id outlives a trimmed message by five minutes, and a held one for as long as it is held', async () => {
+    const { log, append, clock } = await setup()
+    const trimmed = newId()
+    const held = newId()
+    const one = { ...roomy, messages: 1 }
+    await append({ messageId: trimmed, retention: one }, { messageId: held, room: 'room:2' })
+    await append({ retention: one })
+    clock.at += ID_MS - 1
+    await log.expire()
+    expect(await append({ messageId: trimmed, retention: one })).toMatchObject([
+      { duplicate: true, position: { seq: 1 } },
+    ])
+    clock.at += 2 * ID_MS
+    await log.expire()
+    expect(await append({ messageId: trimmed, retention: one })).toMatchObject([{ duplicate: false }])
+    expect(await append({ messageId: held, room: 'room:2' })).toMatchObject([{ duplicate: true }])
+  })
+
+  test('an id that is remembered counts: where there is no room for more, a publish is refused, and none is forgotten', async () => {
+    const { log, append, clock } = await setup({ bytesMax: 5_000 })
+    const one = { ...roomy, messages: 1 }
+    /** @type {string[]} */
+    const kept = []
+    for (;;) {
+      const messageId = newId()
+      const [{ error }] = await append({ messageId, retention: one })
+      if (error !== undefined) break
+      kept.push(messageId)
+    }
+    expect((await log.head('room:1')).bytes).toBeLessThan(200)
+    expect(kept.length).toBeLessThanOrEqual(5_000 / idBytes)
+    expect(log.stats().bytes).toBeGreaterThan(4_000)
+    clock.at += ID_MS
+    await log.expire()
+    for (const messageId of kept) {
+      expect(await append({ messageId, retention: one })).toMatchObject([{ duplicate: true }])
+    }
+    clock.at++
+    await log.expire()
+    expect(log.stats().bytes).toBeLessThan(500)
+    expect(await append({ messageId: kept[0], retention: one })).toMatchObject([{ duplicate: false }])
+  })
+
+  test('an id goes with its message, however old', async () => {
+    const { log, append, clock } = await setup()
+    const messageId = newId()
+    const two = { ...roomy, messages: 2 }
+    const other = { room: 'room:2', messageId: newId() }
+    await append({ messageId, retention: two }, other)
+    const empty = log.stats().bytes
+    clock.at += ID_MS + 1
+    await log.expire()
+    await append({ retention: two })
+    expect(await append({ messageId, retention: two })).toMatchObject([{ duplicate: true }])
+    await append({ retention: two })
+    expect(await append({ messageId, retention: two })).toMatchObject([{ duplicate: false }])
+    expect(await append(other)).toMatchObject([{ duplicate: true }])
+    clock.at += DAY_MS + 1
+    await log.expire()
+    await log.expire()
+    expect(log.stats().bytes).toBe(0)
+    expect(empty).toBeGreaterThan(0)
+  })
+
+  test.each([
+    ['messages', { ...roomy, messages: 3 }],
+    ['bytes', { ...roomy, bytes: 3 * bytesOf({ data: Buffer.from('"x"'), from: 'ann', messageId: newId() }) }],
+  ])('a bound of %s trims the oldest', async (_, retention) => {
+    const { append, read, log } = await setup()
+    for (let n = 0; n < 5; n++) await append({ retention })
+    expect(await read('room:1')).toMatchObject({ head: { seq: 5, oldest: 3 }, seqs: [3, 4, 5] })
+    expect(log.stats().bytes).toBe((await log.head('room:1')).bytes + 5 * idBytes)
+  })
+
+  test('a message heavier than the bound of bytes is held until the next one', async () => {
+    const { append, read } = await setup()
+    await append({ retention: { ...roomy, bytes: 1 } })
+    expect((await read('room:1')).seqs).toEqual([1])
+  })
+
+  test('age trims by itself; a room emptied by it keeps its head', async () => {
+    const { append, read, log, clock } = await setup()
+    await append({}, {})
+    clock.at += DAY_MS + 1
+    await log.expire()
+    expect(await read('room:1')).toMatchObject({ head: { seq: 2, oldest: 3, bytes: 0 }, seqs: [] })
+    expect(await append({})).toMatchObject([{ position: { seq: 3 } }])
+    expect((await read('room:1')).head.oldest).toBe(3)
+  })
+
+  test.each([
+    ['age', { ...roomy, ageMs: 60_000 }, [0, 61_000], [2]],
+    ['their number', { ...roomy, messages: 1, ageMs: 60_000 }, [0, 20_000, 40_000, 59_999], [4]],
+  ])(
+    'a message is held for its own age, where %s trimmed those before it as it came',
+    async (_, retention, times, held) => {
+      const { append, read, log, clock } = await setup()
+      const startAt = clock.at
+      for (const time of times) {
+        clock.at = startAt + time
+        await append({ retention })
+      }
+      const newestAt = clock.at
+      for (const ageMs of [100, retention.ageMs]) {
+        clock.at = newestAt + ageMs
+        await log.expire()
+        expect(await read('room:1')).toMatchObject({ head: { oldest: held[0] }, seqs: held })
+      }
+      clock.at++
+      await log.expire()
+      expect((await read('room:1')).seqs).toEqual([])
+    },
+  )
+
+  test('less history than before frees room though nobody can publish, and only in rooms that are still set', async () => {
+    const { append, read, log, clock } = await setup({ bytesMax: 4_000 })
+    for (const room of ['room:1', 'room:2', 'other:1']) {
+      for (let n = 0; n < 6; n++) await append({ room, text: 'y'.repeat(100), messageId: undefined })
+    }
+    expect(await append({ text: 'y'.repeat(1_000) })).toEqual([{ error: 'log_full' }])
+    const { bytes } = log.stats()
+
+    const fewer = { ...roomy, messages: 2 }
+    const retentionOf = (/** @type {string} */ room) => (room.startsWith('room:') ? fewer : undefined)
+    clock.at += 1
+    for (let call = 0; call < 3; call++) await log.expire(retentionOf)
+    expect(await read('room:1')).toMatchObject({ head: { seq: 6, oldest: 5 }, seqs: [5, 6] })
+    expect((await read('room:2')).seqs).toEqual([5, 6])
+    expect((await read('other:1')).seqs).toEqual([1, 2, 3, 4, 5, 6])
+    expect(log.stats().bytes).toBe((bytes / 18) * 10)
+    expect(await append({ text: 'y'.repeat(1_000) })).toMatchObject([{ position: { seq: 7 } }])
+  })
+
+  test('a part is read from either end, within a number and a size', async () => {
+    const { append, read } = await setup()
+    await append(...Array.from({ length: 10 }, () => ({})))
+    expect((await read('room:1', { after: 3, limit: 4 })).seqs).toEqual([4, 5, 6, 7])
+    expect((await read('room:1', { after: 9, limit: 4 })).seqs).toEqual([10])
+    expect((await read('room:1', { after: 10, limit: 4 })).seqs).toEqual([])
+    expect((await read('room:1', { after: 99, limit: 4 })).seqs).toEqual([])
+    expect((await read('room:1', { before: 8, limit: 3 })).seqs).toEqual([5, 6, 7])
+    expect((await read('room:1', { before: 99, limit: 2 })).seqs).toEqual([9, 10])
+    expect((await read('room:1', { before: 1, limit: 2 })).seqs).toEqual([])
+    expect((await read('room:1', { after: 0, bytesMax: 7 })).seqs).toEqual([1, 2])
+    expect((await read('room:1', { before: 11, bytesMax: 1 })).seqs).toEqual([10])
+  })
+
+  test('of another history nothing is read but where the room stands', async () => {
+    const { append, read } = await setup()
+    const [{ position }] = await append({}, {})
+    const head = { epoch: position.epoch, seq: 2, oldest: 1 }
+    expect(await read('room:1', { epoch: position.epoch })).toMatchObject({ head, seqs: [1, 2] })
+    expect(await read('room:1', { epoch: 'F' })).toMatchObject({ head, seqs: [] })
+    expect(await read('room:1', { epoch: 'F', before: 3 })).toMatchObject({ head, seqs: [] })
+  })
+
+  test('a log that has no room keeps what still fits, and takes messages again when there is some', async () => {
+    const { append, read, log, clock } = await setup({ bytesMax: 1_200 })
+    const messageId = newId()
+    await append({ text: 'y'.repeat(500), messageId })
+    expect(
+      await append({ room: 'room:2', text: 'y'.repeat(500) }, { text: 'y'.repeat(500), messageId }, {}),
+    ).toMatchObject([{ error: 'log_full' }, { duplicate: true }, { position: { seq: 2 } }])
+    expect(await read('room:2')).toMatchObject({ head: { seq: 0 }, seqs: [] })
+    clock.at += DAY_MS + 1
+    await log.expire()
+    expect(await append({ room: 'room:2', text: 'y'.repeat(500) })).toMatchObject([{ position: { seq: 1 } }])
+  })
+
+  test('a note is replaced by those who know it, and stays beside messages', async () => {
+    const { log, append, clock } = await setup()
+    if (!log.notes) return // nothing outlives its journal
+    expect(await log.notes.read()).toEqual({ text: '', at: clock.at })
+    expect(await log.notes.replace('', '{"größe":1}')).toBe(true)
+    await append({})
+    expect(await log.notes.replace('', 'late')).toBe(false)
+    expect(await log.notes.read()).toMatchObject({ text: '{"größe":1}' })
+    expect(await log.notes.replace('{"größe":1}', 'next')).toBe(true)
+    expect(await log.notes.read()).toMatchObject({ text: 'next' })
+  })
+
+  test('random batches leave what a plain list would', async () => {
+    const { log, append, read } = await setup()
+    /** @type {Map<string, string[]>} */
+    const expected = new Map()
+    for (let round = 0; round < 60; round++) {
+      const batch = Array.from({ length: 1 + Math.floor(Math.random() * 20) }, (_, n) => ({
+        room: `room:${Math.floor(Math.random() * 3)}`,
+        text: `${round}/${n}`,
+        retention: { ...roomy, messages: 25 },
+      }))
+      await append(...batch)
+      for (const { room, text } of batch) expected.set(room, [...(expected.get(room) ?? []), text])
+    }
+    for (const [room, all] of expected) {
+      await append({ room, text: 'last', retention: { ...roomy, messages: 25 } })
+      const { head, messages } = await read(room)
+      expect(head.seq).toBe(all.length + 1)
+      expect(messages.map(({ data }) => JSON.parse(data.toString()))).toEqual([...all, 'last'].slice(-25))
+    }
+    expect(log.stats().rooms).toBe(expected.size)
+  })
+}

@@ -1,0 +1,189 @@
+// The way to Valkey: opened, checked, watched over, and opened anew when it is lost. All that is known of the @redis/client
+// package's ways is here.
+//
+// - A client that reconnects by itself would go on before what it met was checked: each serves one connection.
+// - Its time-outs end commands that are not written yet. One that Valkey never answers, only the watch below notices.
+// - Without its offline queue a command is refused at once where there is no connection, instead of kept and sent later.
+// - An `error` event that nobody listens to ends the process.
+import { BEAT_MS, createAwakeClock, everyInterval, SILENT_MS } from '@keycast/service'
+import { createClient, RESP_TYPES } from '@redis/client'
+import { LogRefused } from './log.ts'
+import { clientUrl, hostOf } from './valkey-url.ts'
+
+/**
+ * A working session. Commands are sent in the order given; those of one turn go in one write.
+ *
+ * @typedef {object} Session
+ * @property {(args: (string | Buffer)[]) => Promise<any>} write on a connection of its own: WAITAOF holds it up
+ * @property {(args: (string | Buffer)[]) => Promise<any>} read texts come as Buffers
+ * @property {(channels: string[]) => Promise<unknown>} subscribe to sharded channels
+ * @property {(channels: string[]) => Promise<unknown>} unsubscribe
+ * @property {(error: Error) => void} end rejects what is under way; another session is opened
+ */
+
+/** Time between two attempts to open a session. */
+const RETRY_MS = 200
+
+const CONNECT_MS = 2_000
+
+/** A start tries for this long: Valkey may be starting, too. Then it fails, and a supervisor tries again. */
+const START_MS = 10_000
+
+const asBuffers = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } }
+
+/**
+ * @param {object} options
+ * @param {string} options.url as valkey-url.ts has it
+ * @param {(session: Session) => Promise<void>} options.prepare checks the server; a session is used only when this
+ *   resolves
+ * @param {(channel: string, message: string) => void} options.onMessage of a channel that was subscribed
+ * @param {(error: Error) => void} options.onLost a session ended by itself, or could not be opened
+ * @param {() => number} [options.now] monotonic, in milliseconds
+ * @param {number} [options.startMs] how long a start tries
+ */
+export function createConnection({
+  url,
+  prepare,
+  onMessage,
+  onLost,
+  now = () => performance.now(),
+  startMs = START_MS,
+}) {
+  const where = hostOf(url)
+  /** @type {Session | undefined} */
+  let current
+  let isClosed = false
+  /** @type {NodeJS.Timeout | undefined} */
+  let retry
+
+  /** @returns {Promise<Session>} */
+  async function open() {
+    const clients = [newClient(url), newClient(url)]
+    const [writer, reader] = clients
+    let isEnded = false
+    /** @param {Error} error */
+    function end(error) {
+      if (isEnded) return
+      isEnded = true
+      awake.stop()
+      for (const client of clients) client.destroy()
+      if (current !== session) return
+      current = undefined
+      if (isClosed) return
+      onLost(error)
+      openLater()
+    }
+    for (const client of clients) client.on('error', end)
+    const awake = createAwakeClock({ periodMs: BEAT_MS, every: everyInterval, now })
+    const watches = clients.map(() => createSilenceWatch(awake.now))
+    /** @type {Session} */
+    const session = {
+      write: args => watches[0].over(writer.sendCommand(args)),
+      read: args => watches[1].over(reader.sendCommand(args, asBuffers)),
+      subscribe: channels =>
+        watches[1].over(reader.sSubscribe(channels, (message, channel) => onMessage(channel, message))),
+      unsubscribe: channels => watches[1].over(reader.sUnsubscribe(channels)),
+      end,
+    }
+    try {
+      await Promise.all(clients.map(client => client.connect()))
+      await prepare(session)
+    } catch (error) {
+      end(/** @type {Error} */ (error))
+      throw error
+    }
+    if (isEnded || isClosed) throw new Error('the connection was lost while it was made')
+    awake.start(() => {
+      if (watches.some(watch => watch.isSilent())) return end(new Error(`${where} does not answer`))
+      session.read(['PING']).catch(() => {})
+    })
+    current = session
+    return session
+  }
+
+  function openLater() {
+    retry = setTimeout(async () => {
+      try {
+        await open()
+      } catch (error) {
+        if (isClosed) return
+        onLost(/** @type {Error} */ (error))
+        openLater()
+      }
+    }, RETRY_MS)
+  }
+
+  return {
+    where,
+
+    /**
+     * Resolves when there is a session.
+     *
+     * @throws {LogRefused} of `prepare`, at once
+     * @throws {Error} if Valkey was not reached
+     */
+    async start() {
+      const startedAt = now()
+      for (;;) {
+        try {
+          return void (await open())
+        } catch (error) {
+          if (error instanceof LogRefused) throw error
+          if (now() - startedAt >= startMs) throw new Error(`Valkey at ${where} cannot be used: ${whyNot(error)}`)
+          await new Promise(resolve => setTimeout(resolve, RETRY_MS))
+        }
+      }
+    },
+
+    /** The working session, if there is one now. */
+    session: () => current,
+
+    close() {
+      isClosed = true
+      clearTimeout(retry)
+      current?.end(new Error('closed'))
+    },
+  }
+}
+
+/** @param {string} url */
+function newClient(url) {
+  return createClient({
+    url: clientUrl(url),
+    RESP: 3,
+    name: 'keycast-journal',
+    disableOfflineQueue: true,
+    maintNotifications: 'disabled',
+    commandOptions: { timeout: undefined },
+    socket: { reconnectStrategy: false, connectTimeout: CONNECT_MS },
+  })
+}
+
+/**
+ * Notices that commands are under way and nothing has come back for long.
+ *
+ * @param {() => number} now by a clock that stands still while this process does: it could hear nothing meanwhile
+ */
+function createSilenceWatch(now) {
+  let underWay = 0
+  let heardAt = now()
+  const hear = () => {
+    underWay--
+    heardAt = now()
+  }
+  return {
+    /** @template T @param {Promise<T>} command @returns {Promise<T>} */
+    over(command) {
+      if (underWay++ === 0) heardAt = now()
+      command.then(hear, hear)
+      return command
+    },
+    isSilent: () => underWay > 0 && now() - heardAt > SILENT_MS,
+  }
+}
+
+/** @param {unknown} error names no cause if all of a host's addresses refused */
+function whyNot(error) {
+  const { message, code, errors } = /** @type {any} */ (error)
+  return message || errors?.[0]?.message || code || String(error)
+}

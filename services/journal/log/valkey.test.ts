@@ -1,0 +1,23 @@
+import { startValkey } from '../../../test/support/valkey.ts'
+import { testLog } from './suite.fixture.ts'
+import { openValkeyLog } from './valkey.ts'
+
+// Valkeys are started and killed here, which takes a busy machine seconds.
+
+/** @type {any} */
+const silent = { info() {}, warn() {}, error() {} }
+
+/** @type {Awaited<ReturnType<typeof startValkey>>} */
+let valkey
+beforeAll(async () => {
+  valkey = await startValkey()
+})
+afterAll(() => valkey.remove())
+
+testLog({
+  idBytes: 192,
+  async open(options) {
+    valkey.cli('FLUSHALL')
+    return openValkeyLog({ url: valkey.url, report: silent, ...options })
+  },
+})

@@ -1,0 +1,379 @@
+// A log in Valkey, which many journals share. Valkey gives every message its number, so any journal may append, and one
+// order comes out. The functions that run inside Valkey are in valkey.lua.
+import { createHash, randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createOnceAMinute } from '@keycast/service'
+import { checkValkey } from './valkey-checks.ts'
+import { createConnection } from './valkey-connection.ts'
+
+/**
+ * @typedef {import('./log.ts').Log} Log
+ * @typedef {import('./log.ts').Message} Message
+ * @typedef {import('./log.ts').Outcome} Outcome
+ * @typedef {import('./log.ts').Publish} Publish
+ * @typedef {import('./valkey-connection.ts').Session} Session
+ */
+
+const source = readFileSync(new URL('valkey.lua', import.meta.url), 'utf8')
+const library = `keycast_${createHash('sha256').update(source).digest('hex').slice(0, 12)}`
+const functions = `#!lua name=${library}\n${source.replaceAll('VERSION', library)}`
+
+/** Replicas must have a batch on disk within this time. After it nobody knows whether the batch is kept. */
+const ACKNOWLEDGE_MS = 2_000
+
+/** Limits of one call, one publish at least: while it runs, Valkey serves nobody else. */
+const CALL_PUBLISHES_MAX = 100
+const CALL_BYTES_MAX = 256 * 1024
+
+/** Rooms and ids that one call of `expire` checks, and rooms in one comparison. */
+const EXPIRE_AT_ONCE = 200
+const HEADS_AT_ONCE = 1_000
+
+const CHANNEL = 'keycast:news:'
+
+/** As in valkey.lua: it has every room that holds messages. */
+const EXPIRY = 'keycast:expiry'
+
+/** The names of the functions for outcomes. */
+const KEPT = 0
+const DUPLICATE = 1
+const CONFLICT = 2
+
+/**
+ * @param {object} options
+ * @param {string} options.url of the primary
+ * @param {number} options.bytesMax
+ * @param {number} [options.replicasMin] the number that must have a batch on disk before it is acknowledged
+ * @param {boolean} [options.allowsLoss] also uses a Valkey that may lose acknowledged messages
+ * @param {() => number} [options.now] milliseconds since 1970, for tests: Valkey's own clock if absent. A journal whose
+ *   clock is ahead would trim what all journals share
+ * @param {number} [options.startMs] Valkey must be reached within this time
+ * @param {Pick<import('@keycast/service').Log, 'warn' | 'error' | 'info'>} options.report
+ * @returns {Promise<Log & { news: import('./log.ts').News }>}
+ * @throws {import('./log.ts').LogRefused} if it would lose messages or cannot be used
+ */
+export async function openValkeyLog({ url, bytesMax, replicasMin = 0, allowsLoss = false, now, startMs, report }) {
+  const isLogDue = createOnceAMinute(() => performance.now())
+  let acknowledgement = { local: 1, replicas: replicasMin }
+  let stored = { bytes: 0, rooms: 0 }
+  let epoch = ''
+  let id = ''
+  /** The walk over all rooms that hold messages, in case their `history` changed since their last publish. */
+  let walk = newWalk()
+  /** @type {Set<string>} */
+  const watched = new Set()
+  /** @type {(room: string, position: import('./log.ts').Position) => void} */
+  let onNews = () => {}
+
+  const connection = createConnection({
+    url,
+    startMs,
+    prepare,
+    onMessage(channel, message) {
+      const [epochHeard, seq] = message.split(' ')
+      onNews(channel.slice(CHANNEL.length), { epoch: epochHeard, seq: Number(seq) })
+    },
+    onLost(error) {
+      if (isLogDue(error.message)) report.error({ err: error }, 'Valkey cannot be used: nothing is kept meanwhile')
+    },
+  })
+
+  /** @param {Session} session */
+  async function prepare(session) {
+    const checked = await checkValkey(session, { where: connection.where, replicasMin, allowsLoss })
+    acknowledgement = checked.acknowledgement
+    for (const loss of checked.losses) if (isLogDue(loss)) report.warn(`Valkey may lose messages: ${loss}`)
+    try {
+      await session.write(['FUNCTION', 'LOAD', functions])
+    } catch (error) {
+      if (!/already exists/.test(/** @type {Error} */ (error).message)) throw error
+    }
+    await renew(session)
+    if (watched.size > 0) await session.subscribe([...watched].map(room => CHANNEL + room))
+    report.info({ where: connection.where, epoch }, 'Valkey is connected')
+  }
+
+  /** Sets the epoch that belongs to the server as it is now. @param {Session} session */
+  async function renew(session) {
+    const [renewed, bytes, rooms, idNow] = await session.write(['FCALL', `${library}_open`, '0', newEpoch()])
+    stored = { bytes, rooms }
+    id = idNow
+    noteEpoch(renewed)
+  }
+
+  /** @param {string} epochNow */
+  function noteEpoch(epochNow) {
+    if (epoch !== '' && epochNow !== epoch) {
+      report.warn({ from: epoch, to: epochNow }, 'Valkey started again or failed over: every room has a new epoch')
+    }
+    epoch = epochNow
+  }
+
+  /** @returns {Session} @throws {Error} where there is none */
+  function sessionNow() {
+    const session = connection.session()
+    if (!session) throw new Error(`Valkey at ${connection.where} cannot be reached`)
+    return session
+  }
+
+  /** @param {Publish[]} publishes @returns {Promise<Outcome[]>} */
+  async function append(publishes) {
+    const session = connection.session()
+    if (!session) return publishes.map(() => ({ error: 'journal_unavailable' }))
+    const calls = callsOf(publishes)
+    const candidate = newEpoch()
+    const replies = Promise.allSettled(
+      calls.map(call => session.write(['FCALL', `${library}_append`, '0', ...argumentsOf(call, candidate)])),
+    )
+    const { local, replicas } = acknowledgement
+    const isAcknowledged = local + replicas > 0 ? acknowledged(session) : Promise.resolve(true)
+    const ended = await replies
+    /** @type {Map<Publish, Outcome>} */
+    const byPublish = new Map()
+    let isKept = false
+    for (const [index, reply] of ended.entries()) {
+      const call = calls[index]
+      if (reply.status === 'fulfilled') {
+        isKept = true
+        for (const [place, outcome] of outcomesOf(reply.value).entries()) byPublish.set(call[place], outcome)
+      } else {
+        const error = refusalOf(reply.reason)
+        if (CHANGED.test(reply.reason.message)) session.end(reply.reason)
+        for (const publish of call) byPublish.set(publish, { error })
+      }
+    }
+    const outcomes = publishes.map(publish => /** @type {Outcome} */ (byPublish.get(publish)))
+    if (!(await isAcknowledged) && isKept) {
+      throw new Error(`Valkey did not say within ${ACKNOWLEDGE_MS} ms that ${replicas} replicas have the batch on disk`)
+    }
+    hint(session, publishes, outcomes)
+    return outcomes
+
+    /** @param {Session} session answers also when the time is over, with the number reached by then */
+    async function acknowledged(session) {
+      try {
+        const counts = await session.write(['WAITAOF', String(local), String(replicas), String(ACKNOWLEDGE_MS)])
+        return counts[0] >= local && counts[1] >= replicas
+      } catch {
+        return false
+      }
+    }
+  }
+
+  /** The time for a call; none if Valkey is to look at its clock. */
+  const time = () => String(now?.() ?? '')
+
+  /** @param {Publish[]} publishes @param {string} candidate */
+  function argumentsOf(publishes, candidate) {
+    const args = [time(), String(bytesMax), candidate].map(text => /** @type {string | Buffer} */ (text))
+    for (const { room, from, messageId, data, retention } of publishes) {
+      const digest = messageId === undefined ? '' : createHash('sha256').update(data).digest('base64url').slice(0, 22)
+      const { messages, ageMs, bytes } = retention
+      args.push(room, from, messageId ?? '', digest, data, String(messages), String(ageMs), String(bytes))
+    }
+    return args
+  }
+
+  /** @param {any} reply of append @returns {Outcome[]} */
+  function outcomesOf([epochNow, bytes, rooms, outcomes]) {
+    stored = { bytes, rooms }
+    noteEpoch(epochNow)
+    return outcomes.map((/** @type {number[]} */ [what, seq, at]) => {
+      if (what === KEPT || what === DUPLICATE) {
+        return { position: { epoch: epochNow, seq }, at, duplicate: what === DUPLICATE }
+      }
+      return { error: what === CONFLICT ? 'id_conflict' : 'log_full' }
+    })
+  }
+
+  /** Tells other journals of the rooms that have news. @param {Session} session @param {Publish[]} publishes @param {Outcome[]} outcomes */
+  function hint({ read }, publishes, outcomes) {
+    /** @type {Map<string, import('./log.ts').Position>} */
+    const heads = new Map()
+    for (const [index, outcome] of outcomes.entries()) {
+      if (outcome.error === undefined && !outcome.duplicate) heads.set(publishes[index].room, outcome.position)
+    }
+    for (const [room, { epoch, seq }] of heads) {
+      read(['SPUBLISH', CHANNEL + room, `${epoch} ${seq}`]).catch(() => {}) // the next comparison tells
+    }
+  }
+
+  /**
+   * @param {string} room @param {import('./log.ts').Range} range
+   * @returns {Promise<{ head: import('./log.ts').Head, messages: Message[] }>}
+   */
+  async function read(room, range) {
+    const [side, bound] = 'after' in range ? ['after', range.after] : ['before', range.before]
+    const args = [room, side, String(bound), String(range.limit), String(range.bytesMax), range.epoch ?? '']
+    const reply = await sessionNow().read(['FCALL_RO', `${library}_read`, '0', ...args])
+    const [epochNow, seq, oldest, bytes, entries] = reply
+    if (epochNow === null) throw new Error('Valkey was emptied')
+    const messages = entries.map(messageOf)
+    if (side === 'before') messages.reverse()
+    return { head: { epoch: String(epochNow), seq, oldest, bytes }, messages }
+  }
+
+  /**
+   * Walks once over all rooms for each retention: the function is another one when histories changed.
+   *
+   * @param {Session} session @param {(room: string) => import('./log.ts').Retention | undefined} retentionOf
+   * @returns {Promise<number>} rooms looked at while the walk is not over, roughly
+   */
+  async function retain(session, retentionOf) {
+    if (walk.retentionOf !== retentionOf) walk = newWalk(retentionOf)
+    if (walk.isOver) return 0
+    if (walk.rooms.length === 0) {
+      const [cursor, scored] = await session.write(['ZSCAN', EXPIRY, walk.cursor, 'COUNT', String(EXPIRE_AT_ONCE)])
+      walk.cursor = cursor
+      walk.rooms = scored.filter((/** @type {string} */ room, /** @type {number} */ index) => {
+        return index % 2 === 0 && retentionOf(room) !== undefined
+      })
+    }
+    const part = walk.rooms.slice(0, EXPIRE_AT_ONCE)
+    const args = part.flatMap(room => {
+      const { messages, ageMs, bytes } = /** @type {import('./log.ts').Retention} */ (retentionOf(room))
+      return [room, String(messages), String(ageMs), String(bytes)]
+    })
+    const [done, bytes, rooms] = await session.write(['FCALL', `${library}_retain`, '0', time(), ...args])
+    stored = { bytes, rooms }
+    walk.rooms = walk.rooms.slice(done)
+    walk.isOver = walk.rooms.length === 0 && walk.cursor === '0'
+    return walk.isOver ? 0 : EXPIRE_AT_ONCE
+  }
+
+  await connection.start().catch(error => {
+    connection.close()
+    throw error
+  })
+
+  return {
+    id: () => id,
+    append,
+    read,
+    head: async room => (await read(room, { after: 0, limit: 0, bytesMax: 0 })).head,
+
+    async expire(retentionOf) {
+      const session = connection.session()
+      if (!session) return 0
+      const walked = retentionOf ? await retain(session, retentionOf) : 0
+      const args = [time(), String(EXPIRE_AT_ONCE)]
+      const [touched, bytes, rooms] = await session.write(['FCALL', `${library}_expire`, '0', ...args])
+      stored = { bytes, rooms }
+      return touched + walked
+    },
+
+    notes: {
+      async read() {
+        const [text, at] = await sessionNow().read(['FCALL_RO', `${library}_notes`, '0', time()])
+        return { text: String(text), at }
+      },
+      async replace(before, after) {
+        return (await sessionNow().write(['FCALL', `${library}_note`, '0', before, after])) === 1
+      },
+    },
+
+    news: {
+      listen(listener) {
+        onNews = listener
+      },
+
+      watch(room) {
+        watched.add(room)
+        connection
+          .session()
+          ?.subscribe([CHANNEL + room])
+          .catch(() => {})
+      },
+
+      unwatch(room) {
+        watched.delete(room)
+        connection
+          .session()
+          ?.unsubscribe([CHANNEL + room])
+          .catch(() => {})
+      },
+
+      async heads(rooms) {
+        const session = sessionNow()
+        const found = []
+        for (let start = 0; start === 0 || start < rooms.length; start += HEADS_AT_ONCE) {
+          const part = rooms.slice(start, start + HEADS_AT_ONCE)
+          const [isRight, epochThere, idThere, ...seqs] = await session.read([
+            'FCALL_RO',
+            `${library}_heads`,
+            '0',
+            ...part,
+          ])
+          if (isRight === 1) {
+            id = String(idThere)
+            noteEpoch(String(epochThere))
+          } else await renew(session)
+          found.push(...part.map((room, index) => ({ room, position: { epoch, seq: seqs[index] } })))
+        }
+        return found
+      },
+    },
+
+    notReady: () => (connection.session() ? undefined : `Valkey at ${connection.where} cannot be reached`),
+    stats: () => ({ ...stored, bytesMax }),
+    close: async () => connection.close(),
+  }
+}
+
+/**
+ * Publishes in parts, each room's together and in their order: a room costs the same reads and writes for one publish
+ * as for fifty.
+ *
+ * @param {Publish[]} publishes @returns {Publish[][]}
+ */
+export function callsOf(publishes) {
+  /** @type {Map<string, Publish[]>} */
+  const byRoom = new Map()
+  for (const publish of publishes) {
+    const together = byRoom.get(publish.room)
+    if (together) together.push(publish)
+    else byRoom.set(publish.room, [publish])
+  }
+  /** @type {Publish[][]} */
+  const calls = []
+  let bytes = 0
+  for (const publish of [...byRoom.values()].flat()) {
+    const last = calls.at(-1)
+    bytes += publish.data.length
+    if (last && last.length < CALL_PUBLISHES_MAX && bytes <= CALL_BYTES_MAX) last.push(publish)
+    else {
+      calls.push([publish])
+      bytes = publish.data.length
+    }
+  }
+  return calls
+}
+
+/** Valkey refuses with these before it changes anything. */
+const UNAVAILABLE = /^(READONLY|NOREPLICAS|LOADING|MASTERDOWN|MISCONF|BUSY|NOAUTH|NOPERM|ERR Function not found)/
+
+/** The server changed since it was checked: another session checks it anew. */
+const CHANGED = /^(READONLY|NOAUTH|NOPERM|ERR Function not found)/
+
+/** @param {Error} error of a call @returns {'log_full' | 'journal_unavailable'} @throws {Error} where it may have been done */
+function refusalOf(error) {
+  if (error.message.startsWith('OOM')) return 'log_full'
+  if (UNAVAILABLE.test(error.message)) return 'journal_unavailable'
+  throw error
+}
+
+/** @param {(room: string) => import('./log.ts').Retention | undefined} [retentionOf] */
+const newWalk = retentionOf => ({ retentionOf, cursor: '0', rooms: /** @type {string[]} */ ([]), isOver: false })
+
+/** @param {any} entry of a stream: its id, then names and values by turns @returns {Message} */
+function messageOf([id, [, at, , from, , messageId, , data]]) {
+  return {
+    seq: Number.parseInt(id, 10),
+    at: Number(at),
+    from: String(from),
+    messageId: messageId.length > 0 ? String(messageId) : undefined,
+    data,
+  }
+}
+
+const newEpoch = () => randomBytes(9).toString('base64url')

@@ -1,0 +1,125 @@
+// Wires a journal to the real world: settings, log, hub, internal listener, signals.
+import { resolve } from 'node:path'
+import { createZeromqRoomsHub, hubCurveOf } from '@keycast/backbone'
+import {
+  createContainment,
+  createLog,
+  Misconfigured,
+  readListenProblem,
+  readSettings,
+  runService,
+  withReserved,
+} from '@keycast/service'
+import { createInternalServer } from '@keycast/service/internal-server'
+import { createMetrics } from '@keycast/service/metrics'
+import { readNamespaces } from '@keycast/service/namespaces'
+import { createJournal } from './journal.ts'
+import { openLmdbLog } from './log/lmdb.ts'
+import { LogInUse, LogRefused } from './log/log.ts'
+import { createMemoryLog } from './log/memory.ts'
+import { addRoomCalls } from './room-calls.ts'
+import { conflictsOf, settings } from './settings.ts'
+
+const name = 'keycast-journal'
+const config = readSettings(settings, {
+  name,
+  about: 'Orders, keeps and hands out the messages of rooms.',
+  check: conflictsOf,
+})
+const report = createLog({ name, level: config.logLevel, format: config.logFormat })
+
+const containment = createContainment({ ends: ['link', 'request'], log: report })
+
+/** @type {Awaited<ReturnType<typeof start>>} */
+let parts
+
+async function openLog() {
+  const { logKind, bytesMax } = config
+  if (logKind === 'memory') return createMemoryLog({ bytesMax })
+  try {
+    if (logKind === 'lmdb') return await openLmdbLog({ folder: config.folder, bytesMax })
+    // Its client package takes a second and 30 MB to load.
+    const { openValkeyLog } = await import('./log/valkey.ts')
+    return await openValkeyLog({
+      url: /** @type {string} */ (config.valkeyUrl),
+      bytesMax,
+      replicasMin: config.valkeyReplicasMin,
+      allowsLoss: config.valkeyAllowsLoss,
+      report,
+    })
+  } catch (error) {
+    // Another start would find the same, unless another process had the log: a person must look.
+    if (error instanceof LogRefused && !(error instanceof LogInUse)) throw new Misconfigured(error.message)
+    throw error
+  }
+}
+
+/** At once, and with nothing sent before: a supervisor starts another journal. @param {Error} error */
+function end(error) {
+  report.fatal({ err: error }, error.message)
+  process.exit(1)
+}
+
+async function start() {
+  const { journal: namespaces } = readNamespaces({ path: config.configPath, headers: false, authorize: false })
+  const hub = createZeromqRoomsHub({
+    host: config.host,
+    requestsPort: config.publicationsPort,
+    answersPort: config.deliveriesPort,
+    curve: hubCurveOf(config),
+    containment,
+    log: report,
+  })
+  const metrics = createMetrics({ service: 'journal' })
+  containment.export(metrics)
+  const log = await openLog()
+  const { shortenMs } = config
+  const journal = createJournal({ namespaces: withReserved(namespaces), hub, log, metrics, report, end, shortenMs })
+  const internal = createInternalServer({
+    host: config.metricsHost,
+    port: config.metricsPort,
+    metrics,
+    ready: journal.notReady,
+    containment,
+  })
+  addRoomCalls(internal.app, journal)
+  const metricsPort = await internal.listen()
+  await journal.start()
+  const { requestsPort: publicationsPort, answersPort: deliveriesPort } = hub.ports()
+  report.info(
+    {
+      publicationsPort,
+      deliveriesPort,
+      metricsPort,
+      log: config.logKind,
+      logId: log.id(),
+      folder: config.logKind === 'lmdb' ? resolve(config.folder) : undefined,
+      namespaces: namespaces.names,
+      ...log.stats(),
+    },
+    'listening',
+  )
+  return { journal, internal, log }
+}
+
+await runService({
+  name,
+  log: report,
+  graceMs: config.shutdownGraceMs,
+  containment,
+  // What it would still write then could be wrong for good. Gateways say again what was not acknowledged.
+  drains: false,
+  whyNot: readListenProblem(settings, config, [
+    ['host', 'publicationsPort'],
+    ['host', 'deliveriesPort'],
+    ['metricsHost', 'metricsPort'],
+  ]),
+  async start() {
+    parts = await start()
+  },
+  stop: [
+    ['gateways', () => parts.journal.stop()],
+    ['log', () => parts.log.close()],
+    ['internal listener', () => parts.internal.close()],
+  ],
+})

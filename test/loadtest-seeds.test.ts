@@ -1,0 +1,53 @@
+// The published workloads, from the command line: at a small size, against Keycast and others, with one report of all.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { atEnd } from './support/cleanup.ts'
+import { within } from './support/deadline.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+/** One worker is enough for so little, and starts sooner without a warm-up. */
+const SMALL = { FETCHER_WORKERS: '1', FETCHER_WARM_UP_PULLS: '0' }
+
+/** @param {string[]} args */
+async function seeds(...args) {
+  const child = spawn(process.execPath, ['loadtest/main.js', 'seeds', ...args], {
+    cwd: root,
+    env: { PATH: process.env.PATH, ...SMALL },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  atEnd(() => child.kill('SIGKILL'))
+  let said = ''
+  child.stderr.on('data', chunk => (said += chunk))
+  const [code] = await within(once(child, 'close'), () => `the end of seeds ${args.join(' ')}:\n${said}\nthis`, 150_000)
+  return { code, said }
+}
+
+test('every run of the plan is made, delivers all, and stands in one report, which can be written again', async () => {
+  const output = mkdtempSync(join(tmpdir(), 'keycast-seeds-test-'))
+  atEnd(() => rmSync(output, { recursive: true }))
+  const { code, said } = await seeds('--size', 'quick', '--only', '000,003', '--output', output)
+  expect([code, said.match(/to go$/gm)?.length]).toEqual([0, 6])
+
+  const [name] = readdirSync(output)
+  const folder = join(output, name)
+  /** @type {import('../loadtest/seeds/run-seeds.ts').SeedsResult} */
+  const { runs, planned } = JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8'))
+  expect(runs.map(({ result, failure }) => [result?.addsUp, result?.endedBy, failure])).toEqual(
+    Array.from({ length: planned }, () => [true, 'done', undefined]),
+  )
+  expect(new Set(runs.map(({ system }) => system))).toEqual(
+    new Set(['http-1', 'keycast-1', 'socketcluster-1', 'keycast-2', 'cluster-2']),
+  )
+  const report = readFileSync(join(folder, 'report.html'), 'utf8')
+  for (const { command } of runs) expect(report).toContain(command)
+  expect(readFileSync(join(folder, 'tables.md'), 'utf8')).toContain('## 003, A ticker')
+  expect(readdirSync(join(folder, 'pictures'))).toContain('seed-003-4-keys.svg')
+
+  rmSync(join(folder, 'report.html'))
+  expect((await seeds('--from', folder)).code).toBe(0)
+  expect(readFileSync(join(folder, 'report.html'), 'utf8')).toBe(report)
+}, 180_000)
