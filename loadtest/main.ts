@@ -1,11 +1,12 @@
 #!/usr/bin/env node
-// npm run loadtest: reads the command line, runs the scenario that it names and prints the result.
 import { createProgram, parseRun } from './command-line/cli.ts'
 import { createProgress } from './command-line/progress.ts'
 import { GeneratorError } from './generator/pool.ts'
 import { CompareError, compareFolders } from './report/compare.ts'
 import { summaryOf } from './report/summary.ts'
 import { run } from './run/run.ts'
+// npm run loadtest: reads the command line, runs the scenario that it names and prints the result.
+import type { Scenario } from './scenarios/scenario.ts'
 import { runSeeds } from './seeds/run-seeds.ts'
 import { SystemError } from './system/processes.ts'
 
@@ -20,16 +21,12 @@ process.on('SIGINT', () => {
 })
 process.on('SIGTERM', () => interruption.abort())
 
-/** @param {string} rate the count shown as deliveries a second */
-const progressOf = rate => createProgress({ stream: process.stderr, rate })
+/** @param rate the count shown as deliveries a second */
+const progressOf = (rate: string) => createProgress({ stream: process.stderr, rate })
 
-/**
- * @param {import('./scenarios/scenario.ts').Scenario} scenario
- * @param {any} options
- */
-async function runScenario(scenario, options) {
+async function runScenario(scenario: Scenario, options: any) {
   const progress = progressOf(scenario.rates[0].count)
-  const report = async (/** @type {any} */ settings) => {
+  const report = async (settings: any) => {
     const { result, folder } = await run(scenario, settings, { interrupted, progress })
     console.log(summaryOf(result, folder))
     if (!result.addsUp) process.exitCode = 1
@@ -51,7 +48,7 @@ try {
     run: runScenario,
     compare: (a, b, options) => console.log(compareFolders(a, b, options)),
     async seeds(options) {
-      const say = (/** @type {string} */ text) => console.error(text)
+      const say = (text: string) => console.error(text)
       const isSound = await runSeeds(options, { interrupted, say, createProgress: progressOf, parse: parseRun })
       if (!isSound) process.exitCode = 1
     },

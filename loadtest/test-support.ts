@@ -1,12 +1,9 @@
 // Made-up seconds and results for unit tests.
+import type { Result } from './run/result.ts'
+import type { SeriesSecond } from './scenarios/scenario.ts'
 
-/**
- * A second in which all is well, except for the given fields.
- *
- * @param {Partial<import('./scenarios/scenario.ts').SeriesSecond>} given
- * @returns {import('./scenarios/scenario.ts').SeriesSecond}
- */
-export function secondOf(given = {}) {
+/** A second in which all is well, except for the given fields. */
+export function secondOf(given: Partial<SeriesSecond> = {}): SeriesSecond {
   return {
     at: 1,
     phase: 'ramp',
@@ -23,11 +20,7 @@ export function secondOf(given = {}) {
   }
 }
 
-/**
- * @param {Partial<import('./run/result.ts').Result>} given
- * @returns {import('./run/result.ts').Result}
- */
-export function resultOf(given = {}) {
+export function resultOf(given: Partial<Result> = {}): Result {
   return {
     format: 1,
     scenario: 'capacity',

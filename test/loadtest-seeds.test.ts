@@ -5,6 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { SeedsResult } from '../loadtest/seeds/run-seeds.ts'
 import { atEnd } from './support/cleanup.ts'
 import { within } from './support/deadline.ts'
 
@@ -12,8 +13,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** One worker is enough for so little, and starts sooner without a warm-up. */
 const SMALL = { FETCHER_WORKERS: '1', FETCHER_WARM_UP_PULLS: '0' }
 
-/** @param {string[]} args */
-async function seeds(...args) {
+async function seeds(...args: string[]) {
   const child = spawn(process.execPath, ['loadtest/main.js', 'seeds', ...args], {
     cwd: root,
     env: { PATH: process.env.PATH, ...SMALL },
@@ -34,8 +34,7 @@ test('every run of the plan is made, delivers all, and stands in one report, whi
 
   const [name] = readdirSync(output)
   const folder = join(output, name)
-  /** @type {import('../loadtest/seeds/run-seeds.ts').SeedsResult} */
-  const { runs, planned } = JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8'))
+  const { runs, planned }: SeedsResult = JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8'))
   expect(runs.map(({ result, failure }) => [result?.addsUp, result?.endedBy, failure])).toEqual(
     Array.from({ length: planned }, () => [true, 'done', undefined]),
   )

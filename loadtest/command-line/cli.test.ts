@@ -2,12 +2,10 @@ import { CommanderError } from 'commander'
 import { scenarios } from '../scenarios/index.ts'
 import { createProgram } from './cli.ts'
 
-/** @param {string[]} args */
-const parse = async (...args) => {
-  /** @type {{ scenario: string, options: any }[]} */
-  const runs = []
+const parse = async (...args: string[]) => {
+  const runs: { scenario: string; options: any }[] = []
   let said = ''
-  const write = (/** @type {string} */ text) => {
+  const write = (text: string) => {
     said += text
   }
   const program = createProgram(

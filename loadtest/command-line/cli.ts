@@ -3,11 +3,13 @@ import { fileURLToPath } from 'node:url'
 import { Command, Help, InvalidArgumentError, Option } from 'commander'
 import { isLoopback } from '../generator/clients.ts'
 import { scenarios } from '../scenarios/index.ts'
+import type { Scenario } from '../scenarios/scenario.ts'
 import { seeds } from '../seeds/index.ts'
+import type { SeedsOptions } from '../seeds/run-seeds.ts'
 import { references } from '../system/start.ts'
 import { durationText, readDuration, readInteger } from './options.ts'
 
-const REFERENCES = /** @type {(keyof typeof references)[]} */ (Object.keys(references))
+const REFERENCES = Object.keys(references) as (keyof typeof references)[]
 /** Those that nginx passes clients on to: it knows Keycast's path alone. */
 const BEHIND_PROXY = ['keycast', ...REFERENCES.filter(kind => references[kind].path === '/ws')]
 const results = fileURLToPath(new URL('../results', import.meta.url))
@@ -15,18 +17,18 @@ const results = fileURLToPath(new URL('../results', import.meta.url))
 /** Clients per generator process: many machines allow a process 20,000 open files, and it needs some itself. */
 const CLIENTS_PER_PROCESS = 18_000
 
-/**
- * @typedef {object} Actions the functions that a valid command line calls
- * @property {(scenario: import('../scenarios/scenario.ts').Scenario, options: any) => Promise<void>} run
- * @property {(a: string, b: string, options: { html?: string }) => void} compare
- * @property {(options: import('../seeds/run-seeds.ts').SeedsOptions) => Promise<void>} seeds
- */
+/** The functions that a valid command line calls. */
+interface Actions {
+  run: (scenario: Scenario, options: any) => Promise<void>
+  compare: (a: string, b: string, options: { html?: string }) => void
+  seeds: (options: SeedsOptions) => Promise<void>
+}
 
-/**
- * @param {Actions} actions
- * @param {(command: Command) => void} [adapt] called with each command; for tests
- */
-export function createProgram({ run, compare, seeds: runSeeds }, adapt = () => {}) {
+/** @param adapt called with each command; for tests */
+export function createProgram(
+  { run, compare, seeds: runSeeds }: Actions,
+  adapt: (command: Command) => void = () => {},
+) {
   const program = new Command('loadtest')
     .description(
       'Puts load on a Keycast, or on another server with its protocol. Each run writes a folder with result.json and report.html.',
@@ -69,14 +71,12 @@ export function createProgram({ run, compare, seeds: runSeeds }, adapt = () => {
 /**
  * A command line of a scenario, as if it had been typed.
  *
- * @param {string[]} args
- * @returns {Promise<{ scenario: import('../scenarios/scenario.ts').Scenario, options: any }>}
- * @throws {import('commander').CommanderError} if it cannot be run
+ * @throws {CommanderError} if it cannot be run
  */
-export async function parseRun(args) {
+export async function parseRun(args: string[]): Promise<{ scenario: Scenario; options: any }> {
   return new Promise((resolve, reject) => {
     const actions = {
-      run: async (/** @type {any} */ scenario, /** @type {any} */ options) => resolve({ scenario, options }),
+      run: async (scenario: any, options: any) => resolve({ scenario, options }),
       compare() {},
       async seeds() {},
     }
@@ -86,8 +86,7 @@ export async function parseRun(args) {
   })
 }
 
-/** @param {Command} command */
-function addSeedsOptions(command) {
+function addSeedsOptions(command: Command) {
   const ids = seeds.map(({ id }) => id)
   return command
     .addOption(
@@ -109,12 +108,8 @@ function addSeedsOptions(command) {
     .addHelpText('after', `\n${seeds.map(({ id, title, source }) => `  ${id}  ${title}: ${source}`).join('\n')}`)
 }
 
-/**
- * Shows a default as one would type it, and none for a flag or a list that is empty.
- *
- * @param {Option} option
- */
-function describeOption(option) {
+/** Shows a default as one would type it, and none for a flag or a list that is empty. */
+function describeOption(option: Option) {
   const { defaultValue, flags } = option
   const shown = Object.assign(Object.create(Option.prototype), option)
   if (defaultValue === false || (Array.isArray(defaultValue) && defaultValue.length === 0))
@@ -135,8 +130,7 @@ Examples:
   npm run loadtest -- compare loadtest/results/A loadtest/results/B
   npm run loadtest -- seeds --size quick`
 
-/** @param {Command} command */
-function addCommonOptions(command) {
+function addCommonOptions(command: Command) {
   command
     .optionsGroup('Target:')
     .option(
@@ -190,12 +184,11 @@ function addCommonOptions(command) {
     .option('--label <text>', 'name of the system in the report')
 }
 
-/** @param {import('../scenarios/scenario.ts').Scenario} scenario @param {any} options @returns {string | undefined} */
-function problemOf(scenario, options) {
+function problemOf(scenario: Scenario, options: any): string | undefined {
   if (options.start === undefined && options.url.length === 0) {
     return 'no target: give --start, or --url with the address of a gateway'
   }
-  for (const option of /** @type {const} */ (['tls', 'gateways'])) {
+  for (const option of ['tls', 'gateways'] as const) {
     if (options.start === undefined && options[option]) return `--${option} goes with --start alone`
   }
   if (options.tls && !BEHIND_PROXY.includes(options.start)) return `--tls goes with ${listOf(BEHIND_PROXY)} alone`
@@ -229,16 +222,13 @@ function problemOf(scenario, options) {
   return scenario.problem?.(options)
 }
 
-/** @param {string[]} words */
-const listOf = words => new Intl.ListFormat('en').format(words)
+const listOf = (words: string[]) => new Intl.ListFormat('en').format(words)
 
-/** @template T @param {(text: string) => T} read @returns {(text: string, before: T[]) => T[]} */
-function collect(read) {
+function collect<T>(read: (text: string) => T): (text: string, before: T[]) => T[] {
   return (text, before) => [...before, read(text)]
 }
 
-/** @param {string} text */
-function readUrl(text) {
+function readUrl(text: string) {
   const url = parseUrl(text)
   if (url === undefined || !['ws:', 'wss:'].includes(url.protocol)) {
     throw new InvalidArgumentError('Give a WebSocket address, as in ws://127.0.0.1:8080/ws.')
@@ -247,8 +237,7 @@ function readUrl(text) {
   return url.href
 }
 
-/** @param {string} text */
-function readHttpUrl(text) {
+function readHttpUrl(text: string) {
   const url = parseUrl(text)
   if (url === undefined || !['http:', 'https:'].includes(url.protocol)) {
     throw new InvalidArgumentError('Give an HTTP address, as in http://127.0.0.1:3000.')
@@ -256,21 +245,18 @@ function readHttpUrl(text) {
   return url.href.replace(/\/$/, '')
 }
 
-/** @param {string} text */
-function parseUrl(text) {
+function parseUrl(text: string) {
   return URL.canParse(text) ? new URL(text) : undefined
 }
 
-/** @param {string[]} choices */
-function readChoice(choices) {
-  return (/** @type {string} */ text) => {
+function readChoice(choices: string[]) {
+  return (text: string) => {
     if (!choices.includes(text)) throw new InvalidArgumentError(`Allowed choices are ${choices.join(', ')}.`)
     return text
   }
 }
 
-/** @template T @param {(text: string) => T} read @returns {(text: string) => { role: string, value: T }} */
-function readPair(read) {
+function readPair<T>(read: (text: string) => T): (text: string) => { role: string; value: T } {
   return text => {
     const [, role, value] = /^([a-z-]+)=(.+)$/.exec(text) ?? []
     if (role === undefined) throw new InvalidArgumentError('Give role=value, as in gateway=4711.')

@@ -1,15 +1,19 @@
 // Progress of a run: one line that changes on a terminal, a line every ten seconds in a log.
+import type { SeriesSecond } from '../scenarios/scenario.ts'
 
-/** @typedef {ReturnType<typeof createProgress>} Progress */
+export type Progress = ReturnType<typeof createProgress>
 
 /** In a log a line each second would bury what matters. */
 const LOG_EVERY_SECONDS = 10
 
-/**
- * @param {{ stream: { write: (text: string) => unknown, isTTY?: boolean, columns?: number }, rate: string }} options
- *   `rate`: the count shown as deliveries a second
- */
-export function createProgress({ stream, rate }) {
+/** @param options `rate`: the count shown as deliveries a second */
+export function createProgress({
+  stream,
+  rate,
+}: {
+  stream: { write: (text: string) => unknown; isTTY?: boolean; columns?: number }
+  rate: string
+}) {
   let shown = false
   let seconds = 0
   const clear = () => {
@@ -18,14 +22,12 @@ export function createProgress({ stream, rate }) {
   }
 
   return {
-    /** @param {string} text */
-    say(text) {
+    say(text: string) {
       clear()
       stream.write(`${text}\n`)
     },
 
-    /** @param {import('../scenarios/scenario.ts').SeriesSecond} second */
-    show(second) {
+    show(second: SeriesSecond) {
       const line = describe(second, rate)
       seconds += 1
       if (stream.isTTY) {
@@ -40,8 +42,7 @@ export function createProgress({ stream, rate }) {
   }
 }
 
-/** @param {import('../scenarios/scenario.ts').SeriesSecond} second @param {string} count */
-function describe({ at, phase, open, counts, latency, generator, services, seconds }, count) {
+function describe({ at, phase, open, counts, latency, generator, services, seconds }: SeriesSecond, count: string) {
   const perCore = services
     .filter(({ cpuMs }) => cpuMs !== undefined)
     .map(({ name, cpuMs = 0 }) => `${name} ${Math.round(cpuMs / seconds / 10)}%`)

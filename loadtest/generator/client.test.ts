@@ -1,11 +1,11 @@
 import { EventEmitter, once } from 'node:events'
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
-import { createClient } from './client.ts'
+import { createClient, type Ending } from './client.ts'
 import { encodeFrame } from './frames.ts'
 
-/** @type {(() => void)[]} */
-const endings = []
+const endings: (() => void)[] = []
 afterEach(() => {
   for (const end of endings.splice(0)) end()
 })
@@ -24,15 +24,13 @@ const startServer = async () => {
     for (const socket of sockets.clients) socket.terminate()
     http.close()
   })
-  const { port } = /** @type {import('node:net').AddressInfo} */ (http.address())
+  const { port } = http.address() as AddressInfo
   return { sockets, url: new URL(`ws://127.0.0.1:${port}/ws`) }
 }
 
-/** @param {URL} url @param {{ localAddress?: string, subprotocol?: string }} [options] */
-const connect = (url, options = {}) => {
+const connect = (url: URL, options: { localAddress?: string; subprotocol?: string } = {}) => {
   const events = new EventEmitter()
-  /** @type {{ head: string, bytes: number }[]} */
-  const messages = []
+  const messages: { head: string; bytes: number }[] = []
   const client = createClient({
     url,
     headBytesMax: 64,
@@ -48,10 +46,8 @@ const connect = (url, options = {}) => {
     client,
     messages,
     opened: once(events, 'open'),
-    /** @type {Promise<import('./client.ts').Ending>} */
-    ended: once(events, 'end').then(([ending]) => ending),
-    /** @param {number} count */
-    async received(count) {
+    ended: once(events, 'end').then(([ending]) => ending) as Promise<Ending>,
+    async received(count: number) {
       while (messages.length < count) await once(events, 'message')
     },
   }

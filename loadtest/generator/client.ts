@@ -4,7 +4,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { connect as connectTcp } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { nowUs } from './clock.ts'
-import { createFrameReader, encodeFrame, FrameError, opcodes } from './frames.ts'
+import { createFrameReader, encodeFrame, FrameError, type FrameEvents, opcodes } from './frames.ts'
 
 /**
  * The most that one read takes: a document of 130 KB comes in one or two. It is parsed before the next read, so one
@@ -17,26 +17,37 @@ const readBuffer = Buffer.allocUnsafeSlow(READ_BYTES)
 const ACCEPT_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 const RESPONSE_BYTES_MAX = 16_384
 
+interface ClientEvents {
+  /** The handshake is over. */
+  onOpen: () => void
+  onMessage: FrameEvents['onMessage']
+  onWhole?: FrameEvents['onWhole']
+  /** Once, whatever happened. */
+  onEnd: (why: Ending) => void
+}
+
 /**
- * @typedef {object} ClientEvents
- * @property {() => void} onOpen the handshake is over
- * @property {import('./frames.ts').FrameEvents['onMessage']} onMessage
- * @property {import('./frames.ts').FrameEvents['onWhole']} [onWhole]
- * @property {(why: Ending) => void} onEnd once, whatever happened
- *
- * How a connection ended. `refused`: it never opened; `dropped`: the other side or the network ended it; `closed`: we did.
- * @typedef {{ how: 'refused' | 'dropped' | 'closed', reason: string }} Ending
- *
- * @typedef {object} ClientOptions
- * @property {URL} url ws: or wss:
- * @property {string} [localAddress] the loopback address to come from
- * @property {string} [subprotocol]
- * @property {string} [token] sent with the handshake
- * @property {number} headBytesMax
- * @property {() => boolean} [wantsWhole]
- *
- * @typedef {ReturnType<typeof createClient>} Client
+ * How a connection ended. `refused`: it never opened; `dropped`: the other side or the network ended it; `closed`: we
+ * did.
  */
+export interface Ending {
+  how: 'refused' | 'dropped' | 'closed'
+  reason: string
+}
+
+interface ClientOptions {
+  /** ws: or wss: */
+  url: URL
+  /** The loopback address to come from. */
+  localAddress?: string
+  subprotocol?: string
+  /** Sent with the handshake. */
+  token?: string
+  headBytesMax: number
+  wantsWhole?: () => boolean
+}
+
+export type Client = ReturnType<typeof createClient>
 
 /**
  * `bytes` came over all connections of this process, handshakes included; with TLS they are counted decrypted. `atUs`:
@@ -44,9 +55,6 @@ const RESPONSE_BYTES_MAX = 16_384
  */
 export const received = { bytes: 0, atUs: 0 }
 
-/**
- * @param {ClientOptions & ClientEvents} options
- */
 export function createClient({
   url,
   localAddress,
@@ -58,11 +66,10 @@ export function createClient({
   onMessage,
   onWhole,
   onEnd,
-}) {
+}: ClientOptions & ClientEvents) {
   const key = randomBytes(16).toString('base64')
   const reader = createFrameReader({ headBytesMax, wantsWhole, onWhole, onMessage, onControl })
-  /** @type {'connecting' | 'open' | 'closing' | 'ended'} */
-  let state = 'connecting'
+  let state: 'connecting' | 'open' | 'closing' | 'ended' = 'connecting'
   let response = ''
   let reason = ''
 
@@ -90,8 +97,8 @@ export function createClient({
   return {
     isOpen: () => state === 'open',
 
-    /** @param {Buffer} frames one or several, as made by `encodeFrame` */
-    send(frames) {
+    /** @param frames one or several, as made by `encodeFrame` */
+    send(frames: Buffer) {
       if (state === 'open') socket.write(frames)
     },
 
@@ -105,15 +112,13 @@ export function createClient({
     },
   }
 
-  /** @param {string} why */
-  function fail(why) {
+  function fail(why: string) {
     reason ||= why
     socket.destroy()
   }
 
-  /** @param {number} bytes @param {Uint8Array} buffer */
-  function onRead(bytes, buffer) {
-    const chunk = /** @type {Buffer} */ (buffer)
+  function onRead(bytes: number, buffer: Uint8Array) {
+    const chunk = buffer as Buffer
     received.bytes += bytes
     received.atUs = nowUs()
     try {
@@ -126,8 +131,8 @@ export function createClient({
     return true
   }
 
-  /** @param {Buffer} chunk @param {number} bytes @returns {number} where the first frame begins */
-  function readResponse(chunk, bytes) {
+  /** @returns where the first frame begins */
+  function readResponse(chunk: Buffer, bytes: number): number {
     const before = response.length
     response += chunk.toString('latin1', 0, bytes)
     const end = response.indexOf('\r\n\r\n')
@@ -146,8 +151,7 @@ export function createClient({
     return end + 4 - before
   }
 
-  /** @param {number} opcode @param {Buffer} payload */
-  function onControl(opcode, payload) {
+  function onControl(opcode: number, payload: Buffer) {
     if (opcode === opcodes.ping) socket.write(encodeFrame(payload, opcodes.pong))
     if (opcode !== opcodes.close) return
     const code = payload.length >= 2 ? payload.readUInt16BE(0) : 1005
@@ -156,8 +160,11 @@ export function createClient({
   }
 }
 
-/** @param {URL} url @param {string} key @param {{ subprotocol?: string, token?: string }} options */
-function request({ pathname, search, host }, key, { subprotocol, token }) {
+function request(
+  { pathname, search, host }: URL,
+  key: string,
+  { subprotocol, token }: { subprotocol?: string; token?: string },
+) {
   return [
     `GET ${pathname}${search} HTTP/1.1`,
     `Host: ${host}`,
@@ -171,8 +178,8 @@ function request({ pathname, search, host }, key, { subprotocol, token }) {
   ].join('\r\n')
 }
 
-/** RFC 6455 section 4.1. @param {string} response @param {string} key @returns {string | undefined} */
-function responseProblem(response, key) {
+/** RFC 6455 section 4.1. */
+function responseProblem(response: string, key: string): string | undefined {
   const [status, ...lines] = response.split('\r\n')
   if (!/^HTTP\/1\.1 101\b/.test(status)) return `the handshake was answered with ${status.slice(9, 80)}`
   const accept = lines.find(line => /^sec-websocket-accept:/i.test(line))?.slice('sec-websocket-accept:'.length)

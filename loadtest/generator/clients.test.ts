@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { jest } from '@jest/globals'
 import { WebSocketServer } from 'ws'
 import { clientCounts, createClients, isLoopback, sourceAddress } from './clients.ts'
@@ -40,14 +41,14 @@ test.each([
   expect(isLoopback(hostname)).toBe(expected)
 })
 
-/** Lets clients in, and names itself to each. @param {string} name */
-async function startServer(name) {
+/** Lets clients in, and names itself to each. */
+async function startServer(name: string) {
   const http = createServer()
   const sockets = new WebSocketServer({ server: http })
   sockets.on('connection', socket => socket.send(name))
   http.listen(0, '127.0.0.1')
   await once(http, 'listening')
-  const { port } = /** @type {import('node:net').AddressInfo} */ (http.address())
+  const { port } = http.address() as AddressInfo
   const kill = () => {
     http.close()
     for (const socket of sockets.clients) socket.terminate()
@@ -59,9 +60,8 @@ test('a client that is dropped dials the next URL under its number, as often as 
   const servers = await Promise.all(['first', 'second'].map(startServer))
   const tally = createTally({ counts: clientCounts, histograms: [] })
   const opened = jest.fn()
-  /** @type {(name: string) => void} */
-  let hear = () => {}
-  const heard = (/** @type {string} */ wanted) =>
+  let hear: (name: string) => void = () => {}
+  const heard = (wanted: string) =>
     new Promise(resolve => {
       hear = name => name === wanted && resolve(undefined)
     })

@@ -1,9 +1,11 @@
 // The clients of one generator process: opened at given times, spread over the system's URLs and over loopback
 // addresses.
 import { setImmediate } from 'node:timers/promises'
-import { createClient } from './client.ts'
+import { type Client, createClient } from './client.ts'
 import { nowUs } from './clock.ts'
-import { createTokenMaker } from './tokens.ts'
+import type { FrameEvents } from './frames.ts'
+import type { Tally } from './tally.ts'
+import { createTokenMaker, type Signing } from './tokens.ts'
 
 /**
  * To find a free port of an address the kernel looks at those that are taken: with 15,000 clients an address 200 of them
@@ -19,44 +21,63 @@ const CLOSED_AT_ONCE = 500
 /** Clients with tokens come from so many addresses, as users do: gateways bound the tokens that they check at a time by address. */
 const USERS_ADDRESSES = 50
 
-/**
- * @typedef {object} ClientsSettings
- * @property {string[]} urls
- * @property {number} clientsMax of all processes together: how many source addresses are needed follows from it
- * @property {string} [subprotocol]
- * @property {import('./tokens.ts').Signing} [signing] the signing key, if each client brings a token
- * @property {string} [from] the address all come from, on a system of this host
- * @property {number} index of this process
- * @property {number} processes
- *
- * A workload's handling of one client.
- * @typedef {object} Behaviour
- * @property {number} headBytesMax how much of each message it reads
- * @property {boolean} [readsInPlace] its clients look at messages before they are copied
- * @property {() => boolean} [wantsWhole] whether the message that now begins is to be handed on whole
- * @property {number} [redialMs] a client whose connection was dropped dials the next URL, at random within so long, until
- *   it is let in; its `open` is called again, with the same number
- * @property {(client: import('./client.ts').Client, number: number, dialledUs: number) => ClientBehaviour} open a client
- *   has connected; `number` is unique in the run
- *
- * @typedef {object} ClientBehaviour
- * @property {import('./frames.ts').FrameEvents['onMessage']} onMessage
- * @property {import('./frames.ts').FrameEvents['onWhole']} [onWhole] of a behaviour that `readsInPlace`
- * @property {() => void} onEnd whoever ended it
- *
- * @typedef {ReturnType<typeof createClients>} Clients
- */
+export interface ClientsSettings {
+  urls: string[]
+  /** Of all processes together: how many source addresses are needed follows from it. */
+  clientsMax: number
+  subprotocol?: string
+  /** The signing key, if each client brings a token. */
+  signing?: Signing
+  /** The address all come from, on a system of this host. */
+  from?: string
+  /** Of this process. */
+  index: number
+  processes: number
+}
+
+/** A workload's handling of one client. */
+export interface Behaviour {
+  /** How much of each message it reads. */
+  headBytesMax: number
+  /** Its clients look at messages before they are copied. */
+  readsInPlace?: boolean
+  /** Whether the message that now begins is to be handed on whole. */
+  wantsWhole?: () => boolean
+  /**
+   * A client whose connection was dropped dials the next URL, at random within so long, until it is let in; its `open`
+   * is called again, with the same number.
+   */
+  redialMs?: number
+  /** A client has connected; `number` is unique in the run. */
+  open: (client: Client, number: number, dialledUs: number) => ClientBehaviour
+}
+
+export interface ClientBehaviour {
+  onMessage: FrameEvents['onMessage']
+  /** Of a behaviour that `readsInPlace`. */
+  onWhole?: FrameEvents['onWhole']
+  /** Whoever ended it. */
+  onEnd: () => void
+}
+
+export type Clients = ReturnType<typeof createClients>
 
 /** The counts of {@link createClients}. */
-export const clientCounts = /** @type {const} */ (['opened', 'refused', 'dropped', 'closed', 'bytesIn'])
+export const clientCounts = ['opened', 'refused', 'dropped', 'closed', 'bytesIn'] as const
 
-/**
- * @param {ClientsSettings & { behaviour: Behaviour, tally: import('./tally.ts').Tally }} options
- */
-export function createClients({ urls, clientsMax, subprotocol, signing, from, index, processes, behaviour, tally }) {
+export function createClients({
+  urls,
+  clientsMax,
+  subprotocol,
+  signing,
+  from,
+  index,
+  processes,
+  behaviour,
+  tally,
+}: ClientsSettings & { behaviour: Behaviour; tally: Tally }) {
   const targets = urls.map(url => new URL(url))
-  /** @type {Set<import('./client.ts').Client>} */
-  const clients = new Set()
+  const clients = new Set<Client>()
   // All before the first client connects: signing would slow the ramp down.
   const make = signing && createTokenMaker(signing)
   const tokens =
@@ -65,20 +86,18 @@ export function createClients({ urls, clientsMax, subprotocol, signing, from, in
   let open = 0
   let number = index
   let isOver = false
-  /** @type {NodeJS.Timeout | undefined} */
-  let timer
+  let timer: NodeJS.Timeout | undefined
 
   const add = () => {
     dial(number)
     number += processes
   }
 
-  /** @param {number} mine the client's number @param {number} [drops] how often it has been let in and dropped, or refused since */
-  const dial = (mine, drops = 0) => {
+  /** @param mine the client's number @param drops how often it has been let in and dropped, or refused since */
+  const dial = (mine: number, drops = 0) => {
     connecting += 1
     const dialledUs = nowUs()
-    /** @type {ClientBehaviour | undefined} */
-    let behaves
+    let behaves: ClientBehaviour | undefined
     const url = targets[(mine + drops) % targets.length]
     const client = createClient({
       url,
@@ -117,10 +136,8 @@ export function createClients({ urls, clientsMax, subprotocol, signing, from, in
 
     /**
      * Opens clients one after the other, this process every `processes`-th of them, until `count` are opened by all.
-     *
-     * @param {{ fromUs: number, everyUs: number, count: number }} ramp
      */
-    ramp({ fromUs, everyUs, count }) {
+    ramp({ fromUs, everyUs, count }: { fromUs: number; everyUs: number; count: number }) {
       clearInterval(timer)
       const first = number
       timer = setInterval(() => {
@@ -149,18 +166,14 @@ export function createClients({ urls, clientsMax, subprotocol, signing, from, in
 /**
  * The address a client comes from: another one of 127.0.0.0/8 for each 2,000 clients; undefined: as the kernel likes.
  *
- * @param {URL} url
- * @param {number} number
- * @param {number} clientsMax
- * @param {boolean} [areUsers] each brings a token
+ * @param areUsers each brings a token
  */
-export function sourceAddress(url, number, clientsMax, areUsers = false) {
+export function sourceAddress(url: URL, number: number, clientsMax: number, areUsers = false) {
   if (!isLoopback(url.hostname) || !url.hostname.startsWith('127.')) return undefined
   if (areUsers) return `127.0.1.${1 + (number % USERS_ADDRESSES)}`
   if (clientsMax <= CLIENTS_PER_ADDRESS) return undefined
   return `127.0.0.${2 + Math.floor(number / CLIENTS_PER_ADDRESS)}`
 }
 
-/** @param {string} hostname */
-export const isLoopback = hostname =>
+export const isLoopback = (hostname: string) =>
   hostname === 'localhost' || /^127(\.\d{1,3}){3}$/.test(hostname) || hostname === '[::1]'

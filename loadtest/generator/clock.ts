@@ -10,5 +10,4 @@ const bootUs = Number(process.hrtime.bigint() / 1_000n) - performance.now() * 1_
  */
 export const nowUs = () => performance.now() * 1_000 + bootUs
 
-/** @param {number} ms @returns {Promise<void>} */
-export const pause = ms => new Promise(resolve => setTimeout(resolve, ms))
+export const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))

@@ -2,14 +2,11 @@ import { once } from 'node:events'
 import * as ws from 'ws'
 import { createFrameReader, encodeFrame, FrameError, opcodes } from './frames.ts'
 
-const { Receiver, Sender } = /** @type {any} */ (ws) // missing in the types of ws
+const { Receiver, Sender } = ws as any // missing in the types of ws
 
-/** @param {Parameters<typeof createFrameReader>[0] | {}} [options] */
-const setup = (options = {}) => {
-  /** @type {{ head: string, bytes: number, opcode: number, whole: string | undefined }[]} */
-  const messages = []
-  /** @type {{ opcode: number, payload: string }[]} */
-  const controls = []
+const setup = (options: Partial<Parameters<typeof createFrameReader>[0]> = {}) => {
+  const messages: { head: string; bytes: number; opcode: number; whole: string | undefined }[] = []
+  const controls: { opcode: number; payload: string }[] = []
   const reader = createFrameReader({
     headBytesMax: 16,
     onMessage: (head, bytes, opcode, whole) => messages.push({ head, bytes, opcode, whole: whole?.toString() }),
@@ -19,8 +16,8 @@ const setup = (options = {}) => {
   return { reader, messages, controls }
 }
 
-/** A server's frames, as ws writes them. @param {string} text */
-const frame = (text, { fin = true, opcode = 1, rsv1 = false, mask = false } = {}) =>
+/** A server's frames, as ws writes them. */
+const frame = (text: string, { fin = true, opcode = 1, rsv1 = false, mask = false } = {}) =>
   Buffer.concat(Sender.frame(Buffer.from(text), { fin, opcode, rsv1, mask, readOnly: false }))
 
 /** Every length at which the header changes its form. */
@@ -104,11 +101,10 @@ test('a request longer than a load test sends is refused', () => {
 })
 
 test('a text message that came whole is offered where it lies, and goes on to nobody where that was all', () => {
-  /** @type {string[]} */
-  const offered = []
+  const offered: string[] = []
   const { reader, messages } = setup({
     headBytesMax: 16,
-    onWhole: (/** @type {Buffer} */ from, /** @type {number} */ at, /** @type {number} */ end) => {
+    onWhole: (from: Buffer, at: number, end: number) => {
       offered.push(from.toString('latin1', at, end))
       return offered.length % 2 === 1
     },

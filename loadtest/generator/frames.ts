@@ -15,11 +15,14 @@ const CONTROL_BYTES_MAX = 125
 /**
  * A client's frame: masked, as section 5.3 demands.
  *
- * @param {string | Buffer} payload at most 65,535 bytes: a request is short
- * @param {number} [opcode]
- * @param {number} [mask] 32 bits
+ * @param payload at most 65,535 bytes: a request is short
+ * @param mask 32 bits
  */
-export function encodeFrame(payload, opcode = opcodes.text, mask = (Math.random() * 2 ** 32) >>> 0) {
+export function encodeFrame(
+  payload: string | Buffer,
+  opcode: number = opcodes.text,
+  mask: number = (Math.random() * 2 ** 32) >>> 0,
+) {
   const bytes = typeof payload === 'string' ? Buffer.byteLength(payload) : payload.length
   if (bytes > 65_535) throw new RangeError(`a request of ${bytes} bytes is longer than a load test sends`)
   const start = bytes < LENGTH_IN_2 ? 6 : 8
@@ -40,31 +43,42 @@ export function encodeFrame(payload, opcode = opcodes.text, mask = (Math.random(
 
 /** A server's bytes are no WebSocket frame, or one this generator does not ask for. */
 export class FrameError extends Error {
-  /** @param {string} message */
-  constructor(message) {
+  constructor(message: string) {
     super(message)
     this.name = 'FrameError'
   }
 }
 
-/**
- * @typedef {object} FrameEvents
- * @property {(head: string, bytes: number, opcode: number, whole: Buffer | undefined) => void} onMessage a message is
- *   complete. `head`: its first bytes, one character a byte; `bytes`: its length; `whole`: where it was asked for
- * @property {(opcode: number, payload: Buffer) => void} onControl ping, pong or close
- * @property {(from: Buffer, at: number, end: number) => boolean} [onWhole] a text message that came whole in one read,
- *   before any of it is copied. True where that was all: `onMessage` is not called
- */
+export interface FrameEvents {
+  /**
+   * A message is complete. `head`: its first bytes, one character a byte; `bytes`: its length; `whole`: where it was
+   * asked for.
+   */
+  onMessage: (head: string, bytes: number, opcode: number, whole: Buffer | undefined) => void
+  /** Ping, pong or close. */
+  onControl: (opcode: number, payload: Buffer) => void
+  /**
+   * A text message that came whole in one read, before any of it is copied. True where that was all: `onMessage` is not
+   * called.
+   */
+  onWhole?: (from: Buffer, at: number, end: number) => boolean
+}
 
 /**
  * Reads one connection's frames from whatever pieces they come in.
  *
- * @param {FrameEvents & { headBytesMax: number, wantsWhole?: () => boolean }} options `headBytesMax`: how much of each
- *   message is handed on (0: nothing); `wantsWhole`: asked at each message's first byte whether to keep all of it
+ * @param options `headBytesMax`: how much of each message is handed on (0: nothing); `wantsWhole`: asked at each
+ *   message's first byte whether to keep all of it
  */
-export function createFrameReader({ headBytesMax, wantsWhole, onWhole, onMessage, onControl }) {
-  /** Header bytes of a frame whose header came in pieces. @type {Buffer | undefined} */
-  let partial
+export function createFrameReader({
+  headBytesMax,
+  wantsWhole,
+  onWhole,
+  onMessage,
+  onControl,
+}: FrameEvents & { headBytesMax: number; wantsWhole?: () => boolean }) {
+  /** Header bytes of a frame whose header came in pieces. */
+  let partial: Buffer | undefined
   let partialBytes = 0
   /** Payload bytes of the current frame still to come; -1: a header comes next. */
   let left = -1
@@ -74,13 +88,11 @@ export function createFrameReader({ headBytesMax, wantsWhole, onWhole, onMessage
   let messageOpcode = 0
   let head = ''
   let messageBytes = 0
-  /** @type {Buffer[] | undefined} */
-  let kept
-  /** @type {Buffer[]} */
-  let control = []
+  let kept: Buffer[] | undefined
+  let control: Buffer[] = []
 
-  /** @param {Buffer} from @param {number} at where a header begins @param {number} end @returns {number} bytes it has, or 0: not all is there */
-  const readHeader = (from, at, end) => {
+  /** @param at where a header begins @returns bytes it has, or 0: not all is there */
+  const readHeader = (from: Buffer, at: number, end: number): number => {
     if (end - at < 2) return 0
     const short = from[at + 1] & 0x7f
     const bytes = short < LENGTH_IN_2 ? 2 : short === LENGTH_IN_2 ? 4 : HEADER_BYTES_MAX
@@ -102,8 +114,8 @@ export function createFrameReader({ headBytesMax, wantsWhole, onWhole, onMessage
     return bytes
   }
 
-  /** @param {Buffer} from @param {number} at @param {number} end of the payload's part at hand */
-  const take = (from, at, end) => {
+  /** @param end of the payload's part at hand */
+  const take = (from: Buffer, at: number, end: number) => {
     if (opcode >= opcodes.close) {
       if (end > at) control.push(Buffer.from(from.subarray(at, end)))
     } else {
@@ -122,12 +134,10 @@ export function createFrameReader({ headBytesMax, wantsWhole, onWhole, onMessage
 
   return {
     /**
-     * @param {Buffer} chunk may be reused after the call
-     * @param {number} start
-     * @param {number} end
+     * @param chunk may be reused after the call
      * @throws {FrameError}
      */
-    read(chunk, start, end) {
+    read(chunk: Buffer, start: number, end: number) {
       let at = start
       // A frame without payload is complete with its header, also where the chunk ends there.
       while (at < end || left === 0) {
@@ -158,9 +168,9 @@ export function createFrameReader({ headBytesMax, wantsWhole, onWhole, onMessage
     },
   }
 
-  /** @param {Buffer} chunk @param {number} at @param {number} end @returns {number} bytes used */
-  function completeHeader(chunk, at, end) {
-    const buffer = /** @type {Buffer} */ (partial)
+  /** @returns bytes used */
+  function completeHeader(chunk: Buffer, at: number, end: number): number {
+    const buffer = partial as Buffer
     const before = partialBytes
     const available =
       partialBytes + chunk.copy(buffer, partialBytes, at, Math.min(end, at + HEADER_BYTES_MAX - partialBytes))

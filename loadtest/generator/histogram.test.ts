@@ -1,3 +1,4 @@
+import type { Histogram } from 'hdr-histogram-js'
 import * as hdr from 'hdr-histogram-js'
 import { createHistogram, createRecorder, curve, encode, merge, record, summarize, takeEncoded } from './histogram.ts'
 
@@ -82,7 +83,7 @@ test('what a recorder counted is, once flushed, what the histogram itself would 
   flush()
   flush()
 
-  const counted = (/** @type {import('./histogram.ts').Histogram} */ of) =>
+  const counted = (of: Histogram) =>
     [0, 10, 25, 50, 75, 90, 99, 100].map(percentile => of.getValueAtPercentile(percentile))
   expect(counted(histogram)).toEqual(counted(expected))
   expect([histogram.totalCount, histogram.mean]).toEqual([expected.totalCount, expected.mean])

@@ -1,8 +1,16 @@
 // Latencies as HdrHistograms: recorded in microseconds, sent between processes, merged; percentiles are never averaged.
+import type { Histogram } from 'hdr-histogram-js'
 import * as hdr from 'hdr-histogram-js'
 
-/** @typedef {import('hdr-histogram-js').Histogram} Histogram */
-/** @typedef {{ count: number, meanMs: number, p50Ms: number, p90Ms: number, p99Ms: number, p999Ms: number, maxMs: number }} LatencySummary */
+export interface LatencySummary {
+  count: number
+  meanMs: number
+  p50Ms: number
+  p90Ms: number
+  p99Ms: number
+  p999Ms: number
+  maxMs: number
+}
 
 /** Far above any time-out: what takes longer is no latency but a loss. */
 const LATENCY_US_MAX = 300_000_000
@@ -11,15 +19,13 @@ const LATENCY_US_MAX = 300_000_000
 export const createHistogram = () =>
   hdr.build({ lowestDiscernibleValue: 1, highestTrackableValue: LATENCY_US_MAX, numberOfSignificantValueDigits: 3 })
 
-/** @param {Histogram} histogram @param {number} us @param {number} [count] */
-export function record(histogram, us, count = 1) {
+export function record(histogram: Histogram, us: number, count = 1) {
   const value = recordable(us)
   if (count === 1) histogram.recordValue(value)
   else histogram.recordValueWithCount(value, count)
 }
 
-/** @param {number} us */
-function recordable(us) {
+function recordable(us: number) {
   // A clock read just before an earlier one of another process may differ by some microseconds: no latency is negative.
   return us < 0 ? 0 : us > LATENCY_US_MAX ? LATENCY_US_MAX : Math.round(us)
 }
@@ -31,16 +37,13 @@ const STEPS_BITS = 10
 /**
  * Counts latencies for a histogram in an array of its own: `record` of the histogram takes ten times as long, which at a
  * million a second is a tenth of a core.
- *
- * @param {Histogram} histogram
  */
-export function createRecorder(histogram) {
-  /** By step; made with the first latency: most histograms need none. @type {Uint32Array | undefined} */
-  let counts
+export function createRecorder(histogram: Histogram) {
+  /** By step; made with the first latency: most histograms need none. */
+  let counts: Uint32Array | undefined
 
   return {
-    /** @param {number} us */
-    record(us) {
+    record(us: number) {
       const value = recordable(us)
       const doublings = Math.max(0, 31 - STEPS_BITS - Math.clz32(value))
       counts ??= new Uint32Array(stepsBelow(LATENCY_US_MAX))
@@ -60,29 +63,25 @@ export function createRecorder(histogram) {
   }
 }
 
-/** @param {number} value */
-const stepsBelow = value => (33 - STEPS_BITS - Math.clz32(value)) * STEPS
+const stepsBelow = (value: number) => (33 - STEPS_BITS - Math.clz32(value)) * STEPS
 
-/** The observations since the last call, as text for another process. @param {Histogram} histogram */
-export function takeEncoded(histogram) {
+/** The observations since the last call, as text for another process. */
+export function takeEncoded(histogram: Histogram) {
   if (histogram.totalCount === 0) return ''
   const text = hdr.encodeIntoCompressedBase64(histogram)
   histogram.reset()
   return text
 }
 
-/** @param {Histogram} into @param {string} encoded by {@link takeEncoded} */
-export function merge(into, encoded) {
+/** @param encoded by {@link takeEncoded} */
+export function merge(into: Histogram, encoded: string) {
   if (encoded !== '') into.add(hdr.decodeFromCompressedBase64(encoded))
 }
 
-/** @param {Histogram} histogram */
-export const encode = histogram => hdr.encodeIntoCompressedBase64(histogram)
+export const encode = (histogram: Histogram) => hdr.encodeIntoCompressedBase64(histogram)
 
-/** @param {Histogram} histogram @returns {LatencySummary} */
-export function summarize(histogram) {
-  /** @param {number} percentile */
-  const at = percentile => toMs(histogram.getValueAtPercentile(percentile))
+export function summarize(histogram: Histogram): LatencySummary {
+  const at = (percentile: number) => toMs(histogram.getValueAtPercentile(percentile))
   return {
     count: histogram.totalCount,
     meanMs: histogram.totalCount === 0 ? 0 : toMs(histogram.mean),
@@ -94,8 +93,8 @@ export function summarize(histogram) {
   }
 }
 
-/** The curve a latency chart draws: latency by percentile, denser towards the end. @param {Histogram} histogram */
-export function curve(histogram) {
+/** The curve a latency chart draws: latency by percentile, denser towards the end. */
+export function curve(histogram: Histogram) {
   if (histogram.totalCount === 0) return []
   const points = []
   // Each step halves what is left above, so that 99 %, 99.9 % and 99.99 % lie at even distances.
@@ -107,5 +106,4 @@ export function curve(histogram) {
   return points
 }
 
-/** @param {number} us */
-const toMs = us => Math.round(us) / 1_000
+const toMs = (us: number) => Math.round(us) / 1_000

@@ -2,7 +2,13 @@
 import { performance } from 'node:perf_hooks'
 import { createHistogram, record } from './histogram.ts'
 
-/** @typedef {{ cpuMs: number, busy: number, lateMsP99: number, lateMsMax: number, residentBytes: number }} Usage */
+export interface Usage {
+  cpuMs: number
+  busy: number
+  lateMsP99: number
+  lateMsMax: number
+  residentBytes: number
+}
 
 export function createUsageMeter() {
   const late = createHistogram()
@@ -10,13 +16,13 @@ export function createUsageMeter() {
   let cpu = process.cpuUsage()
 
   return {
-    /** Records how late the schedule sent requests. @param {number} lateUs @param {number} requests */
-    onLate(lateUs, requests) {
+    /** Records how late the schedule sent requests. */
+    onLate(lateUs: number, requests: number) {
       record(late, lateUs, requests)
     },
 
-    /** Since the last call. `busy`: the share of the time in which the event loop had work, 0 to 1. @returns {Usage} */
-    take() {
+    /** Since the last call. `busy`: the share of the time in which the event loop had work, 0 to 1. */
+    take(): Usage {
       const used = process.cpuUsage(cpu)
       const busy = performance.eventLoopUtilization(utilization).utilization
       cpu = process.cpuUsage()

@@ -1,11 +1,10 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
-import { startPool } from './pool.ts'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type Pool, startPool } from './pool.ts'
 
-/** @type {import('node:http').Server} */
-let server
-/** @type {import('./pool.ts').Pool | undefined} */
-let pool
+let server: Server
+let pool: Pool | undefined
 beforeEach(async () => {
   // It takes connections and says nothing: what it is that clients talk to does not matter here.
   server = createServer().listen(0, '127.0.0.1')
@@ -18,7 +17,7 @@ afterEach(() => {
 })
 
 async function start() {
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const { port } = server.address() as AddressInfo
   pool = await startPool({
     workload: 'ping',
     settings: { dialect: 'keycast', window: 1 },

@@ -1,9 +1,13 @@
 // The generator's processes as one: starts them, gives them orders and adds their reports up.
-import { fork } from 'node:child_process'
+import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import type { Histogram } from 'hdr-histogram-js'
 import { nowUs } from './clock.ts'
 import { CLOSE_MS, DRAIN_MS } from './finish-timeouts.ts'
 import { createHistogram, merge } from './histogram.ts'
+import type { Order, Report, SecondReport } from './process.ts'
+import type { TallyReport } from './tally.ts'
+import type { Signing } from './tokens.ts'
 
 const program = fileURLToPath(new URL('process.ts', import.meta.url))
 
@@ -12,50 +16,53 @@ const REPORT_MS = 10_000
 /** The longest that closing one connection takes. */
 const CLIENT_CLOSE_MS = 2
 
-/**
- * A second of all processes together.
- *
- * @typedef {object} Second
- * @property {number} second since the pool started
- * @property {number} open clients at its end
- * @property {number} connecting
- * @property {Record<string, number>} counts
- * @property {Record<string, import('./histogram.ts').Histogram>} histograms
- * @property {{ cpuMs: number, busiest: number, lateMsP99: number, lateMsMax: number, residentBytes: number }} generator
- *   `busiest`: the share of the second in which the busiest process's event loop had work
- *
- * @typedef {object} Totals of the whole run
- * @property {Record<string, number>} counts
- * @property {Record<string, number>} reasons
- * @property {Record<string, import('./histogram.ts').Histogram>} histograms
- *
- * @typedef {object} PoolOptions
- * @property {string} workload a file of workloads/
- * @property {object} settings the workload's own
- * @property {number} processes
- * @property {string[]} urls
- * @property {number} clientsMax
- * @property {string} [subprotocol]
- * @property {import('./tokens.ts').Signing} [signing] the signing key, if each client brings a token
- * @property {string} [from] the address all clients come from
- * @property {(second: Second) => void} onSecond
- *
- * @typedef {Awaited<ReturnType<typeof startPool>>} Pool
- */
+/** A second of all processes together. */
+export interface Second {
+  /** Since the pool started. */
+  second: number
+  /** Clients at its end. */
+  open: number
+  connecting: number
+  counts: Record<string, number>
+  histograms: Record<string, Histogram>
+  /** `busiest`: the share of the second in which the busiest process's event loop had work. */
+  generator: { cpuMs: number; busiest: number; lateMsP99: number; lateMsMax: number; residentBytes: number }
+}
+
+/** Of the whole run. */
+interface Totals {
+  counts: Record<string, number>
+  reasons: Record<string, number>
+  histograms: Record<string, Histogram>
+}
+
+export interface PoolOptions {
+  /** A file of workloads/ */
+  workload: string
+  /** The workload's own. */
+  settings: object
+  processes: number
+  urls: string[]
+  clientsMax: number
+  subprotocol?: string
+  /** The signing key, if each client brings a token. */
+  signing?: Signing
+  /** The address all clients come from. */
+  from?: string
+  onSecond: (second: Second) => void
+}
+
+export type Pool = Awaited<ReturnType<typeof startPool>>
 
 /** A process of the generator ended before its time: nothing is measured any more. */
 export class GeneratorError extends Error {
-  /** @param {string} message */
-  constructor(message) {
+  constructor(message: string) {
     super(message)
     this.name = 'GeneratorError'
   }
 }
 
-/**
- * @param {PoolOptions} options
- * @throws {GeneratorError}
- */
+/** @throws {GeneratorError} */
 export async function startPool({
   workload,
   settings,
@@ -66,19 +73,16 @@ export async function startPool({
   signing,
   from,
   onSecond,
-}) {
+}: PoolOptions) {
   const startUs = nowUs()
-  /** @type {Totals} */
-  const totals = { counts: {}, reasons: {}, histograms: {} }
-  /** @type {Map<number, { reports: number, merged: Second }>} */
-  const incomplete = new Map()
+  const totals: Totals = { counts: {}, reasons: {}, histograms: {} }
+  const incomplete = new Map<number, { reports: number; merged: Second }>()
   let open = 0
   let ended = false
   let unreported = 0
-  /** @type {(error: Error) => void} */
-  let fail = () => {}
-  /** Rejects when a process dies. @type {Promise<never>} */
-  const failure = new Promise((_, reject) => {
+  let fail: (error: Error) => void = () => {}
+  /** Rejects when a process dies. */
+  const failure = new Promise<never>((_, reject) => {
     fail = reject
   })
   failure.catch(() => {}) // callers race it; unhandled it would end the process
@@ -88,7 +92,7 @@ export async function startPool({
   )
   for (const child of children) {
     child.on('message', message => {
-      const report = /** @type {import('./process.ts').Report} */ (message)
+      const report = message as Report
       if (report.type === 'second') onReport(report)
     })
     child.on('exit', (code, signal) => {
@@ -96,15 +100,13 @@ export async function startPool({
     })
   }
 
-  /** @param {import('./process.ts').Order} order */
-  const tellAll = order => {
+  const tellAll = (order: Order) => {
     for (const child of children) if (child.connected) child.send(order)
   }
-  /** @param {import('node:child_process').ChildProcess} child @param {string} type */
-  const said = (child, type) =>
-    new Promise(resolve => {
+  const said = (child: ChildProcess, type: string) =>
+    new Promise<any>(resolve => {
       child.on('message', report => {
-        if (/** @type {import('./process.ts').Report} */ (report).type === type) resolve(report)
+        if ((report as Report).type === type) resolve(report)
       })
     })
 
@@ -119,28 +121,28 @@ export async function startPool({
     totals,
     failure,
     open: () => open,
-    pids: () => children.map(child => /** @type {number} */ (child.pid)),
+    pids: () => children.map(child => child.pid as number),
     /** Processes that sent no last report: their last second is in no figure. */
     unreported: () => unreported,
 
-    /** Opens clients, one every so often, until there were `count`. @param {{ everyUs: number, count: number }} ramp */
-    ramp({ everyUs, count }) {
+    /** Opens clients, one every so often, until there were `count`. */
+    ramp({ everyUs, count }: { everyUs: number; count: number }) {
       // A little ahead, so that every process knows before the first client is due.
       tellAll({ type: 'ramp', fromUs: nowUs() + 20_000, everyUs, count })
     },
 
     hold: () => tellAll({ type: 'hold' }),
 
-    /** @param {unknown} message for the workload */
-    tell: message => tellAll({ type: 'tell', message }),
+    /** @param message for the workload */
+    tell: (message: unknown) => tellAll({ type: 'tell', message }),
 
     /**
      * Ends the load: no more requests, outstanding answers awaited, connections closed.
      *
-     * @returns {Promise<unknown[]>} the outcome of each process that reported it. A run is not thrown away for one that
-     *   died, or hangs: {@link unreported}
+     * @returns the outcome of each process that reported it. A run is not thrown away for one that died, or hangs:
+     *   {@link unreported}
      */
-    async finish() {
+    async finish(): Promise<unknown[]> {
       ended = true
       const giveUpMs = DRAIN_MS + CLOSE_MS + REPORT_MS + CLIENT_CLOSE_MS * (clientsMax / processes)
       const finished = Promise.all(
@@ -160,8 +162,7 @@ export async function startPool({
     },
   }
 
-  /** @param {import('./process.ts').SecondReport} report */
-  function onReport(report) {
+  function onReport(report: SecondReport) {
     addTo(totals, report)
     const entry = incomplete.get(report.second) ?? { reports: 0, merged: emptySecond(report.second) }
     incomplete.set(report.second, entry)
@@ -174,14 +175,8 @@ export async function startPool({
   }
 }
 
-/**
- * Resolves when nothing more is to be expected of a process.
- *
- * @param {import('node:child_process').ChildProcess} child
- * @param {number} giveUpMs
- * @returns {Promise<undefined>}
- */
-function gone(child, giveUpMs) {
+/** Resolves when nothing more is to be expected of a process. */
+function gone(child: ChildProcess, giveUpMs: number): Promise<undefined> {
   return new Promise(resolve => {
     if (!child.connected) return resolve(undefined)
     setTimeout(() => resolve(undefined), giveUpMs).unref()
@@ -190,14 +185,12 @@ function gone(child, giveUpMs) {
   })
 }
 
-/** @param {number} second @returns {Second} */
-function emptySecond(second) {
+function emptySecond(second: number): Second {
   const generator = { cpuMs: 0, busiest: 0, lateMsP99: 0, lateMsMax: 0, residentBytes: 0 }
   return { second, open: 0, connecting: 0, counts: {}, histograms: {}, generator }
 }
 
-/** @param {Second} into @param {import('./process.ts').SecondReport} report */
-function addSecond(into, { open, connecting, counts, histograms, usage }) {
+function addSecond(into: Second, { open, connecting, counts, histograms, usage }: SecondReport) {
   into.open += open
   into.connecting += connecting
   addCounts(into.counts, counts)
@@ -210,20 +203,17 @@ function addSecond(into, { open, connecting, counts, histograms, usage }) {
   generator.lateMsMax = Math.max(generator.lateMsMax, usage.lateMsMax)
 }
 
-/** @param {Totals} into @param {import('./tally.ts').TallyReport} report */
-function addTo(into, { counts, reasons, histograms }) {
+function addTo(into: Totals, { counts, reasons, histograms }: TallyReport) {
   addCounts(into.counts, counts)
   addCounts(into.reasons, reasons)
   addHistograms(into.histograms, histograms)
 }
 
-/** @param {Record<string, number>} into @param {Record<string, number>} counts */
-function addCounts(into, counts) {
+function addCounts(into: Record<string, number>, counts: Record<string, number>) {
   for (const [name, count] of Object.entries(counts)) into[name] = (into[name] ?? 0) + count
 }
 
-/** @param {Record<string, import('./histogram.ts').Histogram>} into @param {Record<string, string>} histograms */
-function addHistograms(into, histograms) {
+function addHistograms(into: Record<string, Histogram>, histograms: Record<string, string>) {
   for (const [name, encoded] of Object.entries(histograms)) {
     into[name] ??= createHistogram()
     merge(into[name], encoded)

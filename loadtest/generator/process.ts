@@ -1,47 +1,57 @@
 // One generator process: opens its share of the clients, runs the scenario's workload with each, and reports counts and
 // latencies every second. pool.ts starts it and gives it orders.
 import { received } from './client.ts'
-import { clientCounts, createClients } from './clients.ts'
+import { type Clients, type ClientsSettings, clientCounts, createClients } from './clients.ts'
 import { nowUs, pause } from './clock.ts'
 import { CLOSE_MS, DRAIN_MS } from './finish-timeouts.ts'
-import { createUsageMeter } from './own-usage.ts'
-import { createTally } from './tally.ts'
+import { createUsageMeter, type Usage } from './own-usage.ts'
+import { createTally, type TallyReport } from './tally.ts'
+import type { Workload } from './workload.ts'
 
 const DRAIN_LOOK_MS = 20
 
-/**
- * Orders to a process, and its reports.
- *
- * @typedef {{ type: 'prepare', workload: string, settings: unknown, clients: import('./clients.ts').ClientsSettings, startUs: number }} Prepare
- * @typedef {Prepare | { type: 'ramp', fromUs: number, everyUs: number, count: number } | { type: 'hold' }
- *   | { type: 'tell', message: unknown } | { type: 'finish' }} Order
- *
- * @typedef {import('./tally.ts').TallyReport & { type: 'second', second: number, open: number, connecting: number,
- *   usage: import('./own-usage.ts').Usage }} SecondReport
- * @typedef {{ type: 'ready' } | SecondReport | { type: 'finished', last: SecondReport, outcome: unknown }} Report
- */
+/** Orders to a process, and its reports. */
+interface Prepare {
+  type: 'prepare'
+  workload: string
+  settings: unknown
+  clients: ClientsSettings
+  startUs: number
+}
 
-/** @type {import('./workload.ts').Workload} */
-let workload
-/** @type {import('./clients.ts').Clients} */
-let clients
-/** @type {ReturnType<typeof createTally>} */
-let tally
+export type Order =
+  | Prepare
+  | { type: 'ramp'; fromUs: number; everyUs: number; count: number }
+  | { type: 'hold' }
+  | { type: 'tell'; message: unknown }
+  | { type: 'finish' }
+
+export type SecondReport = TallyReport & {
+  type: 'second'
+  second: number
+  open: number
+  connecting: number
+  usage: Usage
+}
+
+export type Report = { type: 'ready' } | SecondReport | { type: 'finished'; last: SecondReport; outcome: unknown }
+
+let workload: Workload
+let clients: Clients
+let tally: ReturnType<typeof createTally>
 const usage = createUsageMeter()
 let startUs = 0
 let second = 0
-/** @type {NodeJS.Timeout} */
-let reporting
+let reporting: NodeJS.Timeout
 
-process.on('message', message => obey(/** @type {Order} */ (message)))
+process.on('message', message => obey(message as Order))
 // Ctrl-C and supervisors signal the whole process group. This process ends when the scenario orders it to, with a report.
 process.on('SIGINT', () => {})
 process.on('SIGTERM', () => {})
 // The parent is gone. Without this the process would run for ever.
 process.on('disconnect', () => process.exit(1))
 
-/** @param {Order} order */
-async function obey(order) {
+async function obey(order: Order) {
   switch (order.type) {
     case 'prepare':
       return prepare(order)
@@ -56,8 +66,7 @@ async function obey(order) {
   }
 }
 
-/** @param {Prepare} order */
-async function prepare(order) {
+async function prepare(order: Prepare) {
   const { counts, histograms, createWorkload } = await import(`./workloads/${order.workload}.ts`)
   tally = createTally({ counts: [...clientCounts, ...counts], histograms })
   const { index, processes } = order.clients
@@ -80,8 +89,7 @@ function reportNext() {
   )
 }
 
-/** @returns {SecondReport} */
-function report() {
+function report(): SecondReport {
   tally.counts.bytesIn += received.bytes
   received.bytes = 0
   return {
@@ -109,7 +117,6 @@ async function finish() {
   process.send?.({ type: 'finished', last: { ...report(), open }, outcome }, () => process.exit(0))
 }
 
-/** @param {Report} message */
-function say(message) {
+function say(message: Report) {
   process.send?.(message)
 }

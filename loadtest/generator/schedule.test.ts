@@ -1,13 +1,10 @@
-import { createSchedule } from './schedule.ts'
+import { createSchedule, type Schedule } from './schedule.ts'
 
 const setup = ({ intervalMs = 1_000, phase = 0 } = {}) => {
   let nowUs = 5_000_000
-  /** @type {{ item: string, dueUs: number }[]} */
-  const due = []
-  /** @type {number[]} */
-  const late = []
-  /** @type {import('./schedule.ts').Schedule<string>} */
-  const schedule = createSchedule({
+  const due: { item: string; dueUs: number }[] = []
+  const late: number[] = []
+  const schedule: Schedule<string> = createSchedule({
     intervalMs,
     phase,
     nowUs: () => nowUs,
@@ -18,8 +15,7 @@ const setup = ({ intervalMs = 1_000, phase = 0 } = {}) => {
     schedule,
     due,
     late,
-    /** @param {number} ms */
-    pass(ms) {
+    pass(ms: number) {
       nowUs += ms * 1_000
       schedule.run()
     },

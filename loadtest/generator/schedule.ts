@@ -7,33 +7,32 @@ const SLOT_US = 1_000
 /** The fractional part of its multiples fills an interval evenly, however many there are (a low-discrepancy sequence). */
 const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2
 
-/**
- * @template T
- * @typedef {ReturnType<typeof createSchedule<T>>} Schedule
- */
+export type Schedule<T> = ReturnType<typeof createSchedule<T>>
 
-/**
- * @template T the scheduled items
- * @typedef {{ item: T, firstUs: number, slot: number }} Entry `firstUs`: when its first request is due
- */
+/** the scheduled items `firstUs`: when its first request is due. */
+export interface Entry<T> {
+  item: T
+  firstUs: number
+  slot: number
+}
 
-/**
- * @template T
- * @param {object} options
- * @param {number} options.intervalMs between two requests of one client; whole milliseconds
- * @param {number} [options.phase] 0 to 1: what sets this process's clients apart from another's
- * @param {() => number} options.nowUs
- * @param {(entry: Entry<T>, dueUs: number) => void} options.onDue
- * @param {(lateUs: number, requests: number) => void} options.onLate is told how late the generator itself was
- */
-export function createSchedule({ intervalMs, phase = 0, nowUs, onDue, onLate }) {
-  /** @type {Entry<T>[][]} */
-  const slots = Array.from({ length: intervalMs }, () => [])
+interface Options<T> {
+  /** Between two requests of one client; whole milliseconds. */
+  intervalMs: number
+  /** 0 to 1: what sets this process's clients apart from another's. */
+  phase?: number
+  nowUs: () => number
+  onDue: (entry: Entry<T>, dueUs: number) => void
+  /** Is told how late the generator itself was. */
+  onLate: (lateUs: number, requests: number) => void
+}
+
+export function createSchedule<T>({ intervalMs, phase = 0, nowUs, onDue, onLate }: Options<T>) {
+  const slots: Entry<T>[][] = Array.from({ length: intervalMs }, () => [])
   let added = 0
   /** The slot, counted from the clock's zero, up to which all is done. */
   let done = Math.floor(nowUs() / SLOT_US)
-  /** @type {NodeJS.Timeout | undefined} */
-  let timer
+  let timer: NodeJS.Timeout | undefined
 
   const run = () => {
     const reached = Math.floor(nowUs() / SLOT_US)
@@ -54,8 +53,8 @@ export function createSchedule({ intervalMs, phase = 0, nowUs, onDue, onLate }) 
   }
 
   return {
-    /** Its first request is due within one interval from now. @param {T} item @returns {Entry<T>} */
-    add(item) {
+    /** Its first request is due within one interval from now. */
+    add(item: T): Entry<T> {
       added += 1
       const slot = Math.floor(((added * GOLDEN_RATIO + phase) % 1) * intervalMs)
       const next = Math.floor(nowUs() / SLOT_US) + 1
@@ -65,8 +64,7 @@ export function createSchedule({ intervalMs, phase = 0, nowUs, onDue, onLate }) 
       return entry
     },
 
-    /** @param {Entry<T>} entry */
-    remove(entry) {
+    remove(entry: Entry<T>) {
       const entries = slots[entry.slot]
       const at = entries.indexOf(entry)
       if (at !== -1) entries.splice(at, 1)

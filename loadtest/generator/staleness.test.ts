@@ -2,8 +2,7 @@ import { createHistogram } from './histogram.ts'
 import { createStaleness } from './staleness.ts'
 
 const start = Date.UTC(2026, 0, 1)
-/** @param {number} revision */
-const document = revision =>
+const document = (revision: number) =>
   `{"type":"value","key":"conversation:1","version":"v","data":{"id":"1","revision":${revision},"changedAt":"${new Date(start + revision * 1_000).toISOString()}","title"`
 
 const setup = () => {
@@ -13,8 +12,8 @@ const setup = () => {
   return {
     staleness,
     histogram,
-    /** @param {number} ms since the start */
-    at(ms) {
+    /** @param ms since the start */
+    at(ms: number) {
       nowMs = start + ms
     },
   }

@@ -1,16 +1,24 @@
 // Staleness at a viewer: the time from a change at the backend to the moment the viewer first sees it.
+import type { Histogram } from 'hdr-histogram-js'
 import { record } from './histogram.ts'
 
-/** @typedef {{ revision: number }} Seen the newest revision a viewer has had; 0: none yet */
+/** The newest revision a viewer has had; 0: none yet. */
+interface Seen {
+  revision: number
+}
 
 const newsIn = /"revision":(\d+),"changedAt":"([^"]+)"/
 
-/**
- * @param {{ changeMs: number, histogram: import('./histogram.ts').Histogram, nowMs?: () => number }} options
- */
-export function createStaleness({ changeMs, histogram, nowMs = Date.now }) {
-  /** @param {Seen} seen @param {number} revision @param {number} changedAtMs */
-  const saw = (seen, revision, changedAtMs) => {
+export function createStaleness({
+  changeMs,
+  histogram,
+  nowMs = Date.now,
+}: {
+  changeMs: number
+  histogram: Histogram
+  nowMs?: () => number
+}) {
+  const saw = (seen: Seen, revision: number, changedAtMs: number) => {
     if (revision <= seen.revision) return false
     // The first one says when the viewer came, not how late a change was.
     if (seen.revision > 0) record(histogram, (nowMs() - changedAtMs) * 1_000)
@@ -19,17 +27,15 @@ export function createStaleness({ changeMs, histogram, nowMs = Date.now }) {
   }
 
   return {
-    /** @returns {Seen} */
-    viewer: () => ({ revision: 0 }),
+    viewer: (): Seen => ({ revision: 0 }),
 
     /**
      * A document has come to a viewer.
      *
-     * @param {Seen} seen
-     * @param {string} text its beginning
-     * @returns {boolean} whether it was news
+     * @param text its beginning
+     * @returns whether it was news
      */
-    sawDocument(seen, text) {
+    sawDocument(seen: Seen, text: string): boolean {
       const found = newsIn.exec(text)
       return found !== null && saw(seen, Number(found[1]), Date.parse(found[2]))
     },
@@ -37,10 +43,8 @@ export function createStaleness({ changeMs, histogram, nowMs = Date.now }) {
     /**
      * A difference has come, which does not name its revision. Documents change at whole periods of the wall clock, and
      * a change that took longer than a period would not have been sent on its own: it is the latest.
-     *
-     * @param {Seen} seen
      */
-    sawDifference(seen) {
+    sawDifference(seen: Seen) {
       const revision = Math.floor(nowMs() / changeMs)
       return saw(seen, revision, revision * changeMs)
     },

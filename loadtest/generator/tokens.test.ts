@@ -1,8 +1,8 @@
-import { createPublicKey, generateKeyPairSync } from 'node:crypto'
+import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { jwtVerify } from 'jose'
 import { createGarbageMaker, createTokenMaker, makeSigning, publicHalf, readSigning } from './tokens.ts'
 
-const pem = (/** @type {import('node:crypto').KeyObject} */ key) => String(key.export({ type: 'pkcs8', format: 'pem' }))
+const pem = (key: KeyObject) => String(key.export({ type: 'pkcs8', format: 'pem' }))
 const SECRET = 'a secret of more than 32 bytes, it is'
 
 test.each([
@@ -24,7 +24,7 @@ test('garbage is as long as a token, never the same twice, and refused for its s
   const garbage = make()
   expect(garbage).toHaveLength(createTokenMaker(signing)(0).length)
   expect(make()).not.toBe(garbage)
-  const key = createPublicKey(publicHalf(/** @type {{ algorithm: string, pem: string }} */ (signing)))
+  const key = createPublicKey(publicHalf(signing as { algorithm: string; pem: string }))
   await expect(jwtVerify(garbage, key)).rejects.toMatchObject({ code: 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED' })
 })
 

@@ -5,31 +5,27 @@ import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, ran
 /** Longer than any run. */
 const TTL_SECONDS = 4 * 3_600
 
-/**
- * The key that clients sign with. It goes to the generator's processes as text.
- *
- * @typedef {{ algorithm: string, secret: string } | { algorithm: string, pem: string }} Signing
- */
+/** The key that clients sign with. It goes to the generator's processes as text. */
+export type Signing = { algorithm: string; secret: string } | { algorithm: string; pem: string }
 
-/** The algorithms of RFC 7518 section 3.4, by OpenSSL's names of the curves. @type {Record<string, [string, string]>} */
-const curves = {
+/** The algorithms of RFC 7518 section 3.4, by OpenSSL's names of the curves. */
+const curves: Record<string, [string, string]> = {
   prime256v1: ['ES256', 'sha256'],
   secp384r1: ['ES384', 'sha384'],
   secp521r1: ['ES512', 'sha512'],
 }
 
-/** A key for one run. @returns {Signing} */
-export function makeSigning() {
+/** A key for one run. */
+export function makeSigning(): Signing {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   return { algorithm: 'ES256', pem: String(privateKey.export({ type: 'pkcs8', format: 'pem' })) }
 }
 
 /**
- * @param {string} text of a file: a private key in PEM, or a secret
- * @returns {Signing}
+ * @param text of a file: a private key in PEM, or a secret
  * @throws {Error} if no algorithm here is for the key
  */
-export function readSigning(text) {
+export function readSigning(text: string): Signing {
   if (!text.includes('-----BEGIN')) return { algorithm: 'HS256', secret: text.replace(/\r?\n$/, '') }
   const { asymmetricKeyType: kind, asymmetricKeyDetails: details } = createPrivateKey(text)
   const algorithm =
@@ -38,16 +34,13 @@ export function readSigning(text) {
   return { algorithm, pem: text }
 }
 
-/** The other half, for `access.tokens`. @param {{ pem: string }} signing @returns {string} in PEM */
-export function publicHalf({ pem }) {
+/** The other half, for `access.tokens`. @returns in PEM */
+export function publicHalf({ pem }: { pem: string }): string {
   return String(createPublicKey(pem).export({ type: 'spki', format: 'pem' }))
 }
 
-/**
- * @param {Signing} signing
- * @returns {(number: number) => string} the token of a client, who may read everything
- */
-export function createTokenMaker(signing) {
+/** @returns the token of a client, who may read everything */
+export function createTokenMaker(signing: Signing): (number: number) => string {
   const makeSignature = signatureMaker(signing)
   const iat = Math.floor(Date.now() / 1_000)
   const head = part({ alg: signing.algorithm, typ: 'JWT' })
@@ -61,10 +54,9 @@ export function createTokenMaker(signing) {
 /**
  * Tokens that only their signature shows to be wrong, no two alike: what costs a server most.
  *
- * @param {Signing} signing the key that they pretend to have signed with
- * @returns {() => string}
+ * @param signing the key that they pretend to have signed with
  */
-export function createGarbageMaker(signing) {
+export function createGarbageMaker(signing: Signing): () => string {
   const token = createTokenMaker(signing)(0)
   const end = token.lastIndexOf('.') + 1
   const bytes = Buffer.from(token.slice(end), 'base64url').length
@@ -72,8 +64,7 @@ export function createGarbageMaker(signing) {
   return () => signed + randomBytes(bytes).toString('base64url')
 }
 
-/** @param {Signing} signing @returns {(signed: string) => Buffer} */
-function signatureMaker(signing) {
+function signatureMaker(signing: Signing): (signed: string) => Buffer {
   if ('secret' in signing) return signed => createHmac('sha256', signing.secret).update(signed).digest()
   const key = createPrivateKey(signing.pem)
   if (key.asymmetricKeyType === 'ed25519') return signed => sign(null, Buffer.from(signed), key)
@@ -81,7 +72,6 @@ function signatureMaker(signing) {
   return signed => sign(digest, Buffer.from(signed), { key, dsaEncoding: 'ieee-p1363' })
 }
 
-/** @param {object} value */
-function part(value) {
+function part(value: object) {
   return Buffer.from(JSON.stringify(value)).toString('base64url')
 }

@@ -1,35 +1,43 @@
 // The type of a workload: what a scenario has each client do. It runs in the generator's processes.
+import type { Histogram } from 'hdr-histogram-js'
+import type { Behaviour } from './clients.ts'
+
+export interface Workload {
+  behaviour: Behaviour
+  /** Requests sent and not yet answered. */
+  outstanding: () => number
+  /** A message from the scenario. */
+  tell?: (message: any) => void
+  /** Sends no more. */
+  stop: () => void
+  /** Sent to the scenario at the end, beside counts and histograms. */
+  outcome?: () => unknown
+}
 
 /**
- * @typedef {object} Workload
- * @property {import('./clients.ts').Behaviour} behaviour
- * @property {() => number} outstanding requests sent and not yet answered
- * @property {(message: any) => void} [tell] a message from the scenario
- * @property {() => void} stop sends no more
- * @property {() => unknown} [outcome] sent to the scenario at the end, beside counts and histograms
- */
-
-/**
- * @template S the workload's settings
- * @template {string} C its counts
- * @template {string} H its histograms
- * @typedef {object} WorkloadOptions
- * @property {S} settings
- * @property {{ counts: Record<C, number>, histograms: Record<H, import('./histogram.ts').Histogram>,
- *   recorders: Record<H, (us: number) => void>, because: (reason: string) => void }} tally
- * @property {ReturnType<typeof import('./own-usage.ts').createUsageMeter>} usage
- * @property {() => number} nowUs
- * @property {number} index of this process
- * @property {number} processes
- */
-
-/**
- * Each file of workloads/ exports one as `createWorkload`, beside `counts` and `histograms`, the names of what it tallies.
+ * the workload's settings
  *
- * @template S
- * @template {string} C
- * @template {string} H
- * @typedef {(options: WorkloadOptions<S, C, H>) => Workload} CreateWorkload
+ * its counts
+ *
+ * its histograms
  */
+interface WorkloadOptions<S, C extends string, H extends string> {
+  settings: S
+  tally: {
+    counts: Record<C, number>
+    histograms: Record<H, Histogram>
+    recorders: Record<H, (us: number) => void>
+    because: (reason: string) => void
+  }
+  usage: ReturnType<typeof import('./own-usage.ts').createUsageMeter>
+  nowUs: () => number
+  /** Of this process. */
+  index: number
+  processes: number
+}
 
-export {}
+/**
+ * Each file of workloads/ exports one as `createWorkload`, beside `counts` and `histograms`, the names of what it
+ * tallies.
+ */
+export type CreateWorkload<S, C extends string, H extends string> = (options: WorkloadOptions<S, C, H>) => Workload

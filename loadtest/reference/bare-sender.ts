@@ -1,8 +1,9 @@
 #!/usr/bin/env node
-// The floor under every server: no WebSocket library, cache, backend or limits. It answers each request with one ready
-// Buffer. Any cost of a real server above this is the price of its features.
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
+// The floor under every server: no WebSocket library, cache, backend or limits. It answers each request with one ready
+// Buffer. Any cost of a real server above this is the price of its features.
+import type { Duplex } from 'node:stream'
 import { createMetrics } from '@keycast/service/metrics'
 import { changes, documentOf, onTick, readArguments, welcome } from './content.ts'
 import { serve } from './serve.ts'
@@ -14,8 +15,8 @@ const { bytes, change, ...listening } = readArguments({
 const document = Buffer.from(`${JSON.stringify(documentOf(bytes))}}`)
 const { registry } = createMetrics({ service: 'reference' })
 
-/** @param {string} text @param {number} [more] bytes that follow as part of the same message */
-const frameOf = (text, more = 0) => {
+/** @param more bytes that follow as part of the same message */
+const frameOf = (text: string, more = 0) => {
   const length = Buffer.byteLength(text) + more
   const header = length < 126 ? Buffer.alloc(2) : length < 65_536 ? Buffer.alloc(4) : Buffer.alloc(10)
   header[0] = 0x81
@@ -32,12 +33,9 @@ const PONGS_MAX = 512
 const pong = frameOf('{"type":"pong","count":1}')
 const pongs = Buffer.concat(Array.from({ length: PONGS_MAX }, () => pong))
 
-/** @typedef {import('node:stream').Duplex} Duplex */
-/** @type {Map<string, Set<Duplex>>} */
-const subscribers = new Map()
+const subscribers = new Map<string, Set<Duplex>>()
 
-/** @param {Duplex} socket @param {{ type: string, id?: number, key: string, keys: string[] }} message */
-function answer(socket, { type, id, key, keys }) {
+function answer(socket: Duplex, { type, id, key, keys }: { type: string; id?: number; key: string; keys: string[] }) {
   if (type === 'get') return sendDocument(socket, key, id)
   if (type !== 'subscribe') return
   socket.write(frameOf(JSON.stringify({ type: 'subscribed', id, keys: keys.map(each => ({ key: each })) })))
@@ -47,8 +45,7 @@ function answer(socket, { type, id, key, keys }) {
   }
 }
 
-/** @param {Duplex} socket @param {string} key @param {number} [id] */
-function sendDocument(socket, key, id) {
+function sendDocument(socket: Duplex, key: string, id?: number) {
   const head = JSON.stringify({ type: 'value', id, key, version: 'v1' })
   socket.cork()
   socket.write(frameOf(`${head.slice(0, -1)},"data":`, document.length))
@@ -56,12 +53,10 @@ function sendDocument(socket, key, id) {
   socket.uncork()
 }
 
-/** @param {string} key */
-function subscribersOf(key) {
+function subscribersOf(key: string) {
   const known = subscribers.get(key)
   if (known !== undefined) return known
-  /** @type {Set<Duplex>} */
-  const sockets = new Set()
+  const sockets = new Set<Duplex>()
   subscribers.set(key, sockets)
   onTick(key, change, data => {
     const frame = frameOf(JSON.stringify({ type: 'value', key, version: data.ns, data }))
@@ -70,11 +65,11 @@ function subscribersOf(key) {
   return sockets
 }
 
-/** Reads a client's frames: short, masked, whole; whatever else comes ends the connection. @param {Duplex} socket */
-function createReader(socket) {
+/** Reads a client's frames: short, masked, whole; whatever else comes ends the connection. */
+function createReader(socket: Duplex) {
   let rest = Buffer.alloc(0)
 
-  return (/** @type {Buffer} */ chunk) => {
+  return (chunk: Buffer) => {
     const input = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
     let at = 0
     let pings = 0

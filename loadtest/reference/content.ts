@@ -2,12 +2,14 @@
 import { Command } from 'commander'
 import { readDuration, readInteger, readPort, readSize } from '../command-line/options.ts'
 
-/**
- * @param {{ name: string, about: string }} program
- * @returns {{ host: string, port: number, bytes: number, change: number, workers: number }} `change`: milliseconds
- *   between two ticks of a key
- */
-export function readArguments({ name, about }) {
+/** @returns `change`: milliseconds between two ticks of a key */
+export function readArguments({ name, about }: { name: string; about: string }): {
+  host: string
+  port: number
+  bytes: number
+  change: number
+  workers: number
+} {
   return new Command(name)
     .description(about)
     .option('--host <address>', 'address to listen on', '127.0.0.1')
@@ -19,12 +21,8 @@ export function readArguments({ name, about }) {
     .opts()
 }
 
-/**
- * A conversation of about so many bytes.
- *
- * @param {number} bytes
- */
-export function documentOf(bytes) {
+/** A conversation of about so many bytes. */
+export function documentOf(bytes: number) {
   const text = 'The quick brown fox jumps over the lazy dog, and the conversation goes on from there.'
   const messages = []
   for (let length = 60, id = 1; length < bytes; id++) {
@@ -43,11 +41,9 @@ const GOLDEN_RATIO = 0.618_034
  * time: a server that falls behind has late changes, not fewer. Processes that share a port change a key at the same
  * times.
  *
- * @param {string} key as in tick:7
- * @param {number} everyMs
- * @param {(data: { ns: string }) => void} listener
+ * @param key as in tick:7
  */
-export function onTick(key, everyMs, listener) {
+export function onTick(key: string, everyMs: number, listener: (data: { ns: string }) => void) {
   const number = Number(/\d+$/.exec(key)?.[0] ?? 1)
   const everyNs = BigInt(Math.round(everyMs * 1e6))
   const phaseNs = BigInt(Math.round(((number * GOLDEN_RATIO) % 1) * everyMs * 1e6))
@@ -71,8 +67,8 @@ export const welcome = {
   limits: { messageBytes: 65_536, keysPerSession: 100_000, requestsPerSecond: 1e9 },
 }
 
-/** The only kind of key whose values change here. @param {string} key */
-export const changes = key => key.startsWith('tick:')
+/** The only kind of key whose values change here. */
+export const changes = (key: string) => key.startsWith('tick:')
 
-/** A key whose messages clients publish. @param {string} key */
-export const isRoom = key => key.startsWith('room:')
+/** A key whose messages clients publish. */
+export const isRoom = (key: string) => key.startsWith('room:')

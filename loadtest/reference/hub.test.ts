@@ -1,8 +1,7 @@
 import { createHub } from './hub.ts'
 
 test("a room's messages have one order, and each is delivered before its publisher hears of it", () => {
-  /** @type {unknown[]} */
-  const said = []
+  const said: unknown[] = []
   const hub = createHub(({ key, seq }) => said.push([key, seq]))
   for (const key of ['room:1', 'room:2', 'room:1']) {
     hub.publish({ key, messageId: 'm', data: {} }, ({ seq }) => said.push(`published ${seq}`))
@@ -13,10 +12,8 @@ test("a room's messages have one order, and each is delivered before its publish
 
 test('a name in a room belongs to one member, until it leaves', () => {
   const hub = createHub(() => {})
-  /** @type {boolean[]} */
-  const granted = []
-  const claim = (/** @type {string} */ room, /** @type {string} */ name) =>
-    hub.claim(room, name, isGranted => granted.push(isGranted))
+  const granted: boolean[] = []
+  const claim = (room: string, name: string) => hub.claim(room, name, isGranted => granted.push(isGranted))
   claim('room:1', 'Ann')
   claim('room:1', 'Ann')
   claim('room:2', 'Ann')

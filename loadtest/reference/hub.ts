@@ -2,51 +2,48 @@
 // names that only one member of a room has. With several processes it lies in the cluster's primary.
 import cluster from 'node:cluster'
 
-/**
- * @typedef {{ key: string, seq: number, at: number, messageId?: string, data?: unknown }} Message
- *
- * @typedef {object} Hub
- * @property {(message: Omit<Message, 'seq' | 'at'>, done: (message: Message) => void) => void} publish every process
- *   delivers it, this one before `done`
- * @property {(key: string, name: string, answer: (isGranted: boolean) => void) => void} claim a name in a room
- * @property {(key: string, name: string) => void} release
- *
- * A worker's question to the primary, and what the primary says to workers. `ref` finds the question of an answer.
- * @typedef {{ ref: number, publish: Omit<Message, 'seq' | 'at'> } | { ref: number, claim: [string, string] }
- *   | { release: [string, string] }} Question
- * @typedef {{ ref?: number, message: Message } | { ref: number, isGranted: boolean }} Said
- */
+export interface Message {
+  key: string
+  seq: number
+  at: number
+  messageId?: string
+  data?: unknown
+}
+
+export interface Hub {
+  /** Every process delivers it, this one before `done`. */
+  publish: (message: Omit<Message, 'seq' | 'at'>, done: (message: Message) => void) => void
+  /** A name in a room. */
+  claim: (key: string, name: string, answer: (isGranted: boolean) => void) => void
+  release: (key: string, name: string) => void
+}
 
 /** Rooms of one process. */
 function createRooms() {
-  /** The number of messages of each room. @type {Map<string, number>} */
-  const heads = new Map()
-  /** @type {Set<string>} */
-  const names = new Set()
-  /** A key has no space. @param {string} key @param {string} name */
-  const entry = (key, name) => `${key} ${name}`
+  /** The number of messages of each room. */
+  const heads = new Map<string, number>()
+  const names = new Set<string>()
+  /** A key has no space. */
+  const entry = (key: string, name: string) => `${key} ${name}`
 
   return {
-    /** @param {Omit<Message, 'seq' | 'at'>} message @returns {Message} */
-    number(message) {
+    number(message: Omit<Message, 'seq' | 'at'>): Message {
       const seq = (heads.get(message.key) ?? 0) + 1
       heads.set(message.key, seq)
       const { key, ...rest } = message
       return { key, seq, at: Date.now(), ...rest }
     },
-    /** @param {string} key @param {string} name */
-    claim(key, name) {
+    claim(key: string, name: string) {
       if (names.has(entry(key, name))) return false
       names.add(entry(key, name))
       return true
     },
-    /** @param {string} key @param {string} name */
-    release: (key, name) => void names.delete(entry(key, name)),
+    release: (key: string, name: string) => void names.delete(entry(key, name)),
   }
 }
 
-/** The hub of a server that is one process. @param {(message: Message) => void} deliver @returns {Hub} */
-export function createHub(deliver) {
+/** The hub of a server that is one process. */
+export function createHub(deliver: (message: Message) => void): Hub {
   const rooms = createRooms()
   return {
     publish(message, done) {
@@ -59,18 +56,17 @@ export function createHub(deliver) {
   }
 }
 
-/** The hub as a worker has it: it asks the primary. @param {(message: Message) => void} deliver @returns {Hub} */
-export function createWorkerHub(deliver) {
-  /** @type {Map<number, (said: any) => void>} */
-  const asked = new Map()
+/** The hub as a worker has it: it asks the primary. */
+export function createWorkerHub(deliver: (message: Message) => void): Hub {
+  const asked = new Map<number, (said: any) => void>()
   let refs = 0
-  const ask = (/** @type {object} */ question, /** @type {(said: any) => void} */ onAnswer) => {
+  const ask = (question: object, onAnswer: (said: any) => void) => {
     refs += 1
     asked.set(refs, onAnswer)
     process.send?.({ ref: refs, ...question })
   }
   process.on('message', said => {
-    const { ref = 0, message, isGranted } = /** @type {any} */ (said)
+    const { ref = 0, message, isGranted } = said as any
     if (message !== undefined) deliver(message)
     asked.get(ref)?.(message ?? isGranted)
     asked.delete(ref)

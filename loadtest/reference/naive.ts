@@ -1,10 +1,11 @@
 #!/usr/bin/env node
-// The server that most people write first: ws, and a JSON.stringify for each message to each client. With --workers it is
-// the one they write next: node:cluster, and each message passes the primary to all processes.
 import { createServer } from 'node:http'
 import { createMetrics } from '@keycast/service/metrics'
-import { WebSocketServer } from 'ws'
+import { type WebSocket, WebSocketServer } from 'ws'
 import { changes, documentOf, isRoom, onTick, readArguments, welcome } from './content.ts'
+// The server that most people write first: ws, and a JSON.stringify for each message to each client. With --workers it is
+// the one they write next: node:cluster, and each message passes the primary to all processes.
+import type { Hub } from './hub.ts'
 import { serve } from './serve.ts'
 
 const { bytes, change, ...listening } = readArguments({
@@ -14,19 +15,29 @@ const { bytes, change, ...listening } = readArguments({
 const document = documentOf(bytes)
 const { registry } = createMetrics({ service: 'reference' })
 
-/** @typedef {import('ws').WebSocket} WebSocket */
-/** @typedef {{ key: string, name: string }} Membership */
-/** @type {Map<string, Set<WebSocket>>} */
-const subscribers = new Map()
+interface Membership {
+  key: string
+  name: string
+}
+
+const subscribers = new Map<string, Set<WebSocket>>()
 let pongCount = 0
 
-/**
- * @param {import('./hub.ts').Hub} hub
- * @param {WebSocket} socket
- * @param {Membership[]} memberships of this socket
- * @param {{ type: string, id?: number, key: string, keys: string[], messageId?: string, data?: unknown, name: string }} message
- */
-function answer(hub, socket, memberships, { type, id, key, keys, messageId, data, name }) {
+/** @param memberships of this socket */
+function answer(
+  hub: Hub,
+  socket: WebSocket,
+  memberships: Membership[],
+  {
+    type,
+    id,
+    key,
+    keys,
+    messageId,
+    data,
+    name,
+  }: { type: string; id?: number; key: string; keys: string[]; messageId?: string; data?: unknown; name: string },
+) {
   if (type === 'get') socket.send(JSON.stringify({ type: 'value', id, key, version: 'v1', data: document }))
   if (type === 'ping') socket.send(JSON.stringify({ type: 'pong', id, count: ++pongCount }))
   if (type === 'publish') {
@@ -50,12 +61,10 @@ function answer(hub, socket, memberships, { type, id, key, keys, messageId, data
   }
 }
 
-/** @param {string} key */
-function subscribersOf(key) {
+function subscribersOf(key: string) {
   const known = subscribers.get(key)
   if (known !== undefined) return known
-  /** @type {Set<WebSocket>} */
-  const sockets = new Set()
+  const sockets = new Set<WebSocket>()
   subscribers.set(key, sockets)
   if (isRoom(key)) return sockets
   onTick(key, change, data => {
@@ -67,8 +76,7 @@ function subscribersOf(key) {
 serve(listening, '/ws', hub => {
   const server = createServer(async (_, response) => response.end(await registry.metrics()))
   new WebSocketServer({ server, perMessageDeflate: false, clientTracking: false }).on('connection', socket => {
-    /** @type {Membership[]} */
-    const memberships = []
+    const memberships: Membership[] = []
     socket.on('message', data => answer(hub, socket, memberships, JSON.parse(data.toString())))
     socket.on('close', () => {
       for (const sockets of subscribers.values()) sockets.delete(socket)

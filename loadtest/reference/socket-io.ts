@@ -13,18 +13,17 @@ const { bytes, change, ...listening } = readArguments({
 })
 const document = documentOf(bytes)
 const { registry } = createMetrics({ service: 'reference' })
-/** Keys that change, since somebody subscribed to them. @type {Set<string>} */
-const ticking = new Set()
+/** Keys that change, since somebody subscribed to them. */
+const ticking = new Set<string>()
 let pongCount = 0
 
 serve(listening, '/socket.io/?EIO=4&transport=websocket', hub => {
   const server = createServer(async (_, response) => response.end(await registry.metrics()))
   const io = new Server(server, { transports: ['websocket'], perMessageDeflate: false, serveClient: false })
   io.on('connection', socket => {
-    /** @type {{ room: string, name: string }[]} */
-    const memberships = []
-    socket.on('enter', (/** @type {string} */ room, /** @type {string | null} */ name, answer) => {
-      const enter = async (/** @type {boolean} */ isGranted) => {
+    const memberships: { room: string; name: string }[] = []
+    socket.on('enter', (room: string, name: string | null, answer) => {
+      const enter = async (isGranted: boolean) => {
         if (!isGranted) return answer({ code: 'name_taken' })
         if (name) memberships.push({ room, name })
         await socket.join(room)
@@ -33,15 +32,15 @@ serve(listening, '/socket.io/?EIO=4&transport=websocket', hub => {
       if (name) hub.claim(room, name, enter)
       else enter(true)
     })
-    socket.on('publish', (/** @type {string} */ key, /** @type {string} */ messageId, data, answer) =>
+    socket.on('publish', (key: string, messageId: string, data, answer) =>
       hub.publish({ key, messageId, data }, ({ seq }) => answer({ seq })),
     )
-    socket.on('subscribe', async (/** @type {string[]} */ keys, answer) => {
+    socket.on('subscribe', async (keys: string[], answer) => {
       await socket.join(keys)
       for (const key of keys) if (changes(key)) startTicking(io, key)
       answer()
     })
-    socket.on('get', (/** @type {string} */ key, answer) => answer({ key, data: document }))
+    socket.on('get', (key: string, answer) => answer({ key, data: document }))
     socket.on('ping', () => socket.emit('pong', { count: ++pongCount }))
     socket.on('disconnect', () => {
       for (const { room, name } of memberships) hub.release(room, name)
@@ -50,8 +49,7 @@ serve(listening, '/socket.io/?EIO=4&transport=websocket', hub => {
   return { server, deliver: message => void io.to(message.key).emit('message', message) }
 })
 
-/** @param {Server} io @param {string} key */
-function startTicking(io, key) {
+function startTicking(io: Server, key: string) {
   if (ticking.has(key)) return
   ticking.add(key)
   onTick(key, change, data => io.to(key).emit('value', { key, data }))

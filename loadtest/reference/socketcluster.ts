@@ -14,8 +14,8 @@ const { bytes, change, ...listening } = readArguments({
 })
 const document = documentOf(bytes)
 const { registry } = createMetrics({ service: 'reference' })
-/** Channels that change, since somebody subscribed to them. @type {Set<string>} */
-const ticking = new Set()
+/** Channels that change, since somebody subscribed to them. */
+const ticking = new Set<string>()
 let pongCount = 0
 
 serve(listening, '/socketcluster/', hub => {
@@ -24,12 +24,11 @@ serve(listening, '/socketcluster/', hub => {
   const { exchange, brokerEngine } = cluster
   // Members check that they are sent every message in order: what clients publish is numbered on its way to the broker.
   const publish = brokerEngine.invokePublish.bind(brokerEngine)
-  brokerEngine.invokePublish = (/** @type {string} */ key, /** @type {any} */ { messageId, data }) =>
+  brokerEngine.invokePublish = (key: string, { messageId, data }: any) =>
     new Promise(resolve => hub.publish({ key, messageId, data }, resolve))
 
   each(cluster.listener('connection'), ({ socket }) => {
-    /** @type {{ room: string, name: string }[]} */
-    const memberships = []
+    const memberships: { room: string; name: string }[] = []
     each(socket.procedure('claim'), request => {
       const { room, name } = request.data
       hub.claim(room, name, isGranted => {
@@ -52,7 +51,6 @@ serve(listening, '/socketcluster/', hub => {
   return { server, deliver: ({ key, ...message }) => void publish(key, message) }
 })
 
-/** @param {AsyncIterable<any>} events @param {(event: any) => void} listener */
-async function each(events, listener) {
+async function each(events: AsyncIterable<any>, listener: (event: any) => void) {
   for await (const event of events) listener(event)
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // An HTTP backend whose values never change, at the least CPU time that Node can do it with: of a machine that it shares
 // with a fetcher it takes little. It understands no more of HTTP than that fetcher's GET.
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { parseArgs } from 'node:util'
 
 const HOST = '127.0.0.1'
@@ -26,18 +26,18 @@ let concurrencyMax = 0
 const filler = 'x'.repeat(bytes)
 const NOT_MODIFIED = 'HTTP/1.1 304 Not Modified\r\netag: "1"\r\ncache-control: public\r\n\r\n'
 
-/** @param {string} type @param {string} body of one byte a character */
-const found = (type, body) =>
+/** @param body of one byte a character */
+const found = (type: string, body: string) =>
   `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ncontent-length: ${body.length}\r\netag: "1"\r\ncache-control: public\r\n\r\n${body}`
 
-/** @param {string} path @returns {string} JSON of the length that was asked for, other for each path */
-function valueAt(path) {
+/** @returns JSON of the length that was asked for, other for each path */
+function valueAt(path: string): string {
   const start = `{"id":"${path.slice(path.lastIndexOf('/') + 1)}","text":"`
   return `${start}${filler.slice(start.length + 2)}"}`
 }
 
-/** @param {string} head of a request */
-function answerTo(head) {
+/** @param head of a request */
+function answerTo(head: string) {
   const path = head.slice(head.indexOf(' ') + 1, head.indexOf(' HTTP/'))
   if (path === '/stats') {
     return found('application/json', JSON.stringify({ requests: { still: counts }, concurrencyMax }))
@@ -56,8 +56,7 @@ function answerTo(head) {
   return found('application/json', valueAt(path))
 }
 
-/** @param {import('node:net').Socket} socket @param {string} answers @param {number} count */
-function answerLater(socket, answers, count) {
+function answerLater(socket: Socket, answers: string, count: number) {
   if (latencyMs === 0) return socket.write(answers, 'latin1')
   concurrency += count
   concurrencyMax = Math.max(concurrencyMax, concurrency)
@@ -87,7 +86,7 @@ const server = createServer({ noDelay: true }, socket => {
 })
 
 server.listen(Number(values.port), HOST, 4_096, () => {
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const { port } = server.address() as AddressInfo
   console.log(JSON.stringify({ msg: 'listening', port }))
 })
 process.once('SIGTERM', () => process.exit(0))

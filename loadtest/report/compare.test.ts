@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { resultOf } from '../test-support.ts'
 import { CompareError, compareFolders, compareResults } from './compare.ts'
 
-/** @param {number | undefined} value @param {'higher' | 'lower'} [better] */
-const figure = (value, better) => ({ figure: { label: 'Figure', value, unit: 'units', better } })
+const figure = (value: number | undefined, better?: 'higher' | 'lower') => ({
+  figure: { label: 'Figure', value, unit: 'units', better },
+})
 
-/** @param {number | undefined} a @param {number | undefined} b @param {'higher' | 'lower'} [better] */
-const row = (a, b, better) =>
+const row = (a: number | undefined, b: number | undefined, better?: 'higher' | 'lower') =>
   compareResults(resultOf({ figures: figure(a, better) }), resultOf({ figures: figure(b, better) })).rows[0]
 
 test('each figure of both stands beside its ratio and the better one', () => {

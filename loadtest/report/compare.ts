@@ -1,28 +1,26 @@
 // Compares two results: every figure of both, and their ratio.
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Result } from '../run/result.ts'
+import type { Table } from '../scenarios/scenario.ts'
 import { buildComparison } from './report.ts'
 import { tableLines } from './summary.ts'
 
-/** @typedef {import('../run/result.ts').Result} Result */
-
 /** The two cannot be compared; the message says why. */
 export class CompareError extends Error {
-  /** @param {string} message */
-  constructor(message) {
+  constructor(message: string) {
     super(message)
     this.name = 'CompareError'
   }
 }
 
 /**
- * @param {string} pathA a run's folder, or its result.json
- * @param {string} pathB
- * @param {{ html?: string }} [options] `html`: a file for both runs in the same charts
- * @returns {string} for a terminal
+ * @param pathA a run's folder, or its result.json
+ * @param options `html`: a file for both runs in the same charts
+ * @returns for a terminal
  * @throws {CompareError}
  */
-export function compareFolders(pathA, pathB, { html } = {}) {
+export function compareFolders(pathA: string, pathB: string, { html }: { html?: string } = {}): string {
   const a = readResult(pathA)
   const b = readResult(pathB)
   const table = compareResults(a, b)
@@ -30,12 +28,7 @@ export function compareFolders(pathA, pathB, { html } = {}) {
   return ['', ...tableLines(table), ...(html === undefined ? [] : [`  ${html}`, ''])].join('\n')
 }
 
-/**
- * @param {Result} a
- * @param {Result} b
- * @returns {import('../scenarios/scenario.ts').Table}
- */
-export function compareResults(a, b) {
+export function compareResults(a: Result, b: Result): Table {
   if (a.scenario !== b.scenario) {
     throw new CompareError(
       `one is a run of ${a.scenario}, the other of ${b.scenario}: their figures have nothing in common`,
@@ -63,11 +56,9 @@ export function compareResults(a, b) {
   }
 }
 
-/** @param {Result} result */
-const nameOf = result => `${result.label} (${result.startedAt.slice(11, 19)})`
+const nameOf = (result: Result) => `${result.label} (${result.startedAt.slice(11, 19)})`
 
-/** @param {number | undefined} a @param {number | undefined} b */
-function relation(a, b) {
+function relation(a: number | undefined, b: number | undefined) {
   if (a === undefined || b === undefined || b === 0 || a === null || b === null) return '—'
   return `${(a / b).toFixed(2)} ×`
 }
@@ -75,17 +66,19 @@ function relation(a, b) {
 /** Runs that differ by less count as the same: the same machine differs more from one run to the next. */
 const SAME_RATIO = 0.05
 
-/** @param {'higher' | 'lower' | undefined} better @param {number | undefined} a @param {number | undefined} b */
-function verdict(better, a, b) {
+function verdict(better: 'higher' | 'lower' | undefined, a: number | undefined, b: number | undefined) {
   if (better === undefined || a === undefined || b === undefined || a === null || b === null) return ''
   if (Math.abs(a - b) <= SAME_RATIO * Math.max(Math.abs(a), Math.abs(b))) return 'same'
   return a > b === (better === 'higher') ? 'A' : 'B'
 }
 
-/** The settings, beside the system, in which two runs differ. @param {Result} a @param {Result} b */
-function circumstances(a, b) {
-  /** @param {Result} result @returns {Record<string, unknown>} */
-  const setting = result => ({ ...result.settings, node: result.versions.node, cores: result.machine.cores })
+/** The settings, beside the system, in which two runs differ. */
+function circumstances(a: Result, b: Result) {
+  const setting = (result: Result): Record<string, unknown> => ({
+    ...result.settings,
+    node: result.versions.node,
+    cores: result.machine.cores,
+  })
   const [ofA, ofB] = [setting(a), setting(b)]
   const names = [...new Set([...Object.keys(ofA), ...Object.keys(ofB)])].filter(name => !systemSettings.has(name))
   const different = names.filter(name => JSON.stringify(ofA[name]) !== JSON.stringify(ofB[name]))
@@ -97,12 +90,11 @@ function circumstances(a, b) {
 /** Settings that say which system was loaded: a comparison is between these. */
 const systemSettings = new Set(['start', 'url', 'reference', 'gateways', 'provider', 'remote'])
 
-/** @param {string} path @returns {Result} */
-function readResult(path) {
+function readResult(path: string): Result {
   try {
     const file = statSync(path).isDirectory() ? join(path, 'result.json') : path
     return JSON.parse(readFileSync(file, 'utf8'))
   } catch (error) {
-    throw new CompareError(`${path} holds no result: ${/** @type {Error} */ (error).message}`)
+    throw new CompareError(`${path} holds no result: ${(error as Error).message}`)
   }
 }

@@ -1,7 +1,7 @@
 // Numbers and text in the form that people read.
 
-/** As many digits as a measurement is worth: three, and all before the point. @param {number | null | undefined} value */
-export function formatNumber(value) {
+/** As many digits as a measurement is worth: three, and all before the point. */
+export function formatNumber(value: number | null | undefined) {
   if (value === undefined || value === null || !Number.isFinite(value)) return '—'
   const magnitude = Math.abs(value)
   const digits = Number.isInteger(value) || magnitude >= 100 ? 0 : magnitude >= 10 ? 1 : 2
@@ -10,6 +10,5 @@ export function formatNumber(value) {
 
 const entities = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
-/** @param {string} text */
-export const escapeHtml = text =>
-  text.replace(/[&<>"']/g, character => entities[/** @type {keyof typeof entities} */ (character)])
+export const escapeHtml = (text: string) =>
+  text.replace(/[&<>"']/g, character => entities[character as keyof typeof entities])

@@ -1,12 +1,11 @@
 // A result as report.html: one file that holds the data, the styles and the charts' library, and needs no network.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import type { Result } from '../run/result.ts'
+import type { Table } from '../scenarios/scenario.ts'
 import { escapeHtml, formatNumber } from './format.ts'
 
-/** @typedef {import('../run/result.ts').Result} Result */
-
-/** @param {string} file */
-const page = file => readFileSync(new URL(`page/${file}`, import.meta.url), 'utf8')
+const page = (file: string) => readFileSync(new URL(`page/${file}`, import.meta.url), 'utf8')
 
 /** The charts' library, the build with lines and bars only. */
 const library = () => readFileSync(createRequire(import.meta.url).resolve('echarts/dist/echarts.common.min.js'), 'utf8')
@@ -18,11 +17,8 @@ const program = () =>
     .join('')
     .replace(/^export /gm, '')
 
-/**
- * @param {Result} result
- * @returns {string} HTML
- */
-export function buildReport(result) {
+/** @returns HTML */
+export function buildReport(result: Result): string {
   return document({
     title: `${result.scenario} — ${result.label}`,
     runs: [result],
@@ -42,14 +38,8 @@ export function buildReport(result) {
   })
 }
 
-/**
- * Two runs in the same charts.
- *
- * @param {Result} a
- * @param {Result} b
- * @param {import('../scenarios/scenario.ts').Table} figures
- */
-export function buildComparison(a, b, figures) {
+/** Two runs in the same charts. */
+export function buildComparison(a: Result, b: Result, figures: Table) {
   return document({
     title: `${a.scenario}: ${a.label} and ${b.label}`,
     runs: [a, b],
@@ -62,8 +52,7 @@ export function buildComparison(a, b, figures) {
   })
 }
 
-/** @param {{ title: string, runs: Result[], body: string[] }} parts */
-function document({ title, runs, body }) {
+function document({ title, runs, body }: { title: string; runs: Result[]; body: string[] }) {
   // Only what charts need; a script's end inside a string would end the script.
   const data = runs.map(({ label, series, latency, rates, tables }) => ({ label, series, latency, rates, tables }))
   const json = JSON.stringify(data).replaceAll('<', '\\u003c')
@@ -88,8 +77,7 @@ ${body.join('\n')}
 `
 }
 
-/** @param {string} scenario @param {string} headline @param {string[]} facts */
-function head(scenario, headline, facts) {
+function head(scenario: string, headline: string, facts: string[]) {
   return `<header>
 <p class="kicker">Keycast load test <b>${escapeHtml(scenario)}</b></p>
 <h1>${escapeHtml(headline)}</h1>
@@ -97,8 +85,7 @@ function head(scenario, headline, facts) {
 </header>`
 }
 
-/** @param {Result} result */
-function tiles({ figures }) {
+function tiles({ figures }: Result) {
   const shown = Object.values(figures).map(
     ({ label, value, unit, note }) => `<div class="tile">
 <p class="label">${escapeHtml(label)}</p>
@@ -109,8 +96,7 @@ ${note ? `<p class="note">${escapeHtml(note)}</p>` : ''}
   return `<section class="tiles">${shown.join('')}</section>`
 }
 
-/** @param {Result} result */
-function verdicts({ limit, sums, addsUp }) {
+function verdicts({ limit, sums, addsUp }: Result) {
   const failed = sums.filter(({ holds }) => !holds)
   return `<section class="verdicts">
 <p class="${limit.limiter === 'generator' ? 'bad' : 'plain'}">${escapeHtml(limit.text)}</p>
@@ -122,10 +108,8 @@ function verdicts({ limit, sums, addsUp }) {
 </section>`
 }
 
-/** @param {import('../scenarios/scenario.ts').Table} table */
-function table({ title, columns, rows, note }) {
-  /** @param {string | number} cell */
-  const cellOf = cell =>
+function table({ title, columns, rows, note }: Table) {
+  const cellOf = (cell: string | number) =>
     typeof cell === 'number' ? `<td class="number">${formatNumber(cell)}</td>` : `<td>${escapeHtml(cell)}</td>`
   return `<section><h2>${escapeHtml(title)}</h2>
 <table><thead><tr>${columns.map(column => `<th>${escapeHtml(column)}</th>`).join('')}</tr></thead>
@@ -133,8 +117,7 @@ function table({ title, columns, rows, note }) {
 ${note ? `<p class="note">${escapeHtml(note)}</p>` : ''}</section>`
 }
 
-/** @param {Result} result */
-function details({ sums, reasons, notes, counts, settings, machine, versions, system, startedAt }) {
+function details({ sums, reasons, notes, counts, settings, machine, versions, system, startedAt }: Result) {
   return `<section class="details">
 <div><h2>Counts</h2>
 <ul>${sums.map(({ text, holds }) => `<li>${holds ? '✓' : '✗'} ${escapeHtml(text)}</li>`).join('')}
@@ -154,8 +137,7 @@ ${pairs(settings)}
 </section>`
 }
 
-/** @param {Record<string, unknown>} values */
-function pairs(values) {
+function pairs(values: Record<string, unknown>) {
   const rows = Object.entries(values)
     .filter(([, value]) => value !== undefined && !(Array.isArray(value) && value.length === 0))
     .map(
@@ -165,5 +147,4 @@ function pairs(values) {
   return `<dl>${rows.join('')}</dl>`
 }
 
-/** @param {string} iso */
-const date = iso => `${iso.slice(0, 16).replace('T', ' ')} UTC`
+const date = (iso: string) => `${iso.slice(0, 16).replace('T', ' ')} UTC`

@@ -1,11 +1,9 @@
 // A result as text, for the terminal.
+import type { Result } from '../run/result.ts'
+import type { Table } from '../scenarios/scenario.ts'
 import { formatNumber } from './format.ts'
 
-/**
- * @param {import('../run/result.ts').Result} result
- * @param {string} folder
- */
-export function summaryOf(result, folder) {
+export function summaryOf(result: Result, folder: string) {
   const lines = [
     '',
     `${result.scenario} — ${result.label}`,
@@ -28,8 +26,7 @@ export function summaryOf(result, folder) {
   return lines.join('\n')
 }
 
-/** @param {import('../scenarios/scenario.ts').Table} table */
-export function tableLines({ title, columns, rows, note }) {
+export function tableLines({ title, columns, rows, note }: Table) {
   const cells = [columns, ...rows.map(row => row.map(cell => (typeof cell === 'number' ? formatNumber(cell) : cell)))]
   const widths = columns.map((_, column) => Math.max(...cells.map(row => row[column].length)))
   return [

@@ -1,7 +1,16 @@
 import { findBottleneck } from './bottleneck.ts'
 
-/** @param {{ busiest?: number, late?: number, server?: number, machine?: number }} load */
-const load = ({ busiest = 0.3, late = 1, server = 0.3, machine = 0.4 }) => ({
+const load = ({
+  busiest = 0.3,
+  late = 1,
+  server = 0.3,
+  machine = 0.4,
+}: {
+  busiest?: number
+  late?: number
+  server?: number
+  machine?: number
+}) => ({
   generator: { busiest, lateMsP99: late, cpuMs: busiest * 1_000 },
   cpuBusyRatio: machine,
   seconds: 1,

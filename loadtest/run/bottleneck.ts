@@ -8,29 +8,27 @@ const MACHINE_BUSY = 0.97
 /** Share of the machine. The kernel's work for sockets belongs to no process, and stays below this. */
 export const OTHERS_BUSY = 0.2
 
-/**
- * @typedef {'system' | 'generator' | 'both' | 'machine' | 'neither'} Limiter
- *
- * A second of a run, as far as it matters here.
- * @typedef {object} Load
- * @property {{ busiest: number, lateMsP99: number, cpuMs: number }} generator
- * @property {number} [cpuBusyRatio] of the machine
- * @property {number} seconds the sample of the services spans
- * @property {{ role: string, cpuMs?: number }[]} services
- */
+type Limiter = 'system' | 'generator' | 'both' | 'machine' | 'neither'
+
+/** A second of a run, as far as it matters here. */
+interface Load {
+  generator: { busiest: number; lateMsP99: number; cpuMs: number }
+  /** Of the machine. */
+  cpuBusyRatio?: number
+  /** The sample of the services spans. */
+  seconds: number
+  services: { role: string; cpuMs?: number }[]
+}
 
 /**
  * The bottleneck during some seconds, by their mean: one late second is no limit.
  *
- * @param {Load[]} loads
- * @param {number} cores of the machine
- * @returns {{ limiter: Limiter, text: string, othersRatio: number }} `othersRatio`: the share of the machine that other
- *   programs used, where it is known
+ * @param cores of the machine
+ * @returns `othersRatio`: the share of the machine that other programs used, where it is known
  */
-export function findBottleneck(loads, cores) {
+export function findBottleneck(loads: Load[], cores: number): { limiter: Limiter; text: string; othersRatio: number } {
   if (loads.length === 0) return { limiter: 'neither', text: 'Too short to say what was the limit.', othersRatio: 0 }
-  /** @param {(load: Load) => number} of */
-  const mean = of => loads.reduce((sum, load) => sum + of(load), 0) / loads.length
+  const mean = (of: (load: Load) => number) => loads.reduce((sum, load) => sum + of(load), 0) / loads.length
   const generatorBusy = mean(load => load.generator.busiest)
   const lateMs = mean(load => load.generator.lateMsP99)
   const serverBusy = mean(hottest)
@@ -55,8 +53,7 @@ export function findBottleneck(loads, cores) {
   return { limiter, text: [`${sentences[limiter]} (${facts}).`, ...remarks].join(' '), othersRatio }
 }
 
-/** @type {Record<Limiter, string>} */
-const sentences = {
+const sentences: Record<Limiter, string> = {
   system: 'The system was at its limit, the generator was not',
   generator: 'THE GENERATOR WAS THE LIMIT, not the system: more processes or another machine would show more',
   both: 'Generator and system were at their limit together',
@@ -64,14 +61,13 @@ const sentences = {
   neither: 'Neither the generator nor a service was at its limit',
 }
 
-/** @param {{ cpuMs?: number }[]} services */
-const sum = services => services.reduce((all, { cpuMs = 0 }) => all + cpuMs, 0)
+const sum = (services: { cpuMs?: number }[]) => services.reduce((all, { cpuMs = 0 }) => all + cpuMs, 0)
 
-/** Without the CPU time of the services nobody can say what others used. @param {Load} load */
-const knowsAll = ({ services }) => services.length > 0 && services.every(({ cpuMs }) => cpuMs !== undefined)
+/** Without the CPU time of the services nobody can say what others used. */
+const knowsAll = ({ services }: Load) => services.length > 0 && services.every(({ cpuMs }) => cpuMs !== undefined)
 
-/** CPU of the busiest service, in cores. @param {Load} load */
-const hottest = ({ services, seconds }) => Math.max(0, ...services.map(({ cpuMs = 0 }) => cpuMs / 1_000 / seconds))
+/** CPU of the busiest service, in cores. */
+const hottest = ({ services, seconds }: Load) =>
+  Math.max(0, ...services.map(({ cpuMs = 0 }) => cpuMs / 1_000 / seconds))
 
-/** @param {number} ratio */
-const percent = ratio => `${Math.round(ratio * 100)} %`
+const percent = (ratio: number) => `${Math.round(ratio * 100)} %`

@@ -6,10 +6,9 @@ import { availableParallelism, cpus, release, totalmem } from 'node:os'
 
 const require = createRequire(import.meta.url)
 
-/** @typedef {ReturnType<typeof describeEnvironment>} Environment */
+export type Environment = ReturnType<typeof describeEnvironment>
 
-/** @param {{ tls: boolean }} options */
-export function describeEnvironment({ tls }) {
+export function describeEnvironment({ tls }: { tls: boolean }) {
   return {
     machine: {
       cpu: cpus()[0]?.model.trim() ?? 'unknown',
@@ -28,8 +27,8 @@ export function describeEnvironment({ tls }) {
   }
 }
 
-/** @param {string} name of a package */
-export function versionOf(name) {
+/** @param name of a package */
+export function versionOf(name: string) {
   return JSON.parse(readFileSync(require.resolve(`${name}/package.json`), 'utf8')).version
 }
 
@@ -46,8 +45,7 @@ function nginxVersion() {
   return 'unknown'
 }
 
-/** @param {string} command @param {string[]} args */
-function firstLine(command, args) {
+function firstLine(command: string, args: string[]) {
   try {
     // nginx -v writes to stderr.
     const output = execFileSync('/bin/sh', ['-c', '"$0" "$@" 2>&1', command, ...args], { encoding: 'utf8' })

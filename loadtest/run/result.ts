@@ -3,27 +3,39 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { curve, encode, summarize } from '../generator/histogram.ts'
 import { buildReport } from '../report/report.ts'
-import { references } from '../system/start.ts'
+import type { EndedBy, Outcome, Scenario, SeriesSecond } from '../scenarios/scenario.ts'
+import { references, type System } from '../system/start.ts'
 import { findBottleneck } from './bottleneck.ts'
+import type { Environment } from './environment.ts'
 
 /** Version of result.json: raised when its readers have to change. */
 const FORMAT = 1
 
-/** @typedef {ReturnType<typeof buildResult>} Result */
+export type Result = ReturnType<typeof buildResult>
 
-/**
- * @param {object} parts
- * @param {import('../scenarios/scenario.ts').Scenario} parts.scenario
- * @param {any} parts.options
- * @param {import('../system/start.ts').System} parts.target
- * @param {import('./environment.ts').Environment} parts.environment
- * @param {Date} parts.startedAt
- * @param {import('../scenarios/scenario.ts').EndedBy} parts.endedBy
- * @param {string} [parts.died]
- * @param {import('../scenarios/scenario.ts').SeriesSecond[]} parts.series
- * @param {import('../scenarios/scenario.ts').Outcome} parts.outcome
- */
-export function buildResult({ scenario, options, target, environment, startedAt, endedBy, died, series, outcome }) {
+interface Parts {
+  scenario: Scenario
+  options: any
+  target: System
+  environment: Environment
+  startedAt: Date
+  endedBy: EndedBy
+  died?: string
+  series: SeriesSecond[]
+  outcome: Outcome
+}
+
+export function buildResult({
+  scenario,
+  options,
+  target,
+  environment,
+  startedAt,
+  endedBy,
+  died,
+  series,
+  outcome,
+}: Parts) {
   const limit = findBottleneck(outcome.measured ?? series, environment.machine.cores)
   return {
     format: FORMAT,
@@ -59,31 +71,24 @@ export function buildResult({ scenario, options, target, environment, startedAt,
   }
 }
 
-/** @param {import('../system/start.ts').System['kind']} kind */
-export function labelOf(kind) {
+export function labelOf(kind: System['kind']) {
   if (kind === 'keycast') return 'Keycast'
   return kind === 'given' ? 'a running system' : references[kind].label
 }
 
-/** @param {import('../scenarios/scenario.ts').EndedBy} endedBy @param {string} [died] */
-function endings(endedBy, died) {
+function endings(endedBy: EndedBy, died?: string) {
   if (endedBy === 'interrupted') return ['Interrupted: this is what had been measured until then.']
   if (endedBy === 'time') return ['Ended because its time (--time-max) was over.']
   if (endedBy === 'died') return [`Ended because a process of the system did: ${died}`]
   return []
 }
 
-/** @param {Record<string, unknown>} options */
-function settingsOf({ label, output, pid, metrics, ...settings }) {
+function settingsOf({ label, output, pid, metrics, ...settings }: Record<string, unknown>) {
   return settings
 }
 
-/**
- * @param {Result} result
- * @param {{ output: string, startedAt: Date }} where
- * @returns {string} the folder written
- */
-export function writeResult(result, { output, startedAt }) {
+/** @returns the folder written */
+export function writeResult(result: Result, { output, startedAt }: { output: string; startedAt: Date }): string {
   const folder = makeFolder(output, result.scenario, startedAt)
   writeFileSync(join(folder, 'result.json'), `${JSON.stringify(result, null, 1)}\n`)
   writeFileSync(join(folder, 'report.html'), buildReport(result))
@@ -93,11 +98,9 @@ export function writeResult(result, { output, startedAt }) {
 /**
  * Adds a number when the folder exists: two runs may begin within a second.
  *
- * @param {string} output
- * @param {string} name of what was run
- * @param {Date} startedAt
+ * @param name of what was run
  */
-export function makeFolder(output, name, startedAt) {
+export function makeFolder(output: string, name: string, startedAt: Date) {
   const time = startedAt.toISOString().slice(0, 19).replace('T', '-').replaceAll(':', '')
   const wanted = join(output, `${time}-${name}`)
   for (let number = 1; ; number++) {
@@ -106,7 +109,7 @@ export function makeFolder(output, name, startedAt) {
       mkdirSync(folder, { recursive: false })
       return folder
     } catch (error) {
-      const { code } = /** @type {NodeJS.ErrnoException} */ (error)
+      const { code } = error as NodeJS.ErrnoException
       if (code === 'ENOENT') mkdirSync(join(wanted, '..'), { recursive: true })
       else if (code !== 'EEXIST') throw error
       if (code === 'ENOENT') number -= 1

@@ -1,44 +1,42 @@
 // One run of one scenario against one system: starts it, runs the scenario, writes the result.
+import type { Progress } from '../command-line/progress.ts'
 import { dialectOf } from '../generator/dialects/index.ts'
 import { summarize } from '../generator/histogram.ts'
-import { startPool } from '../generator/pool.ts'
+import { type Pool, startPool } from '../generator/pool.ts'
+import type { Context, Scenario, SeriesSecond } from '../scenarios/scenario.ts'
+import type { System } from '../system/start.ts'
 import { openTarget } from '../system/target.ts'
 import { createWatcher } from '../system/watcher.ts'
 import { describeEnvironment } from './environment.ts'
-import { buildResult, writeResult } from './result.ts'
+import { buildResult, type Result, writeResult } from './result.ts'
 
 const LOOK_MS = 25
 
-/**
- * @typedef {{ interrupted: AbortSignal, progress: import('../command-line/progress.ts').Progress }} Terminal
- */
+interface Terminal {
+  interrupted: AbortSignal
+  progress: Progress
+}
 
-/**
- * @param {import('../scenarios/scenario.ts').Scenario} scenario
- * @param {any} options
- * @param {Terminal} terminal
- * @returns {Promise<{ folder: string, result: import('./result.ts').Result }>}
- */
-export async function run(scenario, options, terminal) {
+export async function run(
+  scenario: Scenario,
+  options: any,
+  terminal: Terminal,
+): Promise<{ folder: string; result: Result }> {
   const startedAt = new Date()
   const result = await measure(scenario, options, terminal, startedAt)
   return { folder: writeResult(result, { output: options.output, startedAt }), result }
 }
 
-/**
- * A run whose result is not written.
- *
- * @param {import('../scenarios/scenario.ts').Scenario} scenario
- * @param {any} options
- * @param {Terminal} terminal
- * @param {Date} [startedAt]
- * @returns {Promise<import('./result.ts').Result>}
- */
-export async function measure(scenario, options, { interrupted, progress }, startedAt = new Date()) {
+/** A run whose result is not written. */
+export async function measure(
+  scenario: Scenario,
+  options: any,
+  { interrupted, progress }: Terminal,
+  startedAt: Date = new Date(),
+): Promise<Result> {
   progress.say(`${scenario.name}: ${options.start ? `starting ${options.start}` : options.url.join(', ')}`)
   const target = await openTarget(scenario, options)
-  /** @type {import('../generator/pool.ts').Pool[]} */
-  const pools = []
+  const pools: Pool[] = []
   try {
     const context = createContext({ options, target, interrupted, progress, pools })
     const outcome = await scenario.run(context, options)
@@ -66,23 +64,27 @@ export async function measure(scenario, options, { interrupted, progress }, star
   }
 }
 
-/**
- * @param {{ options: any, target: import('../system/start.ts').System, interrupted: AbortSignal,
- *   progress: import('../command-line/progress.ts').Progress, pools: import('../generator/pool.ts').Pool[] }} parts
- * @returns {import('../scenarios/scenario.ts').Context & { died: () => string | undefined, sampled: () => Promise<unknown> }}
- */
-function createContext({ options, target, interrupted, progress, pools }) {
+function createContext({
+  options,
+  target,
+  interrupted,
+  progress,
+  pools,
+}: {
+  options: any
+  target: System
+  interrupted: AbortSignal
+  progress: Progress
+  pools: Pool[]
+}): Context & { died: () => string | undefined; sampled: () => Promise<unknown> } {
   const watcher = createWatcher(target.watched)
   const startedMs = performance.now()
-  /** @type {import('../scenarios/scenario.ts').SeriesSecond[]} */
-  const series = []
+  const series: SeriesSecond[] = []
   let phase = ''
-  /** @type {string | undefined} */
-  let died
+  let died: string | undefined
   /** One sample at a time: a system that answers its metrics slowly must not make samples overlap. */
   let sampling = Promise.resolve()
-  /** @type {Error | undefined} */
-  let failure
+  let failure: Error | undefined
   target.died.then(what => {
     died = what
   })
@@ -94,7 +96,7 @@ function createContext({ options, target, interrupted, progress, pools }) {
     if (died !== undefined) return 'died'
     return performance.now() - startedMs > options.timeMax ? 'time' : undefined
   }
-  const until = async (/** @type {() => boolean} */ condition, /** @type {number} */ msMax) => {
+  const until = async (condition: () => boolean, msMax: number) => {
     const giveUpMs = performance.now() + msMax
     while (!condition()) {
       if (ended() !== undefined || performance.now() > giveUpMs) return false

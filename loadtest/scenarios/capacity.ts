@@ -4,6 +4,7 @@ import { Option } from 'commander'
 import { readDuration, readInteger, readSize } from '../command-line/options.ts'
 import { connectionSum } from './connect-all.ts'
 import { cpuFigures, meanOf } from './figures.ts'
+import type { Scenario, SeriesSecond } from './scenario.ts'
 
 /** The results of the experiment that this project began with, on 2 and on 4 CPUs. */
 const EXPERIMENT = { clients: [304, 333], megabytesPerSecond: [46.34, 47.17] }
@@ -36,8 +37,7 @@ const COUNTS = [
   'invalid',
 ]
 
-/** @type {import('./scenario.ts').Scenario} */
-export const capacity = {
+export const capacity: Scenario = {
   name: 'capacity',
   about: 'Adds a client every 2 s, each getting a 130 KB document every second, until the system cannot keep up.',
   rates: [
@@ -94,7 +94,7 @@ export const capacity = {
     context.phase('ramp')
     pool.ramp({ everyUs: every * 1_000, count: Math.min(clients, fasterAfter) })
     const over = () => watch.limit() !== undefined
-    const opened = (/** @type {number} */ count) => () => over() || (pool.totals.counts.opened ?? 0) >= count
+    const opened = (count: number) => () => over() || (pool.totals.counts.opened ?? 0) >= count
     await context.until(opened(Math.min(clients, fasterAfter)), Number.POSITIVE_INFINITY)
     for (const everyMs of fasterAndFaster(every)) {
       if (opened(clients)() || context.ended() !== undefined) break
@@ -159,10 +159,10 @@ export const capacity = {
 /**
  * Times between two clients, each half of the one before; the last is that of the highest rate.
  *
- * @param {number} everyMs to begin with
- * @returns {Generator<number>} milliseconds
+ * @param everyMs to begin with
+ * @returns milliseconds
  */
-export function* fasterAndFaster(everyMs) {
+export function* fasterAndFaster(everyMs: number): Generator<number> {
   while (everyMs / 2 > 1_000 / RATE_MAX) {
     everyMs /= 2
     yield everyMs
@@ -174,16 +174,13 @@ export function* fasterAndFaster(everyMs) {
  * Watches for the system's limit, second by second.
  */
 export function watchLimits() {
-  /** @type {WeakSet<import('./scenario.ts').SeriesSecond>} */
-  const good = new WeakSet()
+  const good = new WeakSet<SeriesSecond>()
   let bad = 0
   let held = 0
-  /** @type {{ why: string, at: number } | undefined} */
-  let limit
+  let limit: { why: string; at: number } | undefined
 
   return {
-    /** @param {import('./scenario.ts').SeriesSecond} second */
-    look(second) {
+    look(second: SeriesSecond) {
       if (limit !== undefined || second.phase === 'end') return
       const problem = problemOf(second)
       if (problem === undefined) {
@@ -198,16 +195,11 @@ export function watchLimits() {
     limit: () => limit,
     /** Clients there in the last good second. */
     held: () => held,
-    /** @param {import('./scenario.ts').SeriesSecond} second */
-    wasGood: second => good.has(second),
+    wasGood: (second: SeriesSecond) => good.has(second),
   }
 }
 
-/**
- * @param {import('./scenario.ts').SeriesSecond} second
- * @returns {{ why: string, final: boolean } | undefined}
- */
-function problemOf({ counts, latency }) {
+function problemOf({ counts, latency }: SeriesSecond): { why: string; final: boolean } | undefined {
   const { requested = 0, answered = 0, dropped = 0, refused = 0 } = counts
   if (dropped + refused > 0) {
     return { why: `${dropped} connections dropped and ${refused} refused within a second`, final: true }
@@ -221,18 +213,16 @@ function problemOf({ counts, latency }) {
   return undefined
 }
 
-/** The seconds the figures are taken from: those with all clients there, else the last ones that were good. @param {import('./scenario.ts').SeriesSecond[]} good */
-function steadySeconds(good) {
+/** The seconds the figures are taken from: those with all clients there, else the last ones that were good. */
+function steadySeconds(good: SeriesSecond[]) {
   // The first second of the hold has part of the ramp in it.
   const held = good.filter(({ phase }) => phase === 'hold').slice(1)
   return held.length >= 3 ? held : good.slice(-5)
 }
 
-/** @param {import('./scenario.ts').SeriesSecond[]} seconds */
-const worstP99 = seconds => Math.max(0, ...seconds.map(({ latency }) => latency?.p99Ms ?? 0))
+const worstP99 = (seconds: SeriesSecond[]) => Math.max(0, ...seconds.map(({ latency }) => latency?.p99Ms ?? 0))
 
-/** @param {Record<string, number>} counts */
-export function sums(counts) {
+export function sums(counts: Record<string, number>) {
   const { requested = 0, answered = 0, refusals = 0, lost = 0, unexpected = 0, invalid = 0 } = counts
   return [
     {

@@ -1,10 +1,11 @@
 // Are cold keys fetched in parallel? Gets many of them at once, from a backend that takes its time for each.
-
 import { readDuration, readInteger, readSize } from '../command-line/options.ts'
 import { nowUs } from '../generator/clock.ts'
+import type { RoundOutcome } from '../generator/workloads/burst.ts'
 import { createProvider, requestsOf } from '../system/provider.ts'
 import { allOpen, connectionSum } from './connect-all.ts'
 import { sumOf } from './figures.ts'
+import type { Scenario } from './scenario.ts'
 
 const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'answered', 'refusals', 'lost', 'unexpected']
 /** Between telling the generators of a round and its beginning. */
@@ -13,10 +14,7 @@ const REST_MS = 300
 /** Values that have not come by then count as lost. */
 const ROUND_MS_MAX = 20_000
 
-/** @typedef {import('../generator/workloads/burst.ts').RoundOutcome} RoundOutcome */
-
-/** @type {import('./scenario.ts').Scenario} */
-export const coldburst = {
+export const coldburst: Scenario = {
   name: 'coldburst',
   about: 'Gets 1,000 cold keys at once from a backend that takes 50 ms for each: time to the last value.',
   rates: [{ count: 'answered', label: 'values' }],
@@ -38,15 +36,14 @@ export const coldburst = {
   problem: ({ sessions, keys }) => (sessions > keys ? '--sessions must not be more than --keys' : undefined),
 
   async run(context, { keys, sessions, rounds, warmUp, key }) {
-    const provider = createProvider(/** @type {string} */ (context.target.providerUrl))
+    const provider = createProvider(context.target.providerUrl as string)
     const pool = await context.startPool({ workload: 'burst', settings: { sessions }, clientsMax: sessions })
     context.phase('connect')
     pool.ramp({ everyUs: 1_000, count: sessions })
     await allOpen(context, pool, { clients: sessions })
     context.phase('measure')
 
-    /** @type {{ round: number, concurrencyMax: number, requests: number }[]} */
-    const backend = []
+    const backend: { round: number; concurrencyMax: number; requests: number }[] = []
     const prefix = Date.now().toString(36)
     for (let round = 1; round <= warmUp + rounds && context.ended() === undefined; round++) {
       await provider.reset()
@@ -61,7 +58,7 @@ export const coldburst = {
       await context.wait(REST_MS)
     }
     context.phase('end')
-    const outcomes = /** @type {RoundOutcome[][]} */ (await pool.finish())
+    const outcomes = (await pool.finish()) as RoundOutcome[][]
 
     const done = backend.map(({ round, concurrencyMax, requests }) => {
       const parts = outcomes.flat().filter(part => part.round === round)

@@ -1,4 +1,6 @@
 // Connects the clients of a scenario, lets them work, and checks that every connection is accounted for.
+import type { Pool } from '../generator/pool.ts'
+import type { Context } from './scenario.ts'
 
 /** When no further client has connected for this long, the rest never will. */
 const GIVE_UP_MS = 10_000
@@ -6,11 +8,13 @@ const GIVE_UP_MS = 10_000
 /**
  * Waits until every client has connected, or has failed to.
  *
- * @param {import('./scenario.ts').Context} context
- * @param {import('../generator/pool.ts').Pool} pool
- * @param {{ clients: number, count?: string }} load `count`: which of the workload's counts each raises once
+ * @param load `count`: which of the workload's counts each raises once
  */
-export async function allOpen(context, pool, { clients, count = 'opened' }) {
+export async function allOpen(
+  context: Context,
+  pool: Pool,
+  { clients, count = 'opened' }: { clients: number; count?: string },
+) {
   const { counts } = pool.totals
   const sofar = () => (counts[count] ?? 0) + (counts.refused ?? 0) + (counts.dropped ?? 0)
   for (;;) {
@@ -24,12 +28,14 @@ export async function allOpen(context, pool, { clients, count = 'opened' }) {
 /**
  * Connects all clients, then lets them begin at once, and ends them after some time.
  *
- * @param {import('./scenario.ts').Context} context
- * @param {import('../generator/pool.ts').Pool} pool its workload waits for `begin`
- * @param {{ clients: number, seconds: number }} load
- * @returns {Promise<import('./scenario.ts').Context['series']>} the seconds that count: the first has the beginning in it
+ * @param pool its workload waits for `begin`
+ * @returns the seconds that count: the first has the beginning in it
  */
-export async function connectAndMeasure(context, pool, { clients, seconds }) {
+export async function connectAndMeasure(
+  context: Context,
+  pool: Pool,
+  { clients, seconds }: { clients: number; seconds: number },
+): Promise<Context['series']> {
   context.phase('connect')
   pool.ramp({ everyUs: 1_000, count: clients })
   await allOpen(context, pool, { clients })
@@ -45,13 +51,14 @@ export async function connectAndMeasure(context, pool, { clients, seconds }) {
 /**
  * Connects clients one after the other, each of which begins at once, and ends them some time after the last.
  *
- * @param {import('./scenario.ts').Context} context
- * @param {import('../generator/pool.ts').Pool} pool
- * @param {{ clients: number, ramp: number, seconds: number, onAll: () => void }} load `ramp`: clients a second; `onAll` is
- *   called when all of them are there
- * @returns {Promise<import('./scenario.ts').Context['series']>} the seconds with all of them
+ * @param load `ramp`: clients a second; `onAll` is called when all of them are there
+ * @returns the seconds with all of them
  */
-export async function rampAndMeasure(context, pool, { clients, ramp, seconds, onAll }) {
+export async function rampAndMeasure(
+  context: Context,
+  pool: Pool,
+  { clients, ramp, seconds, onAll }: { clients: number; ramp: number; seconds: number; onAll: () => void },
+): Promise<Context['series']> {
   context.phase('ramp')
   pool.tell({ begin: true })
   pool.ramp({ everyUs: 1e6 / ramp, count: clients })
@@ -64,14 +71,13 @@ export async function rampAndMeasure(context, pool, { clients, ramp, seconds, on
   return measuredOf(context)
 }
 
-/** Without the first second, which has the end of the phase before in it. @param {import('./scenario.ts').Context} context */
-function measuredOf({ series }) {
+/** Without the first second, which has the end of the phase before in it. */
+function measuredOf({ series }: Context) {
   const all = series.filter(({ phase }) => phase === 'measure')
   return all.length > 2 ? all.slice(1) : all
 }
 
-/** @param {Record<string, number>} counts */
-export function connectionSum({ opened = 0, closed = 0, dropped = 0 }) {
+export function connectionSum({ opened = 0, closed = 0, dropped = 0 }: Record<string, number>) {
   return {
     text: `connections opened ${opened} = closed ${closed} + dropped ${dropped}`,
     holds: opened === closed + dropped,

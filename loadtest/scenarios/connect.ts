@@ -1,12 +1,13 @@
 // Clients that come all at once, as after a restart: how many a second are let in, and how long each takes.
 import { readInteger } from '../command-line/options.ts'
+import type { Span } from '../generator/workloads/welcome.ts'
 import { allOpen, connectionSum } from './connect-all.ts'
 import { cpuFigures } from './figures.ts'
+import type { Scenario } from './scenario.ts'
 
 const COUNTS = ['opened', 'welcomed', 'refused', 'dropped', 'closed', 'unexpected']
 
-/** @type {import('./scenario.ts').Scenario} */
-export const connect = {
+export const connect: Scenario = {
   name: 'connect',
   about:
     'Connects 10,000 clients as fast as they are let in: connections per second. --token: each with its own token.',
@@ -28,7 +29,7 @@ export const connect = {
     await allOpen(context, pool, { clients, count: 'welcomed' })
     const measured = context.series.filter(({ phase }) => phase === 'connect')
     context.phase('end')
-    const spans = /** @type {import('../generator/workloads/welcome.ts').Span[]} */ (await pool.finish())
+    const spans = (await pool.finish()) as Span[]
 
     const { counts, reasons, histograms } = pool.totals
     const { latency } = histograms

@@ -1,13 +1,13 @@
 // Clients that watch a key which does not change: what does it cost just to have them there?
 import { readDuration, readInteger } from '../command-line/options.ts'
 import { allOpen, connectionSum } from './connect-all.ts'
+import type { Scenario } from './scenario.ts'
 
 const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'subscribed', 'refusals', 'values', 'unexpected']
 /** Looks at the memory on the way up: enough for a line through them. */
 const STEPS = 5
 
-/** @type {import('./scenario.ts').Scenario} */
-export const connections = {
+export const connections: Scenario = {
   name: 'connections',
   about: 'Holds idle clients, each subscribed to a key that does not change: memory per session of gateway and proxy.',
   rates: [{ count: 'opened', label: 'connections opened' }],
@@ -29,8 +29,7 @@ export const connections = {
 
   async run(context, { clients, ramp, settle, key }) {
     const pool = await context.startPool({ workload: 'subscribe', settings: { keys: [key] }, clientsMax: clients })
-    /** @type {{ sessions: number, bytes: Record<string, number> }[]} */
-    const looks = []
+    const looks: { sessions: number; bytes: Record<string, number> }[] = []
     for (let step = 1; step <= STEPS && context.ended() === undefined; step++) {
       const count = Math.round((clients * step) / STEPS)
       context.phase('connect')
@@ -59,7 +58,7 @@ export const connections = {
             label: `Memory per session, ${role}`,
             value: kilobytes[role],
             unit: 'KB',
-            better: /** @type {const} */ ('lower'),
+            better: 'lower' as const,
           },
         ]),
       ),
@@ -92,10 +91,9 @@ export const connections = {
 /**
  * The slope of the line that fits best (least squares).
  *
- * @param {number[][]} points x, y
- * @returns {number | undefined}
+ * @param points x, y
  */
-export function slope(points) {
+export function slope(points: number[][]): number | undefined {
   if (points.length < 2) return undefined
   const meanX = points.reduce((sum, [x]) => sum + x, 0) / points.length
   const meanY = points.reduce((sum, [, y]) => sum + y, 0) / points.length

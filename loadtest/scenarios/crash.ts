@@ -2,13 +2,13 @@
 import { readDuration, readInteger } from '../command-line/options.ts'
 import { allOpen, connectionSum } from './connect-all.ts'
 import { cpuFigures } from './figures.ts'
+import type { Scenario } from './scenario.ts'
 
 const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'answered', 'lost', 'back', 'unexpected']
 /** For clients that are not let in at once. */
 const BACK_MS_MAX = 60_000
 
-/** @type {import('./scenario.ts').Scenario} */
-export const crash = {
+export const crash: Scenario = {
   name: 'crash',
   about: 'Kills one of two gateways under load: how long its clients are without an answer.',
   rates: [
@@ -63,7 +63,7 @@ export const crash = {
 
     const { latency, outage } = histograms
     const { requested = 0, answered = 0, lost = 0, back = 0, unexpected = 0 } = counts
-    const seconds = (/** @type {number} */ percentile) =>
+    const seconds = (percentile: number) =>
       outage.totalCount === 0 ? undefined : outage.getValueAtPercentile(percentile) / 1e6
     return {
       headline: `${hit.toLocaleString('en')} of ${clients.toLocaleString('en')} clients lost their gateway: without an answer for ${seconds(50)?.toFixed(2) ?? '—'} s in the middle, ${seconds(100)?.toFixed(2) ?? '—'} s at most.`,

@@ -1,12 +1,12 @@
 // Many small changes to many: how many deliveries a second a gateway makes, and how late they get under that load.
 import { readInteger } from '../command-line/options.ts'
+import type { Scenario } from './scenario.ts'
 import { measureTicks, NOTHING_CAME } from './ticks.ts'
 
 /** A key is asked for no more often than this. */
 const CHANGE_MS_MIN = 100
 
-/** @type {import('./scenario.ts').Scenario} */
-export const fanout = {
+export const fanout: Scenario = {
   name: 'fanout',
   about: 'Sends 100 small updates a second to each of 1,000 clients: latency of each update.',
   rates: [{ count: 'values', label: 'values delivered' }],

@@ -29,8 +29,7 @@ test('where nothing was delivered or nobody was watched there is no figure', () 
 })
 
 test('memory is the most that all processes of a role took together, and no figure where none was looked at', () => {
-  const at = (/** @type {number} */ residentBytes) =>
-    secondOf({ services: services.map(service => ({ ...service, residentBytes })) })
+  const at = (residentBytes: number) => secondOf({ services: services.map(service => ({ ...service, residentBytes })) })
 
   expect(megabytesOf([at(10e6), at(30e6), at(20e6)], 'gateway')).toBe(60)
   expect(megabytesOf([secondOf({ services })], 'gateway')).toBeUndefined()
@@ -44,7 +43,7 @@ test('a count a second is of the time that passed, not of the reports that came'
 })
 
 test('what the whole system takes is the sum over its processes: CPU of the time, memory on average', () => {
-  const at = (/** @type {number} */ residentBytes) =>
+  const at = (residentBytes: number) =>
     secondOf({ seconds: 2, services: services.map(service => ({ ...service, residentBytes })) })
   const { systemCpu, systemMegabytes } = usageFigures([at(10e6), at(30e6)])
 

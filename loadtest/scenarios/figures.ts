@@ -1,21 +1,15 @@
 // Figures and sums that several scenarios share.
-
-/**
- * @typedef {import('./scenario.ts').SeriesSecond} SeriesSecond
- * @typedef {import('./scenario.ts').Figure} Figure
- */
+import type { Figure, SeriesSecond } from './scenario.ts'
 
 /**
  * CPU time the processes of each role took for each delivery, over some seconds.
  *
- * @param {SeriesSecond[]} seconds
- * @param {string} count the deliveries
- * @returns {Record<string, number>} microseconds by role
+ * @param count the deliveries
+ * @returns microseconds by role
  */
-export function cpuPerDelivery(seconds, count) {
+export function cpuPerDelivery(seconds: SeriesSecond[], count: string): Record<string, number> {
   const deliveries = sumOf(seconds, second => second.counts[count] ?? 0)
-  /** @type {Record<string, number>} */
-  const byRole = {}
+  const byRole: Record<string, number> = {}
   if (deliveries === 0) return byRole
   for (const { services } of seconds) {
     for (const { role, cpuMs } of services) {
@@ -27,12 +21,8 @@ export function cpuPerDelivery(seconds, count) {
 
 /**
  * The figures of CPU per delivery: the gateways' own, which the bare program's is held against, and the whole system's.
- *
- * @param {SeriesSecond[]} seconds
- * @param {string} count
- * @returns {Record<string, Figure>}
  */
-export function cpuFigures(seconds, count) {
+export function cpuFigures(seconds: SeriesSecond[], count: string): Record<string, Figure> {
   const { gateway, ...others } = cpuPerDelivery(seconds, count)
   if (gateway === undefined) return {}
   const rest = Object.values(others).reduce((sum, each) => sum + each, 0)
@@ -55,13 +45,8 @@ export function cpuFigures(seconds, count) {
   }
 }
 
-/**
- * What all processes of the system together took, whatever they did for it.
- *
- * @param {SeriesSecond[]} seconds
- * @returns {Record<string, Figure>}
- */
-export function usageFigures(seconds) {
+/** What all processes of the system together took, whatever they did for it. */
+export function usageFigures(seconds: SeriesSecond[]): Record<string, Figure> {
   const known = seconds.filter(({ services }) => services.some(({ cpuMs }) => cpuMs !== undefined))
   if (known.length === 0) return {}
   const cpuMs = sumOf(known, ({ services }) => sumOf(services, service => service.cpuMs ?? 0))
@@ -80,11 +65,9 @@ export function usageFigures(seconds) {
 /**
  * Resident memory of all processes of a role, the most of some seconds.
  *
- * @param {SeriesSecond[]} seconds
- * @param {string} role
- * @returns {number | undefined} `undefined` where no process was looked at
+ * @returns `undefined` where no process was looked at
  */
-export function megabytesOf(seconds, role) {
+export function megabytesOf(seconds: SeriesSecond[], role: string): number | undefined {
   const bytes = seconds.map(({ services }) =>
     sumOf(services, service => (service.role === role ? (service.residentBytes ?? 0) : 0)),
   )
@@ -92,19 +75,13 @@ export function megabytesOf(seconds, role) {
   return most > 0 ? most / 1e6 : undefined
 }
 
-/**
- * A count a second, by the time that really passed: a generator at its limit reports its seconds late.
- *
- * @param {SeriesSecond[]} seconds
- * @param {string} count
- */
-export function perSecondOf(seconds, count) {
+/** A count a second, by the time that really passed: a generator at its limit reports its seconds late. */
+export function perSecondOf(seconds: SeriesSecond[], count: string) {
   const passed = sumOf(seconds, second => second.seconds)
   return passed === 0 ? 0 : sumOf(seconds, second => second.counts[count] ?? 0) / passed
 }
 
-/** @template T @param {T[]} items @param {(item: T) => number} of */
-export const sumOf = (items, of) => items.reduce((sum, item) => sum + of(item), 0)
+export const sumOf = <T>(items: T[], of: (item: T) => number) => items.reduce((sum, item) => sum + of(item), 0)
 
-/** @template T @param {T[]} items @param {(item: T) => number} of */
-export const meanOf = (items, of) => (items.length === 0 ? 0 : sumOf(items, of) / items.length)
+export const meanOf = <T>(items: T[], of: (item: T) => number) =>
+  items.length === 0 ? 0 : sumOf(items, of) / items.length

@@ -1,8 +1,10 @@
 // Tokens that are none, sent by the thousand from one address: what do they cost the others? The same clients are measured
 // without them and with them.
+import type { Histogram } from 'hdr-histogram-js'
 import { readDuration, readInteger } from '../command-line/options.ts'
 import { createHistogram } from '../generator/histogram.ts'
 import { allOpen } from './connect-all.ts'
+import type { Scenario } from './scenario.ts'
 
 const COUNTS = ['requested', 'answered', 'refusals', 'lost', 'unexpected', 'sent', 'refused', 'unanswered']
 
@@ -15,8 +17,7 @@ const WARM_UP_MS = 2_000
 /** The allowed rise of the 99th percentile. */
 const RISE_MS_MAX = 20
 
-/** @type {import('./scenario.ts').Scenario} */
-export const garbage = {
+export const garbage: Scenario = {
   name: 'garbage',
   about: 'Sends 10,000 garbage tokens a second from one address: how much later are the answers of other clients?',
   rates: [{ count: 'answered', label: 'answers to bystanders' }],
@@ -79,14 +80,12 @@ export const garbage = {
     await crowd.finish()
     await bystanders.finish()
 
-    const p99 = (/** @type {import('../generator/histogram.ts').Histogram} */ histogram) =>
-      histogram.getValueAtPercentile(99) / 1_000
+    const p99 = (histogram: Histogram) => histogram.getValueAtPercentile(99) / 1_000
     const { quiet, garbage: attacked } = latencies
     const rise = p99(attacked) - p99(quiet)
     const of = crowd.totals.counts
     const bystander = bystanders.totals
-    /** @type {Record<string, number>} */
-    const counts = {
+    const counts: Record<string, number> = {
       ...bystander.counts,
       sent: of.sent ?? 0,
       refused: of.answered ?? 0,

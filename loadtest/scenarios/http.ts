@@ -1,6 +1,8 @@
 // A small value over HTTP, asked for as fast as the answers come: requests a second, for code that still polls.
 import { readInteger } from '../command-line/options.ts'
+import type { HttpOutcome } from '../generator/workloads/http.ts'
 import { cpuFigures, perSecondOf, sumOf } from './figures.ts'
+import type { Scenario } from './scenario.ts'
 
 const COUNTS = ['connected', 'requested', 'answered', 'refusals', 'lost']
 /** The first connections ask at once, and leave the generator little time to open the others. */
@@ -8,8 +10,7 @@ const CONNECT_MS_MAX = 120_000
 /** A gateway lets so many HTTP connections in. */
 const CONNECTIONS_PER_GATEWAY = 5_000
 
-/** @type {import('./scenario.ts').Scenario} */
-export const http = {
+export const http: Scenario = {
   name: 'http',
   about:
     'Asks for a small value over HTTP with 1,000 connections, each as soon as it is answered: requests per second.',
@@ -49,7 +50,7 @@ export const http = {
     await context.wait(seconds * 1_000)
     const measured = context.series.filter(({ phase }) => phase === 'measure')
     context.phase('end')
-    const outcomes = /** @type {import('../generator/workloads/http.ts').HttpOutcome[]} */ (await pool.finish())
+    const outcomes = (await pool.finish()) as HttpOutcome[]
 
     const { latency } = histograms
     const perSecond = perSecondOf(measured, 'answered')

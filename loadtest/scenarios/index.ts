@@ -14,10 +14,10 @@ import { chat } from './rooms/chat.ts'
 import { presence } from './rooms/presence.ts'
 import { publish } from './rooms/publish.ts'
 import { resume } from './rooms/resume.ts'
+import type { Scenario } from './scenario.ts'
 import { ticker } from './ticker.ts'
 
-/** @type {import('./scenario.ts').Scenario[]} */
-export const scenarios = [
+export const scenarios: Scenario[] = [
   capacity,
   polling,
   coldburst,

@@ -1,11 +1,11 @@
 // Measures the cost of keys that nobody changes. Every gateway watches all of them, they are refreshed, and a fetcher
 // node is killed.
-
 import { readDuration, readInteger, readSize } from '../command-line/options.ts'
 import { clientsFor } from '../generator/workloads/watch.ts'
 import { sumIn } from '../system/exposition.ts'
 import { createProvider, requestsOf } from '../system/provider.ts'
 import { allOpen, connectionSum } from './connect-all.ts'
+import type { Context, Scenario } from './scenario.ts'
 
 const COUNTS = [
   'opened',
@@ -28,11 +28,19 @@ const BYTES = 200
 /** A gateway's loop that is held up for longer is late for everybody. 20 ms lie between two buckets of its histogram. */
 const LATE_SECONDS = '0.025'
 
-/** @param {{ keys: number, perSession: number, gateways: number, key: string }} options */
-const settingsOf = ({ keys, perSession, gateways, key }) => ({ keys, perSession, gateways, key })
+const settingsOf = ({
+  keys,
+  perSession,
+  gateways,
+  key,
+}: {
+  keys: number
+  perSession: number
+  gateways: number
+  key: string
+}) => ({ keys, perSession, gateways, key })
 
-/** @type {import('./scenario.ts').Scenario} */
-export const keys = {
+export const keys: Scenario = {
   name: 'keys',
   about:
     'Watches very many keys at every gateway, and kills a fetcher node: memory and CPU time a key, time to recover.',
@@ -83,8 +91,8 @@ export const keys = {
     const gateways = target.urls.length
     const settings = settingsOf({ ...options, gateways })
     const clients = clientsFor(settings)
-    const provider = createProvider(/** @type {string} */ (target.providerUrl))
-    const fetchers = /** @type {NonNullable<typeof target.fetchers>} */ (target.fetchers)
+    const provider = createProvider(target.providerUrl as string)
+    const fetchers = target.fetchers as NonNullable<typeof target.fetchers>
     const gatewayUrls = target.watched.flatMap(({ role, metricsUrl }) =>
       role === 'gateway' && metricsUrl ? [metricsUrl] : [],
     )
@@ -125,8 +133,7 @@ export const keys = {
     const expected = (options.keys / (options.refresh / 1_000)) * heldSeconds
     const fetcherMs = (cpuAfter.fetcher ?? 0) - (cpuBefore.fetcher ?? 0)
 
-    /** @type {number | undefined} */
-    let recoverSeconds
+    let recoverSeconds: number | undefined
     const lagKilled = await lagsOf(gatewayUrls)
     if (isFilled && fetchers.length > 1 && context.ended() === undefined) {
       context.phase('killed')
@@ -244,13 +251,7 @@ export const keys = {
 /** A few keys are being refreshed at any moment. */
 const SERVED_SHARE = 0.995
 
-/**
- * @param {import('./scenario.ts').Context} context
- * @param {() => boolean} condition
- * @param {number} msMax
- * @param {() => string} text
- */
-async function untilSaying(context, condition, msMax, text) {
+async function untilSaying(context: Context, condition: () => boolean, msMax: number, text: () => string) {
   for (const giveUpMs = performance.now() + msMax; performance.now() < giveUpMs; ) {
     if (await context.until(condition, SAY_MS)) return true
     if (context.ended() !== undefined) return false
@@ -259,24 +260,27 @@ async function untilSaying(context, condition, msMax, text) {
   return condition()
 }
 
-/** @typedef {{ all: number, inTime: number }} Lags timers, and those that were not late */
+/** Timers, and those that were not late. */
+interface Lags {
+  all: number
+  inTime: number
+}
 
-/** @param {string[]} urls @returns {Promise<Lags>} */
-async function lagsOf(urls) {
+async function lagsOf(urls: string[]): Promise<Lags> {
   return {
     all: await sumOfMetric(urls, 'event_loop_lag_seconds_count'),
     inTime: await sumOfMetric(urls, 'event_loop_lag_seconds_bucket', `\\{le="${LATE_SECONDS}"\\}`),
   }
 }
 
-/** @param {Lags} after @param {Lags} before */
-export const lessThan = (after, before) => ({ all: after.all - before.all, inTime: after.inTime - before.inTime })
+export const lessThan = (after: Lags, before: Lags) => ({
+  all: after.all - before.all,
+  inTime: after.inTime - before.inTime,
+})
 
-/** @param {Lags} lags @returns {number | undefined} */
-export const shareLate = ({ all, inTime }) => (all > 0 ? (all - inTime) / all : undefined)
+export const shareLate = ({ all, inTime }: Lags): number | undefined => (all > 0 ? (all - inTime) / all : undefined)
 
-/** @param {string[]} urls @param {string} name @param {string} [labels] */
-async function sumOfMetric(urls, name, labels) {
+async function sumOfMetric(urls: string[], name: string, labels?: string) {
   const texts = await Promise.all(urls.map(async url => (await fetch(url)).text()))
   return texts.reduce((sum, text) => sum + (sumIn(text, name, labels) ?? 0), 0)
 }

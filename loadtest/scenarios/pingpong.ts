@@ -3,11 +3,11 @@ import { Option } from 'commander'
 import { readDuration, readInteger } from '../command-line/options.ts'
 import { connectAndMeasure, connectionSum, rampAndMeasure } from './connect-all.ts'
 import { cpuFigures, megabytesOf, perSecondOf, usageFigures } from './figures.ts'
+import type { Scenario } from './scenario.ts'
 
 const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'answered', 'refusals', 'lost', 'unexpected']
 
-/** @type {import('./scenario.ts').Scenario} */
-export const pingpong = {
+export const pingpong: Scenario = {
   name: 'pingpong',
   about: 'Exchanges pings and pongs with 100 clients, with a window or at a rate: messages per second.',
   rates: [
@@ -116,10 +116,15 @@ export const pingpong = {
  * When pings of a client are due, if not as soon as others return. Of more than a thousand a second several are due
  * together, as a timer is no finer than a millisecond.
  *
- * @param {{ every?: number, rate?: number }} options `every`: milliseconds; `rate`: a second, above 1,000 a multiple of 10
- * @returns {{ intervalMs: number, pings: number } | undefined}
+ * @param options `every`: milliseconds; `rate`: a second, above 1,000 a multiple of 10
  */
-export function dueOf({ every, rate }) {
+export function dueOf({
+  every,
+  rate,
+}: {
+  every?: number
+  rate?: number
+}): { intervalMs: number; pings: number } | undefined {
   if (every !== undefined) return { intervalMs: Math.round(every), pings: 1 }
   if (rate === undefined) return undefined
   if (rate <= 1_000) return { intervalMs: Math.round(1_000 / rate), pings: 1 }

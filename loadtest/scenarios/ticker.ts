@@ -1,10 +1,10 @@
 // Does every change reach every client, and how soon? Many clients watch one key that changes twice a second, or each one
 // of several that change at different times.
 import { readDuration, readInteger } from '../command-line/options.ts'
+import type { Scenario } from './scenario.ts'
 import { meanSpreadMs, measureTicks, NOTHING_CAME } from './ticks.ts'
 
-/** @type {import('./scenario.ts').Scenario} */
-export const ticker = {
+export const ticker: Scenario = {
   name: 'ticker',
   about: 'Has many clients watch a key that changes every 500 ms: latency of each change at each client, all counted.',
   rates: [{ count: 'values', label: 'values delivered' }],

@@ -1,7 +1,7 @@
+import type { Change } from '../generator/workloads/subscribe.ts'
 import { unite } from './ticks.ts'
 
-/** @param {number} stampUs @param {Partial<import('../generator/workloads/subscribe.ts').Change>} [given] */
-const change = (stampUs, given = {}) => ({
+const change = (stampUs: number, given: Partial<Change> = {}) => ({
   key: 'tick:1',
   stampUs,
   delivered: 10,

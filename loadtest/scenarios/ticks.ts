@@ -1,8 +1,10 @@
 // The measurement of `ticker` and `fanout`: all clients watch the same ticking keys, and every change is counted at
 // every client.
 import { nowUs } from '../generator/clock.ts'
+import type { Change, SubscribeOutcome } from '../generator/workloads/subscribe.ts'
 import { allOpen, connectionSum } from './connect-all.ts'
 import { cpuFigures, sumOf } from './figures.ts'
+import type { Context } from './scenario.ts'
 
 const COUNTS = [
   'opened',
@@ -29,17 +31,21 @@ const CALM_MS = 500
 const REPLACED = 'conflated_total'
 
 /**
- * @typedef {import('../generator/workloads/subscribe.ts').Change} Change
- * @typedef {import('../generator/workloads/subscribe.ts').SubscribeOutcome} SubscribeOutcome
+ * @param load `ramp`: clients opened a second; `each`: 1 where each client watches one of the keys, else it watches
+ *   all; `changes`: how many are measured, of each key; `changeMs`: from one change of a key to the next, as the system
+ *   was told
  */
-
-/**
- * @param {import('./scenario.ts').Context} context
- * @param {{ clients: number, ramp: number, keys: string[], each?: 1, changes: number, changeMs: number }} load `ramp`:
- *   clients opened a second; `each`: 1 where each client watches one of the keys, else it watches all; `changes`: how many
- *   are measured, of each key; `changeMs`: from one change of a key to the next, as the system was told
- */
-export async function measureTicks(context, { clients, ramp, keys, each, changes, changeMs }) {
+export async function measureTicks(
+  context: Context,
+  {
+    clients,
+    ramp,
+    keys,
+    each,
+    changes,
+    changeMs,
+  }: { clients: number; ramp: number; keys: string[]; each?: 1; changes: number; changeMs: number },
+) {
   const pool = await context.startPool({ workload: 'subscribe', settings: { keys, each }, clientsMax: clients })
   context.phase('ramp')
   pool.ramp({ everyUs: 1e6 / ramp, count: clients })
@@ -56,14 +62,14 @@ export async function measureTicks(context, { clients, ramp, keys, each, changes
   await context.until(everyone, expectedMs * 1.2 + 2 * changeMs + SETTLE_MS)
   context.phase('end')
   const replacedAfter = await context.watcher.exported(REPLACED)
-  const outcomes = /** @type {SubscribeOutcome[]} */ (await pool.finish())
+  const outcomes = (await pool.finish()) as SubscribeOutcome[]
 
   const seen = unite(
     outcomes.map(outcome => outcome.changes),
     changes,
   )
   const { counts, reasons, histograms } = pool.totals
-  const subscribersOf = (/** @type {string} */ key) => sumOf(outcomes, outcome => outcome.subscribers[key] ?? 0)
+  const subscribersOf = (key: string) => sumOf(outcomes, outcome => outcome.subscribers[key] ?? 0)
   const watched = new Map(keys.map(key => [key, subscribersOf(key)]))
   const sent = sumOf(seen, ({ key }) => watched.get(key) ?? 0)
   const received = sumOf(seen, change => change.delivered)
@@ -134,13 +140,9 @@ export async function measureTicks(context, { clients, ramp, keys, each, changes
 /**
  * The changes as all processes saw them, of each key the first `count` in time. A process that missed one altogether may
  * have taken one more at the end; that one is no part of the measurement.
- *
- * @param {Change[][]} outcomes
- * @param {number} count
  */
-export function unite(outcomes, count) {
-  /** @type {Map<string, Change>} */
-  const united = new Map()
+export function unite(outcomes: Change[][], count: number) {
+  const united = new Map<string, Change>()
   for (const change of outcomes.flat()) {
     const name = `${change.key} ${change.stampUs}`
     const known = united.get(name)
@@ -152,8 +154,7 @@ export function unite(outcomes, count) {
     known.firstUs = Math.min(known.firstUs, change.firstUs)
     known.lastUs = Math.max(known.lastUs, change.lastUs)
   }
-  /** @type {Map<string, number>} */
-  const taken = new Map()
+  const taken = new Map<string, number>()
   return [...united.values()]
     .sort((a, b) => a.stampUs - b.stampUs)
     .filter(({ key }) => {
@@ -167,8 +168,8 @@ export function unite(outcomes, count) {
 export const NOTHING_CAME =
   'No change made during the measurement reached anybody before its end: the system, or the generator, is far behind.'
 
-/** From a change to the last client it reached. @param {Change[]} changes @returns {number | undefined} milliseconds, mean */
-export function meanSpreadMs(changes) {
+/** From a change to the last client it reached. @returns milliseconds, mean */
+export function meanSpreadMs(changes: Change[]): number | undefined {
   return changes.length === 0
     ? undefined
     : sumOf(changes, change => change.lastUs - change.stampUs) / changes.length / 1_000

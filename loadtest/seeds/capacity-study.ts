@@ -1,5 +1,6 @@
 // 002: how many clients can be held, each asking for 130 KB a second.
 import { overClients } from './chart-parts.ts'
+import type { Seed, Size } from './seed.ts'
 import { figure, keycast, reference } from './systems.ts'
 
 /** Clients that the study held, and megabytes a second: on 2 CPUs and 4 GB, on 4 CPUs and 8 GB. */
@@ -9,11 +10,11 @@ const STUDY = [
 ]
 const HOLD = '10s'
 
-/**
- * `study`: args of runs that keep the study's pace; `sooner`: of those that do not; `both`: of all.
- * @type {Record<import('./seed.ts').Size, { ways: ('direct' | 'tls')[], study: string[], sooner: string[], both: string[], seconds: [number, number] }>}
- */
-const sizes = {
+/** `study`: args of runs that keep the study's pace; `sooner`: of those that do not; `both`: of all. */
+const sizes: Record<
+  Size,
+  { ways: ('direct' | 'tls')[]; study: string[]; sooner: string[]; both: string[]; seconds: [number, number] }
+> = {
   full: {
     ways: ['direct', 'tls'],
     study: ['--study'],
@@ -37,8 +38,7 @@ const sizes = {
   },
 }
 
-/** @type {import('./seed.ts').Seed} */
-export const capacityStudy = {
+export const capacityStudy: Seed = {
   id: '002',
   title: 'The capacity study',
   source:

@@ -1,16 +1,11 @@
 // Charts that seeds share: what their runs measured, as lines.
-
-/**
- * @typedef {import('./seed.ts').Chart} Chart
- * @typedef {import('./seed.ts').Measured} Measured
- * @typedef {import('./seed.ts').System} System
- * @typedef {import('../scenarios/scenario.ts').SeriesSecond} SeriesSecond
- */
+import type { Chart } from '../report/seeds/draw.ts'
+import type { SeriesSecond } from '../scenarios/scenario.ts'
+import type { Measured, Row, System } from './seed.ts'
 
 /** Told apart by people who do not see red and green as different, too. */
 const OURS = ['#1d4ed8', '#60a5fa', '#0891b2', '#1e3a8a']
-/** @type {Record<string, string>} */
-const theirs = {
+const theirs: Record<string, string> = {
   'socket.io': '#d97706',
   socketcluster: '#9333ea',
   naive: '#64748b',
@@ -20,8 +15,7 @@ const theirs = {
 const PUBLISHED = ['#d97706', '#a8a29e', '#78716c', '#44403c']
 const GC_WINDOW_SECONDS = 60
 
-/** @param {System[]} systems @param {System} system */
-function colorOf(systems, system) {
+function colorOf(systems: System[], system: System) {
   if (!system.isKeycast) return theirs[system.name.replace(/-\d+$/, '')]
   return OURS[systems.filter(({ isKeycast }) => isKeycast).indexOf(system) % OURS.length]
 }
@@ -29,11 +23,23 @@ function colorOf(systems, system) {
 /**
  * A measure over the rows of a table, beside what the document says.
  *
- * @param {{ name: string, title: string, subtitle: string, measured: Measured, labels: string[],
- *   published: { name: string, values: number[] }[] }} options the first measure is shown
- * @returns {Chart}
+ * @param options the first measure is shown
  */
-export function latencyByRow({ name, title, subtitle, measured, labels, published }) {
+export function latencyByRow({
+  name,
+  title,
+  subtitle,
+  measured,
+  labels,
+  published,
+}: {
+  name: string
+  title: string
+  subtitle: string
+  measured: Measured
+  labels: string[]
+  published: { name: string; values: number[] }[]
+}): Chart {
   return {
     name,
     title,
@@ -52,15 +58,12 @@ export function latencyByRow({ name, title, subtitle, measured, labels, publishe
   }
 }
 
-/**
- * A measure over the number of users, a line for each system.
- *
- * @param {Measured} measured
- * @param {string} measure
- * @param {{ title: string, subtitle: string, log?: boolean }} options
- * @returns {Chart}
- */
-export function linesByUsers(measured, measure, { title, subtitle, log = false }) {
+/** A measure over the number of users, a line for each system. */
+export function linesByUsers(
+  measured: Measured,
+  measure: string,
+  { title, subtitle, log = false }: { title: string; subtitle: string; log?: boolean },
+): Chart {
   const { table } = measured
   return {
     name: `${table.name}-${measure.toLowerCase()}`,
@@ -72,8 +75,8 @@ export function linesByUsers(measured, measure, { title, subtitle, log = false }
   }
 }
 
-/** @param {Measured} measured @param {string} name of a measure @returns {Chart['lines']} */
-function linesOf({ table, runOf }, name) {
+/** @param name of a measure */
+function linesOf({ table, runOf }: Measured, name: string): Chart['lines'] {
   const measure = table.measures.find(each => each.name === name)
   return table.systems.map(system => ({
     name: system.label,
@@ -86,29 +89,32 @@ function linesOf({ table, runOf }, name) {
   }))
 }
 
-/**
- * What each second had, over the clients that were there.
- *
- * @param {Measured} measured
- * @param {object} options
- * @param {string} options.name
- * @param {string} options.title
- * @param {string} options.subtitle
- * @param {(second: SeriesSecond) => number | undefined} options.of
- * @param {boolean} [options.perMinute] the values are counts, and shown as those of the last minute
- * @param {boolean} [options.log]
- * @param {boolean} [options.linear] the clients' axis; else it is logarithmic
- * @param {boolean} [options.due] a dashed line for what was due: `requested` of a run
- * @param {{ x: number, label: string }[]} [options.marks]
- * @returns {Chart}
- */
-export function overClients({ table, runOf }, { name, title, subtitle, of, perMinute, log, linear, due, marks }) {
+interface Options {
+  name: string
+  title: string
+  subtitle: string
+  of: (second: SeriesSecond) => number | undefined
+  /** The values are counts, and shown as those of the last minute. */
+  perMinute?: boolean
+  log?: boolean
+  /** The clients' axis; else it is logarithmic. */
+  linear?: boolean
+  /** A dashed line for what was due: `requested` of a run. */
+  due?: boolean
+  marks?: { x: number; label: string }[]
+}
+
+/** What each second had, over the clients that were there. */
+export function overClients(
+  { table, runOf }: Measured,
+  { name, title, subtitle, of, perMinute, log, linear, due, marks }: Options,
+): Chart {
   const runs = table.rows.flatMap((row, at) =>
     table.systems.map(system => ({ row, system, isDashed: at > 0, result: runOf(row, system)?.result })),
   )
   // More lines than these hide each other.
   const shown = runs.filter(({ system }) => table.rows.length === 1 || system.isKeycast || system.name === 'naive-1')
-  const seconds = (/** @type {typeof runs[number]} */ { result }) =>
+  const seconds = ({ result }: (typeof runs)[number]) =>
     result?.series.filter(({ open, phase }) => open > 0 && phase !== 'end') ?? []
   return {
     name,
@@ -139,13 +145,11 @@ export function overClients({ table, runOf }, { name, title, subtitle, of, perMi
   }
 }
 
-/**
- * @param {SeriesSecond[]} seconds
- * @param {(second: SeriesSecond) => number | undefined} of
- * @param {boolean} [perMinute]
- * @returns {[number, number | null][]}
- */
-function valuesOf(seconds, of, perMinute = false) {
+function valuesOf(
+  seconds: SeriesSecond[],
+  of: (second: SeriesSecond) => number | undefined,
+  perMinute = false,
+): [number, number | null][] {
   if (!perMinute) return seconds.map(second => point(second.open, of(second)))
   return seconds.map((second, at) => {
     const window = seconds.slice(0, at + 1).filter(each => each.at > second.at - GC_WINDOW_SECONDS)
@@ -157,12 +161,13 @@ function valuesOf(seconds, of, perMinute = false) {
 /**
  * Latency by percentile of a row, a line for each system.
  *
- * @param {Measured} measured
- * @param {import('./seed.ts').Row | undefined} row undefined where nothing was run
- * @param {{ name: string, title: string, subtitle: string }} options
- * @returns {Chart}
+ * @param row undefined where nothing was run
  */
-export function percentileCurves({ table, runOf }, row, { name, title, subtitle }) {
+export function percentileCurves(
+  { table, runOf }: Measured,
+  row: Row | undefined,
+  { name, title, subtitle }: { name: string; title: string; subtitle: string },
+): Chart {
   return {
     name,
     title,
@@ -178,5 +183,8 @@ export function percentileCurves({ table, runOf }, row, { name, title, subtitle 
   }
 }
 
-/** @param {number} x @param {number | null | undefined} y @returns {[number, number | null]} a gap where there is no figure */
-const point = (x, y) => [x, typeof y === 'number' && Number.isFinite(y) ? y : null]
+/** @returns a gap where there is no figure */
+const point = (x: number, y: number | null | undefined): [number, number | null] => [
+  x,
+  typeof y === 'number' && Number.isFinite(y) ? y : null,
+]

@@ -1,12 +1,15 @@
 // 000: a chat over several servers. HTTP requests a second, and how late a broadcast is.
 import { latencyByRow } from './chart-parts.ts'
+import type { Seed, Size } from './seed.ts'
 import { figure, keycast, reference } from './systems.ts'
 
 /** Of the document's 10,000 connections 8,981 failed. */
 const CONNECTED = 1_000
 
-/** @type {Record<import('./seed.ts').Size, { connections: number[], seconds: number, broadcasts: number, messages: number, everyMs: number }>} */
-const sizes = {
+const sizes: Record<
+  Size,
+  { connections: number[]; seconds: number; broadcasts: number; messages: number; everyMs: number }
+> = {
   full: { connections: [CONNECTED, 10_000], seconds: 30, broadcasts: 5, messages: 20, everyMs: 1_000 },
   medium: { connections: [CONNECTED, 4_000], seconds: 8, broadcasts: 4, messages: 5, everyMs: 1_000 },
   quick: { connections: [20], seconds: 2, broadcasts: 1, messages: 3, everyMs: 200 },
@@ -22,8 +25,7 @@ const broadcasts = [
 ]
 const published = ['Socket.IO', 'Heimdallr, 1 node', 'Heimdallr, 2 nodes', 'Heimdallr, 4 nodes']
 
-/** @type {import('./seed.ts').Seed} */
-export const heimdallr = {
+export const heimdallr: Seed = {
   id: '000',
   title: 'A chat over several servers',
   source: 'Heimdallr (Scala, Akka, Redis), beside Node.js and Socket.IO, on one m4.large each: 2 virtual CPUs, 8 GB',

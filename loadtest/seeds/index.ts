@@ -2,8 +2,8 @@
 import { capacityStudy } from './capacity-study.ts'
 import { heimdallr } from './heimdallr.ts'
 import { marketTicker } from './market-ticker.ts'
+import type { Seed } from './seed.ts'
 import { socketCluster } from './socketcluster.ts'
 import { webChats } from './web-chats.ts'
 
-/** @type {import('./seed.ts').Seed[]} */
-export const seeds = [heimdallr, webChats, capacityStudy, marketTicker, socketCluster]
+export const seeds: Seed[] = [heimdallr, webChats, capacityStudy, marketTicker, socketCluster]

@@ -1,25 +1,23 @@
 // 003: a ticker. 25,000 users are sent 120 timestamps each, 500 ms apart.
+import type { LatencySummary as Summary } from '../generator/histogram.ts'
 import { percentileCurves } from './chart-parts.ts'
+import type { Measure, Seed, Size } from './seed.ts'
 import { keycast, reference } from './systems.ts'
 
-/** @type {Record<import('./seed.ts').Size, { clients: number, ramp: number, changes: number, keys: number, changeMs: number }>} */
-const sizes = {
+const sizes: Record<Size, { clients: number; ramp: number; changes: number; keys: number; changeMs: number }> = {
   full: { clients: 25_000, ramp: 834, changes: 120, keys: 100, changeMs: 500 },
   medium: { clients: 4_000, ramp: 500, changes: 20, keys: 50, changeMs: 500 },
   quick: { clients: 40, ramp: 100, changes: 4, keys: 4, changeMs: 200 },
 }
 
-/** @typedef {import('../generator/histogram.ts').LatencySummary} Summary */
-/** @param {Exclude<keyof Summary, 'count'>} field @param {string} label @returns {import('./seed.ts').Measure} */
-const percentile = (field, label) => ({
+const percentile = (field: Exclude<keyof Summary, 'count'>, label: string): Measure => ({
   name: field,
   label: `${label} within, ms`,
   better: 'lower',
   of: ({ latency }) => latency?.summary[field],
 })
 
-/** @type {import('./seed.ts').Seed} */
-export const marketTicker = {
+export const marketTicker: Seed = {
   id: '003',
   title: 'A ticker',
   source:

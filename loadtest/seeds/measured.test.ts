@@ -1,29 +1,25 @@
 import { resultOf } from '../test-support.ts'
 import { linesOf, markdownOf, marksOf, measuredOf, ratioText, verdictOf } from './measured.ts'
+import type { Run, Seed } from './seed.ts'
 import { figure, keycast, reference } from './systems.ts'
 
-/** @typedef {import('./seed.ts').Run} Run */
+const seed = {
+  id: '009',
+  tables: () => [
+    {
+      name: 'table',
+      title: 'A table',
+      systems: [reference('naive'), reference('socket.io'), keycast(), keycast(2), keycast(1, { log: 'memory' })],
+      measures: [figure('mean', 'mean, ms', 'lower'), figure('rate', 'a second', 'higher'), figure('cpu', 'CPU')],
+      rows: [
+        { label: 'few', published: { mean: '43' }, args: () => [], seconds: () => 1 },
+        { label: 'many', args: () => [], seconds: () => 1 },
+      ],
+    },
+  ],
+} as unknown as Seed
 
-const seed = /** @type {import('./seed.ts').Seed} */ (
-  /** @type {unknown} */ ({
-    id: '009',
-    tables: () => [
-      {
-        name: 'table',
-        title: 'A table',
-        systems: [reference('naive'), reference('socket.io'), keycast(), keycast(2), keycast(1, { log: 'memory' })],
-        measures: [figure('mean', 'mean, ms', 'lower'), figure('rate', 'a second', 'higher'), figure('cpu', 'CPU')],
-        rows: [
-          { label: 'few', published: { mean: '43' }, args: () => [], seconds: () => 1 },
-          { label: 'many', args: () => [], seconds: () => 1 },
-        ],
-      },
-    ],
-  })
-)
-
-/** @param {string} system @param {Record<string, number>} figures @param {object} [given] @returns {Run} */
-const run = (system, figures, given = {}) => ({
+const run = (system: string, figures: Record<string, number>, given: object = {}): Run => ({
   seed: '009',
   table: 'table',
   row: 'few',
@@ -36,7 +32,7 @@ const run = (system, figures, given = {}) => ({
     ...given,
   }),
 })
-const lines = (/** @type {Run[]} */ ...runs) => linesOf(measuredOf(seed, 'full', runs)[0])
+const lines = (...runs: Run[]) => linesOf(measuredOf(seed, 'full', runs)[0])
 
 test('each row has what was published, each system, and how many times better the best of ours is', () => {
   const [mean, rate, cpu] = lines(

@@ -1,21 +1,28 @@
 // What a table's runs measured: the cell of each, the ratio of the best, and what is wrong with a run.
 import { formatNumber } from '../report/format.ts'
 import { OTHERS_BUSY } from '../run/bottleneck.ts'
+import type { Measure, Measured, Run, Seed, Size } from './seed.ts'
 
-/**
- * @typedef {import('./seed.ts').Measured} Measured
- * @typedef {import('./seed.ts').Measure} Measure
- * @typedef {import('./seed.ts').Row} Row
- * @typedef {import('./seed.ts').Run} Run
- * @typedef {import('./seed.ts').Seed} Seed
- * @typedef {import('./seed.ts').Size} Size
- *
- * `isBest`: of its row. `run`: undefined where the system is not run against.
- * @typedef {{ text: string, value?: number, marks: Mark[], isKeycast: boolean, isBest: boolean, run?: Run }} Cell
- * @typedef {{ label: string, measure: string, published: string, cells: Cell[], ratio?: number }} Line `ratio`: how many
- *   times better the best of Keycast's is than the best reference's
- * @typedef {keyof typeof marks} Mark
- */
+/** `isBest`: of its row. `run`: undefined where the system is not run against. */
+export interface Cell {
+  text: string
+  value?: number
+  marks: Mark[]
+  isKeycast: boolean
+  isBest: boolean
+  run?: Run
+}
+
+/** `ratio`: how many times better the best of Keycast's is than the best reference's. */
+interface Line {
+  label: string
+  measure: string
+  published: string
+  cells: Cell[]
+  ratio?: number
+}
+
+type Mark = keyof typeof marks
 
 /** What may be wrong with a run. */
 export const marks = Object.freeze({
@@ -25,13 +32,11 @@ export const marks = Object.freeze({
   t: 'ended before it was done',
 })
 
-/** @param {Run | undefined} run @returns {Mark[]} */
-export function marksOf(run) {
+export function marksOf(run: Run | undefined): Mark[] {
   const result = run?.result
   if (result === undefined) return []
   const { limit, addsUp, endedBy } = result
-  /** @type {[Mark, boolean][]} */
-  const found = [
+  const found: [Mark, boolean][] = [
     ['g', limit.limiter === 'generator' || limit.limiter === 'both'],
     ['o', limit.othersRatio > OTHERS_BUSY],
     ['x', !addsUp],
@@ -43,15 +48,8 @@ export function marksOf(run) {
 /** Figures that differ by less are equal: the machine itself differs more from one run to the next. */
 const EQUAL_RATIO = 0.05
 
-/**
- * The tables of a seed with the runs that there are. Rows and systems without any are left out.
- *
- * @param {Seed} seed
- * @param {Size} size
- * @param {Run[]} runs
- * @returns {Measured[]}
- */
-export function measuredOf(seed, size, runs) {
+/** The tables of a seed with the runs that there are. Rows and systems without any are left out. */
+export function measuredOf(seed: Seed, size: Size, runs: Run[]): Measured[] {
   return seed.tables(size).map(table => {
     const mine = runs.filter(run => run.seed === seed.id && run.table === table.name)
     return {
@@ -65,8 +63,8 @@ export function measuredOf(seed, size, runs) {
   })
 }
 
-/** @param {Measured} measured @returns {Line[]} one for each row and measure */
-export function linesOf({ table, runOf }) {
+/** @returns one for each row and measure */
+export function linesOf({ table, runOf }: Measured): Line[] {
   return table.measures.flatMap(measure =>
     table.rows.map(row => {
       const cells = table.systems.map(system => {
@@ -89,15 +87,10 @@ export function linesOf({ table, runOf }) {
   )
 }
 
-/**
- * Marks the best of Keycast's and of the references'. A run that did not deliver all is none of them.
- *
- * @param {(Cell & { isAside?: boolean })[]} cells
- * @param {Measure} measure
- */
-function markBest(cells, { better }) {
+/** Marks the best of Keycast's and of the references'. A run that did not deliver all is none of them. */
+function markBest(cells: (Cell & { isAside?: boolean })[], { better }: Measure) {
   if (better === undefined) return undefined
-  const best = (/** @type {boolean} */ isKeycast) => {
+  const best = (isKeycast: boolean) => {
     const fit = cells.filter(
       cell => cell.isKeycast === isKeycast && !cell.isAside && cell.value !== undefined && !cell.marks.includes('x'),
     )
@@ -113,22 +106,16 @@ function markBest(cells, { better }) {
   return Number.isFinite(ratio) ? ratio : undefined
 }
 
-/** @param {number | undefined} ratio @returns {'better' | 'worse' | 'equal'} */
-export function verdictOf(ratio = 1) {
+export function verdictOf(ratio: number | undefined = 1): 'better' | 'worse' | 'equal' {
   if (Math.abs(ratio - 1) <= EQUAL_RATIO) return 'equal'
   return ratio > 1 ? 'better' : 'worse'
 }
 
-/** @param {number | undefined} ratio */
-export const ratioText = ratio =>
+export const ratioText = (ratio: number | undefined) =>
   ratio === undefined ? '' : `${ratio >= 100 ? ratio.toFixed(0) : ratio >= 10 ? ratio.toFixed(1) : ratio.toFixed(2)} ×`
 
-/**
- * A table in Markdown, for pages that show its figures.
- *
- * @param {Measured} measured
- */
-export function markdownOf(measured) {
+/** A table in Markdown, for pages that show its figures. */
+export function markdownOf(measured: Measured) {
   const { table } = measured
   const columns = ['', 'published', ...table.systems.map(({ label }) => label), 'ratio']
   const lines = linesOf(measured).map(({ label, measure, published, cells, ratio }) => [

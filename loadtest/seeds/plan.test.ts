@@ -1,9 +1,9 @@
 import { parseRun } from '../command-line/cli.ts'
 import { seeds } from './index.ts'
 import { commandOf, planOf, planText, spanText } from './plan.ts'
+import type { Size } from './seed.ts'
 
-/** @type {import('./seed.ts').Size[]} */
-const sizes = ['full', 'medium', 'quick']
+const sizes: Size[] = ['full', 'medium', 'quick']
 
 test.each(sizes)('at %s size every run is a command line that the load test takes', async size => {
   for (const { args, system } of planOf(seeds, size)) {
@@ -26,7 +26,7 @@ test.each(sizes)('at %s size every workload is run against Keycast and against a
 })
 
 test('names are unique: of systems in a table, of rows in a table, of tables and charts in a seed', () => {
-  const isUnique = (/** @type {string[]} */ names) => new Set(names).size === names.length
+  const isUnique = (names: string[]) => new Set(names).size === names.length
   for (const seed of seeds) {
     const tables = seed.tables('full')
     expect(isUnique(tables.map(({ name }) => name))).toBe(true)

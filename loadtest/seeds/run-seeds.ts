@@ -1,53 +1,60 @@
 // Runs seeds: one run after the other, with progress, and one report of all.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Progress } from '../command-line/progress.ts'
 import { GeneratorError } from '../generator/pool.ts'
 import { buildSeedsReport, picturesOf } from '../report/seeds/report.ts'
-import { describeEnvironment, versionOf } from '../run/environment.ts'
+import { describeEnvironment, type Environment, versionOf } from '../run/environment.ts'
 import { makeFolder } from '../run/result.ts'
 import { measure } from '../run/run.ts'
+import type { Scenario } from '../scenarios/scenario.ts'
 import { SystemError } from '../system/processes.ts'
 import { seeds as all } from './index.ts'
 import { markdownOf, marksOf, measuredOf } from './measured.ts'
-import { commandOf, planOf, planText, spanText } from './plan.ts'
+import { commandOf, type Planned, planOf, planText, spanText } from './plan.ts'
+import type { Run, Size } from './seed.ts'
 
 /** Version of a seeds' result.json. */
 const FORMAT = 1
 
-/**
- * @typedef {import('./seed.ts').Run} Run
- *
- * @typedef {object} SeedsResult
- * @property {number} format
- * @property {string} startedAt
- * @property {string} endedAt
- * @property {import('./seed.ts').Size} size
- * @property {string} command
- * @property {string[]} seeds
- * @property {number} planned runs; fewer were made where it was interrupted
- * @property {import('../run/environment.ts').Environment['machine']} machine
- * @property {Record<string, string>} versions
- * @property {Run[]} runs
- *
- * @typedef {object} SeedsOptions
- * @property {import('./seed.ts').Size} size
- * @property {string[]} [only] ids of seeds; all unless given
- * @property {boolean} [plan] say what would be run, and end
- * @property {string} [from] folder of an earlier run: its report is written again
- * @property {string} output
- */
+export interface SeedsResult {
+  format: number
+  startedAt: string
+  endedAt: string
+  size: Size
+  command: string
+  seeds: string[]
+  /** Runs; fewer were made where it was interrupted. */
+  planned: number
+  machine: Environment['machine']
+  versions: Record<string, string>
+  runs: Run[]
+}
 
-/**
- * @param {SeedsOptions} options
- * @param {object} means
- * @param {AbortSignal} means.interrupted
- * @param {(text: string) => void} means.say
- * @param {(rate: string) => import('../command-line/progress.ts').Progress} means.createProgress
- * @param {(args: string[]) => Promise<{ scenario: import('../scenarios/scenario.ts').Scenario, options: any }>} means.parse
- *   reads a command line of the load test
- * @returns {Promise<boolean>} whether every run of Keycast's was made and adds up
- */
-export async function runSeeds({ size, only = all.map(({ id }) => id), plan: isPlanOnly, from, output }, means) {
+export interface SeedsOptions {
+  size: Size
+  /** Ids of seeds; all unless given. */
+  only?: string[]
+  /** Say what would be run, and end. */
+  plan?: boolean
+  /** Folder of an earlier run: its report is written again. */
+  from?: string
+  output: string
+}
+
+interface Means {
+  interrupted: AbortSignal
+  say: (text: string) => void
+  createProgress: (rate: string) => Progress
+  /** Reads a command line of the load test. */
+  parse: (args: string[]) => Promise<{ scenario: Scenario; options: any }>
+}
+
+/** @returns whether every run of Keycast's was made and adds up */
+export async function runSeeds(
+  { size, only = all.map(({ id }) => id), plan: isPlanOnly, from, output }: SeedsOptions,
+  means: Means,
+): Promise<boolean> {
   const { say, interrupted } = means
   if (from !== undefined) {
     const result = readSeeds(from)
@@ -65,8 +72,7 @@ export async function runSeeds({ size, only = all.map(({ id }) => id), plan: isP
 
   const startedAt = new Date()
   const folder = makeFolder(output, 'seeds', startedAt)
-  /** @type {SeedsResult} */
-  const result = {
+  const result: SeedsResult = {
     format: FORMAT,
     startedAt: startedAt.toISOString(),
     endedAt: startedAt.toISOString(),
@@ -93,12 +99,10 @@ export async function runSeeds({ size, only = all.map(({ id }) => id), plan: isP
   return isSound(result)
 }
 
-/**
- * @param {import('./plan.ts').Planned} planned
- * @param {Parameters<typeof runSeeds>[1]} means
- * @returns {Promise<Run>}
- */
-async function runOne({ seed, table, row, system, args }, { interrupted, createProgress, parse }) {
+async function runOne(
+  { seed, table, row, system, args }: Planned,
+  { interrupted, createProgress, parse }: Parameters<typeof runSeeds>[1],
+): Promise<Run> {
   const run = { seed: seed.id, table: table.name, row: row.label, system: system.name, command: commandOf(args) }
   const { scenario, options } = await parse(args)
   const progress = createProgress(scenario.rates[0].count)
@@ -111,20 +115,18 @@ async function runOne({ seed, table, row, system, args }, { interrupted, createP
   }
 }
 
-/** @param {Run} run */
-const markText = run => {
+const markText = (run: Run) => {
   const marks = marksOf(run)
   return marks.length === 0 ? '' : ` (${marks.join('')})`
 }
 
-/** Says how long it took and will take: the plan's times, corrected by what they proved to be. @param {import('./plan.ts').Planned[]} plan */
-function createClock(plan) {
+/** Says how long it took and will take: the plan's times, corrected by what they proved to be. */
+function createClock(plan: Planned[]) {
   const startedMs = performance.now()
-  const secondsOf = (/** @type {import('./plan.ts').Planned[]} */ some) =>
-    some.reduce((sum, { seconds }) => sum + seconds, 0)
+  const secondsOf = (some: Planned[]) => some.reduce((sum, { seconds }) => sum + seconds, 0)
   return {
-    /** @param {number} at the run that begins now */
-    text(at) {
+    /** @param at the run that begins now */
+    text(at: number) {
       const passed = (performance.now() - startedMs) / 1_000
       const planned = secondsOf(plan.slice(0, at))
       const factor = planned === 0 ? 1 : passed / planned
@@ -133,8 +135,7 @@ function createClock(plan) {
   }
 }
 
-/** @param {SeedsResult} result */
-function isSound({ runs, planned }) {
+function isSound({ runs, planned }: SeedsResult) {
   const ours = runs.filter(({ system }) => system.startsWith('keycast'))
   return runs.length === planned && ours.every(({ result }) => result?.addsUp)
 }
@@ -145,19 +146,17 @@ function environment() {
   return { machine, versions: { ...versions, ...Object.fromEntries(others.map(name => [name, versionOf(name)])) } }
 }
 
-/** @param {string} folder @returns {SeedsResult} */
-function readSeeds(folder) {
+function readSeeds(folder: string): SeedsResult {
   try {
     const result = JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8'))
     if (!Array.isArray(result.runs)) throw new Error('it is of another scenario')
     return result
   } catch (error) {
-    throw new SystemError(`${folder} holds no result of seeds: ${/** @type {Error} */ (error).message}`)
+    throw new SystemError(`${folder} holds no result of seeds: ${(error as Error).message}`)
   }
 }
 
-/** @param {string} folder @param {SeedsResult} result */
-function writeSeeds(folder, result) {
+function writeSeeds(folder: string, result: SeedsResult) {
   const measured = all
     .filter(({ id }) => result.runs.some(({ seed }) => seed === id))
     .map(seed => ({ seed, measured: measuredOf(seed, result.size, result.runs) }))

@@ -1,11 +1,17 @@
 // 004: SocketCluster. Ping-pongs a second, connections that are held, and a worker that crashes.
+import type { Result } from '../run/result.ts'
 import { overClients, percentileCurves } from './chart-parts.ts'
+import type { Seed, Size } from './seed.ts'
 import { figure, keycast, reference } from './systems.ts'
 
-/** @type {Record<import('./seed.ts').Size, { pings: { clients: number, ramp: number, rate: number, seconds: number },
- *   held: { clients: number, ramp: number, everyMs: number, seconds: number },
- *   crash: { clients: number, everyMs: number, calmMs: number } }>} */
-const sizes = {
+const sizes: Record<
+  Size,
+  {
+    pings: { clients: number; ramp: number; rate: number; seconds: number }
+    held: { clients: number; ramp: number; everyMs: number; seconds: number }
+    crash: { clients: number; everyMs: number; calmMs: number }
+  }
+> = {
   full: {
     pings: { clients: 100, ramp: 1, rate: 1_700, seconds: 20 },
     held: { clients: 42_000, ramp: 160, everyMs: 6_000, seconds: 60 },
@@ -24,8 +30,7 @@ const sizes = {
 }
 const GATEWAYS = 3
 
-/** @type {import('./seed.ts').Seed} */
-export const socketCluster = {
+export const socketCluster: Seed = {
   id: '004',
   title: 'SocketCluster',
   source: 'SocketCluster 0.9 (Node.js 0.10) on an EC2 m3.2xlarge with 8 cores, its clients on machines of their own',
@@ -155,8 +160,8 @@ export const socketCluster = {
   ],
 }
 
-/** Clients that were there in every second of the measurement. @param {import('../run/result.ts').Result} result */
-function heldOf({ series }) {
+/** Clients that were there in every second of the measurement. */
+function heldOf({ series }: Result) {
   const measured = series.filter(({ phase }) => phase === 'measure')
   return measured.length === 0 ? undefined : Math.min(...measured.map(({ open }) => open))
 }

@@ -1,6 +1,5 @@
 // The systems that seeds are run against.
-
-/** @typedef {import('./seed.ts').System} System */
+import type { Measure, System } from './seed.ts'
 
 const labels = {
   http: 'node:http',
@@ -10,12 +9,8 @@ const labels = {
   socketcluster: 'SocketCluster',
 }
 
-/**
- * @param {number} [gateways]
- * @param {{ log?: 'memory' }} [options] `log`: where rooms are kept, if not on disk
- * @returns {System}
- */
-export const keycast = (gateways = 1, { log } = {}) => ({
+/** @param options `log`: where rooms are kept, if not on disk */
+export const keycast = (gateways = 1, { log }: { log?: 'memory' } = {}): System => ({
   name: `keycast-${gateways}${log ? `-${log}` : ''}`,
   label: `Keycast${gateways > 1 ? `, ${gateways} gateways` : ''}${log ? `, in ${log}` : ''}`,
   isKeycast: true,
@@ -23,16 +18,15 @@ export const keycast = (gateways = 1, { log } = {}) => ({
   args: ['--start', 'keycast', '--gateways', String(gateways), ...(log ? ['--log', log] : [])],
 })
 
-/** @param {keyof typeof labels} kind @param {number} [processes] @returns {System} */
-export const reference = (kind, processes = 1) => ({
+export const reference = (kind: keyof typeof labels, processes = 1): System => ({
   name: `${kind}-${processes}`,
   label: `${labels[kind]}${processes > 1 ? ` × ${processes}` : ''}`,
   isKeycast: false,
   args: ['--start', kind, ...(processes > 1 ? ['--gateways', String(processes)] : [])],
 })
 
-/** @param {string} name of a figure of the scenario @param {string} label @param {'higher' | 'lower'} [better] @returns {import('./seed.ts').Measure} */
-export const figure = (name, label, better) => ({
+/** @param name of a figure of the scenario */
+export const figure = (name: string, label: string, better?: 'higher' | 'lower'): Measure => ({
   name,
   label,
   better,

@@ -1,9 +1,9 @@
 // 001: a comparison of chat servers. Users in rooms, each of whom sends 500 messages that all must arrive.
 import { linesByUsers } from './chart-parts.ts'
+import type { Seed, Size } from './seed.ts'
 import { figure, keycast, reference } from './systems.ts'
 
-/** @type {Record<import('./seed.ts').Size, { users: number[], rooms: number[], messages: number }>} */
-const sizes = {
+const sizes: Record<Size, { users: number[]; rooms: number[]; messages: number }> = {
   full: { users: [10, 20, 40, 60, 80, 100], rooms: [1, 2, 4], messages: 500 },
   medium: { users: [10, 40], rooms: [1, 4], messages: 100 },
   quick: { users: [8], rooms: [2], messages: 10 },
@@ -11,11 +11,10 @@ const sizes = {
 const EVERY_MS = 10
 /** For a server that is far behind when the last message is due. */
 const SETTLE = '8m'
-/** Roughly, of a delivery, at a server's limit. @type {Record<string, number>} */
-const DELIVERY_US = { 'naive-1': 17, 'cluster-2': 15, 'socket.io-1': 11, 'socketcluster-1': 40 }
+/** Roughly, of a delivery, at a server's limit. */
+const DELIVERY_US: Record<string, number> = { 'naive-1': 17, 'cluster-2': 15, 'socket.io-1': 11, 'socketcluster-1': 40 }
 
-/** @type {import('./seed.ts').Seed} */
-export const webChats = {
+export const webChats: Seed = {
   id: '001',
   title: 'Web chats compared',
   source: 'A comparison of seven chat servers (Node.js, Vert.x, Akka and Spring), on 8 CPUs',

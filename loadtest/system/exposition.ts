@@ -2,10 +2,8 @@
 
 /**
  * The figures of a service from its Prometheus metrics (text exposition format), whatever the service's name in them.
- *
- * @param {string} text
  */
-export function readExposition(text) {
+export function readExposition(text: string) {
   const cpuSeconds = sumIn(text, 'process_cpu_seconds_total')
   return {
     cpuMs: cpuSeconds === undefined ? undefined : cpuSeconds * 1_000,
@@ -15,8 +13,8 @@ export function readExposition(text) {
   }
 }
 
-/** @param {string} text @param {string} name @param {string} [labels] a pattern @returns {number | undefined} */
-export function sumIn(text, name, labels = '(?:\\{[^}]*\\})?') {
+/** @param labels a pattern */
+export function sumIn(text: string, name: string, labels = '(?:\\{[^}]*\\})?'): number | undefined {
   const found = [...text.matchAll(new RegExp(`^keycast_[a-z]+(?:_[a-z]+)*?_${name}${labels} (\\S+)`, 'gm'))]
   return found.length === 0 ? undefined : found.reduce((sum, [, value]) => sum + Number(value), 0)
 }

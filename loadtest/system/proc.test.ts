@@ -6,7 +6,7 @@ test('a process is watched with those it started', async () => {
   const child = spawn('sleep', ['60'])
   await once(child, 'spawn')
   try {
-    const pid = /** @type {number} */ (child.pid)
+    const pid = child.pid as number
     const alone = readTree(pid)
 
     expect(childrenOf(process.pid)).toContain(pid)

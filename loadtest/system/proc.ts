@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs'
 /** Of utime and stime: USER_HZ, 100 on every Linux there is. */
 const TICK_MS = 10
 
-/** A process and all its descendants. @param {number} pid @returns {{ cpuMs: number, residentBytes: number } | undefined} */
-export function readTree(pid) {
+/** A process and all its descendants. */
+export function readTree(pid: number): { cpuMs: number; residentBytes: number } | undefined {
   const own = readProcess(pid)
   if (own === undefined) return undefined
   let { cpuMs, residentBytes } = own
@@ -17,8 +17,8 @@ export function readTree(pid) {
   return { cpuMs, residentBytes }
 }
 
-/** proc(5): /proc/PID/stat and statm. @param {number} pid */
-function readProcess(pid) {
+/** proc(5): /proc/PID/stat and statm. */
+function readProcess(pid: number) {
   const stat = readIfThere(`/proc/${pid}/stat`)
   const status = readIfThere(`/proc/${pid}/status`)
   if (stat === undefined || status === undefined) return undefined
@@ -28,13 +28,13 @@ function readProcess(pid) {
   return { cpuMs: (Number(fields[11]) + Number(fields[12])) * TICK_MS, residentBytes: Number(kib) * 1_024 }
 }
 
-/** Processes a process has started and that still run. @param {number} pid @returns {number[]} */
-export function childrenOf(pid) {
+/** Processes a process has started and that still run. */
+export function childrenOf(pid: number): number[] {
   return (readIfThere(`/proc/${pid}/task/${pid}/children`) ?? '').split(' ').filter(Boolean).map(Number)
 }
 
-/** Time all CPUs together were busy and were there. @returns {{ busy: number, all: number } | undefined} */
-export function readMachineCpu() {
+/** Time all CPUs together were busy and were there. */
+export function readMachineCpu(): { busy: number; all: number } | undefined {
   const line = readIfThere('/proc/stat')?.split('\n', 1)[0]
   if (line === undefined) return undefined
   const times = line.split(/\s+/).slice(1, 9).map(Number)
@@ -42,14 +42,13 @@ export function readMachineCpu() {
   return { busy: all - times[3] - times[4], all }
 }
 
-/** @returns {number | undefined} */
-export function readFreeBytes() {
+export function readFreeBytes(): number | undefined {
   const [, kib] = /^MemAvailable:\s+(\d+) kB$/m.exec(readIfThere('/proc/meminfo') ?? '') ?? []
   return kib === undefined ? undefined : Number(kib) * 1_024
 }
 
-/** @param {string} path @returns {string | undefined} undefined where it is gone, or on a system without /proc */
-function readIfThere(path) {
+/** @returns undefined where it is gone, or on a system without /proc */
+function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')
   } catch {

@@ -17,28 +17,23 @@ const LINES_KEPT = 30
 
 /** The system could not be started; the message says why. */
 export class SystemError extends Error {
-  /** @param {string} message */
-  constructor(message) {
+  constructor(message: string) {
     super(message)
     this.name = 'SystemError'
   }
 }
 
-/** @typedef {ReturnType<typeof createProcesses>} Processes */
+export type Processes = ReturnType<typeof createProcesses>
 
 /** Processes that end with the run, however it ends. */
 export function createProcesses() {
-  /** @type {{ name: string, pid: number, exited: Promise<unknown>, lines: string[] }[]} */
-  const running = []
-  /** @type {string | undefined} */
-  let directory
+  const running: { name: string; pid: number; exited: Promise<unknown>; lines: string[] }[] = []
+  let directory: string | undefined
   let stopping = false
-  /** Those that a scenario has killed. @type {Set<number>} */
-  const killed = new Set()
-  /** @type {(what: string) => void} */
-  let tellDeath = () => {}
-  /** @type {Promise<string>} */
-  const died = new Promise(resolve => {
+  /** Those that a scenario has killed. */
+  const killed = new Set<number>()
+  let tellDeath: (what: string) => void = () => {}
+  const died = new Promise<string>(resolve => {
     tellDeath = resolve
   })
   // Also when the load test itself fails: a service left behind would disturb every later run.
@@ -58,15 +53,17 @@ export function createProcesses() {
     },
 
     /**
-     * @param {string} name
-     * @param {string[]} args of node, or of another `program`
-     * @param {Record<string, string>} env over the environment, so that a service's other settings can be given there
-     * @param {(line: string) => Record<string, any> | undefined} [readiness] reads a line of its output that reports
-     *   readiness
-     * @param {string} [program]
-     * @returns {Promise<{ name: string, pid: number, listening: Record<string, any>, inspectorUrl: string | undefined }>}
+     * @param args of node, or of another `program`
+     * @param env over the environment, so that a service's other settings can be given there
+     * @param readiness reads a line of its output that reports readiness
      */
-    async start(name, args, env, readiness = readListening, program = process.execPath) {
+    async start(
+      name: string,
+      args: string[],
+      env: Record<string, string>,
+      readiness: (line: string) => Record<string, any> | undefined = readListening,
+      program: string = process.execPath,
+    ): Promise<{ name: string; pid: number; listening: Record<string, any>; inspectorUrl: string | undefined }> {
       const child = spawn(program, args, {
         cwd: root,
         env: { ...process.env, LOG_FORMAT: 'json', ...env },
@@ -79,8 +76,7 @@ export function createProcesses() {
         throw new SystemError(`${name} cannot be started: ${error.message}`)
       }
       const { pid } = child
-      /** @type {string[]} */
-      const lines = []
+      const lines: string[] = []
       const exited = new Promise(resolve =>
         child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`)),
       )
@@ -88,7 +84,7 @@ export function createProcesses() {
       exited.then(how => {
         if (!stopping && !killed.has(pid)) tellDeath(`${name} ended (${how}): ${lines.slice(-3).join(' | ')}`)
       })
-      const listening = await new Promise((resolve, reject) => {
+      const listening = await new Promise<Record<string, any>>((resolve, reject) => {
         for (const stream of [child.stdout, child.stderr]) {
           createInterface(stream).on('line', line => {
             lines.push(line)
@@ -110,8 +106,8 @@ export function createProcesses() {
       return { name, pid, listening, inspectorUrl }
     },
 
-    /** As a crash would, without a word; the run goes on. @param {number} pid */
-    kill(pid) {
+    /** As a crash would, without a word; the run goes on. */
+    kill(pid: number) {
       killed.add(pid)
       killTree(pid)
     },
@@ -131,8 +127,8 @@ export function createProcesses() {
   }
 }
 
-/** @param {string} line @returns {Record<string, any> | undefined} a service's `listening` line */
-function readListening(line) {
+/** @returns a service's `listening` line */
+function readListening(line: string): Record<string, any> | undefined {
   try {
     const record = JSON.parse(line)
     return record.msg === 'listening' ? record : undefined
@@ -141,8 +137,7 @@ function readListening(line) {
   }
 }
 
-/** @param {number} pid @param {NodeJS.Signals} signal */
-function signalProcess(pid, signal) {
+function signalProcess(pid: number, signal: NodeJS.Signals) {
   try {
     process.kill(pid, signal)
   } catch {
@@ -150,8 +145,8 @@ function signalProcess(pid, signal) {
   }
 }
 
-/** A process and its children, in whatever group: nginx has one of its own. @param {number} pid */
-function killTree(pid) {
+/** A process and its children, in whatever group: nginx has one of its own. */
+function killTree(pid: number) {
   for (const child of childrenOf(pid)) killTree(child)
   signalProcess(pid, 'SIGKILL')
 }

@@ -2,12 +2,13 @@
 
 const TIMEOUT_MS = 5_000
 
-/** @typedef {{ requests: Record<string, { total: number, full: number, notModified: number }>, concurrencyMax: number }} ProviderStats */
+interface ProviderStats {
+  requests: Record<string, { total: number; full: number; notModified: number }>
+  concurrencyMax: number
+}
 
-/** @param {string} origin */
-export function createProvider(origin) {
-  /** @param {string} path @param {RequestInit} [init] */
-  const ask = async (path, init) => {
+export function createProvider(origin: string) {
+  const ask = async (path: string, init?: RequestInit) => {
     const response = await fetch(origin + path, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) })
     if (!response.ok) throw new Error(`${origin}${path} answered ${response.status}: is it the simulated backend?`)
     return response
@@ -15,11 +16,11 @@ export function createProvider(origin) {
 
   return {
     origin,
-    /** @returns {Promise<ProviderStats>} */
-    stats: async () => /** @type {ProviderStats} */ (await (await ask('/stats')).json()),
+    stats: async (): Promise<ProviderStats> => (await (await ask('/stats')).json()) as ProviderStats,
     reset: () => ask('/stats/reset', { method: 'POST' }),
   }
 }
 
-/** Requests of every route together. @param {ProviderStats} stats */
-export const requestsOf = ({ requests }) => Object.values(requests).reduce((sum, { total }) => sum + total, 0)
+/** Requests of every route together. */
+export const requestsOf = ({ requests }: ProviderStats) =>
+  Object.values(requests).reduce((sum, { total }) => sum + total, 0)

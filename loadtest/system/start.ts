@@ -1,11 +1,12 @@
 // Starts a system to load (`--start`): the services as processes on free loopback ports, or a reference program.
 import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import { publicHalf } from '../generator/tokens.ts'
+import { publicHalf, type Signing } from '../generator/tokens.ts'
 import { childrenOf } from './proc.ts'
-import { createProcesses, SystemError } from './processes.ts'
+import { createProcesses, type Processes, SystemError } from './processes.ts'
+import type { Watched } from './watcher.ts'
 
 const API_TOKEN = randomUUID()
 /** The rooms of a chat, with room for those who are far behind. */
@@ -33,44 +34,66 @@ export const references = Object.freeze({
 const READY_MS = 20_000
 const READY_LOOK_MS = 50
 
-/**
- * The content that the system is to serve.
- *
- * @typedef {object} Content
- * @property {number} documentBytes
- * @property {boolean} [still] the backend is the one of `reference/`, which takes little CPU time and never changes anything
- * @property {number} [changeMs] how often a document changes; never unless given
- * @property {number} [latencyMs] of the backend
- * @property {number} [tickMs] how often a watched tick:… key is asked for
- * @property {number} [refreshMs] how often text:… keys are asked for; a second unless given
- * @property {number} [fetchers] nodes; one unless given
- * @property {Record<string, string>} [settings] of gateways and fetchers
- * @property {boolean} [idle] documents are asked for once, and then only when told
- * @property {{ log: 'lmdb' | 'memory' | 'valkey' }} [rooms] a journal runs, too, and anybody may use room:…
- * @property {boolean} [collectable] gateways can be told to collect their garbage, so that their memory can be compared
- *
- * @typedef {'keycast' | keyof typeof references} SystemKind
- * @typedef {import('./processes.ts').Processes} Processes
- *
- * @typedef {object} System
- * @property {SystemKind | 'given'} kind
- * @property {string[]} urls the addresses that clients connect to
- * @property {import('../generator/tokens.ts').Signing} [signing] the signing key, if clients bring tokens
- * @property {string} [providerUrl] the backend's HTTP address
- * @property {(keys: string[]) => Promise<void>} [tellChanged] says to Keycast, as a backend may, that keys have changed
- * @property {{ metricsUrl: string, kill: () => void }[]} [fetchers] the nodes of a system that was started
- * @property {() => void} [killGateway] kills a gateway, or a worker process of a reference, where there are several
- * @property {import('./watcher.ts').Watched[]} watched
- * @property {Promise<string>} died resolves with the name of a process that ended before `stop`
- * @property {() => Promise<void>} stop
- */
+/** The content that the system is to serve. */
+export interface Content {
+  documentBytes: number
+  /** The backend is the one of `reference/`, which takes little CPU time and never changes anything. */
+  still?: boolean
+  /** How often a document changes; never unless given. */
+  changeMs?: number
+  /** Of the backend. */
+  latencyMs?: number
+  /** How often a watched tick:… key is asked for. */
+  tickMs?: number
+  /** How often text:… keys are asked for; a second unless given. */
+  refreshMs?: number
+  /** Nodes; one unless given. */
+  fetchers?: number
+  /** Of gateways and fetchers. */
+  settings?: Record<string, string>
+  /** Documents are asked for once, and then only when told. */
+  idle?: boolean
+  /** A journal runs, too, and anybody may use room:…. */
+  rooms?: { log: 'lmdb' | 'memory' | 'valkey' }
+  /** Gateways can be told to collect their garbage, so that their memory can be compared. */
+  collectable?: boolean
+}
 
-/**
- * @param {{ kind: SystemKind, gateways: number, tls: boolean, content: Content,
- *   signing?: import('../generator/tokens.ts').Signing }} options
- * @returns {Promise<System>}
- */
-export async function startSystem({ kind, gateways, tls, content, signing }) {
+type SystemKind = 'keycast' | keyof typeof references
+
+export interface System {
+  kind: SystemKind | 'given'
+  /** The addresses that clients connect to. */
+  urls: string[]
+  /** The signing key, if clients bring tokens. */
+  signing?: Signing
+  /** The backend's HTTP address. */
+  providerUrl?: string
+  /** Says to Keycast, as a backend may, that keys have changed. */
+  tellChanged?: (keys: string[]) => Promise<void>
+  /** The nodes of a system that was started. */
+  fetchers?: { metricsUrl: string; kill: () => void }[]
+  /** Kills a gateway, or a worker process of a reference, where there are several. */
+  killGateway?: () => void
+  watched: Watched[]
+  /** Resolves with the name of a process that ended before `stop`. */
+  died: Promise<string>
+  stop: () => Promise<void>
+}
+
+export async function startSystem({
+  kind,
+  gateways,
+  tls,
+  content,
+  signing,
+}: {
+  kind: SystemKind
+  gateways: number
+  tls: boolean
+  content: Content
+  signing?: Signing
+}): Promise<System> {
   const processes = createProcesses()
   try {
     const parts =
@@ -84,11 +107,10 @@ export async function startSystem({ kind, gateways, tls, content, signing }) {
   }
 }
 
-/**
- * @param {Processes} processes
- * @param {{ gateways: number, tls: boolean, content: Content, signing?: import('../generator/tokens.ts').Signing }} options
- */
-async function startKeycast(processes, { gateways: count, tls, content, signing }) {
+async function startKeycast(
+  processes: Processes,
+  { gateways: count, tls, content, signing }: { gateways: number; tls: boolean; content: Content; signing?: Signing },
+) {
   const directory = processes.directory()
   const provider = await startBackend(processes, content)
   const providerUrl = `http://127.0.0.1:${provider.listening.port}`
@@ -135,14 +157,14 @@ async function startKeycast(processes, { gateways: count, tls, content, signing 
   // A gateway listens before it hears a fetcher. Requests until then would wait, and spoil the latencies.
   const found = { fetcher: nodes.length, ...(journal && { journal: 1 }) }
   await Promise.all(gateways.map(({ name, listening }) => untilLinked(name, listening.internalPort, found)))
-  const ports = gateways.map(({ listening }) => /** @type {number} */ (listening.port))
+  const ports = gateways.map(({ listening }) => listening.port as number)
   const proxy = tls ? await startProxy(processes, ports, directory) : undefined
   return {
     urls: proxy ? [proxy.url] : ports.map(port => `ws://127.0.0.1:${port}/ws`),
     providerUrl,
     fetchers: nodes.map(({ pid, metricsUrl }) => ({ metricsUrl, kill: () => processes.kill(pid) })),
     killGateway: () => processes.kill(gateways[0].pid),
-    tellChanged: (/** @type {string[]} */ keys) => tellChanged(gateways[0].listening.internalPort, keys),
+    tellChanged: (keys: string[]) => tellChanged(gateways[0].listening.internalPort, keys),
     watched: [
       ...gateways.map(({ name, pid, listening, inspectorUrl }) => ({
         name,
@@ -164,8 +186,7 @@ async function startKeycast(processes, { gateways: count, tls, content, signing 
   }
 }
 
-/** @param {Processes} processes @param {Content} content */
-function startBackend(processes, { still, documentBytes, latencyMs = 0, changeMs = 0 }) {
+function startBackend(processes: Processes, { still, documentBytes, latencyMs = 0, changeMs = 0 }: Content) {
   if (still) {
     const options = ['--bytes', `${documentBytes}`, '--latency', `${latencyMs}`]
     return processes.start('backend', ['loadtest/reference/still-backend.ts', ...options], {})
@@ -178,11 +199,10 @@ function startBackend(processes, { still, documentBytes, latencyMs = 0, changeMs
   })
 }
 
-/**
- * @param {Processes} processes
- * @param {{ log: 'lmdb' | 'memory' | 'valkey', KEYCAST_CONFIG: string, directory: string }} options
- */
-async function startJournal(processes, { log, KEYCAST_CONFIG, directory }) {
+async function startJournal(
+  processes: Processes,
+  { log, KEYCAST_CONFIG, directory }: { log: 'lmdb' | 'memory' | 'valkey'; KEYCAST_CONFIG: string; directory: string },
+) {
   const valkey = log === 'valkey' ? await startValkey(processes, directory) : undefined
   const { pid, listening } = await processes.start('journal', ['services/journal/main.js'], {
     KEYCAST_CONFIG,
@@ -203,8 +223,8 @@ async function startJournal(processes, { log, KEYCAST_CONFIG, directory }) {
   }
 }
 
-/** With the settings that a journal asks for. @param {Processes} processes @param {string} directory */
-async function startValkey(processes, directory) {
+/** With the settings that a journal asks for. */
+async function startValkey(processes: Processes, directory: string) {
   const [port] = await freePorts(1)
   const { pid } = await processes.start(
     'valkey',
@@ -222,11 +242,9 @@ async function startValkey(processes, directory) {
 /**
  * Not by its health page: a gateway without a fetcher is ready, and serves what it holds.
  *
- * @param {string} name
- * @param {number} internalPort
- * @param {Record<string, number>} nodes the numbers that it must have found, by service
+ * @param nodes the numbers that it must have found, by service
  */
-async function untilLinked(name, internalPort, nodes) {
+async function untilLinked(name: string, internalPort: number, nodes: Record<string, number>) {
   const lines = Object.entries(nodes).map(([service, count]) => `\nkeycast_gateway_${service}_nodes_alive ${count}\n`)
   for (const giveUpMs = performance.now() + READY_MS; performance.now() < giveUpMs; ) {
     const metrics = await (await fetch(`http://127.0.0.1:${internalPort}/metrics`)).text()
@@ -236,8 +254,8 @@ async function untilLinked(name, internalPort, nodes) {
   throw new SystemError(`${name} has not found ${Object.keys(nodes).join(' and ')} after ${READY_MS} ms`)
 }
 
-/** @param {number} internalPort of a gateway @param {string[]} keys */
-async function tellChanged(internalPort, keys) {
+/** @param internalPort of a gateway */
+async function tellChanged(internalPort: number, keys: string[]) {
   const response = await fetch(`http://127.0.0.1:${internalPort}/v1/refresh`, {
     method: 'POST',
     headers: { authorization: `Bearer ${API_TOKEN}`, 'content-type': 'application/json' },
@@ -246,8 +264,8 @@ async function tellChanged(internalPort, keys) {
   if (!response.ok) throw new Error(`POST /v1/refresh answered ${response.status}: ${await response.text()}`)
 }
 
-/** nginx with TLS, as scripts/proxy.js starts it. @param {Processes} processes @param {number[]} ports @param {string} directory */
-async function startProxy(processes, ports, directory) {
+/** nginx with TLS, as scripts/proxy.js starts it. */
+async function startProxy(processes: Processes, ports: number[], directory: string) {
   const [httpPort, httpsPort] = await freePorts(2)
   const proxy = await processes.start(
     'proxy',
@@ -265,12 +283,12 @@ async function startProxy(processes, ports, directory) {
   return { ...proxy, url: `wss://127.0.0.1:${httpsPort}/ws` }
 }
 
-/**
- * @param {Processes} processes
- * @param {keyof typeof references} kind
- * @param {{ gateways: number, tls: boolean, content: Content }} options `gateways`: processes that share its port
- */
-async function startReference(processes, kind, { gateways, tls, content }) {
+/** @param options `gateways`: processes that share its port */
+async function startReference(
+  processes: Processes,
+  kind: keyof typeof references,
+  { gateways, tls, content }: { gateways: number; tls: boolean; content: Content },
+) {
   const { documentBytes, tickMs = 500 } = content
   const { file, workers: workersMin } = references[kind]
   const workers = Math.max(workersMin, gateways)
@@ -295,16 +313,16 @@ async function startReference(processes, kind, { gateways, tls, content }) {
   }
 }
 
-/** The environment of a process that can be told to collect garbage. @param {Content} content @returns {Record<string, string>} */
-const inspection = ({ collectable }) => (collectable ? { NODE_OPTIONS: '--inspect=127.0.0.1:0' } : {})
+/** The environment of a process that can be told to collect garbage. */
+const inspection = ({ collectable }: Content): Record<string, string> =>
+  collectable ? { NODE_OPTIONS: '--inspect=127.0.0.1:0' } : {}
 
 /**
  * The entry of `access.tokens` for the clients' tokens.
  *
- * @param {import('../generator/tokens.ts').Signing} signing
- * @param {string} directory for its public key
+ * @param directory for its public key
  */
-function writeIssuer(signing, directory) {
+function writeIssuer(signing: Signing, directory: string) {
   const { algorithm } = signing
   if ('secret' in signing) return { secret: signing.secret, algorithms: [algorithm] }
   const publicKey = join(directory, 'clients.pem')
@@ -316,11 +334,13 @@ function writeIssuer(signing, directory) {
  * keycast.yaml; JSON is YAML. If clients bring tokens, others may still connect, and read nothing but `text`. Rooms are
  * open to everybody.
  *
- * @param {string} providerUrl
- * @param {Content} content
- * @param {object} [issuer] of the clients' tokens
+ * @param issuer of the clients' tokens
  */
-function configOf(providerUrl, { tickMs = 500, idle = false, refreshMs = 1_000, rooms }, issuer) {
+function configOf(
+  providerUrl: string,
+  { tickMs = 500, idle = false, refreshMs = 1_000, rooms }: Content,
+  issuer?: object,
+) {
   const refresh = idle ? 0 : `${refreshMs}ms`
   const anonymous = { read: [issuer ? 'text:*' : '*:**'], ...(rooms && { publish: ['room:*'], join: ['room:*'] }) }
   return JSON.stringify({
@@ -335,16 +355,14 @@ function configOf(providerUrl, { tickMs = 500, idle = false, refreshMs = 1_000, 
   })
 }
 
-/** Ports that were free a moment ago, for programs that cannot choose one themselves. @param {number} count */
-async function freePorts(count) {
+/** Ports that were free a moment ago, for programs that cannot choose one themselves. */
+async function freePorts(count: number) {
   const servers = Array.from({ length: count }, () => createServer())
   const ports = await Promise.all(
     servers.map(
       server =>
         new Promise(resolve => {
-          server.listen(0, '127.0.0.1', () =>
-            resolve(/** @type {import('node:net').AddressInfo} */ (server.address()).port),
-          )
+          server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port))
         }),
     ),
   )

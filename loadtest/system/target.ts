@@ -1,18 +1,15 @@
 // The target of a run: a system started for it, or one that runs already and is named on the command line.
 import { readFileSync } from 'node:fs'
 import { makeSigning, readSigning } from '../generator/tokens.ts'
+import type { Scenario } from '../scenarios/scenario.ts'
 import { SystemError } from './processes.ts'
-import { startSystem } from './start.ts'
+import { type System, startSystem } from './start.ts'
+import type { Watched } from './watcher.ts'
 
 /** Sessions per gateway: many machines allow a process 20,000 open files, and it needs some itself. */
 const SESSIONS_PER_GATEWAY = 18_000
 
-/**
- * @param {import('../scenarios/scenario.ts').Scenario} scenario
- * @param {any} options
- * @returns {Promise<import('./start.ts').System>}
- */
-export async function openTarget(scenario, options) {
+export async function openTarget(scenario: Scenario, options: any): Promise<System> {
   const signing = signingFor(scenario, options)
   if (options.start !== undefined) {
     return startSystem({
@@ -37,28 +34,26 @@ export async function openTarget(scenario, options) {
 /**
  * The key that clients' tokens are signed with, if they bring any.
  *
- * @param {import('../scenarios/scenario.ts').Scenario} scenario
- * @param {{ token?: string | true }} options
  * @throws {SystemError} if the file cannot be read, or holds no key
  */
-function signingFor({ needsTokens = false }, { token = needsTokens || undefined }) {
+function signingFor(
+  { needsTokens = false }: Scenario,
+  { token = needsTokens || undefined }: { token?: string | true },
+) {
   if (token === undefined) return undefined
   if (token === true) return makeSigning()
   try {
     return readSigning(readFileSync(token, 'utf8'))
   } catch (error) {
-    throw new SystemError(`--token ${token}: ${/** @type {Error} */ (error).message}`)
+    throw new SystemError(`--token ${token}: ${(error as Error).message}`)
   }
 }
 
-/**
- * `--pid gateway=17 --metrics gateway=http://…` speak of the same process; a role named twice has several.
- *
- * @param {{ role: string, value: number }[]} pids
- * @param {{ role: string, value: string }[]} metrics
- * @returns {import('./watcher.ts').Watched[]}
- */
-export function mergeByRole(pids, metrics) {
+/** `--pid gateway=17 --metrics gateway=http://…` speak of the same process; a role named twice has several. */
+export function mergeByRole(
+  pids: { role: string; value: number }[],
+  metrics: { role: string; value: string }[],
+): Watched[] {
   const roles = [...new Set([...pids, ...metrics].map(({ role }) => role))]
   return roles.flatMap(role => {
     const pidsOf = pids.filter(each => each.role === role)

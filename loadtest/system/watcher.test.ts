@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { createWatcher } from './watcher.ts'
 
 test('CPU time is of the time between two samples', async () => {
@@ -31,7 +32,7 @@ test('a counter is that of all services together, whatever labels it has; unknow
   )
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const { port } = server.address() as AddressInfo
   const metricsUrl = `http://127.0.0.1:${port}/metrics`
   const gateways = ['gateway 1', 'gateway 2'].map(name => ({ name, role: 'gateway', metricsUrl }))
   const silent = { name: 'gateway 3', role: 'gateway', metricsUrl: 'http://127.0.0.1:1/metrics' }

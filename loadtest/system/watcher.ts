@@ -9,32 +9,44 @@ import { readFreeBytes, readMachineCpu, readTree } from './proc.ts'
 const SCRAPE_MS = 900
 
 /**
- * Something to watch: a process with all it starts, a metrics endpoint, or both.
- *
- * @typedef {{ name: string, role: string, pid?: number, metricsUrl?: string, inspectorUrl?: string }} Watched `role`:
- *   gateway, fetcher, proxy, …; `inspectorUrl`: of a Node process started with --inspect
- *
- * Since the sample before. A figure that could not be learnt is undefined.
- * @typedef {{ name: string, role: string, cpuMs?: number, residentBytes?: number, heapBytes?: number, majorGcs?: number
- *   }} ServiceSample
- * @typedef {{ seconds: number, freeBytes: number | undefined, cpuBusyRatio: number | undefined, services:
- *   ServiceSample[] }} Sample
- *   `cpuBusyRatio`: the share of the whole machine's CPU time in use, whoever used it
- *
- * @typedef {ReturnType<typeof createWatcher>} Watcher
+ * Something to watch: a process with all it starts, a metrics endpoint, or both. `role`: gateway, fetcher, proxy, …;
+ * `inspectorUrl`: of a Node process started with --inspect.
  */
+export interface Watched {
+  name: string
+  role: string
+  pid?: number
+  metricsUrl?: string
+  inspectorUrl?: string
+}
 
-/**
- * @param {Watched[]} watched
- */
-export function createWatcher(watched) {
-  /** The cumulative figures of the last look. @type {Map<Watched, { cpuMs?: number, majorGcs?: number }>} */
-  const last = new Map()
+/** Since the sample before. A figure that could not be learnt is undefined. */
+export interface ServiceSample {
+  name: string
+  role: string
+  cpuMs?: number
+  residentBytes?: number
+  heapBytes?: number
+  majorGcs?: number
+}
+
+/** `cpuBusyRatio`: the share of the whole machine's CPU time in use, whoever used it. */
+interface Sample {
+  seconds: number
+  freeBytes: number | undefined
+  cpuBusyRatio: number | undefined
+  services: ServiceSample[]
+}
+
+export type Watcher = ReturnType<typeof createWatcher>
+
+export function createWatcher(watched: Watched[]) {
+  /** The cumulative figures of the last look. */
+  const last = new Map<Watched, { cpuMs?: number; majorGcs?: number }>()
   let lastMachine = readMachineCpu()
   let lastAt = performance.now()
 
-  /** @param {Watched} one @returns {Promise<ServiceSample>} */
-  const look = async one => {
+  const look = async (one: Watched): Promise<ServiceSample> => {
     const fromProc = one.pid === undefined ? undefined : readTree(one.pid)
     const exported = await figuresOf(one)
     const cpuMs = fromProc?.cpuMs ?? exported?.cpuMs
@@ -51,8 +63,7 @@ export function createWatcher(watched) {
   }
 
   return {
-    /** @returns {Promise<Sample>} */
-    async sample() {
+    async sample(): Promise<Sample> {
       const services = await Promise.all(watched.map(look))
       const at = performance.now()
       const seconds = (at - lastAt) / 1_000
@@ -66,11 +77,10 @@ export function createWatcher(watched) {
     /**
      * The CPU time of each role so far, for figures over a phase.
      *
-     * @returns {Promise<Record<string, number>>} milliseconds
+     * @returns milliseconds
      */
-    async cpuByRole() {
-      /** @type {Record<string, number>} */
-      const sums = {}
+    async cpuByRole(): Promise<Record<string, number>> {
+      const sums: Record<string, number> = {}
       for (const one of watched) {
         const cpuMs = one.pid === undefined ? (await figuresOf(one))?.cpuMs : readTree(one.pid)?.cpuMs
         if (typeof cpuMs === 'number') sums[one.role] = (sums[one.role] ?? 0) + cpuMs
@@ -81,10 +91,10 @@ export function createWatcher(watched) {
     /**
      * A counter the services export, of all of them together.
      *
-     * @param {string} name without what stands before it for each service
-     * @returns {Promise<number | undefined>} undefined where none exports it, or one cannot be asked
+     * @param name without what stands before it for each service
+     * @returns undefined where none exports it, or one cannot be asked
      */
-    async exported(name) {
+    async exported(name: string): Promise<number | undefined> {
       const urls = watched.flatMap(({ metricsUrl }) => metricsUrl ?? [])
       const texts = await Promise.all(urls.map(scrape))
       if (texts.includes(undefined)) return undefined
@@ -96,10 +106,9 @@ export function createWatcher(watched) {
       await Promise.all(watched.map(({ inspectorUrl }) => inspectorUrl && collectGarbage(inspectorUrl)))
     },
 
-    /** Resident memory by role, now. @returns {Record<string, number>} bytes */
-    residentByRole() {
-      /** @type {Record<string, number>} */
-      const sums = {}
+    /** Resident memory by role, now. @returns bytes */
+    residentByRole(): Record<string, number> {
+      const sums: Record<string, number> = {}
       for (const { pid, role } of watched) {
         const bytes = pid === undefined ? undefined : readTree(pid)?.residentBytes
         if (bytes !== undefined) sums[role] = (sums[role] ?? 0) + bytes
@@ -109,18 +118,17 @@ export function createWatcher(watched) {
   }
 }
 
-/** @param {number | undefined} now @param {number | undefined} before a restarted service begins again at 0 */
-function difference(now, before) {
+/** @param before a restarted service begins again at 0 */
+function difference(now: number | undefined, before: number | undefined) {
   return now === undefined || before === undefined ? undefined : Math.max(0, now - before)
 }
 
-/** @param {{ busy: number, all: number }} now @param {{ busy: number, all: number }} before */
-function ratio(now, before) {
+function ratio(now: { busy: number; all: number }, before: { busy: number; all: number }) {
   return now.all === before.all ? undefined : (now.busy - before.busy) / (now.all - before.all)
 }
 
-/** Chrome DevTools Protocol. @param {string} url */
-function collectGarbage(url) {
+/** Chrome DevTools Protocol. */
+function collectGarbage(url: string) {
   return new Promise((resolve, reject) => {
     const socket = new WebSocket(url)
     socket.on('error', reject)
@@ -132,14 +140,12 @@ function collectGarbage(url) {
   })
 }
 
-/** @param {Watched} one */
-async function figuresOf({ metricsUrl }) {
+async function figuresOf({ metricsUrl }: Watched) {
   const text = metricsUrl === undefined ? undefined : await scrape(metricsUrl)
   return text === undefined ? undefined : readExposition(text)
 }
 
-/** @param {string} url @returns {Promise<string | undefined>} */
-async function scrape(url) {
+async function scrape(url: string): Promise<string | undefined> {
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(SCRAPE_MS) })
     return await response.text()

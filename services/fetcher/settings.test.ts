@@ -2,8 +2,8 @@ import { createCurveKeyPair } from '@keycast/backbone'
 import { readSettings } from '@keycast/service'
 import { conflictsOf, settings } from './settings.ts'
 
-/** @param {Record<string, string>} [env] */
-const read = (env = {}) => readSettings(settings, { name: 'fetcher', about: 'x', env, argv: [] })
+const read = (env: Record<string, string> = {}) =>
+  readSettings(settings, { name: 'fetcher', about: 'x', env, argv: [] })
 
 const { publicKey, secretKey } = createCurveKeyPair()
 

@@ -1,6 +1,6 @@
 // The settings of a fetcher. Beside `${NAME}` in keycast.yaml nothing else reads the environment.
 import { hubKeyProblems, hubKeySettings } from '@keycast/backbone'
-import { common, setting } from '@keycast/service'
+import { type Config, common, setting } from '@keycast/service'
 
 export const settings = {
   ...common,
@@ -76,12 +76,8 @@ export const settings = {
   ...hubKeySettings,
 }
 
-/** @typedef {import('@keycast/service').Config<typeof settings>} Settings */
+type Settings = Config<typeof settings>
 
-/**
- * Settings that are well-formed one by one, and wrong together.
- *
- * @param {Pick<Settings, 'host' | 'backboneSecretKey' | 'backboneClientKeys'>} config
- * @returns {string[]}
- */
-export const conflictsOf = config => hubKeyProblems(config, 'FETCHER_HOST')
+/** Settings that are well-formed one by one, and wrong together. */
+export const conflictsOf = (config: Pick<Settings, 'host' | 'backboneSecretKey' | 'backboneClientKeys'>): string[] =>
+  hubKeyProblems(config, 'FETCHER_HOST')

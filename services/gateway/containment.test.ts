@@ -5,9 +5,8 @@ import { createTestGateway } from './test-support.ts'
 
 /** A gateway with a bystander who watches, and an offender. */
 async function setup() {
-  /** @type {string[]} */
-  const restarts = []
-  const log = /** @type {any} */ ({ error() {} })
+  const restarts: string[] = []
+  const log = { error() {} } as any
   const containment = createContainment({ ends: ['session', 'upgrade', 'request', 'link'], log })
   containment.onRestart(why => restarts.push(why))
   const { gateway, backbone, connect } = createTestGateway({
@@ -61,7 +60,7 @@ test.each([
   ['history', { type: 'history', id: 1, key: 'room:1' }, 'histories', 'read'],
 ])('an error in what is still to be done for a %s ends its session', async (_, message, part, method) => {
   const { gateway, offender, expectOffenderEnded, expectBystander, counts, restarts } = await setup()
-  Object.assign(/** @type {any} */ (gateway)[part], { [method]: async () => bug() })
+  Object.assign((gateway as any)[part], { [method]: async () => bug() })
   offender.send(message)
   await expectOffenderEnded()
   await expectBystander()
@@ -84,7 +83,7 @@ test('an error while a session is written to ends it, and those behind it are wr
 test('an error while a session begins ends it, and its place is free again', async () => {
   const { gateway, connect, expectBystander, counts } = await setup()
   const peer = { address: '192.0.2.7', isNamed: true }
-  const verified = /** @type {any} */ (Object.defineProperty({}, 'user', { get: bug }))
+  const verified = Object.defineProperty({}, 'user', { get: bug }) as any
   const { connection } = await connect('', '', { peer, verified })
   expect(connection.closed).toMatchObject({ code: 1011 })
   expect(gateway.notReady()).toContain('full')
@@ -95,23 +94,20 @@ test('an error while a session begins ends it, and its place is free again', asy
 })
 
 test('where what a session did cannot be taken back, the gateway restarts', () => {
-  /** @type {string[]} */
-  const restarts = []
-  const containment = createContainment({ ends: ['session'], log: /** @type {any} */ ({ error() {} }) })
+  const restarts: string[] = []
+  const containment = createContainment({ ends: ['session'], log: { error() {} } as any })
   containment.onRestart(why => restarts.push(why))
   const nothing = () => {}
-  const sessions = createSessions(
-    /** @type {any} */ ({
-      admissions: { drop: bug },
-      joins: { drop: nothing },
-      decisions: { giveUp: nothing },
-      sessionLog: { opened: nothing, ended: nothing },
-      containment,
-      counts: { closed: {} },
-    }),
-  )
+  const sessions = createSessions({
+    admissions: { drop: bug },
+    joins: { drop: nothing },
+    decisions: { giveUp: nothing },
+    sessionLog: { opened: nothing, ended: nothing },
+    containment,
+    counts: { closed: {} },
+  } as any)
   const transport = { isOpen: () => true, close: nothing }
-  const session = /** @type {any} */ ({ transport, ended: false })
+  const session = { transport, ended: false } as any
   sessions.add(session)
   sessions.end(session, 'slow')
   expect(session.ended).toBe(true)

@@ -47,10 +47,9 @@ test('every message that says what is wrong is counted by its code, on each of t
 test('each viewer of a change counts as long as the change took to be written to it; later subscribers do not', async () => {
   const { registry, ...metrics } = createMetrics({ service: 'gateway' })
   const { backbone, connect, pass } = createTestGateway({ metrics })
-  const measured = async (/** @type {string} */ name) => {
+  const measured = async (name: string) => {
     const text = await registry.metrics()
-    const read = (/** @type {string} */ end) =>
-      Number(new RegExp(`^keycast_gateway_${name}_${end} (\\S+)$`, 'm').exec(text)?.[1])
+    const read = (end: string) => Number(new RegExp(`^keycast_gateway_${name}_${end} (\\S+)$`, 'm').exec(text)?.[1])
     return { count: read('count'), seconds: read('sum') }
   }
   const [prompt, slow] = [await connect(), await connect()]

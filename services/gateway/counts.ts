@@ -1,16 +1,13 @@
 // The counts of a gateway. Hot paths add to plain numbers, which metrics.ts reads at each scrape: a labelled counter costs as
 // much as encoding a pong.
 import { roomErrorCodes } from '@keycast/backbone'
-import { closeCodes, errorCodes } from '@keycast/protocol'
+import { closeCodes, type ErrorCode, errorCodes } from '@keycast/protocol'
 import { createFastHistogram } from '@keycast/service'
 import { decisionCodes } from './access/backend/decisions.ts'
 import { refusalReasons } from './access/tokens/tokens.ts'
 import { statusOf } from './http/problems.ts'
 
-/**
- * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
- * @typedef {ReturnType<typeof createCounts>} Counts
- */
+export type Counts = ReturnType<typeof createCounts>
 
 /** Why sessions end, besides the reasons for which the gateway closes them: {@link closeCodes}. */
 const otherEnds = ['client', 'lost', 'silent']
@@ -18,13 +15,9 @@ const otherEnds = ['client', 'lost', 'silent']
 /** Why upgrades are refused, see upgrade.ts. */
 const refusals = ['path', 'draining', 'full', 'origin', 'subprotocol', 'token', 'account']
 
-/**
- * Every label at zero, from the start: a counter that Prometheus first sees at 1 has not increased for it.
- *
- * @template {string} L
- * @param {Iterable<L>} labels
- */
-const zeros = labels => /** @type {Record<L, number>} */ (Object.fromEntries([...labels].map(label => [label, 0])))
+/** Every label at zero, from the start: a counter that Prometheus first sees at 1 has not increased for it. */
+const zeros = <L extends string>(labels: Iterable<L>) =>
+  Object.fromEntries([...labels].map(label => [label, 0])) as Record<L, number>
 
 /** Why publishes are refused, here or by the journal. */
 const publishRefusals = [
@@ -77,7 +70,7 @@ export function createCounts() {
       presence: 0,
     },
     /** `error` and `stale` messages. */
-    errors: zeros(/** @type {ErrorCode[]} */ (Object.keys(errorCodes))),
+    errors: zeros(Object.keys(errorCodes) as ErrorCode[]),
     sentBytes: 0,
     sentCompressed: 0,
     savedBytes: 0,
@@ -130,10 +123,7 @@ export function createCounts() {
   }
 }
 
-/**
- * @param {Record<string, number>} counter
- * @param {string} label one of few
- */
-export function countOne(counter, label) {
+/** @param label one of few */
+export function countOne(counter: Record<string, number>, label: string) {
   counter[label] = (counter[label] ?? 0) + 1
 }

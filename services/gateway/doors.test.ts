@@ -2,16 +2,18 @@
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { createMemoryRooms } from '@keycast/backbone/memory'
 import { noContainment } from '@keycast/service'
+import type { Policy } from './access/policy-file.ts'
 import { readRule } from './access/rights.ts'
 import { badTokens, issuers, sign } from './access/test-tokens.ts'
 import { createPublicApp } from './http/public.ts'
+import type { Settings } from './settings.ts'
 import { createTestGateway } from './test-support.ts'
 
-/** @type {(() => unknown)[]} */
-const cleanUps = []
+const cleanUps: (() => unknown)[] = []
 afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
 })
@@ -21,10 +23,9 @@ const nowMs = 1_800_000_000_000
 /** Not a number of turns: signatures are checked beside the loop, which may turn thousands of times meanwhile. */
 const GIVE_UP_MS = 30_000
 
-const rule = (/** @type {unknown} */ written, user = false) => readRule(written, { user, strict: true }).rule
+const rule = (written: unknown, user = false) => readRule(written, { user, strict: true }).rule
 
-/** @param {Partial<import('./access/policy-file.ts').Policy>} [policy] @param {Partial<import('./settings.ts').Settings>} [settings] */
-function start(policy, settings) {
+function start(policy?: Partial<Policy>, settings?: Partial<Settings>) {
   const journal = createMemoryRooms()
   const testGateway = createTestGateway({
     startAtMs: nowMs,
@@ -41,8 +42,8 @@ function start(policy, settings) {
     },
   })
   const { gateway, backbone } = testGateway
-  /** Only for tests that come over HTTP: its routes take more time than all else here. @type {Promise<number> | undefined} */
-  let listening
+  /** Only for tests that come over HTTP: its routes take more time than all else here. */
+  let listening: Promise<number> | undefined
   async function listen() {
     const app = createPublicApp({
       ...gateway,
@@ -56,13 +57,12 @@ function start(policy, settings) {
     gateway.attach(app.server)
     cleanUps.push(() => app.close())
     await app.listen({ host: '127.0.0.1', port: 0 })
-    return /** @type {import('node:net').AddressInfo} */ (app.server.address()).port
+    return (app.server.address() as AddressInfo).port
   }
   gateway.revoke({ sub: 'mallory', before: nowMs / 1_000 + 3_600 })
   backbone.calls.length = 0
 
-  /** @param {string} path @param {Record<string, string>} headers */
-  const get = async (path, headers = {}) => {
+  const get = async (path: string, headers: Record<string, string> = {}) => {
     listening ??= listen()
     const sent = httpRequest({ port: await listening, path, headers, agent: false })
     sent.end()
@@ -73,8 +73,7 @@ function start(policy, settings) {
     }
     return { status: response.statusCode, headers: response.headers, body: await text(response) }
   }
-  /** @param {Record<string, string>} headers */
-  const upgrade = headers =>
+  const upgrade = (headers: Record<string, string>) =>
     get('/ws', {
       connection: 'Upgrade',
       upgrade: 'websocket',
@@ -85,10 +84,10 @@ function start(policy, settings) {
   return { ...testGateway, journal, get, upgrade }
 }
 
-/** @typedef {ReturnType<typeof start>} Started */
+type Started = ReturnType<typeof start>
 
-/** Doors at which a token is shown with the request. @type {Record<string, (started: Started, token: string) => ReturnType<Started['get']>>} */
-const requests = {
+/** Doors at which a token is shown with the request. */
+const requests: Record<string, (started: Started, token: string) => ReturnType<Started['get']>> = {
   'upgrade, header': ({ upgrade }, token) => upgrade({ authorization: `Bearer ${token}` }),
   'upgrade, cookie': ({ upgrade }, token) => upgrade({ cookie: `session=${token}` }),
   'GET /v1/values, header': ({ get }, token) => get('/v1/values/tick:mine', { authorization: `Bearer ${token}` }),
@@ -131,8 +130,7 @@ describe.each(['first message', 'renewal'])('auth as %s', kind => {
   })
 })
 
-/** @type {Record<string, (started: Started, key: string, token?: string) => Promise<unknown>>} */
-const doors = {
+const doors: Record<string, (started: Started, key: string, token?: string) => Promise<unknown>> = {
   get: (started, key, token) => overSocket(started, { type: 'get', id: 1, key }, token),
   subscribe: (started, key, token) => overSocket(started, { type: 'subscribe', id: 1, keys: [key] }, token),
   'GET /v1/values': (started, key, token) => overHttp(started, `/v1/values/${key}`, token),
@@ -168,12 +166,12 @@ describe.each(Object.entries(doors))('%s', (_, ask) => {
 
   test('each grant is served: to anybody, to every user, by the token', async () => {
     const token = await sign({ nowMs, keys: { read: ['tick:mine'] } })
-    for (const [key, shown] of /** @type {const} */ ([
+    for (const [key, shown] of [
       ['tick:open', undefined],
       ['tick:open', token],
       ['user:ann', token],
       ['tick:mine', token],
-    ])) {
+    ] as const) {
       const started = start()
       const asked = ask(started, key, shown)
       await answerTo(started, key)
@@ -182,8 +180,7 @@ describe.each(Object.entries(doors))('%s', (_, ask) => {
   })
 })
 
-/** @type {Record<string, (started: Started, key: string, token?: string) => Promise<unknown>>} */
-const roomDoors = {
+const roomDoors: Record<string, (started: Started, key: string, token?: string) => Promise<unknown>> = {
   'subscribe to a room': (started, key, token) =>
     overSocket(started, { type: 'subscribe', id: 1, keys: [{ key, position: { epoch: 'E1', seq: 0 } }] }, token),
   history: (started, key, token) => overSocket(started, { type: 'history', id: 1, key, after: 0, limit: 5 }, token),
@@ -266,10 +263,10 @@ test('a token that came with the upgrade is in the welcome, and its user may act
   const { upgrade, connect, gateway } = start()
   const token = await sign({ nowMs, keys: { read: ['tick:mine'] } })
   for (const headers of [{ authorization: `bearer ${token}` }, { cookie: `other=1; session=${token}` }]) {
-    expect(await upgrade(/** @type {any} */ (headers))).toMatchObject({ status: 101 })
+    expect(await upgrade(headers as any)).toMatchObject({ status: 101 })
   }
   expect(gateway.counts.tokensAccepted).toEqual({ header: 1, cookie: 1, message: 0 })
-  const verified = { user: 'ann', rights: /** @type {any} */ ({ grants: [] }), expiresAtMs: nowMs + 60_000 }
+  const verified = { user: 'ann', rights: { grants: [] } as any, expiresAtMs: nowMs + 60_000 }
   const from = {
     peer: { address: 'a', isNamed: true },
     verified: { ...verified, issuedAt: 0, jti: undefined },
@@ -317,18 +314,13 @@ test('sessions of one user, or of one address, are limited; those of a proxy tha
   expect((await upgrade({ authorization: `Bearer ${await sign({ nowMs })}` })).status).toBe(429)
 })
 
-/** @param {Awaited<ReturnType<Started['connect']>>} client @param {string} token @returns {Promise<any[]>} */
-async function authed(client, token) {
+async function authed(client: Awaited<ReturnType<Started['connect']>>, token: string): Promise<any[]> {
   client.send({ type: 'auth', id: 7, token })
   return until(client)
 }
 
-/**
- * The messages of the next turns, at least one.
- *
- * @param {Awaited<ReturnType<Started['connect']>>} client @returns {Promise<any[]>}
- */
-async function until(client) {
+/** The messages of the next turns, at least one. */
+async function until(client: Awaited<ReturnType<Started['connect']>>): Promise<any[]> {
   for (const endsAt = performance.now() + GIVE_UP_MS; performance.now() < endsAt; ) {
     const messages = await client.received()
     if (messages.length > 0) return messages
@@ -336,8 +328,7 @@ async function until(client) {
   throw new Error('nothing came')
 }
 
-/** @param {Started} started @param {object} message @param {string} [token] */
-async function overSocket({ connect }, message, token) {
+async function overSocket({ connect }: Started, message: object, token?: string) {
   const client = await connect()
   if (token) await authed(client, token)
   client.send(message)
@@ -348,15 +339,13 @@ async function overSocket({ connect }, message, token) {
   return messages
 }
 
-/** @param {Started} started @param {string} path @param {string} [token] */
-async function overHttp({ get }, path, token) {
+async function overHttp({ get }: Started, path: string, token?: string) {
   const { status, headers, body } = await get(path, token ? { authorization: `Bearer ${token}` } : {})
   const { date, ...others } = headers
   return { status, headers: others, body: JSON.parse(body) }
 }
 
-/** @param {Started} started @param {string} key */
-async function answerTo({ backbone, turn }, key) {
+async function answerTo({ backbone, turn }: Started, key: string) {
   for (const endsAt = performance.now() + GIVE_UP_MS; performance.now() < endsAt; ) {
     if (backbone.calls.some(call => call === `get ${key}` || call === `watch ${key}`)) {
       backbone.calls.length = 0
@@ -368,7 +357,6 @@ async function answerTo({ backbone, turn }, key) {
   throw new Error(`${key} was not asked for`)
 }
 
-/** @param {Record<string, number>} counter */
-function sum(counter) {
+function sum(counter: Record<string, number>) {
   return Object.values(counter).reduce((total, count) => total + count, 0)
 }

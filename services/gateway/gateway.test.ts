@@ -1,21 +1,20 @@
 // A gateway on real sockets, with real clients and a backbone that records.
 import { EventEmitter } from 'node:events'
 import { createServer, request as httpRequest } from 'node:http'
-import { connect as connectTcp } from 'node:net'
+import { type AddressInfo, connect as connectTcp } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { createContainment, createLog, noContainment, runService } from '@keycast/service'
 import { WebSocket } from 'ws'
 import { createGateway } from './gateway.ts'
+import type { Settings } from './settings.ts'
 import { createFakeBackbone, createNamespaces, createPolicy, defaults, noMetrics } from './test-support.ts'
 
-/** @type {(() => unknown)[]} */
-const cleanUps = []
+const cleanUps: (() => unknown)[] = []
 afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
 })
 
-/** @param {Partial<import('./settings.ts').Settings>} [settings] */
-async function start(settings, containment = noContainment) {
+async function start(settings?: Partial<Settings>, containment = noContainment) {
   const backbone = createFakeBackbone()
   const gateway = createGateway({
     settings: { ...defaults, drainMs: 100, ...settings },
@@ -29,7 +28,7 @@ async function start(settings, containment = noContainment) {
   gateway.attach(server)
   await gateway.start()
   await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const { port } = server.address() as AddressInfo
   cleanUps.push(async () => {
     await gateway.stop()
     server.closeAllConnections()
@@ -38,14 +37,11 @@ async function start(settings, containment = noContainment) {
   return { gateway, backbone, port, server, url: `ws://127.0.0.1:${port}/ws` }
 }
 
-/** @param {string} url @param {{ protocols?: string[], origin?: string }} [options] */
-async function connect(url, { protocols = [], origin } = {}) {
+async function connect(url: string, { protocols = [], origin }: { protocols?: string[]; origin?: string } = {}) {
   const socket = new WebSocket(url, protocols, { origin, perMessageDeflate: false })
   cleanUps.push(() => socket.terminate())
-  /** @type {any[]} */
-  const messages = []
-  /** @type {(() => void)[]} */
-  let waiting = []
+  const messages: any[] = []
+  let waiting: (() => void)[] = []
   socket.on('message', data => {
     messages.push(JSON.parse(data.toString()))
     for (const wake of waiting.splice(0)) wake()
@@ -55,23 +51,19 @@ async function connect(url, { protocols = [], origin } = {}) {
     socket.once('open', resolve)
     socket.once('error', reject)
   })
-  /** @returns {Promise<any>} the next message */
-  const next = async () => {
+  /** @returns the next message */
+  const next = async (): Promise<any> => {
     while (messages.length === 0) await new Promise(resolve => (waiting = [...waiting, () => resolve(undefined)]))
     return messages.shift()
   }
-  const send = (/** @type {unknown} */ message) => socket.send(JSON.stringify(message))
+  const send = (message: unknown) => socket.send(JSON.stringify(message))
   expect(await next()).toMatchObject({ type: 'welcome' })
   return { socket, next, send, closed, messages }
 }
 
-/**
- * The status and the message of a refused upgrade.
- *
- * @param {number} port @param {Record<string, string>} headers @param {string} [path]
- */
-const upgrade = (port, headers, path = '/ws') =>
-  new Promise((resolve, reject) => {
+/** The status and the message of a refused upgrade. */
+const upgrade = (port: number, headers: Record<string, string>, path = '/ws') =>
+  new Promise<{ status?: number; protocol?: string; retryAfter?: string }>((resolve, reject) => {
     const request = httpRequest({
       port,
       path,
@@ -128,16 +120,15 @@ test('a real client that stops reading is sent the latest of each key when it re
   const keys = Array.from({ length: 10 }, (_, n) => `tick:${n}`)
   client.send({ type: 'subscribe', keys })
   await client.next()
-  const tcp = /** @type {any} */ (client.socket)._socket
+  const tcp = (client.socket as any)._socket
   tcp.pause()
-  const body = (/** @type {number} */ n) => JSON.stringify({ n, pad: 'x'.repeat(130_000) })
+  const body = (n: number) => JSON.stringify({ n, pad: 'x'.repeat(130_000) })
   for (let n = 1; n <= 100; n++) {
     for (const key of keys) backbone.value(key, body(n))
     await new Promise(resolve => setImmediate(resolve))
   }
   tcp.resume()
-  /** @type {Map<string, number[]>} */
-  const seen = new Map(keys.map(key => [key, []]))
+  const seen = new Map<string, number[]>(keys.map(key => [key, []]))
   while (keys.some(key => seen.get(key)?.at(-1) !== 100)) {
     const { key, data } = await client.next()
     seen.get(key)?.push(data.n)
@@ -186,7 +177,7 @@ test('a full gateway says when to come back, and takes the next once a client ha
   expect(await upgrade(port, {})).toEqual({ status: 503, retryAfter: '5' })
   client.socket.close()
   await client.closed
-  let status = 503
+  let status: number | undefined = 503
   while (status === 503) status = (await upgrade(port, {})).status
   expect(status).toBe(101)
 })
@@ -266,7 +257,7 @@ test('ten unforeseen errors within a minute have a gateway send its clients else
     graceMs: 10_000,
     start: async () => {},
     stop: [['clients', gateway.drain]],
-    runtime: /** @type {any} */ (runtime),
+    runtime: runtime as any,
   })
   const bystander = await connect(url)
   Object.assign(gateway.backbone, {
@@ -292,8 +283,8 @@ test('requests that are no upgrade are served beside', async () => {
   expect(await response.text()).toBe('over HTTP')
 })
 
-/** The answer to a request that offers to go on in HTTP/2. @param {number} port @param {string} method */
-const offerH2c = async (port, method) => {
+/** The answer to a request that offers to go on in HTTP/2. */
+const offerH2c = async (port: number, method: string) => {
   const socket = connectTcp(port, '127.0.0.1')
   const settings = 'HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA'
   socket.write(

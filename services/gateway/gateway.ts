@@ -1,15 +1,26 @@
 // Puts a gateway together from its parts. main.js gives it the real world, tests give it theirs.
-import { createTurns, TURN_MS, valuesAndRooms } from '@keycast/service'
+import type { Server } from 'node:http'
+import type { Backbone, BackboneEvents, RoomsBackbone, RoomsEvents } from '@keycast/backbone'
+import {
+  type Containment,
+  createTurns,
+  type JournalNamespaces,
+  type Metrics,
+  type Namespaces,
+  TURN_MS,
+  valuesAndRooms,
+} from '@keycast/service'
 import { createAttempts } from './access/attempts.ts'
 import { createDecisions } from './access/backend/decisions.ts'
 import { createViewers } from './access/backend/viewers.ts'
 import { createExplain } from './access/explain.ts'
 import { createIdentify } from './access/identify.ts'
+import type { Policy } from './access/policy-file.ts'
 import { createRevocations } from './access/revocations/revocations.ts'
 import { createRights } from './access/rights.ts'
 import { createTokens } from './access/tokens/tokens.ts'
 import { createCounts } from './counts.ts'
-import { createOutbox } from './delivery/outbox.ts'
+import { createOutbox, type OutboxEvents } from './delivery/outbox.ts'
 import { createSlowClients } from './delivery/slow-clients.ts'
 import { chooseSubprotocol, createEncodings, valueBytes } from './encodings/index.ts'
 import { createGate } from './gate/gate.ts'
@@ -17,8 +28,9 @@ import { createHandlers } from './handlers/index.ts'
 import { createAuthenticate } from './http/authenticate.ts'
 import { createAdmissions } from './keys/admissions.ts'
 import { createCache } from './keys/cache.ts'
-import { createCalendar, SWEEP_MS } from './keys/calendar.ts'
+import { type Calendar, createCalendar, SWEEP_MS } from './keys/calendar.ts'
 import { createEndings } from './keys/endings.ts'
+import type { Entry } from './keys/entry.ts'
 import { createOwnValueTokens } from './keys/own-value-tokens.ts'
 import { createOwnValues } from './keys/own-values.ts'
 import { createPlaces } from './keys/places.ts'
@@ -31,6 +43,7 @@ import { createHistograms, exportCounts } from './metrics.ts'
 import { assembleRooms } from './rooms/assemble.ts'
 import { createDueMessages } from './rooms/due-messages.ts'
 import { createNoJournal } from './rooms/no-journal.ts'
+import type { RoomSubscription } from './rooms/room.ts'
 import { createTails } from './rooms/tails.ts'
 import { createAccounts } from './sessions/accounts.ts'
 import { createCredentials } from './sessions/credentials.ts'
@@ -40,45 +53,68 @@ import { createHeartbeat } from './sessions/heartbeat.ts'
 import { createOpen } from './sessions/open.ts'
 import { createRateLimit } from './sessions/rate-limit.ts'
 import { createReceive } from './sessions/receive.ts'
-import { createSessionLog } from './sessions/session-log.ts'
+import { createSessionLog, type Log } from './sessions/session-log.ts'
 import { createSessions } from './sessions/sessions.ts'
 import { createUnfinished } from './sessions/unfinished.ts'
 import { createUpgrades } from './sessions/upgrade.ts'
+import type { Settings } from './settings.ts'
 import { createAccept } from './transport/accept.ts'
 
-/**
- * @typedef {import('@keycast/backbone').Backbone} Backbone
- * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
- * @typedef {import('@keycast/backbone').RoomsBackbone} RoomsBackbone
- * @typedef {import('@keycast/backbone').RoomsEvents} RoomsEvents
- * @typedef {import('./delivery/outbox.ts').OutboxEvents} OutboxEvents
- * @typedef {Pick<Parameters<typeof createDecisions>[0], 'onDecided'>} DecisionEvents
- * @typedef {Pick<Parameters<typeof createViewers>[0], 'onForgotten' | 'onRenewed' | 'onExpired'>} ViewerEvents
- * @typedef {{ onBehind: (subscription: import('./rooms/room.ts').RoomSubscription) => void }} DueEvents
- * @typedef {Pick<import('./settings.ts').Settings, 'sessionsMax' | 'keysPerSessionMax' | 'subscriptionsMax' | 'requestsPerSecondMax'
- *   | 'messageBytesMax' | 'getsWaitingMax' | 'unsentBytesMax' | 'unsentTotalBytesMax' | 'stallMsMax' | 'heartbeatMs' | 'cacheBytesMax'
- *   | 'drainMs' | 'origins' | 'compression' | 'sessionsPerUserMax' | 'sessionsPerAddressMax' | 'trustedProxies' | 'authMs'
- *   | 'tailBytesMax' | 'publishMs' | 'publishesPendingMax'>} GatewaySettings
- */
+type DecisionEvents = Pick<Parameters<typeof createDecisions>[0], 'onDecided'>
+
+type ViewerEvents = Pick<Parameters<typeof createViewers>[0], 'onForgotten' | 'onRenewed' | 'onExpired'>
+
+interface DueEvents {
+  onBehind: (subscription: RoomSubscription) => void
+}
+
+export type GatewaySettings = Pick<
+  Settings,
+  | 'sessionsMax'
+  | 'keysPerSessionMax'
+  | 'subscriptionsMax'
+  | 'requestsPerSecondMax'
+  | 'messageBytesMax'
+  | 'getsWaitingMax'
+  | 'unsentBytesMax'
+  | 'unsentTotalBytesMax'
+  | 'stallMsMax'
+  | 'heartbeatMs'
+  | 'cacheBytesMax'
+  | 'drainMs'
+  | 'origins'
+  | 'compression'
+  | 'sessionsPerUserMax'
+  | 'sessionsPerAddressMax'
+  | 'trustedProxies'
+  | 'authMs'
+  | 'tailBytesMax'
+  | 'publishMs'
+  | 'publishesPendingMax'
+>
 
 /** The interval at which revocations and accounts are swept. */
 const SWEEP_SELDOM_MS = 10_000
 
-/**
- * @param {object} deps
- * @param {GatewaySettings} deps.settings
- * @param {import('@keycast/service').Namespaces & { journal: import('@keycast/service').JournalNamespaces }} deps.namespaces
- * @param {import('./access/policy-file.ts').Policy} deps.policy the `access` section of keycast.yaml
- * @param {(events: BackboneEvents) => Backbone} deps.createBackbone
- * @param {(events: RoomsEvents) => RoomsBackbone} [deps.createRoomsBackbone] for the namespaces of rooms; absent if
- *   there are none
- * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} deps.metrics
- * @param {import('./sessions/session-log.ts').Log} [deps.log]
- * @param {Pick<import('@keycast/service').Containment, 'guard'>} deps.containment
- * @param {Parameters<typeof createTokens>[0]['jwksEvents']} [deps.jwksEvents] for the log
- * @param {() => number} [deps.now] monotonic, in milliseconds
- * @param {() => number} [deps.wallNow] in milliseconds since 1970, as tokens tell the time
- */
+interface Deps {
+  settings: GatewaySettings
+  namespaces: Namespaces & { journal: JournalNamespaces }
+  /** The `access` section of keycast.yaml. */
+  policy: Policy
+  createBackbone: (events: BackboneEvents) => Backbone
+  /** For the namespaces of rooms; absent if there are none. */
+  createRoomsBackbone?: (events: RoomsEvents) => RoomsBackbone
+  metrics: Pick<Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>
+  log?: Log
+  containment: Pick<Containment, 'guard'>
+  /** For the log. */
+  jwksEvents?: Parameters<typeof createTokens>[0]['jwksEvents']
+  /** Monotonic, in milliseconds. */
+  now?: () => number
+  /** In milliseconds since 1970, as tokens tell the time. */
+  wallNow?: () => number
+}
+
 export function createGateway({
   settings,
   namespaces,
@@ -91,15 +127,14 @@ export function createGateway({
   log,
   now = () => performance.now(),
   wallNow = Date.now,
-}) {
+}: Deps) {
   const { keysPerSessionMax, requestsPerSecondMax, getsWaitingMax, messageBytesMax, heartbeatMs } = settings
   let isDraining = false
 
   // Each part is given parts that were built before it. Some events go the other way: the backbones and the outbox, which
   // most parts need, report to parts that need them. They are named here and tied at the end, before anything can happen.
   // One object in one place, so that no part closes over another that does not exist yet.
-  /** @type {BackboneEvents & RoomsEvents & OutboxEvents & DueEvents & DecisionEvents & ViewerEvents} */
-  const events = {
+  const events: BackboneEvents & RoomsEvents & OutboxEvents & DueEvents & DecisionEvents & ViewerEvents = {
     held: untied,
     onAnswer: untied,
     onHead: untied,
@@ -144,8 +179,7 @@ export function createGateway({
   })
 
   // keys: what is known of them, and how the fetcher is asked
-  /** @type {import('./keys/calendar.ts').Calendar<import('./keys/entry.ts').Entry>} */
-  const calendar = createCalendar()
+  const calendar: Calendar<Entry> = createCalendar()
   const ownValues = createOwnValues({ namespaces, viewers, wallNow })
   const cache = createCache({
     bytesMax: settings.cacheBytesMax,
@@ -348,8 +382,8 @@ export function createGateway({
   /** With a million keys many thousands come up at one time: what the first turn leaves is looked at in later ones. */
   const looks = createTurns({ now, step: lookAtNext })
 
-  /** @returns {boolean} whether there may be more to look at */
-  function lookAtNext() {
+  /** @returns whether there may be more to look at */
+  function lookAtNext(): boolean {
     const entry = calendar.takeDue(now())
     if (!entry) return false
     singleFlight.expire(entry)
@@ -357,22 +391,20 @@ export function createGateway({
     return true
   }
 
-  /** @type {NodeJS.Timeout | undefined} */
-  let sweeper
+  let sweeper: NodeJS.Timeout | undefined
   let sweptSeldomAtMs = now()
 
-  /** The problem of a key itself, be it of a value or of a room. @param {string} key anything an operator sent */
-  const problemOf = key => gate.operator(rooms.isRoom(key) ? 'room' : 'value', key)
+  /** The problem of a key itself, be it of a value or of a room. @param key anything an operator sent */
+  const problemOf = (key: string) => gate.operator(rooms.isRoom(key) ? 'room' : 'value', key)
 
-  /** @param {import('./keys/entry.ts').Entry} entry */
-  function onFanOut({ value, askedAtMs }) {
+  function onFanOut({ value, askedAtMs }: Entry) {
     const startMs = now()
     if (value) value.receivedAtMs = startMs
     outbox.fence(() => histograms.delivered({ startMs, endMs: now(), askedAtMs, delayMs: value?.delayMs }))
   }
 
-  /** @param {Parameters<typeof endRevoked.addAll>[0]} given those that other gateways were called for */
-  function revokeAll(given) {
+  /** @param given those that other gateways were called for */
+  function revokeAll(given: Parameters<typeof endRevoked.addAll>[0]) {
     return endRevoked.addAll(given)
   }
 
@@ -442,8 +474,8 @@ export function createGateway({
     /** Tells the other gateways, and those that start later; absent where there is no journal to keep the list. */
     shareRevocation: sharedRevocations?.publish,
 
-    /** Makes sessions of the server's upgrades. @param {import('node:http').Server} server */
-    attach: server => upgrades.attach(server),
+    /** Makes sessions of the server's upgrades. */
+    attach: (server: Server) => upgrades.attach(server),
 
     /** Makes a session of one connection, as an upgrade does. */
     open,
@@ -494,7 +526,6 @@ export function createGateway({
   }
 }
 
-/** @returns {never} */
-function untied() {
+function untied(): never {
   throw new Error('an event came before all parts were built')
 }

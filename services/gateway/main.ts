@@ -1,4 +1,5 @@
 // Wires a gateway to the real world: settings, backbone, listeners, signals.
+import type { AddressInfo } from 'node:net'
 import { createZeromqBackbone, createZeromqRooms } from '@keycast/backbone'
 import { createContainment, createLog, readListenProblem, readSettings, runService } from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
@@ -25,8 +26,7 @@ const BACKBONE_OVERHEAD_BYTES = 1024 ** 2
 
 const containment = createContainment({ ends: ['session', 'upgrade', 'request', 'link'], log })
 
-/** @type {ReturnType<typeof assemble>} */
-let parts
+let parts: ReturnType<typeof assemble>
 
 function assemble() {
   const namespaces = readNamespaces({ path: config.configPath, headers: false })
@@ -138,7 +138,7 @@ await runService({
     parts = assemble()
     await parts.gateway.start()
     await parts.publicApp.listen({ host: config.host, port: config.port })
-    const { port } = /** @type {import('node:net').AddressInfo} */ (parts.publicApp.server.address())
+    const { port } = parts.publicApp.server.address() as AddressInfo
     const internalPort = await parts.internal.listen()
     log.info({ port, internalPort }, 'listening')
   },

@@ -1,13 +1,12 @@
 // The metrics of a gateway: its counts and the state of its parts, read at each scrape.
+import type { RoomsBackbone } from '@keycast/backbone'
+import type { Metrics } from '@keycast/service'
+import type { Missing } from './access/revocations/shared-revocations.ts'
+import type { Tokens } from './access/tokens/tokens.ts'
+import type { Counts } from './counts.ts'
 
-/** @typedef {import('./counts.ts').Counts} Counts */
-
-/**
- * Histograms of events that happen once per version: seldom enough to be recorded at once.
- *
- * @param {Pick<import('@keycast/service').Metrics, 'histogram'>} metrics
- */
-export function createHistograms({ histogram }) {
+/** Histograms of events that happen once per version: seldom enough to be recorded at once. */
+export function createHistograms({ histogram }: Pick<Metrics, 'histogram'>) {
   const fanOut = histogram({
     name: 'fanout_seconds',
     help: 'From a new version to the write to its last subscriber. Clients that do not read are left out.',
@@ -33,43 +32,63 @@ export function createHistograms({ histogram }) {
     /**
      * A new version was written to all its subscribers.
      *
-     * @param {{ startMs: number, endMs: number, askedAtMs: number, delayMs: number | undefined }} when its fan-out began
-     *   and ended, when the backend was asked for it, and how long the fetcher kept it waiting, if it was a change there
+     * @param when its fan-out began and ended, when the backend was asked for it, and how long the fetcher kept it
+     *   waiting, if it was a change there
      */
-    delivered({ startMs, endMs, askedAtMs, delayMs }) {
+    delivered({
+      startMs,
+      endMs,
+      askedAtMs,
+      delayMs,
+    }: {
+      startMs: number
+      endMs: number
+      askedAtMs: number
+      delayMs: number | undefined
+    }) {
       const tookMs = endMs - startMs
       fanOut.observe(tookMs / 1_000)
       valueAge.observe(Math.max(0, endMs - askedAtMs) / 1_000)
       if (delayMs !== undefined) delay.observe((delayMs + tookMs) / 1_000)
     },
-    /** @param {number} ms */
-    compressed: ms => compression.observe(ms / 1_000),
+    compressed: (ms: number) => compression.observe(ms / 1_000),
   }
 }
 
 /**
  * Exports the counts, and the state of the parts as they report it.
  *
- * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'fastHistogram'>} metrics
- * @param {Counts} counts
- * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'awaiting' | 'keys' | 'ownValues' | 'cacheBytes' | 'cacheEntries'
- *   | 'nodesAlive' | 'nodesHeld' | 'revocations' | 'rooms' | 'tailBytes' | 'journalNodesAlive' | 'journalNodesHeld' | 'roomsHealed' | 'joins'
- *   | 'watchedMembers', number> & { journalLogs: ReturnType<import('@keycast/backbone').RoomsBackbone['logs']> }} stats
- * @param {import('./access/tokens/tokens.ts').Tokens['jwksStatus']} jwksStatus
- * @param {{ sessionsMax: number, cacheBytesMax: number }} settings
- * @param {() => import('./access/revocations/shared-revocations.ts').Missing | undefined} [missingRevocations] `undefined`
- *   where gateways share no list
+ * @param missingRevocations `undefined` where gateways share no list
  */
 export function exportCounts(
-  { counter, gauge, fastHistogram },
-  counts,
-  stats,
-  jwksStatus,
-  settings,
-  missingRevocations = () => undefined,
+  { counter, gauge, fastHistogram }: Pick<Metrics, 'counter' | 'gauge' | 'fastHistogram'>,
+  counts: Counts,
+  stats: () => Record<
+    | 'sessions'
+    | 'stalled'
+    | 'subscriptions'
+    | 'awaiting'
+    | 'keys'
+    | 'ownValues'
+    | 'cacheBytes'
+    | 'cacheEntries'
+    | 'nodesAlive'
+    | 'nodesHeld'
+    | 'revocations'
+    | 'rooms'
+    | 'tailBytes'
+    | 'journalNodesAlive'
+    | 'journalNodesHeld'
+    | 'roomsHealed'
+    | 'joins'
+    | 'watchedMembers',
+    number
+  > & { journalLogs: ReturnType<RoomsBackbone['logs']> },
+  jwksStatus: Tokens['jwksStatus'],
+  settings: { sessionsMax: number; cacheBytesMax: number },
+  missingRevocations: () => Missing | undefined = () => undefined,
 ) {
-  /** @param {string} name @param {string} help @param {() => number} read */
-  const total = (name, help, read) =>
+  const total = (name: string, help: string, read: () => number) =>
     counter({
       name,
       help,
@@ -79,8 +98,7 @@ export function exportCounts(
       },
     })
 
-  /** @param {string} name @param {string} help @param {string} label @param {() => Record<string, number>} read */
-  const totals = (name, help, label, read) =>
+  const totals = (name: string, help: string, label: string, read: () => Record<string, number>) =>
     counter({
       name,
       help,
@@ -91,8 +109,7 @@ export function exportCounts(
       },
     })
 
-  /** @param {string} name @param {string} help @param {() => number} read */
-  const level = (name, help, read) =>
+  const level = (name: string, help: string, read: () => number) =>
     gauge({
       name,
       help,

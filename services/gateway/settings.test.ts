@@ -13,8 +13,8 @@ test('without any variable set a gateway serves the loopback interface and asks 
   })
 })
 
-/** @param {Record<string, string>} [env] */
-const conflictsWith = (env = {}) => conflictsOf(readSettings(settings, { name: 'gateway', about: 'x', env, argv: [] }))
+const conflictsWith = (env: Record<string, string> = {}) =>
+  conflictsOf(readSettings(settings, { name: 'gateway', about: 'x', env, argv: [] }))
 
 test('the defaults fit together', () => {
   expect(conflictsWith()).toEqual([])

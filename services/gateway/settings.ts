@@ -1,6 +1,6 @@
 // The settings of a gateway. Beside `${NAME}` in keycast.yaml nothing else reads the environment.
 import { curveKeyProblems, hostsBeyondLoopback, readNodes } from '@keycast/backbone'
-import { common, setting } from '@keycast/service'
+import { type Config, common, setting } from '@keycast/service'
 import { trustedProxiesProblem } from './access/client-address.ts'
 import { originsProblem } from './sessions/allowed-origins.ts'
 
@@ -196,19 +196,18 @@ export const settings = {
   }),
 }
 
-/** @typedef {import('@keycast/service').Config<typeof settings>} Settings */
+export type Settings = Config<typeof settings>
 
 /** Time that leaving takes after the last client was sent `closing`: it is closed, and has time to answer. */
 const LEAVE_MS = 1_000
 
-/**
- * Finds conflicts between settings that are well-formed one by one.
- *
- * @param {Pick<Settings, 'drainMs' | 'shutdownGraceMs' | 'fetcherNodes' | 'journalNodes' | 'backboneSecretKey'
- *   | 'backboneServerKey'>} config
- * @returns {string[]}
- */
-export function conflictsOf(config) {
+/** Finds conflicts between settings that are well-formed one by one. */
+export function conflictsOf(
+  config: Pick<
+    Settings,
+    'drainMs' | 'shutdownGraceMs' | 'fetcherNodes' | 'journalNodes' | 'backboneSecretKey' | 'backboneServerKey'
+  >,
+): string[] {
   const { backboneSecretKey, backboneServerKey } = config
   const isPlain = backboneSecretKey === undefined && backboneServerKey === undefined
   return [
@@ -222,20 +221,19 @@ export function conflictsOf(config) {
   ]
 }
 
-/** @param {Pick<Settings, 'drainMs' | 'shutdownGraceMs'>} config */
-function drainProblems({ drainMs, shutdownGraceMs }) {
+function drainProblems({ drainMs, shutdownGraceMs }: Pick<Settings, 'drainMs' | 'shutdownGraceMs'>) {
   if (drainMs + LEAVE_MS < shutdownGraceMs) return []
   return [
     `GATEWAY_DRAIN_MS=${drainMs} must be over ${LEAVE_MS} ms below SHUTDOWN_GRACE_MS=${shutdownGraceMs}: else every stop is cut short`,
   ]
 }
 
-/**
- * @param {string} env
- * @param {string} nodes
- * @param {{ isPlain: boolean, service?: Parameters<typeof readNodes>[1] }} options `isPlain`: no keys are set
- */
-function nodeProblems(env, nodes, { isPlain, service }) {
+/** @param options `isPlain`: no keys are set */
+function nodeProblems(
+  env: string,
+  nodes: string,
+  { isPlain, service }: { isPlain: boolean; service?: Parameters<typeof readNodes>[1] },
+) {
   try {
     const addresses = readNodes(nodes, service)
     if (!isPlain) return []
@@ -244,16 +242,18 @@ function nodeProblems(env, nodes, { isPlain, service }) {
         `${env}: ${host} is no loopback address: beyond this host the backbone needs BACKBONE_SECRET_KEY and BACKBONE_SERVER_KEY`,
     )
   } catch (error) {
-    return [`${env}: ${/** @type {Error} */ (error).message}`]
+    return [`${env}: ${(error as Error).message}`]
   }
 }
 
 /**
  * The keys of an encrypted backbone, or `undefined` for a plain one.
  *
- * @param {Pick<Settings, 'backboneSecretKey' | 'backboneServerKey'>} config without conflicts
- * @returns {{ secretKey: string, serverKey: string } | undefined}
+ * @param config without conflicts
  */
-export function curveOf({ backboneSecretKey: secretKey, backboneServerKey: serverKey }) {
+export function curveOf({
+  backboneSecretKey: secretKey,
+  backboneServerKey: serverKey,
+}: Pick<Settings, 'backboneSecretKey' | 'backboneServerKey'>): { secretKey: string; serverKey: string } | undefined {
   return secretKey !== undefined && serverKey !== undefined ? { secretKey, serverKey } : undefined
 }

@@ -2,43 +2,47 @@
 // turns.
 import { EventEmitter } from 'node:events'
 import { constants, inflateRawSync } from 'node:zlib'
+import type { Answer, Backbone, BackboneEvents, Confirmations, Credentials, Decision } from '@keycast/backbone'
 import { createMemoryRooms } from '@keycast/backbone/memory'
-import { versionOf } from '@keycast/protocol'
-import { noContainment } from '@keycast/service'
+import { type ErrorCode, versionOf } from '@keycast/protocol'
+import {
+  type Containment,
+  type JournalNamespace,
+  type JournalNamespaces,
+  type Metrics,
+  type Namespace,
+  type Namespaces,
+  noContainment,
+} from '@keycast/service'
+import type { Policy } from './access/policy-file.ts'
 import { readRule } from './access/rights.ts'
 import { createGateway } from './gateway.ts'
-import { settings as declared } from './settings.ts'
+import type { Session } from './sessions/session.ts'
+import type { Log } from './sessions/session-log.ts'
+import { settings as declared, type Settings } from './settings.ts'
+import type { TransportEvents } from './transport/transport.ts'
 import { WebSocketTransport } from './transport/websocket.ts'
 
-/**
- * @typedef {import('@keycast/backbone').Answer} Answer
- * @typedef {import('@keycast/backbone').Backbone} Backbone
- * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
- * @typedef {import('@keycast/service').JournalNamespace} JournalNamespace
- * @typedef {import('@keycast/service').Namespace} Namespace
- * @typedef {import('@keycast/service').Namespaces} Namespaces
- * @typedef {import('./transport/transport.ts').TransportEvents} TransportEvents
- * @typedef {import('./sessions/session.ts').Session} Session
- */
-
 /** Every setting at its default. */
-export const defaults = /** @type {import('./settings.ts').Settings} */ (
-  Object.fromEntries(Object.entries(declared).map(([name, { default: value }]) => [name, value]))
-)
+export const defaults = Object.fromEntries(
+  Object.entries(declared).map(([name, { default: value }]) => [name, value]),
+) as Settings
 
 /**
- * @param {Record<string, Partial<Namespace>>} [given] by name
- * @param {Record<string, Partial<JournalNamespace>>} [rooms] by name
- * @returns {Namespaces & { journal: import('@keycast/service').JournalNamespaces }}
+ * @param given by name
+ * @param rooms by name
  */
-export function createNamespaces(given = { tick: {} }, rooms = {}) {
+export function createNamespaces(
+  given: Record<string, Partial<Namespace>> = { tick: {} },
+  rooms: Record<string, Partial<JournalNamespace>> = {},
+): Namespaces & { journal: JournalNamespaces } {
   const namespaces = new Map(
     Object.entries(given).map(([name, rest]) => [
       name,
       {
         name,
-        source: /** @type {const} */ ('http'),
-        urlFor: (/** @type {string} */ id) => `http://127.0.0.1/${id}`,
+        source: 'http' as const,
+        urlFor: (id: string) => `http://127.0.0.1/${id}`,
         origin: 'http://127.0.0.1',
         headers: {},
         maxAgeMs: 1_000,
@@ -58,24 +62,19 @@ export function createNamespaces(given = { tick: {} }, rooms = {}) {
 }
 
 const roomDefaults = {
-  source: /** @type {const} */ ('journal'),
+  source: 'journal' as const,
   history: { messages: 1_000, ageMs: 3_600_000, bytes: 1024 ** 2 },
   bytesMax: 64 * 1024,
-  publish: /** @type {const} */ ('client'),
-  members: /** @type {const} */ ('none'),
-  names: /** @type {const} */ ('any'),
+  publish: 'client' as const,
+  members: 'none' as const,
+  names: 'any' as const,
 }
 
 const everything = readRule({ read: ['*:**'], publish: ['*:**'], join: ['*:**'] }, { user: false, strict: true }).rule
 const nothing = readRule({}, { user: false, strict: true }).rule
 
-/**
- * The `access` section of a keycast.yaml. Anybody may read everything, unless said.
- *
- * @param {Partial<import('./access/policy-file.ts').Policy>} [given]
- * @returns {import('./access/policy-file.ts').Policy}
- */
-export function createPolicy(given) {
+/** The `access` section of a keycast.yaml. Anybody may read everything, unless said. */
+export function createPolicy(given?: Partial<Policy>): Policy {
   return {
     anonymous: everything,
     everyone: nothing,
@@ -90,23 +89,23 @@ export function createPolicy(given) {
 
 /** A backbone without a fetcher: the test reads what was asked, and answers. */
 export function createFakeBackbone() {
-  /** Every call, as in `watch tick:1`. @type {string[]} */
-  const calls = []
-  /** @type {BackboneEvents} */
-  let events = { held: () => undefined, onAnswer() {} }
+  /** Every call, as in `watch tick:1`. */
+  const calls: string[] = []
+  let events: BackboneEvents = { held: () => undefined, onAnswer() {} }
   const good = { ageMs: 0, maxAgeMs: 1_000, store: true }
-  const content = { contentType: 'application/json', format: /** @type {const} */ ('json') }
+  const content = { contentType: 'application/json', format: 'json' as const }
 
-  /**
-   * Whether viewers may read keys, asked and not yet answered.
-   *
-   * @type {{ key: string, credentials: import('@keycast/backbone').Credentials, deadlineMs: number,
-   *   maxAgeMs?: number, resolve: (decision: import('@keycast/backbone').Decision | undefined) => void }[]}
-   */
-  const questions = []
+  /** Whether viewers may read keys, asked and not yet answered. */
+  const questions: {
+    key: string
+    credentials: Credentials
+    deadlineMs: number
+    maxAgeMs?: number
+    resolve: (decision: Decision | undefined) => void
+  }[] = []
 
-  /** Wants that said a token, in their order. @type {[key: string, authorization: string][]} */
-  const said = []
+  /** Wants that said a token, in their order. */
+  const said: [key: string, authorization: string][] = []
 
   const fake = {
     calls,
@@ -114,58 +113,49 @@ export function createFakeBackbone() {
     said,
     nodesAlive: 1,
 
-    /** @param {BackboneEvents} given */
-    connect(given) {
+    connect(given: BackboneEvents) {
       events = given
       return backbone
     },
 
-    /** The gateway's version of a key, as it tells the fetcher. @param {string} key */
-    held: key => events.held(key),
+    /** The gateway's version of a key, as it tells the fetcher. */
+    held: (key: string) => events.held(key),
 
-    /** The token with which the gateway has the backend asked for a key. @param {string} key */
-    credentials: key => events.credentials?.(key),
+    /** The token with which the gateway has the backend asked for a key. */
+    credentials: (key: string) => events.credentials?.(key),
 
-    /**
-     * @param {string} key
-     * @param {string | Buffer} body
-     * @param {Partial<Extract<Answer, { type: 'value' }>>} [rest]
-     * @param {boolean} [isGot]
-     * @param {import('@keycast/backbone').Confirmations} [confirmations]
-     * @returns {string} the version
-     */
-    value(key, body, rest, isGot = true, confirmations = undefined) {
+    /** @returns the version */
+    value(
+      key: string,
+      body: string | Buffer,
+      rest?: Partial<Extract<Answer, { type: 'value' }>>,
+      isGot = true,
+      confirmations?: Confirmations,
+    ): string {
       const bytes = Buffer.from(body)
       const version = versionOf(bytes)
       events.onAnswer({ type: 'value', key, version, body: bytes, ...good, ...content, ...rest }, isGot, confirmations)
       return version
     },
 
-    /** @param {string} key @param {string} version @param {Partial<Extract<Answer, { type: 'current' }>>} [rest] */
-    current(key, version, rest) {
+    current(key: string, version: string, rest?: Partial<Extract<Answer, { type: 'current' }>>) {
       events.onAnswer({ type: 'current', key, version, ...good, ...rest }, true)
     },
 
-    /**
-     * @param {string} key
-     * @param {import('@keycast/protocol').ErrorCode} code
-     * @param {Partial<Extract<Answer, { type: 'failed' }>>} [rest]
-     */
-    failed(key, code, rest) {
+    failed(key: string, code: ErrorCode, rest?: Partial<Extract<Answer, { type: 'failed' }>>) {
       const failure = { message: `it was ${code}`, ageMs: 0, retryAfterMs: 500 }
       events.onAnswer({ type: 'failed', key, code, ...failure, ...rest }, true)
     },
   }
 
-  /** Looks a want's content up each time, as the real backbone does. @param {string} type @param {string} key */
-  function say(type, key) {
+  /** Looks a want's content up each time, as the real backbone does. */
+  function say(type: string, key: string) {
     calls.push(`${type} ${key}`)
     const authorization = events.credentials?.(key)?.authorization
     if (authorization !== undefined) said.push([key, authorization])
   }
 
-  /** @type {Backbone} */
-  const backbone = {
+  const backbone: Backbone = {
     async start() {},
     async stop() {},
     watch: key => say('watch', key),
@@ -197,14 +187,10 @@ export class FakeConnection extends EventEmitter {
   protocol = ''
   /** The negotiated extensions, under ws's name. */
   extensions = ''
-  /** @type {Session | undefined} */
-  session = undefined
-  /** @type {TransportEvents | undefined} */
-  events = undefined
-  /** @type {Buffer[]} */
-  writes = []
-  /** @type {{ code: number, reason: string } | undefined} */
-  closed = undefined
+  session: Session | undefined = undefined
+  events: TransportEvents | undefined = undefined
+  writes: Buffer[] = []
+  closed: { code: number; reason: string } | undefined = undefined
   terminated = false
   paused = false
   stuck = false
@@ -214,7 +200,7 @@ export class FakeConnection extends EventEmitter {
     writableNeedDrain: false,
     cork() {},
     uncork() {},
-    write: (/** @type {Buffer} */ bytes) => {
+    write: (bytes: Buffer) => {
       this.writes.push(Buffer.from(bytes))
       this._socket._handle.bytesWritten += bytes.length
       if (!this.stuck) return true
@@ -225,8 +211,7 @@ export class FakeConnection extends EventEmitter {
     },
   })
 
-  /** @param {number} code @param {string} reason */
-  close(code, reason) {
+  close(code: number, reason: string) {
     this.readyState = 2
     this.closed = { code, reason }
   }
@@ -242,8 +227,8 @@ export class FakeConnection extends EventEmitter {
     this.paused = true
   }
 
-  /** The client read some of the written bytes. @param {number} bytes */
-  take(bytes) {
+  /** The client read some of the written bytes. */
+  take(bytes: number) {
     if (this._socket._handle) this._socket._handle.writeQueueSize -= bytes
   }
 
@@ -258,16 +243,14 @@ export class FakeConnection extends EventEmitter {
 
   /** As a session takes it. */
   get asTransport() {
-    return /** @type {WebSocketTransport} */ (/** @type {unknown} */ (this))
+    return this as unknown as WebSocketTransport
   }
 
   /**
    * Takes out what was written since: messages parsed, a pong as `pong`. Without the heartbeat's pings: they come by the
    * real clock, and on a busy machine in the middle of any test.
-   *
-   * @returns {any[]}
    */
-  read() {
+  read(): any[] {
     return readFrames(Buffer.concat(this.writes.splice(0))).filter(frame => frame !== 'ping')
   }
 }
@@ -276,13 +259,8 @@ export class FakeConnection extends EventEmitter {
 const { constructor: _, ...own } = Object.getOwnPropertyDescriptors(WebSocketTransport.prototype)
 Object.defineProperties(FakeConnection.prototype, own)
 
-/**
- * Reads unmasked frames. A binary frame is its line, with the rest as `bytes`; a compressed one says so.
- *
- * @param {Buffer} bytes
- * @returns {any[]}
- */
-export function readFrames(bytes) {
+/** Reads unmasked frames. A binary frame is its line, with the rest as `bytes`; a compressed one says so. */
+export function readFrames(bytes: Buffer): any[] {
   const frames = []
   for (let offset = 0; offset < bytes.length; ) {
     const opcode = bytes[offset] & 0x0f
@@ -308,15 +286,14 @@ export function readFrames(bytes) {
   return frames
 }
 
-/** As a client does it (RFC 7692 section 7.2.2). @param {Buffer} payload */
-function inflate(payload) {
+/** As a client does it (RFC 7692 section 7.2.2). */
+function inflate(payload: Buffer) {
   return inflateRawSync(Buffer.concat([payload, Buffer.from([0, 0, 0xff, 0xff])]), {
     finishFlush: constants.Z_SYNC_FLUSH,
   })
 }
 
-/** @param {Buffer} payload */
-function readBinary(payload) {
+function readBinary(payload: Buffer) {
   const end = payload.indexOf('\n')
   return { ...JSON.parse(payload.toString('utf8', 0, end)), bytes: payload.subarray(end + 1) }
 }
@@ -327,10 +304,7 @@ const local = { address: '127.0.0.1', isNamed: false }
 /**
  * A whole gateway on a clock of its own, with clients that need no network.
  *
- * @param {{ settings?: Partial<import('./settings.ts').Settings>, namespaces?: Record<string, Partial<Namespace>>,
- *   rooms?: Record<string, Partial<JournalNamespace>>, journal?: ReturnType<typeof createMemoryRooms>,
- *   policy?: Partial<import('./access/policy-file.ts').Policy>, metrics?: typeof noMetrics, startAtMs?: number,
- *   log?: import('./sessions/session-log.ts').Log, containment?: import('@keycast/service').Containment }} [options] `startAtMs`: what the wall clock says at first
+ * @param options `startAtMs`: what the wall clock says at first
  */
 export function createTestGateway({
   settings,
@@ -342,6 +316,16 @@ export function createTestGateway({
   containment = noContainment,
   log,
   startAtMs = Date.now(),
+}: {
+  settings?: Partial<Settings>
+  namespaces?: Record<string, Partial<Namespace>>
+  rooms?: Record<string, Partial<JournalNamespace>>
+  journal?: ReturnType<typeof createMemoryRooms>
+  policy?: Partial<Policy>
+  metrics?: typeof noMetrics
+  startAtMs?: number
+  log?: Log
+  containment?: Containment
 } = {}) {
   let nowMs = 1_000_000
   const backbone = createFakeBackbone()
@@ -363,13 +347,12 @@ export function createTestGateway({
     for (let turns = 0; turns < 3; turns++) await new Promise(resolve => setImmediate(resolve))
   }
 
-  /**
-   * @param {string} [protocol]
-   * @param {string} [extensions]
-   * @param {Parameters<typeof gateway.open>[1]} [from]
-   * @returns a client that has read its welcome
-   */
-  const connect = async (protocol = '', extensions = '', from = { peer: local }) => {
+  /** @returns a client that has read its welcome */
+  const connect = async (
+    protocol = '',
+    extensions = '',
+    from: Parameters<typeof gateway.open>[1] = { peer: local },
+  ) => {
     const connection = new FakeConnection()
     connection.protocol = protocol
     connection.extensions = extensions
@@ -379,8 +362,8 @@ export function createTestGateway({
     return {
       connection,
       welcome,
-      /** @param {unknown} message an object, or anything else as it is */
-      send(message) {
+      /** @param message an object, or anything else as it is */
+      send(message: unknown) {
         const text = typeof message === 'string' ? message : JSON.stringify(message)
         connection.emit('message', Buffer.from(text), false)
       },
@@ -389,8 +372,8 @@ export function createTestGateway({
         await turn()
         return connection.read()
       },
-      /** Sends, and gives what comes back. @param {unknown} message */
-      async ask(message) {
+      /** Sends, and gives what comes back. */
+      async ask(message: unknown) {
         this.send(message)
         return this.received()
       },
@@ -404,8 +387,8 @@ export function createTestGateway({
     connect,
     turn,
     now: () => nowMs,
-    /** Lets time pass, and the sweep come by. @param {number} ms */
-    async pass(ms) {
+    /** Lets time pass, and the sweep come by. */
+    async pass(ms: number) {
       nowMs += ms
       gateway.sweep()
       await turn()
@@ -414,12 +397,9 @@ export function createTestGateway({
 }
 
 /** Metrics that go nowhere. */
-export const noMetrics =
-  /** @type {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} */ (
-    /** @type {unknown} */ ({
-      counter: () => ({}),
-      gauge: () => ({}),
-      histogram: () => ({ observe() {} }),
-      fastHistogram() {},
-    })
-  )
+export const noMetrics = {
+  counter: () => ({}),
+  gauge: () => ({}),
+  histogram: () => ({ observe() {} }),
+  fastHistogram() {},
+} as unknown as Pick<Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>

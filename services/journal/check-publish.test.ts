@@ -1,11 +1,11 @@
 import { SUB_CHARACTERS_MAX, USER_CHARACTERS_MAX, USER_PREFIX_CHARACTERS_MAX } from '@keycast/protocol'
 import { checkPublish } from './check-publish.ts'
 
-const namespaces = /** @type {any} */ ({
-  get: (/** @type {string} */ name) => (name === 'room' ? { bytesMax: 8 } : undefined),
-})
+const namespaces = {
+  get: (name: string) => (name === 'room' ? { bytesMax: 8 } : undefined),
+} as any
 const good = {
-  type: /** @type {const} */ ('publish'),
+  type: 'publish' as const,
   room: 'room:1',
   messageId: 'a'.repeat(16),
   from: 'ann',

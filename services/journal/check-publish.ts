@@ -1,17 +1,14 @@
 // Checks a publish before it is put into a batch. Gateways have checked its data already.
+import type { PublishCommand } from '@keycast/backbone'
 import { isMessageId, isUser, keyProblem, namespaceOf } from '@keycast/protocol'
+import type { JournalNamespaces } from '@keycast/service'
 
-/**
- * @typedef {import('@keycast/backbone').PublishCommand} PublishCommand
- * @typedef {'unknown_namespace' | 'too_large' | 'bad_message'} PublishProblem
- */
+type PublishProblem = 'unknown_namespace' | 'too_large' | 'bad_message'
 
-/**
- * @param {PublishCommand} command
- * @param {import('@keycast/service').JournalNamespaces} namespaces
- * @returns {PublishProblem | undefined}
- */
-export function checkPublish({ room, messageId, from, data }, namespaces) {
+export function checkPublish(
+  { room, messageId, from, data }: PublishCommand,
+  namespaces: JournalNamespaces,
+): PublishProblem | undefined {
   const namespace = keyProblem(room) === undefined ? namespaces.get(namespaceOf(room)) : undefined
   if (!namespace) return 'unknown_namespace'
   if (data.length > namespace.bytesMax) return 'too_large'

@@ -3,10 +3,8 @@ import { LogBroken } from './log/log.ts'
 
 /** A log whose appends end when the test says so. */
 function setup() {
-  /** @type {{ batch: any[], end: (error?: Error) => void }[]} */
-  const appends = []
-  /** @type {any[]} */
-  const told = []
+  const appends: { batch: any[]; end: (error?: Error) => void }[] = []
+  const told: any[] = []
   let seq = 0
   const clock = { at: 0 }
   const committer = createCommitter({
@@ -24,9 +22,9 @@ function setup() {
     counts: { acknowledged() {}, flushed() {} },
     now: () => clock.at,
   })
-  const publish = (/** @type {string} */ text, bytes = 1, deadlineAt = 1_000) =>
+  const publish = (text: string, bytes = 1, deadlineAt = 1_000) =>
     committer.publish(
-      /** @type {any} */ ({ data: Object.assign(Buffer.alloc(bytes), { toString: () => text }) }),
+      { data: Object.assign(Buffer.alloc(bytes), { toString: () => text }) } as any,
       deadlineAt,
       outcome => told.push(`done ${text} ${outcome.error ?? ''}`.trim()),
     )

@@ -1,17 +1,16 @@
 // Group commit: one batch is under way, and all that is published meanwhile forms the next. Batches grow with load by
 // themselves, so the disk is waited for once per batch and not once per message.
-import { LogBroken } from './log/log.ts'
+import { type Kept, type Log, LogBroken, type Outcome as OutcomeOf, type Publish } from './log/log.ts'
 
-/**
- * @typedef {import('./log/log.ts').Log} Log
- * @typedef {import('./log/log.ts').Publish} Publish
- * @typedef {import('./log/log.ts').Kept} Kept
- *
- * `publish_unknown`: the log does not know whether it was kept.
- * @typedef {import('./log/log.ts').Outcome | { error: 'publish_unknown' }} Outcome
- *
- * @typedef {{ publish: Publish, done: (outcome: Outcome) => void, at: number, deadlineAt: number }} Entry
- */
+/** `publish_unknown`: the log does not know whether it was kept. */
+type Outcome = OutcomeOf | { error: 'publish_unknown' }
+
+interface Entry {
+  publish: Publish
+  done: (outcome: Outcome) => void
+  at: number
+  deadlineAt: number
+}
 
 /** Messages in one batch: the first waits for the last, and the next batch for both. */
 const BATCH_MESSAGES_MAX = 2_000
@@ -26,25 +25,27 @@ const BATCH_BYTES_MAX = 4 * 2 ** 20
 const WAITING_MESSAGES_MAX = 50_000
 const WAITING_BYTES_MAX = 64 * 2 ** 20
 
-/**
- * @param {object} deps
- * @param {Pick<Log, 'append'>} deps.log
- * @param {(publish: Publish, kept: Kept) => void} deps.onKept once for each new message, in order, before its `done`
- * @param {(publishes: number) => void} deps.onLate so many were not given to the log: their publishers gave them up
- * @param {(error: Error) => void} deps.onFailed the log could not say whether it kept a batch
- * @param {(error: Error) => void} deps.onBroken the log is broken: nothing more is answered or begun
- * @param {{ acknowledged: (tookMs: number) => void, flushed: (messages: number, tookMs: number) => void }} deps.counts
- * @param {() => number} deps.now
- */
-export function createCommitter({ log, onKept, onLate, onFailed, onBroken, counts, now }) {
-  /** @type {Entry[]} */
-  let waiting = []
+interface Deps {
+  log: Pick<Log, 'append'>
+  /** Once for each new message, in order, before its `done`. */
+  onKept: (publish: Publish, kept: Kept) => void
+  /** So many were not given to the log: their publishers gave them up. */
+  onLate: (publishes: number) => void
+  /** The log could not say whether it kept a batch. */
+  onFailed: (error: Error) => void
+  /** The log is broken: nothing more is answered or begun. */
+  onBroken: (error: Error) => void
+  counts: { acknowledged: (tookMs: number) => void; flushed: (messages: number, tookMs: number) => void }
+  now: () => number
+}
+
+export function createCommitter({ log, onKept, onLate, onFailed, onBroken, counts, now }: Deps) {
+  let waiting: Entry[] = []
   let waitingBytes = 0
-  /** Other tasks that need the log for themselves. @type {(() => Promise<unknown>)[]} */
-  const tasks = []
+  /** Other tasks that need the log for themselves. */
+  const tasks: (() => Promise<unknown>)[] = []
   let isStopped = false
-  /** @type {Promise<void> | undefined} */
-  let working
+  let working: Promise<void> | undefined
 
   async function work() {
     await undefined // lets what comes in this turn join
@@ -70,10 +71,8 @@ export function createCommitter({ log, onKept, onLate, onFailed, onBroken, count
   /**
    * Refuses the publishes whose deadline has passed. Their publishers were told that nobody knows, and may have sent them
    * again: one that is kept long after would surprise them.
-   *
-   * @param {Entry[]} batch
    */
-  function withoutLate(batch) {
+  function withoutLate(batch: Entry[]) {
     const at = now()
     const late = batch.filter(({ deadlineAt }) => at >= deadlineAt)
     if (late.length === 0) return batch
@@ -82,17 +81,15 @@ export function createCommitter({ log, onKept, onLate, onFailed, onBroken, count
     return batch.filter(({ deadlineAt }) => at < deadlineAt)
   }
 
-  /** @param {Entry[]} batch */
-  async function commit(batch) {
+  async function commit(batch: Entry[]) {
     if (batch.length === 0) return
     const startedAt = now()
-    /** @type {Outcome[]} */
-    let outcomes
+    let outcomes: Outcome[]
     try {
       outcomes = await log.append(batch.map(({ publish }) => publish))
     } catch (error) {
       if (error instanceof LogBroken) throw error
-      onFailed(/** @type {Error} */ (error))
+      onFailed(error as Error)
       outcomes = batch.map(() => ({ error: 'publish_unknown' }))
     }
     const endedAt = now()
@@ -114,11 +111,8 @@ export function createCommitter({ log, onKept, onLate, onFailed, onBroken, count
   }
 
   return {
-    /**
-     * @param {Publish} publish @param {number} deadlineAt @param {(outcome: Outcome) => void} done
-     * @returns {boolean} false if nothing was done: too much is waiting, or the committer stops
-     */
-    publish(publish, deadlineAt, done) {
+    /** @returns false if nothing was done: too much is waiting, or the committer stops */
+    publish(publish: Publish, deadlineAt: number, done: (outcome: Outcome) => void): boolean {
       if (isStopped || waiting.length >= WAITING_MESSAGES_MAX || waitingBytes >= WAITING_BYTES_MAX) return false
       waiting.push({ publish, done, at: now(), deadlineAt })
       waitingBytes += publish.data.length
@@ -129,9 +123,9 @@ export function createCommitter({ log, onKept, onLate, onFailed, onBroken, count
     /**
      * Runs between batches: a log never has two writers at a time.
      *
-     * @param {() => Promise<unknown>} task rejects only with {@link LogBroken}
+     * @param task rejects only with {@link LogBroken}
      */
-    between(task) {
+    between(task: () => Promise<unknown>) {
       if (isStopped) return
       tasks.push(task)
       start()

@@ -10,22 +10,23 @@ function setup() {
   let text = ''
   const notes = {
     read: async () => ({ text, at: clock.at }),
-    async replace(/** @type {string} */ before, /** @type {string} */ after) {
+    async replace(before: string, after: string) {
       if (before !== text) return false
       text = after
       return true
     },
   }
-  /** @param {typeof long} history @param {{ shortenMs?: number, notes?: typeof notes }} [options] */
-  function journal(history, { shortenMs = HOUR_MS, notes: ofLog = notes } = {}) {
-    /** @type {any[]} */
-    const said = []
-    const namespaces = /** @type {any} */ ({
+  function journal(
+    history: typeof long,
+    { shortenMs = HOUR_MS, notes: ofLog = notes }: { shortenMs?: number; notes?: typeof notes } = {},
+  ) {
+    const said: any[] = []
+    const namespaces = {
       names: ['room'],
-      get: (/** @type {string} */ name) => ({ room: { history }, 'keycast-own': { history: short } })[name],
-    })
-    const note = (/** @type {any} */ fields, /** @type {string} */ text) => said.push({ text, ...fields })
-    const report = /** @type {any} */ ({ warn: note, info: note })
+      get: (name: string) => ({ room: { history }, 'keycast-own': { history: short } })[name],
+    } as any
+    const note = (fields: any, text: string) => said.push({ text, ...fields })
+    const report = { warn: note, info: note } as any
     const bounds = createHistoryBounds({ namespaces, notes: ofLog, shortenMs, report })
     return { bounds, said, held: () => bounds.retentionOf('room:1')?.messages }
   }
@@ -39,7 +40,7 @@ test('a new log keeps what keycast.yaml says, and so does one that notes nothing
   expect(one.held()).toBe(10)
   expect(one.bounds.retentionOf('keycast-own:1')).toEqual(short)
   expect(one.bounds.retentionOf('other:1')).toBeUndefined()
-  const other = journal(long, { notes: /** @type {any} */ (null) })
+  const other = journal(long, { notes: null as any })
   await other.bounds.settle()
   expect(other.held()).toBe(1_000)
 })

@@ -1,32 +1,33 @@
 // The bounds of `history` in force. A longer one holds at once, a shorter one only after it has stood for a while: one
 // journal that starts with an old keycast.yaml would else trim every room for good, also for journals that share its log.
 import { namespaceOf } from '@keycast/protocol'
+import type { JournalNamespace, JournalNamespaces, Log } from '@keycast/service'
+import type { Notes, Retention } from './log/log.ts'
 
 /**
- * @typedef {import('./log/log.ts').Retention} Retention
- *
  * What the log notes of a namespace. `since`: a journal wants less since then, by the log's clock, and no other has
  * disagreed.
- * @typedef {Retention & { since?: number }} Noted
  */
+type Noted = Retention & { since?: number }
 
-const fields = /** @type {const} */ (['messages', 'ageMs', 'bytes'])
+const fields = ['messages', 'ageMs', 'bytes'] as const
 
-/**
- * @param {object} deps
- * @param {import('@keycast/service').JournalNamespaces} deps.namespaces
- * @param {import('./log/log.ts').Notes | undefined} deps.notes of the log; absent: what keycast.yaml says holds
- * @param {number} deps.shortenMs a shorter history must have stood for so long
- * @param {Pick<import('@keycast/service').Log, 'warn' | 'info'>} deps.report
- */
-export function createHistoryBounds({ namespaces, notes, shortenMs, report }) {
-  /** @type {Map<string, Noted>} */
-  let inForce = new Map()
+interface Deps {
+  namespaces: JournalNamespaces
+  /** Of the log; absent: what keycast.yaml says holds. */
+  notes: Notes | undefined
+  /** A shorter history must have stood for so long. */
+  shortenMs: number
+  report: Pick<Log, 'warn' | 'info'>
+}
+
+export function createHistoryBounds({ namespaces, notes, shortenMs, report }: Deps) {
+  let inForce = new Map<string, Noted>()
   /** Namespaces whose history is to become shorter, as the log last said. */
-  let shortening = new Set()
+  let shortening = new Set<string>()
 
-  /** @param {string} room @returns {Retention | undefined} `undefined` if keycast.yaml has no such namespace */
-  function retentionNow(room) {
+  /** @returns `undefined` if keycast.yaml has no such namespace */
+  function retentionNow(room: string): Retention | undefined {
     const name = namespaceOf(room)
     return inForce.get(name) ?? namespaces.get(name)?.history
   }
@@ -41,8 +42,7 @@ export function createHistoryBounds({ namespaces, notes, shortenMs, report }) {
     if (!notes) return
     for (;;) {
       const noted = await notes.read()
-      /** @type {Record<string, Noted>} */
-      const before = noted.text === '' ? {} : JSON.parse(noted.text)
+      const before: Record<string, Noted> = noted.text === '' ? {} : JSON.parse(noted.text)
       const after = { ...before }
       for (const name of namespaces.names) after[name] = settled(before[name], wantedOf(name), noted.at, shortenMs)
       const said = JSON.stringify(after)
@@ -51,15 +51,12 @@ export function createHistoryBounds({ namespaces, notes, shortenMs, report }) {
     }
   }
 
-  /** @param {string} name */
-  function wantedOf(name) {
-    const { messages, ageMs, bytes } = /** @type {import('@keycast/service').JournalNamespace} */ (namespaces.get(name))
-      .history
+  function wantedOf(name: string) {
+    const { messages, ageMs, bytes } = (namespaces.get(name) as JournalNamespace).history
     return { messages, ageMs, bytes }
   }
 
-  /** @param {Record<string, Noted>} noted */
-  function takeOver(noted) {
+  function takeOver(noted: Record<string, Noted>) {
     const before = shortening
     if (namespaces.names.some(name => !isSame(noted[name], inForce.get(name)))) {
       retentionOf = room => retentionNow(room)
@@ -90,13 +87,8 @@ export function createHistoryBounds({ namespaces, notes, shortenMs, report }) {
   }
 }
 
-/**
- * What holds once a journal has said what it wants.
- *
- * @param {Noted | undefined} noted @param {Retention} wanted @param {number} at @param {number} shortenMs
- * @returns {Noted}
- */
-function settled(noted, wanted, at, shortenMs) {
+/** What holds once a journal has said what it wants. */
+function settled(noted: Noted | undefined, wanted: Retention, at: number, shortenMs: number): Noted {
   if (!noted) return wanted
   const longest = {
     messages: Math.max(noted.messages, wanted.messages),
@@ -108,8 +100,6 @@ function settled(noted, wanted, at, shortenMs) {
   return at - since >= shortenMs ? wanted : { ...longest, since }
 }
 
-/** @param {Retention} one @param {Retention} other */
-const isShorter = (one, other) => fields.some(field => one[field] < other[field])
+const isShorter = (one: Retention, other: Retention) => fields.some(field => one[field] < other[field])
 
-/** @param {Retention} one @param {Retention | undefined} other */
-const isSame = (one, other) => fields.every(field => one[field] === other?.[field])
+const isSame = (one: Retention, other: Retention | undefined) => fields.every(field => one[field] === other?.[field])

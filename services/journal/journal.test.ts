@@ -7,19 +7,26 @@ import { createChecker } from '../../test/support/checker.ts'
 import { followPositions } from '../../test/support/positions.ts'
 import { randomNumbers } from '../../test/support/random.js'
 import { createJournal } from './journal.ts'
+import type { Log, Publish } from './log/log.ts'
 import { createMemoryLog } from './log/memory.ts'
 
-/** @type {any} */
-const silent = { debug() {}, info() {}, warn() {}, error() {} }
+const silent: any = { debug() {}, info() {}, warn() {}, error() {} }
 
 const DEADLINE = { deadlineMs: 60_000 }
 
-/** @param {{ messages?: number, bytesMax?: number, log?: import('./log/log.ts').Log }} [options] */
-async function setup({ messages = 10_000, bytesMax = 2 ** 30, log = createMemoryLog({ bytesMax }) } = {}) {
+async function setup({
+  messages = 10_000,
+  bytesMax = 2 ** 30,
+  log = createMemoryLog({ bytesMax }),
+}: {
+  messages?: number
+  bytesMax?: number
+  log?: Log
+} = {}) {
   const network = createMemoryNetwork()
   const metrics = createMetrics({ service: 'journal' })
-  const room = /** @type {any} */ ({ history: { messages, ageMs: 1e9, bytes: 1e9 }, bytesMax: 1_000 })
-  const namespaces = { get: (/** @type {string} */ name) => (name === 'room' ? room : undefined), names: ['room'] }
+  const room = { history: { messages, ageMs: 1e9, bytes: 1e9 }, bytesMax: 1_000 } as any
+  const namespaces = { get: (name: string) => (name === 'room' ? room : undefined), names: ['room'] }
   const checker = createChecker()
 
   async function startJournal() {
@@ -30,10 +37,8 @@ async function setup({ messages = 10_000, bytesMax = 2 ** 30, log = createMemory
     return { journal, hub, registry: registry.registry }
   }
 
-  /** @param {string} name */
-  async function startGateway(name) {
-    /** @type {any[]} */
-    const seen = []
+  async function startGateway(name: string) {
+    const seen: any[] = []
     const { events, positionOf } = followPositions({
       onHead(room, { epoch, seq, after, oldest }) {
         seen.push({ type: 'head', seq, after, oldest })
@@ -60,8 +65,10 @@ async function setup({ messages = 10_000, bytesMax = 2 ** 30, log = createMemory
     await backbone.start()
     await network.settle()
 
-    /** @param {string} text @param {{ room?: string, messageId?: string, from?: string }} [options] */
-    async function publish(text, { room = 'room:1', messageId, from = 'ann' } = {}) {
+    async function publish(
+      text: string,
+      { room = 'room:1', messageId, from = 'ann' }: { room?: string; messageId?: string; from?: string } = {},
+    ) {
       const data = Buffer.from(JSON.stringify(text))
       return backbone.publish({ room, messageId, from, data }, DEADLINE)
     }
@@ -80,8 +87,7 @@ async function setup({ messages = 10_000, bytesMax = 2 ** 30, log = createMemory
   }
 }
 
-/** @param {Awaited<ReturnType<typeof setup>>} parts @param {string} room */
-async function noteHistory({ log, checker }, room) {
+async function noteHistory({ log, checker }: Awaited<ReturnType<typeof setup>>, room: string) {
   const { head, messages } = await log.read(room, { after: 0, limit: 1e6, bytesMax: 1e9 })
   const placed = messages.map(({ seq, messageId, data }) => ({
     epoch: head.epoch,
@@ -93,7 +99,7 @@ async function noteHistory({ log, checker }, room) {
   return messages
 }
 
-const idOf = (/** @type {number} */ n) => `message-id-${String(n).padStart(8, '0')}`
+const idOf = (n: number) => `message-id-${String(n).padStart(8, '0')}`
 
 test('an operator is told where a room stands, how far each link was sent it, and how many are there', async () => {
   const { journal, backbone, publish, startGateway, network, log } = await setup()
@@ -175,8 +181,7 @@ test('a resume is whole, or it is told that it is not: never a part', async () =
   for (let n = 0; n < 100; n++) publish(`${n}`)
   await network.settle()
   const { epoch } = await log.head('room:1')
-  /** @param {any} position */
-  async function resume(position) {
+  async function resume(position: any) {
     const { backbone, seen } = await startGateway(`resumes after ${position.seq}`)
     backbone.watch('room:1', position)
     await network.settle()
@@ -200,7 +205,7 @@ test('a gateway that does not read costs a cursor; it goes on whole, or is told 
   backbone.watch('room:1')
   await network.settle()
   network.unread.add('n1')
-  const publishAll = async (/** @type {number} */ count) => {
+  const publishAll = async (count: number) => {
     for (let n = 0; n < count; n++)
       publisher.backbone.publish(
         { room: 'room:1', messageId: undefined, from: '', data: Buffer.alloc(900, '1') },
@@ -237,12 +242,11 @@ test('a history is given in parts from either end', async () => {
   for (let n = 0; n < 50; n++) publish(`${n}`)
   await network.settle()
   const { epoch } = await log.head('room:1')
-  /** @param {any} range @param {string} [room] */
-  async function history(range, room = 'room:1') {
+  async function history(range: any, room = 'room:1') {
     const end = backbone.history(room, range, DEADLINE)
     await network.settle()
-    const { messages, message, ...rest } = /** @type {any} */ (await end)
-    return { ...rest, seqs: messages?.map((/** @type {any} */ { seq }) => seq) }
+    const { messages, message, ...rest } = (await end) as any
+    return { ...rest, seqs: messages?.map(({ seq }: any) => seq) }
   }
   expect(await history({ before: 51, limit: 3 })).toEqual({
     epoch,
@@ -271,8 +275,7 @@ test('of a history that is asked for by another epoch no message is read', async
   const publishing = publish('x'.repeat(500))
   await network.settle()
   await publishing
-  /** @type {number[]} */
-  const read = []
+  const read: number[] = []
   const { read: readLog } = log
   log.read = async (room, range) => {
     const found = await readLog(room, range)
@@ -289,7 +292,7 @@ test('of a history that is asked for by another epoch no message is read', async
 
 test('a publish that cannot be kept says why', async () => {
   const { network, backbone, publish, seen } = await setup({ bytesMax: 5_000 })
-  const errors = async (/** @type {Promise<any>[]} */ ...publishes) => {
+  const errors = async (...publishes: Promise<any>[]) => {
     await network.settle()
     return (await Promise.all(publishes)).map(({ error, retryAfterMs }) => [error, retryAfterMs])
   }
@@ -324,7 +327,7 @@ test('a log that cannot be read is tried again, and its watchers are told', asyn
   let isBroken = false
   const log = {
     ...memory,
-    head: async (/** @type {string} */ room) => {
+    head: async (room: string) => {
       if (isBroken) throw new Error('unreadable')
       return memory.head(room)
     },
@@ -344,7 +347,7 @@ test('a batch whose fate the log does not know is publish_unknown, and watchers 
   let isBroken = false
   const log = {
     ...memory,
-    append: async (/** @type {any} */ publishes) => {
+    append: async (publishes: any) => {
       const outcomes = await memory.append(publishes)
       if (isBroken) throw new Error('no answer')
       return outcomes
@@ -419,14 +422,12 @@ test('what a journal does is counted', async () => {
 
 test('while there is more to remove it is removed in parts, and publishes have their turn in between', async () => {
   const kept = createMemoryLog({ bytesMax: 2 ** 30 })
-  /** @type {string[]} */
-  const order = []
+  const order: string[] = []
   let parts = 4
-  /** @type {() => Promise<unknown>} */
-  let meanwhile = async () => {}
+  let meanwhile: () => Promise<unknown> = async () => {}
   const log = {
     ...kept,
-    append(/** @type {import('./log/log.ts').Publish[]} */ publishes) {
+    append(publishes: Publish[]) {
       order.push('append')
       return kept.append(publishes)
     },

@@ -1,23 +1,24 @@
 // Puts a journal node together: publishes go through the committer into the log, and from there to the links that
 // watch.
-import { readPresenceKey } from '@keycast/backbone'
+import { type PublishCommand, type RoomsHub, readPresenceKey } from '@keycast/backbone'
 import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
-import { createOnceAMinute, everyInterval } from '@keycast/service'
+import {
+  createOnceAMinute,
+  type Every,
+  everyInterval,
+  type JournalNamespaces,
+  type Metrics,
+  type Log as ServiceLog,
+} from '@keycast/service'
 import { checkPublish } from './check-publish.ts'
 import { createDeliveries } from './deliveries/deliveries.ts'
 import { createCommitter } from './group-commit.ts'
 import { createHistoryBounds } from './history-bounds.ts'
-import { LogBroken } from './log/log.ts'
-import { createJournalMetrics, exportLevels } from './metrics.ts'
+import { type Log, LogBroken, type Retention } from './log/log.ts'
+import { createJournalMetrics, exportLevels, type PublishResult } from './metrics.ts'
 import { followNews } from './news.ts'
 import { createPresence } from './presence/presence.ts'
 import { createWatchedRooms } from './watched-rooms.ts'
-
-/**
- * @typedef {import('@keycast/backbone').RoomsHub} RoomsHub
- * @typedef {import('@keycast/backbone').PublishCommand} PublishCommand
- * @typedef {import('./metrics.ts').PublishResult} PublishResult
- */
 
 /** Rooms are trimmed by age, and old messageIds forgotten, at this interval. */
 const EXPIRE_MS = 1_000
@@ -28,18 +29,22 @@ const EXPIRE_WORK_MS = 500
 /** A gateway waits this long if the journal cannot take a message. */
 const RETRY_MS = 1_000
 
-/**
- * @param {object} deps
- * @param {import('@keycast/service').JournalNamespaces} deps.namespaces
- * @param {RoomsHub} deps.hub
- * @param {import('./log/log.ts').Log} deps.log where messages are kept
- * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} deps.metrics
- * @param {import('@keycast/service').Log} deps.report
- * @param {(error: Error) => void} [deps.end] ends this process: the log is broken, and nothing may be sent any more
- * @param {number} [deps.shortenMs] a shorter history than the log was used with holds after this time
- * @param {() => number} [deps.now] monotonic, in milliseconds
- * @param {import('@keycast/service').Every} [deps.every]
- */
+interface Deps {
+  namespaces: JournalNamespaces
+  hub: RoomsHub
+  /** Where messages are kept. */
+  log: Log
+  metrics: Pick<Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>
+  report: ServiceLog
+  /** Ends this process: the log is broken, and nothing may be sent any more. */
+  end?: (error: Error) => void
+  /** A shorter history than the log was used with holds after this time. */
+  shortenMs?: number
+  /** Monotonic, in milliseconds. */
+  now?: () => number
+  every?: Every
+}
+
 export function createJournal({
   namespaces,
   hub,
@@ -50,7 +55,7 @@ export function createJournal({
   shortenMs = 0,
   now = () => performance.now(),
   every = everyInterval,
-}) {
+}: Deps) {
   const counts = createJournalMetrics(metrics)
   const rooms = createWatchedRooms({ news: log.news })
   const isLogDue = createOnceAMinute(now)
@@ -97,17 +102,15 @@ export function createJournal({
   let stopExpiring = () => {}
   let stopNews = () => {}
 
-  /** @param {string} key */
-  function namespaceProblem(key) {
+  function namespaceProblem(key: string) {
     return keyProblem(key) ?? (namespaces.get(namespaceOf(key)) ? undefined : 'no such namespace')
   }
 
-  /** @param {string} link @param {string} id @param {PublishCommand} command @param {number} leftMs */
-  function onCommand(link, id, command, leftMs) {
+  function onCommand(link: string, id: string, command: PublishCommand, leftMs: number) {
     const problem = checkPublish(command, namespaces)
     if (problem) return refuse(link, id, problem)
     const { room, messageId, from, data } = command
-    const retention = /** @type {import('./log/log.ts').Retention} */ (bounds.retentionOf(room))
+    const retention = bounds.retentionOf(room) as Retention
     const publish = { room, messageId, from, data, retention }
     const isTaken = committer.publish(publish, now() + leftMs, outcome => {
       if (outcome.error !== undefined) {
@@ -122,8 +125,7 @@ export function createJournal({
     if (!isTaken) refuse(link, id, 'journal_unavailable')
   }
 
-  /** @param {string} link @param {string} id @param {Exclude<PublishResult, 'kept' | 'duplicate'>} error */
-  function refuse(link, id, error) {
+  function refuse(link: string, id: string, error: Exclude<PublishResult, 'kept' | 'duplicate'>) {
     counts.published(error)
     const mayRetry = error === 'journal_unavailable' || error === 'publish_unknown' || error === 'log_full'
     const message = errorCodes[error]
@@ -140,16 +142,14 @@ export function createJournal({
     )
   }
 
-  /** A key names a room's members or a room's messages. @param {string} key */
-  const partOf = key => (readPresenceKey(key) ? presence : deliveries)
+  /** A key names a room's members or a room's messages. */
+  const partOf = (key: string) => (readPresenceKey(key) ? presence : deliveries)
 
   /**
    * The log was further than it is: its disk was replaced by an older state. Its next numbers were given before, to other
    * messages, and so belong to another epoch. The gateway says it again until it sees that.
-   *
-   * @param {string} link @param {string} id @param {number} before
    */
-  function onLogAhead(link, id, before) {
+  function onLogAhead(link: string, id: string, before: number) {
     committer.between(async () => {
       const at = log.at?.()
       if (id !== log.id() || at === undefined || at >= before) return
@@ -162,8 +162,8 @@ export function createJournal({
     })
   }
 
-  /** @returns {Promise<boolean>} whether there may be more to remove */
-  async function expire() {
+  /** @returns whether there may be more to remove */
+  async function expire(): Promise<boolean> {
     try {
       await bounds.settle()
       return (await log.expire(bounds.retentionOf)) > 0
@@ -174,8 +174,8 @@ export function createJournal({
     }
   }
 
-  /** Removes what is old, in parts. @param {number} endAt @param {() => void} done */
-  function expireUntil(endAt, done) {
+  /** Removes what is old, in parts. */
+  function expireUntil(endAt: number, done: () => void) {
     committer.between(async () => {
       if ((await expire()) && now() < endAt) expireUntil(endAt, done)
       else done()
@@ -218,10 +218,9 @@ export function createJournal({
     /**
      * A room's state and the links that are sent it, for an operator who asks why a message did not arrive.
      *
-     * @param {string} key
      * @throws {Error} where the log cannot be read
      */
-    async describe(key) {
+    async describe(key: string) {
       const problem = namespaceProblem(key)
       if (problem !== undefined) return { problem }
       const { epoch, seq, oldest, bytes } = await log.head(key)

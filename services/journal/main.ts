@@ -30,8 +30,7 @@ const report = createLog({ name, level: config.logLevel, format: config.logForma
 
 const containment = createContainment({ ends: ['link', 'request'], log: report })
 
-/** @type {Awaited<ReturnType<typeof start>>} */
-let parts
+let parts: Awaited<ReturnType<typeof start>>
 
 async function openLog() {
   const { logKind, bytesMax } = config
@@ -41,7 +40,7 @@ async function openLog() {
     // Its client package takes a second and 30 MB to load.
     const { openValkeyLog } = await import('./log/valkey.ts')
     return await openValkeyLog({
-      url: /** @type {string} */ (config.valkeyUrl),
+      url: config.valkeyUrl as string,
       bytesMax,
       replicasMin: config.valkeyReplicasMin,
       allowsLoss: config.valkeyAllowsLoss,
@@ -54,8 +53,8 @@ async function openLog() {
   }
 }
 
-/** At once, and with nothing sent before: a supervisor starts another journal. @param {Error} error */
-function end(error) {
+/** At once, and with nothing sent before: a supervisor starts another journal. */
+function end(error: Error) {
   report.fatal({ err: error }, error.message)
   process.exit(1)
 }

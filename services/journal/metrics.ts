@@ -1,12 +1,14 @@
 // The journal's counts, and their export to Prometheus. No label has more values than there are results or error codes.
-import { createFastHistogram } from '@keycast/service'
+import type { RoomsHub } from '@keycast/backbone'
+import { createFastHistogram, type Metrics } from '@keycast/service'
+import type { Log } from './log/log.ts'
 
-/** @typedef {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} Makers */
+type Makers = Pick<Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>
 
-/** @typedef {typeof publishResults[number]} PublishResult */
+export type PublishResult = (typeof publishResults)[number]
 
 /** Outcomes of publishes: kept, kept before, or refused with a code. */
-const publishResults = /** @type {const} */ ([
+const publishResults = [
   'kept',
   'duplicate',
   'bad_message',
@@ -16,10 +18,9 @@ const publishResults = /** @type {const} */ ([
   'log_full',
   'journal_unavailable',
   'publish_unknown',
-])
+] as const
 
-/** @param {Makers} metrics */
-export function createJournalMetrics({ counter, histogram, fastHistogram }) {
+export function createJournalMetrics({ counter, histogram, fastHistogram }: Makers) {
   const seconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
   const acknowledged = createFastHistogram(seconds)
   fastHistogram({ name: 'acknowledge_seconds', help: 'From a publish being read to its result.', source: acknowledged })
@@ -69,44 +70,37 @@ export function createJournalMetrics({ counter, histogram, fastHistogram }) {
   for (const from of ['tail', 'log']) delivered.inc({ from }, 0)
 
   return {
-    /** @param {number} tookMs */
-    acknowledged: tookMs => acknowledged.observe(tookMs),
-    /** @param {number} messages @param {number} tookMs */
-    flushed(messages, tookMs) {
+    acknowledged: (tookMs: number) => acknowledged.observe(tookMs),
+    flushed(messages: number, tookMs: number) {
       batch.observe(messages)
       flushed.observe(tookMs)
     },
-    /** @param {PublishResult} result */
-    published: result => publishes.inc({ result }),
-    /** @param {number} publishes */
-    late: publishes => late.inc(publishes),
-    /** @param {string} outcome */
-    resumed: outcome => resumes.inc({ outcome }),
+    published: (result: PublishResult) => publishes.inc({ result }),
+    late: (publishes: number) => late.inc(publishes),
+    resumed: (outcome: string) => resumes.inc({ outcome }),
     gap: () => gaps.inc(),
-    /** @param {string} result */
-    joined: result => joins.inc({ result }),
+    joined: (result: string) => joins.inc({ result }),
     told: () => changes.inc(),
-    /** @param {'tail' | 'log'} from @param {number} messages */
-    read: (from, messages) => delivered.inc({ from }, messages),
+    read: (from: 'tail' | 'log', messages: number) => delivered.inc({ from }, messages),
   }
 }
 
-/**
- * Exports the levels that the parts report at each scrape.
- *
- * @param {Pick<Makers, 'gauge'>} metrics
- * @param {object} parts
- * @param {Pick<import('@keycast/backbone').RoomsHub, 'stats'>} parts.hub
- * @param {Pick<import('./log/log.ts').Log, 'id' | 'stats'>} parts.log
- * @param {Pick<ReturnType<typeof import('./group-commit.ts').createCommitter>, 'stats'>} parts.committer
- * @param {Pick<ReturnType<typeof import('./deliveries/deliveries.ts').createDeliveries>, 'stats'>} parts.deliveries
- * @param {Pick<ReturnType<typeof import('./watched-rooms.ts').createWatchedRooms>, 'stats'>} parts.rooms
- * @param {Pick<ReturnType<typeof import('./presence/presence.ts').createPresence>, 'stats'>} parts.presence
- * @param {Pick<ReturnType<typeof import('./history-bounds.ts').createHistoryBounds>, 'stats'>} parts.bounds
- */
-export function exportLevels({ gauge }, { hub, log, committer, deliveries, rooms, presence, bounds }) {
-  /** @param {string} name @param {string} help @param {() => number} read */
-  const level = (name, help, read) =>
+interface Parts {
+  hub: Pick<RoomsHub, 'stats'>
+  log: Pick<Log, 'id' | 'stats'>
+  committer: Pick<ReturnType<typeof import('./group-commit.ts').createCommitter>, 'stats'>
+  deliveries: Pick<ReturnType<typeof import('./deliveries/deliveries.ts').createDeliveries>, 'stats'>
+  rooms: Pick<ReturnType<typeof import('./watched-rooms.ts').createWatchedRooms>, 'stats'>
+  presence: Pick<ReturnType<typeof import('./presence/presence.ts').createPresence>, 'stats'>
+  bounds: Pick<ReturnType<typeof import('./history-bounds.ts').createHistoryBounds>, 'stats'>
+}
+
+/** Exports the levels that the parts report at each scrape. */
+export function exportLevels(
+  { gauge }: Pick<Makers, 'gauge'>,
+  { hub, log, committer, deliveries, rooms, presence, bounds }: Parts,
+) {
+  const level = (name: string, help: string, read: () => number) =>
     gauge({
       name,
       help,

@@ -5,11 +5,10 @@ import { createMetrics } from '@keycast/service/metrics'
 import { createJournal } from './journal.ts'
 import { createMemoryLog } from './log/memory.ts'
 
-/** @type {any} */
-const silent = { debug() {}, info() {}, warn() {}, error() {} }
+const silent: any = { debug() {}, info() {}, warn() {}, error() {} }
 
 const retention = { messages: 1_000, ageMs: 1e9, bytes: 1e9 }
-const publishOf = (/** @type {string} */ text) => ({
+const publishOf = (text: string) => ({
   room: 'room:1',
   messageId: undefined,
   from: 'other',
@@ -20,26 +19,24 @@ const publishOf = (/** @type {string} */ text) => ({
 /** A log that can turn into another one at any moment, like a Valkey that failed over. */
 function createSharedLog() {
   let log = createMemoryLog({ bytesMax: 2 ** 30 })
-  let hear = (/** @type {string} */ _room, /** @type {any} */ _position) => {}
+  let hear = (_room: string, _position: any) => {}
   return {
     ...log,
-    append: (/** @type {any} */ publishes) => log.append(publishes),
-    head: (/** @type {string} */ room) => log.head(room),
-    read: (/** @type {string} */ room, /** @type {any} */ range) => log.read(room, range),
-    /** @param {string[]} texts */
-    async failOver(...texts) {
+    append: (publishes: any) => log.append(publishes),
+    head: (room: string) => log.head(room),
+    read: (room: string, range: any) => log.read(room, range),
+    async failOver(...texts: string[]) {
       log = createMemoryLog({ bytesMax: 2 ** 30 })
       await log.append(texts.map(publishOf))
     },
     hint: async () => hear('room:1', await log.head('room:1')),
     news: {
-      listen: (/** @type {typeof hear} */ listener) => {
+      listen: (listener: typeof hear) => {
         hear = listener
       },
       watch() {},
       unwatch() {},
-      heads: (/** @type {string[]} */ rooms) =>
-        Promise.all(rooms.map(async room => ({ room, position: await log.head(room) }))),
+      heads: (rooms: string[]) => Promise.all(rooms.map(async room => ({ room, position: await log.head(room) }))),
     },
   }
 }
@@ -48,12 +45,11 @@ async function setup() {
   const network = createMemoryNetwork()
   const log = createSharedLog()
   const hub = createHub({ codec: roomsCodec, bind: network.bindOf('n1'), log: silent, ...network })
-  const room = /** @type {any} */ ({ history: retention, bytesMax: 1_000 })
-  const namespaces = { get: (/** @type {string} */ name) => (name === 'room' ? room : undefined), names: ['room'] }
+  const room = { history: retention, bytesMax: 1_000 } as any
+  const namespaces = { get: (name: string) => (name === 'room' ? room : undefined), names: ['room'] }
   const metrics = createMetrics({ service: 'journal' })
   await createJournal({ namespaces, hub, log, metrics, report: silent, ...network }).start()
-  /** @type {any[]} */
-  const seen = []
+  const seen: any[] = []
   const backbone = createRoomsBackbone({
     ...network,
     nodeSource: { start: async found => found(['n1']), stop() {} },
@@ -69,7 +65,7 @@ async function setup() {
   await network.settle()
   backbone.watch('room:1')
   await network.settle()
-  const publish = (/** @type {string} */ text) =>
+  const publish = (text: string) =>
     backbone.publish(
       { room: 'room:1', messageId: undefined, from: 'ann', data: Buffer.from(JSON.stringify(text)) },
       { deadlineMs: 10_000 },

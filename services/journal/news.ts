@@ -1,22 +1,23 @@
 // Notices messages that other journals append to a shared log: by hints, and once a second by comparing the heads of
 // all watched rooms, because a hint may be lost. Each link reads the messages themselves from the log.
+import type { Every } from '@keycast/service'
+import type { News, Position } from './log/log.ts'
 
 /** A message whose hint was lost is noticed within this time. */
 const COMPARE_MS = 1_000
 
-/**
- * @param {object} deps
- * @param {import('./log/log.ts').News} deps.news
- * @param {Pick<ReturnType<typeof import('./watched-rooms.ts').createWatchedRooms>, 'raise' | 'keys'>} deps.rooms
- * @param {(link: string, room: string) => void} deps.tell
- * @param {import('@keycast/service').Every} deps.every
- * @returns {() => void} stops it
- */
-export function followNews({ news, rooms, tell, every }) {
+interface Deps {
+  news: News
+  rooms: Pick<ReturnType<typeof import('./watched-rooms.ts').createWatchedRooms>, 'raise' | 'keys'>
+  tell: (link: string, room: string) => void
+  every: Every
+}
+
+/** @returns stops it */
+export function followNews({ news, rooms, tell, every }: Deps): () => void {
   let isComparing = false
 
-  /** @param {string} room @param {import('./log/log.ts').Position} position */
-  function note(room, position) {
+  function note(room: string, position: Position) {
     for (const link of rooms.raise(room, position)) tell(link, room)
   }
 

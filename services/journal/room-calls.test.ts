@@ -1,8 +1,7 @@
 import Fastify from 'fastify'
 import { addRoomCalls } from './room-calls.ts'
 
-/** @param {(key: string) => Promise<any>} describe */
-async function ask(describe, path = '/v1/rooms/room:a/b') {
+async function ask(describe: (key: string) => Promise<any>, path = '/v1/rooms/room:a/b') {
   const app = Fastify()
   addRoomCalls(app, { describe })
   const { statusCode, body } = await app.inject(path)

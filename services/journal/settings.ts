@@ -1,6 +1,6 @@
 // The settings of a journal. Beside `${NAME}` in keycast.yaml nothing else reads the environment.
 import { hubKeyProblems, hubKeySettings } from '@keycast/backbone'
-import { common, setting } from '@keycast/service'
+import { type Config, common, setting } from '@keycast/service'
 import { valkeyUrlProblem } from './log/valkey-url.ts'
 
 export const settings = {
@@ -78,15 +78,14 @@ export const settings = {
   ...hubKeySettings,
 }
 
-/** @typedef {import('@keycast/service').Config<typeof settings>} Settings */
+type Settings = Config<typeof settings>
 
-/**
- * Finds conflicts between settings that are well-formed one by one.
- *
- * @param {Pick<Settings, 'host' | 'backboneSecretKey' | 'backboneClientKeys' | 'logKind' | 'valkeyUrl'>} config
- * @returns {string[]}
- */
-export function conflictsOf({ logKind, valkeyUrl, ...keys }) {
+/** Finds conflicts between settings that are well-formed one by one. */
+export function conflictsOf({
+  logKind,
+  valkeyUrl,
+  ...keys
+}: Pick<Settings, 'host' | 'backboneSecretKey' | 'backboneClientKeys' | 'logKind' | 'valkeyUrl'>): string[] {
   const problems = hubKeyProblems(keys, 'JOURNAL_HOST')
   if (logKind === 'valkey') {
     const problem = valkeyUrl === undefined ? 'JOURNAL_LOG=valkey needs it' : valkeyUrlProblem(valkeyUrl)

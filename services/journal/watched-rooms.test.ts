@@ -1,6 +1,6 @@
 import { createWatchedRooms } from './watched-rooms.ts'
 
-const message = (/** @type {number} */ seq, bytes = 100) => ({
+const message = (seq: number, bytes = 100) => ({
   seq,
   at: 0,
   from: '',
@@ -8,9 +8,8 @@ const message = (/** @type {number} */ seq, bytes = 100) => ({
   data: Buffer.alloc(bytes),
 })
 
-/** @param {ReturnType<typeof createWatchedRooms>} rooms @param {number} after @param {number} [bytesMax] */
-const seqsAfter = (rooms, after, bytesMax = 1e6) =>
-  rooms.following(/** @type {any} */ (rooms.get('room:1')), after, bytesMax)?.map(({ seq }) => seq)
+const seqsAfter = (rooms: ReturnType<typeof createWatchedRooms>, after: number, bytesMax = 1e6) =>
+  rooms.following(rooms.get('room:1') as any, after, bytesMax)?.map(({ seq }) => seq)
 
 test('the newest messages of a watched room are at hand, as far as they go', () => {
   const rooms = createWatchedRooms()
@@ -80,8 +79,7 @@ test('the head is raised by what is news, and the links are named for it', () =>
 })
 
 test('rooms are listened to from the first watch of a link to the last', () => {
-  /** @type {string[]} */
-  const said = []
+  const said: string[] = []
   const rooms = createWatchedRooms({
     news: { watch: room => void said.push(`watch ${room}`), unwatch: room => void said.push(`unwatch ${room}`) },
   })

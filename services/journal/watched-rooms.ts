@@ -1,13 +1,20 @@
 // The rooms that some gateway watches: their links, their positions and their newest messages. Messages that all
 // gateways need soon are read from here; only links that are behind cost a read of the log.
+import type { Message, Position } from '@keycast/backbone'
+import type { News } from './log/log.ts'
 
 /**
- * @typedef {import('@keycast/backbone').Message} Message
- *
- * `head`: the highest seq known in the epoch, 0 until one is. `tail` holds the newest messages from `start` on, without a
- * hole. Both are of `epoch`: a log that failed over gives numbers again, and a link of another epoch must not be sent these.
- * @typedef {{ links: Set<string>, epoch: string, head: number, tail: Message[], start: number }} Room
+ * `head`: the highest seq known in the epoch, 0 until one is. `tail` holds the newest messages from `start` on, without
+ * a hole. Both are of `epoch`: a log that failed over gives numbers again, and a link of another epoch must not be sent
+ * these.
  */
+interface Room {
+  links: Set<string>
+  epoch: string
+  head: number
+  tail: Message[]
+  start: number
+}
 
 /** Bytes for the tails of all rooms: some seconds of a busy journal. */
 export const TAILS_BYTES_MAX = 32 * 2 ** 20
@@ -15,17 +22,16 @@ export const TAILS_BYTES_MAX = 32 * 2 ** 20
 /** The cost of a message beside its data. */
 const MESSAGE_BYTES = 128
 
-/**
- * @param {object} [options]
- * @param {number} [options.tailsBytesMax]
- * @param {Pick<import('./log/log.ts').News, 'watch' | 'unwatch'>} [options.news] is told of rooms that a link starts to
- *   watch
- */
-export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, news } = {}) {
-  /** @type {Map<string, Room>} */
-  const rooms = new Map()
-  /** Every message in a tail, oldest first, from `nextOut` on. @type {{ room: Room, seq: number, bytes: number }[]} */
-  let order = []
+interface Options {
+  tailsBytesMax?: number
+  /** Is told of rooms that a link starts to watch. */
+  news?: Pick<News, 'watch' | 'unwatch'>
+}
+
+export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, news }: Options = {}) {
+  const rooms = new Map<string, Room>()
+  /** Every message in a tail, oldest first, from `nextOut` on. */
+  let order: { room: Room; seq: number; bytes: number }[] = []
   let nextOut = 0
   let bytes = 0
 
@@ -40,22 +46,19 @@ export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, news } = {
     nextOut = 0
   }
 
-  /** @param {Room} room */
-  function forgetFirst(room) {
+  function forgetFirst(room: Room) {
     room.start++
     if (room.start * 2 <= room.tail.length) return
     room.tail = room.tail.slice(room.start)
     room.start = 0
   }
 
-  /** @param {Room} room */
-  function forgetTail(room) {
+  function forgetTail(room: Room) {
     room.tail = []
     room.start = 0
   }
 
-  /** @param {Room} room @param {string} epoch */
-  function beginEpoch(room, epoch) {
+  function beginEpoch(room: Room, epoch: string) {
     if (room.epoch === epoch) return
     forgetTail(room)
     room.epoch = epoch
@@ -63,19 +66,16 @@ export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, news } = {
   }
 
   return {
-    /** @param {string} key */
-    get: key => rooms.get(key),
+    get: (key: string) => rooms.get(key),
 
-    /** @param {string} key @param {string} link */
-    watch(key, link) {
+    watch(key: string, link: string) {
       const room = rooms.get(key) ?? { links: new Set(), epoch: '', head: 0, tail: [], start: 0 }
       if (room.links.size === 0) news?.watch(key)
       rooms.set(key, room)
       room.links.add(link)
     },
 
-    /** @param {string} key @param {string} link */
-    unwatch(key, link) {
+    unwatch(key: string, link: string) {
       const room = rooms.get(key)
       if (!room) return
       room.links.delete(link)
@@ -88,10 +88,9 @@ export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, news } = {
     /**
      * Notes that the room has come to this position.
      *
-     * @param {string} key @param {import('@keycast/backbone').Position} position
-     * @returns {Iterable<string>} the links that watch the room, if the position is new
+     * @returns the links that watch the room, if the position is new
      */
-    raise(key, { epoch, seq }) {
+    raise(key: string, { epoch, seq }: Position): Iterable<string> {
       const room = rooms.get(key)
       if (!room || (room.epoch === epoch && room.head >= seq)) return []
       beginEpoch(room, epoch)
@@ -102,10 +101,9 @@ export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, news } = {
     /**
      * Notes a new message.
      *
-     * @param {string} key @param {string} epoch @param {Message} message
-     * @returns {Iterable<string>} the links that watch the room
+     * @returns the links that watch the room
      */
-    keep(key, epoch, message) {
+    keep(key: string, epoch: string, message: Message): Iterable<string> {
       const room = rooms.get(key)
       if (!room) return []
       beginEpoch(room, epoch)
@@ -123,10 +121,9 @@ export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, news } = {
     /**
      * The messages that follow a seq of the room's epoch, some `bytesMax` of them, one at least.
      *
-     * @param {Room} room @param {number} after @param {number} bytesMax
-     * @returns {Message[] | undefined} `undefined` if they are not in the tail
+     * @returns `undefined` if they are not in the tail
      */
-    following({ tail, start }, after, bytesMax) {
+    following({ tail, start }: Room, after: number, bytesMax: number): Message[] | undefined {
       const first = tail[start]?.seq
       if (first === undefined || after + 1 < first || after >= tail[tail.length - 1].seq) return undefined
       let end = start + after + 1 - first

@@ -3,16 +3,15 @@ import { encodeFrame } from '../frames.ts'
 import { afterHello } from './after-hello.ts'
 import { dialects } from './index.ts'
 
-/** @param {string} name of a dialect */
-function connect(name) {
+/** @param name of a dialect */
+function connect(name: string) {
   const tallied = { unexpected: 0 }
   const inner = { onMessage: jest.fn(), onEnd: jest.fn(), onWhole: jest.fn(() => true) }
   const open = jest.fn(() => inner)
-  /** @type {number[]} */
-  const sent = []
-  const client = /** @type {any} */ ({ send: (/** @type {Buffer} */ frame) => sent.push(frame.length) })
+  const sent: number[] = []
+  const client = { send: (frame: Buffer) => sent.push(frame.length) } as any
   const behaves = afterHello(dialects[name], { headBytesMax: 9, open }, tallied).open(client, 3, 42)
-  const say = (/** @type {string} */ head) => behaves.onMessage(head, head.length, 1, undefined)
+  const say = (head: string) => behaves.onMessage(head, head.length, 1, undefined)
   return { tallied, inner, open, sent, client, behaves, say }
 }
 

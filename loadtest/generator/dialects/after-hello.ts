@@ -1,18 +1,14 @@
 // Clients of a workload begin once their server has let them: until then they say what its dialect asks of them.
+import type { Behaviour, ClientBehaviour } from '../clients.ts'
 import { encodeFrame } from '../frames.ts'
+import type { Dialect } from './dialect.ts'
 
-/**
- * @param {import('./dialect.ts').Dialect} dialect
- * @param {import('../clients.ts').Behaviour} behaviour its `open` is called when a client may begin
- * @param {{ unexpected: number }} tallied
- * @returns {import('../clients.ts').Behaviour}
- */
-export function afterHello(dialect, behaviour, tallied) {
+/** @param behaviour its `open` is called when a client may begin */
+export function afterHello(dialect: Dialect, behaviour: Behaviour, tallied: { unexpected: number }): Behaviour {
   return {
     ...behaviour,
     open(client, number, dialledUs) {
-      /** @type {import('../clients.ts').ClientBehaviour} */
-      const behaves = {
+      const behaves: ClientBehaviour = {
         onMessage(head) {
           const hello = dialect.onHello(head)
           // In place: a further call for each message would cost a generator that reads a million a second.

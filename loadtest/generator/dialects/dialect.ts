@@ -5,22 +5,41 @@
 /**
  * `message`: pushed, of a room or a key; `value`: of a key, pushed or asked for; `answered`: a request with an `id` is
  * done; `gap`: messages were left out, as the server itself says. A `reply` is to be sent, and nothing else happens.
- * @typedef {'message' | 'value' | 'pong' | 'answered' | 'entered' | 'gap' | 'refused' | 'ignored' | 'unexpected'
- *   | { reply: string }} Kind
- *
- * @typedef {object} Dialect
- * @property {string} [greeting] what a client says first, where the server waits for it
- * @property {(head: string) => 'ready' | { reply: string } | undefined} onHello until the client may begin
- * @property {(room: string, name?: string) => string[]} enter all messages of this room are wanted, and the name, which
- *   nobody else there may have; each is answered with `entered`. `id` 0 where there is one
- * @property {(id: number, room: string, messageId: string, dueUs: number) => string} publish `id`: from 1 on
- * @property {(keys: string[]) => string[]} subscribe all changes of these keys are wanted; each is answered with `entered`
- * @property {(id: number, key: string) => string} get `id`: from 1 on
- * @property {(text: string) => { key: string, data: unknown }} valueIn the whole text of an answer to `get`
- * @property {string} ping
- * @property {(head: string) => Kind} kindOf
- * @property {(head: string) => number} idOf of the request that is answered
- * @property {string} messageStart all messages of rooms begin with it, and nothing else does in a chat
  */
+type Kind =
+  | 'message'
+  | 'value'
+  | 'pong'
+  | 'answered'
+  | 'entered'
+  | 'gap'
+  | 'refused'
+  | 'ignored'
+  | 'unexpected'
+  | { reply: string }
 
-export {}
+export interface Dialect {
+  /** What a client says first, where the server waits for it. */
+  greeting?: string
+  /** Until the client may begin. */
+  onHello: (head: string) => 'ready' | { reply: string } | undefined
+  /**
+   * All messages of this room are wanted, and the name, which nobody else there may have; each is answered with
+   * `entered`. `id` 0 where there is one.
+   */
+  enter: (room: string, name?: string) => string[]
+  /** `id`: from 1 on. */
+  publish: (id: number, room: string, messageId: string, dueUs: number) => string
+  /** All changes of these keys are wanted; each is answered with `entered`. */
+  subscribe: (keys: string[]) => string[]
+  /** `id`: from 1 on. */
+  get: (id: number, key: string) => string
+  /** The whole text of an answer to `get`. */
+  valueIn: (text: string) => { key: string; data: unknown }
+  ping: string
+  kindOf: (head: string) => Kind
+  /** Of the request that is answered. */
+  idOf: (head: string) => number
+  /** All messages of rooms begin with it, and nothing else does in a chat. */
+  messageStart: string
+}

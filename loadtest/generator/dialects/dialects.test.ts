@@ -65,7 +65,7 @@ test.each([
   expect(dialect.valueIn(value)).toMatchObject({ key: 'text:1', data: ['a'] })
   expect([numberAfter(message, '"seq":'), numberAfter(message, '"us":')]).toEqual([7, 99])
   const read = createMessageReader(dialect)
-  const inPlace = (/** @type {string} */ text) => read(Buffer.from(`--${text}--`), 2, text.length + 2)
+  const inPlace = (text: string) => read(Buffer.from(`--${text}--`), 2, text.length + 2)
   expect(inPlace(message)).toEqual({ seq: 7, us: 99 })
   for (const other of [answered, entered, '', message.slice(0, -8), message.replace('"seq":', '"seq"=')]) {
     expect(inPlace(other)).toBeUndefined()

@@ -1,8 +1,8 @@
 // Keycast's own protocol, which the naive server and the bare sender speak as well.
+import type { Dialect } from './dialect.ts'
 import { numberAfter } from './number-after.ts'
 
-/** @type {import('./dialect.ts').Dialect} */
-export const keycast = {
+export const keycast: Dialect = {
   onHello: head => (head.startsWith('{"type":"welcome"') ? 'ready' : undefined),
   enter: (room, name) => [
     JSON.stringify({ type: 'subscribe', id: 0, keys: [room] }),

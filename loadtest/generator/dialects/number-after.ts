@@ -3,10 +3,9 @@
 /**
  * The number after a name, from the beginning of a message; NaN where it is not there.
  *
- * @param {string} head
- * @param {string} name as in `"seq":`
+ * @param name as in `"seq":`
  */
-export function numberAfter(head, name) {
+export function numberAfter(head: string, name: string) {
   const found = head.indexOf(name)
   if (found === -1) return Number.NaN
   let at = found + name.length

@@ -1,28 +1,20 @@
 // Reads a chat's message where it lies in the read buffer, without a copy or a string: a generator that shares its
 // machine with the server must take less time for a delivery than the server does.
+import type { Dialect } from './dialect.ts'
 
 const QUOTE = 0x22
 const COLON = 0x3a
 const ZERO = 0x30
 
-/**
- * A reader of one dialect's messages.
- *
- * @param {Pick<import('./dialect.ts').Dialect, 'messageStart'>} dialect
- */
-export function createMessageReader({ messageStart }) {
+/** A reader of one dialect's messages. */
+export function createMessageReader({ messageStart }: Pick<Dialect, 'messageStart'>) {
   const start = Buffer.from(messageStart)
 
   /** The fields of the last message read. */
   const message = { seq: 0, us: 0 }
 
-  /**
-   * @param {Buffer} from
-   * @param {number} at
-   * @param {number} end
-   * @returns {{ seq: number, us: number } | undefined} valid until the next call; `undefined` where it is no message
-   */
-  return function read(from, at, end) {
+  /** @returns valid until the next call; `undefined` where it is no message */
+  return function read(from: Buffer, at: number, end: number): { seq: number; us: number } | undefined {
     if (end - at < start.length) return undefined
     for (let index = 0; index < start.length; index++) if (from[at + index] !== start[index]) return undefined
     const seq = numberAfterSeq(from, at + start.length, end)
@@ -34,8 +26,8 @@ export function createMessageReader({ messageStart }) {
   }
 }
 
-/** The number after `"seq":`; -1 where there is none. @param {Buffer} from @param {number} at @param {number} end */
-function numberAfterSeq(from, at, end) {
+/** The number after `"seq":`; -1 where there is none. */
+function numberAfterSeq(from: Buffer, at: number, end: number) {
   for (let index = at; index < end - 6; index++) {
     if (from[index] !== QUOTE || from[index + 1] !== 0x73 || from[index + 2] !== 0x65 || from[index + 3] !== 0x71)
       continue
@@ -48,8 +40,8 @@ function numberAfterSeq(from, at, end) {
   return -1
 }
 
-/** The number after the last `"us":`, which stands at the end; -1 where it does not. @param {Buffer} from @param {number} at @param {number} end */
-function lastNumber(from, at, end) {
+/** The number after the last `"us":`, which stands at the end; -1 where it does not. */
+function lastNumber(from: Buffer, at: number, end: number) {
   let last = end - 1
   while (last > at && !isDigit(from[last])) last--
   let first = last
@@ -67,5 +59,4 @@ function lastNumber(from, at, end) {
   return value
 }
 
-/** @param {number} byte */
-const isDigit = byte => byte >= ZERO && byte <= 0x39
+const isDigit = (byte: number) => byte >= ZERO && byte <= 0x39

@@ -1,9 +1,9 @@
 // What the Socket.IO reference speaks: Engine.IO 4 and Socket.IO 5 packets, over WebSocket only.
 // https://socket.io/docs/v4/socket-io-protocol/
+import type { Dialect } from './dialect.ts'
 import { numberAfter } from './number-after.ts'
 
-/** @type {import('./dialect.ts').Dialect} */
-export const socketIo = {
+export const socketIo: Dialect = {
   onHello(head) {
     if (head.startsWith('0{')) return { reply: '40' } // Engine.IO is open: connect to the main namespace
     if (head.startsWith('40')) return 'ready'

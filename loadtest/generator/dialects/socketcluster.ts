@@ -1,10 +1,10 @@
 // What SocketCluster speaks since its version 15 (protocol 2), as its server and its client are written: JSON packets
 // with an `event`, and a `cid` where an answer is wanted, which comes with the same number as `rid`. An empty message is
 // the server's ping, and the client's pong.
+import type { Dialect } from './dialect.ts'
 import { numberAfter } from './number-after.ts'
 
-/** @type {import('./dialect.ts').Dialect} */
-export const socketCluster = {
+export const socketCluster: Dialect = {
   greeting: '{"event":"#handshake","data":{"authToken":null},"cid":0}',
   onHello: head => (head.startsWith('{"rid":0,"data":{"id":') ? 'ready' : undefined),
   enter: (room, name) => [

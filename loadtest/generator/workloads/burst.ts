@@ -1,32 +1,47 @@
 // All clients ask for keys nobody asked for before, at the same instant, and wait for the last value.
+import type { Client } from '../client.ts'
 import { encodeFrame } from '../frames.ts'
 import { record } from '../histogram.ts'
+import type { CreateWorkload } from '../workload.ts'
 
 const HEAD_BYTES = 256
 
-export const counts = /** @type {const} */ (['requested', 'answered', 'refusals', 'lost', 'unexpected', 'bodyBytes'])
-export const histograms = /** @type {const} */ (['latency'])
+export const counts = ['requested', 'answered', 'refusals', 'lost', 'unexpected', 'bodyBytes'] as const
+export const histograms = ['latency'] as const
 
-/**
- * @typedef {{ sessions: number }} BurstSettings
- *
- * One round: session n asks for every `sessions`-th of the keys, from the n-th on.
- * @typedef {{ round: number, atUs: number, keys: string[] }} Round
- * @typedef {{ round: number, keys: number, answered: number, refused: number, lastUs: number }} RoundOutcome of this
- *   process; `lastUs`: from the instant all asked until the last answer came
- */
+interface BurstSettings {
+  sessions: number
+}
 
-/** @type {import('../workload.ts').CreateWorkload<BurstSettings, typeof counts[number], typeof histograms[number]>} */
-export function createWorkload({ settings: { sessions }, tally, usage, nowUs }) {
+/** One round: session n asks for every `sessions`-th of the keys, from the n-th on. */
+interface Round {
+  round: number
+  atUs: number
+  keys: string[]
+}
+
+/** Of this process; `lastUs`: from the instant all asked until the last answer came. */
+export interface RoundOutcome {
+  round: number
+  keys: number
+  answered: number
+  refused: number
+  lastUs: number
+}
+
+export const createWorkload: CreateWorkload<BurstSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+  settings: { sessions },
+  tally,
+  usage,
+  nowUs,
+}) => {
   const tallied = tally.counts
-  /** @type {{ client: import('../client.ts').Client, number: number }[]} */
-  const members = []
-  /** Keys asked for and not yet answered. @type {Set<string>} */
-  const waiting = new Set()
-  /** @type {RoundOutcome[]} */
-  const rounds = []
-  /** Keys of the round before. @type {{ client: import('../client.ts').Client, keys: string[] }[]} */
-  let watched = []
+  const members: { client: Client; number: number }[] = []
+  /** Keys asked for and not yet answered. */
+  const waiting = new Set<string>()
+  const rounds: RoundOutcome[] = []
+  /** Keys of the round before. */
+  let watched: { client: Client; keys: string[] }[] = []
   let atUs = 0
 
   return {
@@ -64,7 +79,7 @@ export function createWorkload({ settings: { sessions }, tally, usage, nowUs }) 
     },
     outstanding: () => waiting.size,
 
-    tell(/** @type {Round} */ message) {
+    tell(message: Round) {
       tallied.lost += waiting.size
       waiting.clear()
       // Keys of the round before are let go of: a session may only watch so many.
@@ -96,8 +111,7 @@ export function createWorkload({ settings: { sessions }, tally, usage, nowUs }) 
     },
 
     stop() {},
-    /** @returns {RoundOutcome[]} */
-    outcome() {
+    outcome(): RoundOutcome[] {
       tallied.lost += waiting.size
       waiting.clear()
       return rounds

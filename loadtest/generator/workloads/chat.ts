@@ -1,7 +1,8 @@
 // Users who chat: each enters its rooms, publishes into them at times fixed beforehand, and checks that it is sent every
 // message of them once and in order.
 import { randomBytes } from 'node:crypto'
-import { received } from '../client.ts'
+import { type Client, received } from '../client.ts'
+import type { Behaviour } from '../clients.ts'
 import { afterHello } from '../dialects/after-hello.ts'
 import { dialects } from '../dialects/index.ts'
 import { numberAfter } from '../dialects/number-after.ts'
@@ -9,11 +10,12 @@ import { createMessageReader } from '../dialects/read-in-place.ts'
 import { encodeFrame } from '../frames.ts'
 import { record } from '../histogram.ts'
 import { createSchedule } from '../schedule.ts'
+import type { CreateWorkload } from '../workload.ts'
 
 /** Type, key, seq, time, publisher, messageId and the stamp. */
 const HEAD_BYTES = 320
 
-export const counts = /** @type {const} */ ([
+export const counts = [
   'entered',
   'requested',
   'published',
@@ -24,37 +26,61 @@ export const counts = /** @type {const} */ ([
   'gaps',
   'unexpected',
   'bodyBytes',
-])
-export const histograms = /** @type {const} */ (['latency', 'published'])
+] as const
+export const histograms = ['latency', 'published'] as const
 
 /**
  * `rooms`: the first user is in the first of them, the next in the next, and so on around. `publishers`: so many of the
  * users publish, the first ones; `messages` of each, one each `everyMs`. `names`: each user enters under a name of its
  * own.
- * @typedef {{ dialect: string, rooms: string[], publishers: number, messages: number, everyMs: number, names: boolean }}
- *   ChatSettings
- *
- * `entering`: answers still to come until it is in; `lastSeq`: NaN until the first message; `sentUs`: when the publishes
- * under way were due, by id.
- * @typedef {{ client: import('../client.ts').Client, room: string, name: string, publishes: boolean, entering: number,
- *   sent: number, lastSeq: number, sentUs: Map<number, number> }} User
- *
- * @typedef {{ firstUs: number, lastUs: number }} ChatOutcome when the first publish was due, and the last message came
  */
+interface ChatSettings {
+  dialect: string
+  rooms: string[]
+  publishers: number
+  messages: number
+  everyMs: number
+  names: boolean
+}
 
-/** @type {import('../workload.ts').CreateWorkload<ChatSettings, typeof counts[number], typeof histograms[number]>} */
-export function createWorkload({ settings, tally, usage, nowUs, index, processes }) {
+/**
+ * `entering`: answers still to come until it is in; `lastSeq`: NaN until the first message; `sentUs`: when the
+ * publishes under way were due, by id.
+ */
+interface User {
+  client: Client
+  room: string
+  name: string
+  publishes: boolean
+  entering: number
+  sent: number
+  lastSeq: number
+  sentUs: Map<number, number>
+}
+
+/** When the first publish was due, and the last message came. */
+export interface ChatOutcome {
+  firstUs: number
+  lastUs: number
+}
+
+export const createWorkload: CreateWorkload<ChatSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+  settings,
+  tally,
+  usage,
+  nowUs,
+  index,
+  processes,
+}) => {
   const { rooms, publishers, messages, everyMs, names } = settings
   const dialect = dialects[settings.dialect]
   const readMessage = createMessageReader(dialect)
   const tallied = tally.counts
-  /** @type {Set<User>} */
-  const users = new Set()
+  const users = new Set<User>()
   let firstUs = Number.POSITIVE_INFINITY
   let lastUs = 0
 
-  /** @type {ReturnType<typeof createSchedule<User>>} */
-  const schedule = createSchedule({
+  const schedule: ReturnType<typeof createSchedule<User>> = createSchedule({
     intervalMs: everyMs,
     phase: index / processes,
     nowUs,
@@ -83,16 +109,16 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
       for (const user of users) if (user.publishes) schedule.add(user)
     },
     stop: schedule.stop,
-    /** @returns {ChatOutcome} */
-    outcome: () => ({ firstUs, lastUs }),
+    outcome: (): ChatOutcome => ({ firstUs, lastUs }),
   }
 
-  /** @type {import('../clients.ts').Behaviour['open']} */
-  function open(client, number) {
+  function open(
+    client: Parameters<Behaviour['open']>[0],
+    number: Parameters<Behaviour['open']>[1],
+  ): ReturnType<Behaviour['open']> {
     const room = rooms[number % rooms.length]
     const enter = dialect.enter(room, names ? `user ${number}` : undefined)
-    /** @type {User} */
-    const user = {
+    const user: User = {
       client,
       room,
       name: randomBytes(12).toString('base64url'),
@@ -119,8 +145,7 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
     }
   }
 
-  /** @param {User} user @param {number} seq @param {number} dueUs @param {number} bytes */
-  function delivered(user, seq, dueUs, bytes) {
+  function delivered(user: User, seq: number, dueUs: number, bytes: number) {
     if (seq !== user.lastSeq + 1 && !Number.isNaN(user.lastSeq)) tallied.disorder += 1
     user.lastSeq = seq
     lastUs = received.atUs
@@ -129,8 +154,7 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
     tally.recorders.latency(lastUs - dueUs)
   }
 
-  /** @param {User} user @param {string} head @param {number} bytes */
-  function onMessage(user, head, bytes) {
+  function onMessage(user: User, head: string, bytes: number) {
     const kind = dialect.kindOf(head)
     switch (kind) {
       case 'message':

@@ -1,22 +1,28 @@
 // Clients that send tokens which are none, as fast as they are told: each with `auth`, at fixed times.
+import type { Client } from '../client.ts'
 import { encodeFrame } from '../frames.ts'
-import { createSchedule } from '../schedule.ts'
-import { createGarbageMaker } from '../tokens.ts'
+import { createSchedule, type Schedule } from '../schedule.ts'
+import { createGarbageMaker, type Signing } from '../tokens.ts'
+import type { CreateWorkload } from '../workload.ts'
 
 /** Enough of a message to tell an error. */
 const HEAD_BYTES = 15
 
-export const counts = /** @type {const} */ (['sent', 'answered', 'lost', 'unexpected'])
-export const histograms = /** @type {const} */ ([])
+export const counts = ['sent', 'answered', 'lost', 'unexpected'] as const
+export const histograms = [] as const
 
-/** @type {import('../workload.ts').CreateWorkload<{ signing: import('../tokens.ts').Signing, intervalMs: number }, typeof counts[number], never>} */
-export function createWorkload({ settings: { signing, intervalMs }, tally, usage, nowUs, index, processes }) {
+export const createWorkload: CreateWorkload<
+  { signing: Signing; intervalMs: number },
+  (typeof counts)[number],
+  never
+> = ({ settings: { signing, intervalMs }, tally, usage, nowUs, index, processes }) => {
   const make = createGarbageMaker(signing)
-  /** @typedef {{ client: import('../client.ts').Client, waiting: number }} Attacker */
-  /** @type {Set<Attacker>} */
-  const attackers = new Set()
-  /** @type {import('../schedule.ts').Schedule<Attacker>} */
-  const schedule = createSchedule({
+  interface Attacker {
+    client: Client
+    waiting: number
+  }
+  const attackers = new Set<Attacker>()
+  const schedule: Schedule<Attacker> = createSchedule({
     intervalMs,
     phase: index / processes,
     nowUs,
@@ -32,8 +38,7 @@ export function createWorkload({ settings: { signing, intervalMs }, tally, usage
     behaviour: {
       headBytesMax: HEAD_BYTES,
       open(client) {
-        /** @type {Attacker} */
-        const attacker = { client, waiting: 0 }
+        const attacker: Attacker = { client, waiting: 0 }
         attackers.add(attacker)
         const entry = schedule.add(attacker)
         return {

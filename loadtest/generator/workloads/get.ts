@@ -1,15 +1,18 @@
 // Each client asks for its document again and again, at times fixed beforehand.
+import type { Client } from '../client.ts'
+import type { Behaviour } from '../clients.ts'
 import { afterHello } from '../dialects/after-hello.ts'
 import { dialects } from '../dialects/index.ts'
 import { encodeFrame } from '../frames.ts'
 import { record } from '../histogram.ts'
 import { createSchedule } from '../schedule.ts'
+import type { CreateWorkload } from '../workload.ts'
 
 /** Room for type, id, key and version, which every server here writes before the data. */
 const HEAD_BYTES = 256
 const SAMPLE_MS = 1_000
 
-export const counts = /** @type {const} */ ([
+export const counts = [
   'requested',
   'answered',
   'refusals',
@@ -18,17 +21,31 @@ export const counts = /** @type {const} */ ([
   'bodyBytes',
   'checked',
   'invalid',
-])
-export const histograms = /** @type {const} */ (['latency'])
+] as const
+export const histograms = ['latency'] as const
 
-/**
- * @typedef {{ dialect: string, keys: string[], intervalMs: number }} GetSettings
- * @typedef {{ client: import('../client.ts').Client, key: string, next: number, waiting: number[] }} Asker
- *   `next`: the id of the next request; `waiting`: ids sent and not yet answered
- */
+interface GetSettings {
+  dialect: string
+  keys: string[]
+  intervalMs: number
+}
 
-/** @type {import('../workload.ts').CreateWorkload<GetSettings, typeof counts[number], typeof histograms[number]>} */
-export function createWorkload({ settings, tally, usage, nowUs, index, processes }) {
+/** `next`: the id of the next request; `waiting`: ids sent and not yet answered. */
+interface Asker {
+  client: Client
+  key: string
+  next: number
+  waiting: number[]
+}
+
+export const createWorkload: CreateWorkload<GetSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+  settings,
+  tally,
+  usage,
+  nowUs,
+  index,
+  processes,
+}) => {
   const { keys, intervalMs } = settings
   const dialect = dialects[settings.dialect]
   const tallied = tally.counts
@@ -37,8 +54,7 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
     sampleDue = true
   }, SAMPLE_MS)
 
-  /** @type {ReturnType<typeof createSchedule<Asker>>} */
-  const schedule = createSchedule({
+  const schedule: ReturnType<typeof createSchedule<Asker>> = createSchedule({
     intervalMs,
     phase: index / processes,
     nowUs,
@@ -52,8 +68,7 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
     },
   })
   schedule.start()
-  /** @type {Set<Asker>} */
-  const askers = new Set()
+  const askers = new Set<Asker>()
 
   return {
     behaviour: afterHello(dialect, { headBytesMax: HEAD_BYTES, wantsWhole: () => sampleDue, open }, tallied),
@@ -68,10 +83,11 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
     },
   }
 
-  /** @type {import('../clients.ts').Behaviour['open']} */
-  function open(client, number) {
-    /** @type {Asker} */
-    const asker = { client, key: keys[number % keys.length], next: 1, waiting: [] }
+  function open(
+    client: Parameters<Behaviour['open']>[0],
+    number: Parameters<Behaviour['open']>[1],
+  ): ReturnType<Behaviour['open']> {
+    const asker: Asker = { client, key: keys[number % keys.length], next: 1, waiting: [] }
     askers.add(asker)
     const entry = schedule.add(asker)
 
@@ -100,8 +116,8 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
     }
   }
 
-  /** @param {Asker} asker @param {string} head @returns {number | undefined} the request this answers */
-  function settle(asker, head) {
+  /** @returns the request this answers */
+  function settle(asker: Asker, head: string): number | undefined {
     const id = dialect.idOf(head)
     const at = asker.waiting.indexOf(id)
     if (at === -1) {
@@ -112,8 +128,8 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
     return id
   }
 
-  /** One answer a second is read in full; the rest only by their length. @param {Buffer} whole @param {string} key */
-  function check(whole, key) {
+  /** One answer a second is read in full; the rest only by their length. */
+  function check(whole: Buffer, key: string) {
     sampleDue = false
     tallied.checked += 1
     try {
@@ -121,7 +137,7 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
       if (message.key !== key || message.data === undefined) throw new Error('not the value asked for')
     } catch (error) {
       tallied.invalid += 1
-      tally.because(`invalid: ${/** @type {Error} */ (error).message}`)
+      tally.because(`invalid: ${(error as Error).message}`)
     }
   }
 }

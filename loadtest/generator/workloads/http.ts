@@ -1,6 +1,8 @@
 // Connections that each ask for the same value again as soon as they are answered, over HTTP. autocannon sends the
 // requests; this file counts and times the responses that its clients see.
+import type { EventEmitter } from 'node:events'
 import autocannon from 'autocannon'
+import type { CreateWorkload } from '../workload.ts'
 
 /** Opened together: with more a listener's queue would overflow, and the kernel try again only after a second. */
 const GROUP = 250
@@ -11,20 +13,29 @@ const SAMPLE_MS = 100
 const DURATION_S = 86_400
 const TIMEOUT_S = 60
 
-export const counts = /** @type {const} */ (['connected', 'requested', 'answered', 'refusals', 'lost', 'bytesIn'])
-export const histograms = /** @type {const} */ (['latency'])
+export const counts = ['connected', 'requested', 'answered', 'refusals', 'lost', 'bytesIn'] as const
+export const histograms = ['latency'] as const
 
-/**
- * @typedef {{ origins: string[], path: string, connections: number }} HttpSettings
- * @typedef {{ underWay: number }} HttpOutcome requests without an answer when it ended
- */
+interface HttpSettings {
+  origins: string[]
+  path: string
+  connections: number
+}
 
-/** @type {import('../workload.ts').CreateWorkload<HttpSettings, typeof counts[number], typeof histograms[number]>} */
-export function createWorkload({ settings: { origins, path, connections }, tally, index, processes }) {
+/** Requests without an answer when it ended. */
+export interface HttpOutcome {
+  underWay: number
+}
+
+export const createWorkload: CreateWorkload<HttpSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+  settings: { origins, path, connections },
+  tally,
+  index,
+  processes,
+}) => {
   const tallied = tally.counts
   let left = Math.floor(connections / processes) + (index < connections % processes ? 1 : 0)
-  /** @type {autocannon.Instance[]} */
-  const groups = []
+  const groups: autocannon.Instance[] = []
   let underWay = 0
 
   const startGroup = () => {
@@ -50,10 +61,9 @@ export function createWorkload({ settings: { origins, path, connections }, tally
   }
   const starting = setInterval(startGroup, GROUP_MS)
 
-  /** @param {autocannon.Client} client */
-  function watch(client) {
+  function watch(client: autocannon.Client) {
     let isConnected = false
-    const any = /** @type {import('node:events').EventEmitter} */ (/** @type {unknown} */ (client))
+    const any = client as unknown as EventEmitter
     any.on('request', () => {
       tallied.requested += 1
       underWay += 1
@@ -78,9 +88,8 @@ export function createWorkload({ settings: { origins, path, connections }, tally
     outstanding: () => 0,
     stop() {
       clearInterval(starting)
-      for (const group of groups) /** @type {any} */ (group).stop()
+      for (const group of groups) (group as any).stop()
     },
-    /** @returns {HttpOutcome} */
-    outcome: () => ({ underWay }),
+    outcome: (): HttpOutcome => ({ underWay }),
   }
 }

@@ -1,11 +1,13 @@
 // Members who join one room: each is told who is there, and counts the frames that takes.
+import type { Client } from '../client.ts'
 import { numberAfter } from '../dialects/number-after.ts'
 import { encodeFrame } from '../frames.ts'
 import { record } from '../histogram.ts'
+import type { CreateWorkload } from '../workload.ts'
 
 const HEAD_BYTES = 256
 
-export const counts = /** @type {const} */ ([
+export const counts = [
   'subscribed',
   'requested',
   'joined',
@@ -16,30 +18,39 @@ export const counts = /** @type {const} */ ([
   'complete',
   'bodyBytes',
   'unexpected',
-])
+] as const
 /** `latency`: from being due to join until told; `frames`: of each member, of who is there. */
-export const histograms = /** @type {const} */ (['latency', 'frames'])
+export const histograms = ['latency', 'frames'] as const
 
-/**
- * Members join evenly spread over `overMs`, once told to.
- * @typedef {{ room: string, members: number, overMs: number }} JoinSettings
- * @typedef {{ client: import('../client.ts').Client, number: number, dueUs: number, frames: number, isComplete: boolean }} Member
- */
+/** Members join evenly spread over `overMs`, once told to. */
+interface JoinSettings {
+  room: string
+  members: number
+  overMs: number
+}
 
-/** @type {import('../workload.ts').CreateWorkload<JoinSettings, typeof counts[number], typeof histograms[number]>} */
-export function createWorkload({ settings: { room, members: memberCount, overMs }, tally, nowUs }) {
+interface Member {
+  client: Client
+  number: number
+  dueUs: number
+  frames: number
+  isComplete: boolean
+}
+
+export const createWorkload: CreateWorkload<JoinSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+  settings: { room, members: memberCount, overMs },
+  tally,
+  nowUs,
+}) => {
   const tallied = tally.counts
-  /** @type {Set<Member>} */
-  const members = new Set()
-  /** @type {NodeJS.Timeout | undefined} */
-  let timer
+  const members = new Set<Member>()
+  let timer: NodeJS.Timeout | undefined
 
   return {
     behaviour: {
       headBytesMax: HEAD_BYTES,
       open(client, number) {
-        /** @type {Member} */
-        const member = { client, number, dueUs: 0, frames: 0, isComplete: false }
+        const member: Member = { client, number, dueUs: 0, frames: 0, isComplete: false }
         members.add(member)
         return {
           onMessage: (head, bytes) => onMessage(member, head, bytes),
@@ -77,8 +88,7 @@ export function createWorkload({ settings: { room, members: memberCount, overMs 
     },
   }
 
-  /** @param {Member} member @param {string} head @param {number} bytes */
-  function onMessage(member, head, bytes) {
+  function onMessage(member: Member, head: string, bytes: number) {
     if (head.startsWith('{"type":"members"') || head.startsWith('{"type":"presence"')) {
       if (head.startsWith('{"type":"members"')) tallied.lists += 1
       else tallied.differences += 1

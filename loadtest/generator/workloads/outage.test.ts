@@ -12,16 +12,15 @@ test('a ping that was due while its client was away goes out when it is back, an
   const tally = createTally({ counts: [...counts], histograms })
   const settings = { dialect: 'keycast', intervalMs: 100, redialMs: 1 }
   const options = { settings, tally, usage: { onLate() {} }, nowUs: () => Date.now() * 1_000, index: 0, processes: 1 }
-  const workload = createWorkload(/** @type {any} */ (options))
+  const workload = createWorkload(options as any)
   let sent = 0
-  const client = /** @type {any} */ ({ send: () => sent++ })
+  const client = { send: () => sent++ } as any
   const letIn = () => {
     const behaves = workload.behaviour.open(client, 0, 0)
     behaves.onMessage('{"type":"welcome"', 17, 1, undefined)
     return behaves
   }
-  const pong = (/** @type {ReturnType<typeof letIn>} */ behaves) =>
-    behaves.onMessage('{"type":"pong","count":1}', 25, 1, undefined)
+  const pong = (behaves: ReturnType<typeof letIn>) => behaves.onMessage('{"type":"pong","count":1}', 25, 1, undefined)
 
   const before = letIn()
   jest.advanceTimersByTime(100)

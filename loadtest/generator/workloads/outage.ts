@@ -1,41 +1,49 @@
 // Clients that ping at fixed times, and dial again when they are dropped: how long each is without an answer. A ping that
 // was due meanwhile, or that had no answer yet, goes out once its client is back, and counts from when it was due.
+import type { Client } from '../client.ts'
+import type { Behaviour } from '../clients.ts'
 import { afterHello } from '../dialects/after-hello.ts'
 import { dialects } from '../dialects/index.ts'
 import { encodeFrame } from '../frames.ts'
-import { createSchedule } from '../schedule.ts'
+import { createSchedule, type Schedule } from '../schedule.ts'
+import type { CreateWorkload } from '../workload.ts'
 
 const HEAD_BYTES = 32
 
-export const counts = /** @type {const} */ ([
-  'entered',
-  'requested',
-  'answered',
-  'refusals',
-  'lost',
-  'back',
-  'unexpected',
-])
+export const counts = ['entered', 'requested', 'answered', 'refusals', 'lost', 'back', 'unexpected'] as const
 /** `latency`: from the time a ping was due to its pong; `outage`: from the end of a connection to the next pong. */
-export const histograms = /** @type {const} */ (['latency', 'outage'])
+export const histograms = ['latency', 'outage'] as const
+
+interface OutageSettings {
+  dialect: string
+  intervalMs: number
+  redialMs: number
+}
 
 /**
- * @typedef {{ dialect: string, intervalMs: number, redialMs: number }} OutageSettings
- *
  * `client`: undefined while it is away; `dueUs`: of the pings without an answer, oldest first; `endedUs`: when its
  * connection ended, until it is answered again.
- * @typedef {{ client?: import('../client.ts').Client, dueUs: number[], endedUs?: number }} Pinger
  */
+interface Pinger {
+  client?: Client
+  dueUs: number[]
+  endedUs?: number
+}
 
-/** @type {import('../workload.ts').CreateWorkload<OutageSettings, typeof counts[number], typeof histograms[number]>} */
-export function createWorkload({ settings, tally, usage, nowUs, index, processes }) {
+export const createWorkload: CreateWorkload<OutageSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+  settings,
+  tally,
+  usage,
+  nowUs,
+  index,
+  processes,
+}) => {
   const dialect = dialects[settings.dialect]
   const tallied = tally.counts
   const ping = encodeFrame(dialect.ping)
-  /** By number. @type {Map<number, Pinger>} */
-  const pingers = new Map()
-  /** @type {import('../schedule.ts').Schedule<Pinger>} */
-  const schedule = createSchedule({
+  /** By number. */
+  const pingers = new Map<number, Pinger>()
+  const schedule: Schedule<Pinger> = createSchedule({
     intervalMs: settings.intervalMs,
     phase: index / processes,
     nowUs,
@@ -57,8 +65,10 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
     },
   }
 
-  /** @type {import('../clients.ts').Behaviour['open']} */
-  function open(client, number) {
+  function open(
+    client: Parameters<Behaviour['open']>[0],
+    number: Parameters<Behaviour['open']>[1],
+  ): ReturnType<Behaviour['open']> {
     const pinger = pingers.get(number) ?? newPinger(number)
     pinger.client = client
     for (const _ of pinger.dueUs) client.send(ping)
@@ -76,18 +86,15 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
     }
   }
 
-  /** @param {number} number */
-  function newPinger(number) {
-    /** @type {Pinger} */
-    const pinger = { dueUs: [] }
+  function newPinger(number: number) {
+    const pinger: Pinger = { dueUs: [] }
     pingers.set(number, pinger)
     schedule.add(pinger)
     tallied.entered += 1
     return pinger
   }
 
-  /** @param {Pinger} pinger */
-  function onPong(pinger) {
+  function onPong(pinger: Pinger) {
     const dueUs = pinger.dueUs.shift()
     if (dueUs === undefined) {
       tallied.unexpected += 1

@@ -1,42 +1,55 @@
 // Pings and their pongs: how many small messages a second pass. With a window, each client has so many under way and
 // sends one for each that comes back; with a rate, they are due at fixed times.
+import type { Client } from '../client.ts'
+import type { Behaviour } from '../clients.ts'
 import { afterHello } from '../dialects/after-hello.ts'
 import { dialects } from '../dialects/index.ts'
 import { encodeFrame } from '../frames.ts'
-import { createSchedule } from '../schedule.ts'
+import { createSchedule, type Entry } from '../schedule.ts'
+import type { CreateWorkload } from '../workload.ts'
 
 /** Enough of a message to tell a pong from an error. */
 const HEAD_BYTES = 32
 /** Pings written at once are cut from one buffer made beforehand. */
 const BATCH_MAX = 256
 
-export const counts = /** @type {const} */ (['requested', 'answered', 'refusals', 'lost', 'unexpected'])
-export const histograms = /** @type {const} */ (['latency'])
+export const counts = ['requested', 'answered', 'refusals', 'lost', 'unexpected'] as const
+export const histograms = ['latency'] as const
+
+/** `pings`: so many of a client are due at once, each `intervalMs`. */
+type PingSettings = { dialect: string } & ({ window: number } | { intervalMs: number; pings: number })
 
 /**
- * `pings`: so many of a client are due at once, each `intervalMs`.
- * @typedef {{ dialect: string } & ({ window: number } | { intervalMs: number, pings: number })} PingSettings
- * @typedef {{ client: import('../client.ts').Client, waiting: { atUs: number, pings: number }[], owed: number,
- *   entry?: import('../schedule.ts').Entry<any> }} Pinger
- *   `waiting`: pings under way, oldest first, those sent at one time together; `owed`: pings to be sent when the turn ends
+ * `waiting`: pings under way, oldest first, those sent at one time together; `owed`: pings to be sent when the turn
+ * ends.
  */
+interface Pinger {
+  client: Client
+  waiting: { atUs: number; pings: number }[]
+  owed: number
+  entry?: Entry<any>
+}
 
-/** @type {import('../workload.ts').CreateWorkload<PingSettings, typeof counts[number], typeof histograms[number]>} */
-export function createWorkload({ settings, tally, usage, nowUs, index, processes }) {
+export const createWorkload: CreateWorkload<PingSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+  settings,
+  tally,
+  usage,
+  nowUs,
+  index,
+  processes,
+}) => {
   const tallied = tally.counts
   const dialect = dialects[settings.dialect]
   const batch = Buffer.concat(Array.from({ length: BATCH_MAX }, () => encodeFrame(dialect.ping)))
   const frameBytes = batch.length / BATCH_MAX
   const window = 'window' in settings ? settings.window : 0
-  /** @type {Set<Pinger>} */
-  const pingers = new Set()
-  /** Those that owe pings. @type {Pinger[]} */
-  let owing = []
+  const pingers = new Set<Pinger>()
+  /** Those that owe pings. */
+  let owing: Pinger[] = []
   let running = false
   let stopped = false
 
-  /** @param {Pinger} pinger @param {number} pings @param {number} atUs */
-  const send = (pinger, pings, atUs) => {
+  const send = (pinger: Pinger, pings: number, atUs: number) => {
     for (let left = pings; left > 0; left -= BATCH_MAX) {
       pinger.client.send(batch.subarray(0, Math.min(left, BATCH_MAX) * frameBytes))
     }
@@ -54,8 +67,7 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
     }
   }
 
-  /** @type {ReturnType<typeof createSchedule<Pinger>> | undefined} */
-  const schedule =
+  const schedule: ReturnType<typeof createSchedule<Pinger>> | undefined =
     'intervalMs' in settings
       ? createSchedule({
           intervalMs: settings.intervalMs,
@@ -88,10 +100,8 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
     },
   }
 
-  /** @type {import('../clients.ts').Behaviour['open']} */
-  function open(client) {
-    /** @type {Pinger} */
-    const pinger = { client, waiting: [], owed: 0 }
+  function open(client: Parameters<Behaviour['open']>[0]): ReturnType<Behaviour['open']> {
+    const pinger: Pinger = { client, waiting: [], owed: 0 }
     pingers.add(pinger)
     if (running) begin(pinger)
     return {
@@ -112,14 +122,13 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
     }
   }
 
-  /** @param {Pinger} pinger */
-  function begin(pinger) {
+  function begin(pinger: Pinger) {
     if (schedule === undefined) send(pinger, window, nowUs())
     else pinger.entry = schedule.add(pinger)
   }
 
-  /** Pongs of a session come in the order of its pings. @param {Pinger} pinger @param {boolean} [refused] */
-  function onPong(pinger, refused = false) {
+  /** Pongs of a session come in the order of its pings. */
+  function onPong(pinger: Pinger, refused = false) {
     const oldest = pinger.waiting[0]
     if (oldest === undefined) {
       tallied.unexpected += 1

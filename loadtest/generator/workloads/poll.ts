@@ -1,7 +1,9 @@
 // The polling that Keycast replaces: viewers ask the backend itself, over HTTP, every second. autocannon sends the
 // requests; this file only watches the responses that its clients see.
+import type { EventEmitter } from 'node:events'
 import autocannon from 'autocannon'
 import { createStaleness } from '../staleness.ts'
+import type { CreateWorkload } from '../workload.ts'
 
 /** autocannon's clients all ask at the same instant. Real viewers do not: they come in so many groups over a second. */
 const GROUPS = 10
@@ -13,36 +15,38 @@ const SAMPLE_MS = 100
 /** More than any run has: what ends it is the number of requests. */
 const DURATION_S = 86_400
 
-export const counts = /** @type {const} */ ([
-  'requested',
-  'answered',
-  'refusals',
-  'lost',
-  'notModified',
-  'news',
-  'bytesIn',
-])
-export const histograms = /** @type {const} */ (['latency'])
+export const counts = ['requested', 'answered', 'refusals', 'lost', 'notModified', 'news', 'bytesIn'] as const
+export const histograms = ['latency'] as const
 
 /**
- * @typedef {{ origin: string, paths: string[], viewers: number, polls: number, changeMs: number, conditional: boolean }} PollSettings
- *   `polls`: how many each viewer makes; `conditional`: with If-None-Match, so that what has not changed is not sent again
+ * `polls`: how many each viewer makes; `conditional`: with If-None-Match, so that what has not changed is not sent
+ * again.
  */
+interface PollSettings {
+  origin: string
+  paths: string[]
+  viewers: number
+  polls: number
+  changeMs: number
+  conditional: boolean
+}
 
-/** @type {import('../workload.ts').CreateWorkload<PollSettings, typeof counts[number], typeof histograms[number]>} */
-export function createWorkload({ settings, tally, index, processes }) {
+export const createWorkload: CreateWorkload<PollSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+  settings,
+  tally,
+  index,
+  processes,
+}) => {
   const { origin, paths, viewers, polls, changeMs, conditional } = settings
   const tallied = tally.counts
   const staleness = createStaleness({ changeMs, histogram: tally.histograms.latency })
   const mine = Math.floor(viewers / processes) + (index < viewers % processes ? 1 : 0)
-  /** @type {autocannon.Instance[]} */
-  const groups = []
+  const groups: autocannon.Instance[] = []
   let watched = index
   let outstanding = 0
   let stopped = false
 
-  /** @param {number} connections */
-  const startGroup = connections => {
+  const startGroup = (connections: number) => {
     const group = autocannon(
       {
         url: origin,
@@ -63,25 +67,24 @@ export function createWorkload({ settings, tally, index, processes }) {
     groups.push(group)
   }
 
-  /** @param {autocannon.Client} client */
-  function watch(client) {
+  function watch(client: autocannon.Client) {
     const seen = staleness.viewer()
     client.setRequests([{ path: paths[watched % paths.length] }])
     watched += processes
     let awaited = true
     let etag = ''
     let asked = ''
-    const any = /** @type {import('node:events').EventEmitter} */ (/** @type {unknown} */ (client))
+    const any = client as unknown as EventEmitter
     any.on('request', () => {
       tallied.requested += 1
       outstanding += 1
     })
     any.on('headers', ({ headers }) => {
       awaited = true
-      const at = headers.findIndex((/** @type {string} */ name) => /^etag$/i.test(name))
+      const at = headers.findIndex((name: string) => /^etag$/i.test(name))
       etag = at === -1 ? '' : headers[at + 1]
     })
-    any.on('body', (/** @type {Buffer} */ chunk) => {
+    any.on('body', (chunk: Buffer) => {
       if (!awaited) return
       awaited = false
       if (staleness.sawDocument(seen, chunk.toString('latin1', 0, HEAD_BYTES))) tallied.news += 1
@@ -111,7 +114,7 @@ export function createWorkload({ settings, tally, index, processes }) {
     outstanding: () => (stopped ? 0 : outstanding),
     stop() {
       stopped = true
-      for (const group of groups) /** @type {any} */ (group).stop()
+      for (const group of groups) (group as any).stop()
     },
     outcome() {
       tallied.lost += outstanding

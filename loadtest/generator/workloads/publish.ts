@@ -1,43 +1,59 @@
 // Clients that publish: each has so many publishes under way and sends one for each that is acknowledged, or sends one at
 // fixed times, whatever is acknowledged.
 import { randomBytes } from 'node:crypto'
+import type { Client } from '../client.ts'
 import { keycast } from '../dialects/keycast.ts'
 import { numberAfter } from '../dialects/number-after.ts'
 import { encodeFrame } from '../frames.ts'
 import { createSchedule } from '../schedule.ts'
+import type { CreateWorkload } from '../workload.ts'
 
 /** Type, id, key, epoch, seq and time. */
 const HEAD_BYTES = 256
 
-export const counts = /** @type {const} */ (['requested', 'published', 'refusals', 'lost', 'unexpected'])
-export const histograms = /** @type {const} */ (['latency'])
+export const counts = ['requested', 'published', 'refusals', 'lost', 'unexpected'] as const
+export const histograms = ['latency'] as const
 
 /**
- * `each`: how many a client publishes; without end unless given. `everyMs`: each client publishes at fixed times, so far
- * apart, in place of the window.
- * @typedef {{ rooms: string[], window: number, each?: number, everyMs?: number }} PublishSettings
- *
- * `underWay`: when the publishes under way were sent, or due, by id.
- * @typedef {{ client: import('../client.ts').Client, room: string, name: string, sent: number, owed: number,
- *   underWay: Map<number, number> }} Publisher
- *
- * Of each room the latest position that was acknowledged.
- * @typedef {Record<string, { epoch: string, seq: number }>} Positions
+ * `each`: how many a client publishes; without end unless given. `everyMs`: each client publishes at fixed times, so
+ * far apart, in place of the window.
  */
+interface PublishSettings {
+  rooms: string[]
+  window: number
+  each?: number
+  everyMs?: number
+}
 
-/** @type {import('../workload.ts').CreateWorkload<PublishSettings, typeof counts[number], typeof histograms[number]>} */
-export function createWorkload({ settings, tally, usage, nowUs, index, processes }) {
+/** `underWay`: when the publishes under way were sent, or due, by id. */
+interface Publisher {
+  client: Client
+  room: string
+  name: string
+  sent: number
+  owed: number
+  underWay: Map<number, number>
+}
+
+/** Of each room the latest position that was acknowledged. */
+export type Positions = Record<string, { epoch: string; seq: number }>
+
+export const createWorkload: CreateWorkload<PublishSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+  settings,
+  tally,
+  usage,
+  nowUs,
+  index,
+  processes,
+}) => {
   const { rooms, window, each = Number.POSITIVE_INFINITY, everyMs } = settings
   const tallied = tally.counts
-  /** @type {Set<Publisher>} */
-  const publishers = new Set()
-  /** Those that may publish more, when the turn ends. @type {Publisher[]} */
-  let owing = []
-  /** @type {Positions} */
-  const positions = {}
+  const publishers = new Set<Publisher>()
+  /** Those that may publish more, when the turn ends. */
+  let owing: Publisher[] = []
+  const positions: Positions = {}
   let isStopped = false
-  /** @type {ReturnType<typeof createSchedule<Publisher>> | undefined} */
-  const schedule =
+  const schedule: ReturnType<typeof createSchedule<Publisher>> | undefined =
     everyMs === undefined
       ? undefined
       : createSchedule({
@@ -52,8 +68,7 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
     behaviour: {
       headBytesMax: HEAD_BYTES,
       open(client, number) {
-        /** @type {Publisher} */
-        const publisher = {
+        const publisher: Publisher = {
           client,
           room: rooms[number % rooms.length],
           name: randomBytes(12).toString('base64url'),
@@ -92,15 +107,13 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
       isStopped = true
       schedule?.stop()
     },
-    /** @returns {Positions} */
-    outcome: () => positions,
+    outcome: (): Positions => positions,
   }
 
-  /** @param {Publisher} publisher @param {number} count @param {number} [atUs] from when its latency counts */
-  function send(publisher, count, atUs = nowUs()) {
+  /** @param atUs from when its latency counts */
+  function send(publisher: Publisher, count: number, atUs: number = nowUs()) {
     const { client, room, name, underWay } = publisher
-    /** @type {Buffer[]} */
-    const frames = []
+    const frames: Buffer[] = []
     for (let left = Math.min(count, each - publisher.sent); left > 0; left--) {
       publisher.sent += 1
       underWay.set(publisher.sent, atUs)
@@ -111,8 +124,7 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
     if (frames.length > 0) client.send(frames.length === 1 ? frames[0] : Buffer.concat(frames))
   }
 
-  /** @param {Publisher} publisher @param {string} head @param {boolean} isKept */
-  function settle(publisher, head, isKept) {
+  function settle(publisher: Publisher, head: string, isKept: boolean) {
     const id = numberAfter(head, '"id":')
     const sentUs = publisher.underWay.get(id)
     if (sentUs === undefined) {
@@ -146,8 +158,7 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
     }
   }
 
-  /** @param {string} room @param {string} head */
-  function notePosition(room, head) {
+  function notePosition(room: string, head: string) {
     const seq = numberAfter(head, '"seq":')
     const known = positions[room]
     if (known !== undefined && known.seq >= seq) return

@@ -1,13 +1,15 @@
 // Clients that come back: each subscribes to a room after a position, and must be sent every message from there on.
-
+import type { Client } from '../client.ts'
 import { keycast } from '../dialects/keycast.ts'
 import { numberAfter } from '../dialects/number-after.ts'
 import { encodeFrame } from '../frames.ts'
 import { record } from '../histogram.ts'
+import type { CreateWorkload } from '../workload.ts'
+import type { Positions } from './publish.ts'
 
 const HEAD_BYTES = 256
 
-export const counts = /** @type {const} */ ([
+export const counts = [
   'welcomed',
   'requested',
   'recovered',
@@ -17,34 +19,54 @@ export const counts = /** @type {const} */ ([
   'refusals',
   'lost',
   'unexpected',
-])
-export const histograms = /** @type {const} */ (['latency'])
+] as const
+export const histograms = ['latency'] as const
 
-/**
- * @typedef {{ rooms: string[] }} ResumeSettings
- *
- * Told once everybody is connected: each client resumes `behind` messages before the head of its room.
- * @typedef {{ positions: import('./publish.ts').Positions, behind: number }} ResumeFrom
- *
- * @typedef {{ client: import('../client.ts').Client, room: string, nextSeq: number, headSeq: number, sentUs: number,
- *   isDone: boolean }} Returner
- *
- * @typedef {{ lastUs: number }} ResumeOutcome when the last client had everything
- */
+interface ResumeSettings {
+  rooms: string[]
+}
 
-/** @type {import('../workload.ts').CreateWorkload<ResumeSettings, typeof counts[number], typeof histograms[number]>} */
-export function createWorkload({ settings: { rooms }, tally, nowUs }) {
+/** Told once everybody is connected: each client resumes `behind` messages before the head of its room. */
+interface ResumeFrom {
+  positions: Positions
+  behind: number
+}
+
+interface Returner {
+  client: Client
+  room: string
+  nextSeq: number
+  headSeq: number
+  sentUs: number
+  isDone: boolean
+}
+
+/** When the last client had everything. */
+interface ResumeOutcome {
+  lastUs: number
+}
+
+export const createWorkload: CreateWorkload<ResumeSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+  settings: { rooms },
+  tally,
+  nowUs,
+}) => {
   const tallied = tally.counts
-  /** @type {Set<Returner>} */
-  const returners = new Set()
+  const returners = new Set<Returner>()
   let lastUs = 0
 
   return {
     behaviour: {
       headBytesMax: HEAD_BYTES,
       open(client, number) {
-        /** @type {Returner} */
-        const returner = { client, room: rooms[number % rooms.length], nextSeq: 0, headSeq: 0, sentUs: 0, isDone: true }
+        const returner: Returner = {
+          client,
+          room: rooms[number % rooms.length],
+          nextSeq: 0,
+          headSeq: 0,
+          sentUs: 0,
+          isDone: true,
+        }
         returners.add(returner)
         return {
           onMessage: head => onMessage(returner, head),
@@ -60,7 +82,7 @@ export function createWorkload({ settings: { rooms }, tally, nowUs }) {
       for (const { isDone } of returners) if (!isDone) sum += 1
       return sum
     },
-    tell(/** @type {ResumeFrom} */ { positions, behind }) {
+    tell({ positions, behind }: ResumeFrom) {
       for (const returner of returners) {
         const { client, room } = returner
         const { epoch, seq } = positions[room]
@@ -71,12 +93,10 @@ export function createWorkload({ settings: { rooms }, tally, nowUs }) {
       }
     },
     stop() {},
-    /** @returns {ResumeOutcome} */
-    outcome: () => ({ lastUs }),
+    outcome: (): ResumeOutcome => ({ lastUs }),
   }
 
-  /** @param {Returner} returner @param {string} head */
-  function onMessage(returner, head) {
+  function onMessage(returner: Returner, head: string) {
     const kind = keycast.kindOf(head)
     if (kind === 'message') {
       tallied.messages += 1

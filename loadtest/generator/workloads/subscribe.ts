@@ -1,9 +1,11 @@
 // Each client subscribes to all the keys, or to one of them, and counts its messages. Values that carry the time they were
 // made (nanoseconds of the host's monotonic clock, as text) are timed on their way to the client.
+import type { Behaviour } from '../clients.ts'
 import { afterHello } from '../dialects/after-hello.ts'
 import { dialects } from '../dialects/index.ts'
 import { encodeFrame } from '../frames.ts'
 import { record } from '../histogram.ts'
+import type { CreateWorkload } from '../workload.ts'
 
 /** A tick is shorter; of a document the beginning is enough. */
 const HEAD_BYTES = 512
@@ -11,7 +13,7 @@ const HEAD_BYTES = 512
 /** Key and time of a value. A time has more digits than any other number in quotes. */
 const stampOf = /"key":"([^"]+)".*?:"(\d{10,})"/
 
-export const counts = /** @type {const} */ ([
+export const counts = [
   'requested',
   'subscribed',
   'refusals',
@@ -25,55 +27,76 @@ export const counts = /** @type {const} */ ([
   'measured',
   'wentBack',
   'outside',
-])
-export const histograms = /** @type {const} */ (['latency'])
+] as const
+export const histograms = ['latency'] as const
 
 /**
  * `each`: the keys of a client; all of them unless it is 1: then the first client has the first, the next the next, and
  * so on around.
- * @typedef {{ dialect: string, keys: string[], each?: 1 }} SubscribeSettings
- *
- * Told once everybody is subscribed: changes made from then on are measured, `changes` of each key.
- * @typedef {{ fromUs: number, changes: number }} MeasureFrom
- *
- * A change as this process saw it: when it was made, and how many clients it reached.
- * @typedef {{ key: string, stampUs: number, delivered: number, firstUs: number, lastUs: number }} Change
- *
- * `subscribers`: of this process, by key.
- * @typedef {{ changes: Change[], subscribers: Record<string, number> }} SubscribeOutcome
  */
+interface SubscribeSettings {
+  dialect: string
+  keys: string[]
+  each?: 1
+}
 
-/** @type {import('../workload.ts').CreateWorkload<SubscribeSettings, typeof counts[number], typeof histograms[number]>} */
-export function createWorkload({ settings, tally, nowUs }) {
+/** Told once everybody is subscribed: changes made from then on are measured, `changes` of each key. */
+interface MeasureFrom {
+  fromUs: number
+  changes: number
+}
+
+/** A change as this process saw it: when it was made, and how many clients it reached. */
+export interface Change {
+  key: string
+  stampUs: number
+  delivered: number
+  firstUs: number
+  lastUs: number
+}
+
+/** `subscribers`: of this process, by key. */
+export interface SubscribeOutcome {
+  changes: Change[]
+  subscribers: Record<string, number>
+}
+
+export const createWorkload: CreateWorkload<
+  SubscribeSettings,
+  (typeof counts)[number],
+  (typeof histograms)[number]
+> = ({ settings, tally, nowUs }) => {
   const dialect = dialects[settings.dialect]
   const tallied = tally.counts
-  /** Those of a client. @type {Map<string, { subscribers: number, changes: Map<string, Change> }>} */
-  const keys = new Map(settings.keys.map(key => [key, { subscribers: 0, changes: new Map() }]))
+  /** Those of a client. */
+  const keys = new Map<string, { subscribers: number; changes: Map<string, Change> }>(
+    settings.keys.map(key => [key, { subscribers: 0, changes: new Map() }]),
+  )
   const keyNumbers = new Map(settings.keys.map((key, number) => [key, settings.each ? 0 : number]))
-  /** @type {MeasureFrom} */
-  let measure = { fromUs: Number.POSITIVE_INFINITY, changes: 0 }
+  let measure: MeasureFrom = { fromUs: Number.POSITIVE_INFINITY, changes: 0 }
   let outstanding = 0
 
   return {
     behaviour: afterHello(dialect, { headBytesMax: HEAD_BYTES, open }, tallied),
     outstanding: () => outstanding,
-    tell(/** @type {MeasureFrom} */ message) {
+    tell(message: MeasureFrom) {
       measure = message
     },
     stop() {},
-    /** @returns {SubscribeOutcome} */
-    outcome: () => ({
+    outcome: (): SubscribeOutcome => ({
       changes: [...keys.values()].flatMap(({ changes }) => [...changes.values()]),
       subscribers: Object.fromEntries([...keys].map(([key, { subscribers }]) => [key, subscribers])),
     }),
   }
 
-  /** @type {import('../clients.ts').Behaviour['open']} */
-  function open(client, number) {
+  function open(
+    client: Parameters<Behaviour['open']>[0],
+    number: Parameters<Behaviour['open']>[1],
+  ): ReturnType<Behaviour['open']> {
     const mine = settings.each ? [settings.keys[number % settings.keys.length]] : settings.keys
     const requests = dialect.subscribe(mine)
-    /** The stamp last seen of each key. @type {Float64Array | undefined} */
-    let seen
+    /** The stamp last seen of each key. */
+    let seen: Float64Array | undefined
     let unanswered = requests.length
     outstanding += 1
     tallied.requested += 1
@@ -106,13 +129,12 @@ export function createWorkload({ settings, tally, nowUs }) {
     }
   }
 
-  /** @param {string} key of the settings */
-  function keyOf(key) {
-    return /** @type {NonNullable<ReturnType<typeof keys.get>>} */ (keys.get(key))
+  /** @param key of the settings */
+  function keyOf(key: string) {
+    return keys.get(key) as NonNullable<ReturnType<typeof keys.get>>
   }
 
-  /** @param {Float64Array} seen @param {string} key @param {string} ns */
-  function onStamp(seen, key, ns) {
+  function onStamp(seen: Float64Array, key: string, ns: string) {
     const number = keyNumbers.get(key)
     if (number === undefined) {
       tallied.unexpected += 1
@@ -138,16 +160,14 @@ export function createWorkload({ settings, tally, nowUs }) {
     record(tally.histograms.latency, now - stampUs)
   }
 
-  /** @param {Map<string, Change>} changes @param {string} key @param {string} ns @param {number} stampUs @returns {Change | undefined} */
-  function newChange(changes, key, ns, stampUs) {
+  function newChange(changes: Map<string, Change>, key: string, ns: string, stampUs: number): Change | undefined {
     if (changes.size >= measure.changes) return undefined
     const change = { key, stampUs, delivered: 0, firstUs: nowUs(), lastUs: 0 }
     changes.set(ns, change)
     return change
   }
 
-  /** @param {string} kind @param {string} head @param {number} bytes */
-  function onOther(kind, head, bytes) {
+  function onOther(kind: string, head: string, bytes: number) {
     if (kind === 'refused') {
       tallied.refusals += 1
       tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)

@@ -1,11 +1,12 @@
 // Viewers of documents: each subscribes to one and is sent its changes, whole or as differences.
 import { encodeFrame } from '../frames.ts'
 import { createStaleness } from '../staleness.ts'
+import type { CreateWorkload } from '../workload.ts'
 
 /** The revision stands among a document's first fields. */
 const HEAD_BYTES = 512
 
-export const counts = /** @type {const} */ ([
+export const counts = [
   'requested',
   'answered',
   'refusals',
@@ -16,13 +17,18 @@ export const counts = /** @type {const} */ ([
   'stale',
   'news',
   'unexpected',
-])
-export const histograms = /** @type {const} */ (['latency'])
+] as const
+export const histograms = ['latency'] as const
 
-/** @typedef {{ keys: string[], changeMs: number }} ViewSettings */
+interface ViewSettings {
+  keys: string[]
+  changeMs: number
+}
 
-/** @type {import('../workload.ts').CreateWorkload<ViewSettings, typeof counts[number], typeof histograms[number]>} */
-export function createWorkload({ settings: { keys, changeMs }, tally }) {
+export const createWorkload: CreateWorkload<ViewSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+  settings: { keys, changeMs },
+  tally,
+}) => {
   const tallied = tally.counts
   const staleness = createStaleness({ changeMs, histogram: tally.histograms.latency })
   let outstanding = 0

@@ -16,11 +16,11 @@ test('the clients of each gateway share all keys, and no key twice', () => {
 })
 
 test('a client asks for its next keys once it has a value of each, or an error', () => {
-  const tally = /** @type {any} */ ({ counts: {}, histograms: {}, because() {} })
+  const tally = { counts: {}, histograms: {}, because() {} } as any
   for (const name of ['requested', 'first', 'values', 'refusals', 'bodyBytes', 'subscribed']) tally.counts[name] = 0
-  const workload = createWorkload(/** @type {any} */ ({ settings: { ...settings, perSession: 1_500 }, tally }))
+  const workload = createWorkload({ settings: { ...settings, perSession: 1_500 }, tally } as any)
   let sent = 0
-  const client = /** @type {any} */ ({ send: () => sent++ })
+  const client = { send: () => sent++ } as any
   const { onMessage } = workload.behaviour.open(client, 0, 0)
 
   onMessage('{"type":"welcome"', 0, 1, undefined)

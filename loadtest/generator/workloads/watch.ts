@@ -1,12 +1,13 @@
 // Clients that watch many keys, each its share of them, so that every gateway watches all. Counts what they are sent.
 import { encodeFrame } from '../frames.ts'
+import type { CreateWorkload } from '../workload.ts'
 
 const HEAD_BYTES = 160
 
 /** Keys in one message: well below what a gateway takes, and no turn of it is long for one. */
 const KEYS_PER_MESSAGE = 1_000
 
-export const counts = /** @type {const} */ ([
+export const counts = [
   'requested',
   'subscribed',
   'first',
@@ -16,27 +17,35 @@ export const counts = /** @type {const} */ ([
   'refusals',
   'unexpected',
   'bodyBytes',
-])
-export const histograms = /** @type {const} */ ([])
+] as const
+export const histograms = [] as const
 
-/** @typedef {{ keys: number, perSession: number, gateways: number, key: string }} WatchSettings */
+interface WatchSettings {
+  keys: number
+  perSession: number
+  gateways: number
+  key: string
+}
 
 /**
  * The keys of one client: client n is at gateway n mod `gateways`, and the clients of a gateway share all keys.
  *
- * @param {WatchSettings} settings @param {number} number of the client
- * @returns {{ from: number, to: number }} numbers of its keys, `to` excluded
+ * @param number of the client
+ * @returns numbers of its keys, `to` excluded
  */
-export function shareOf({ keys, perSession, gateways }, number) {
+export function shareOf({ keys, perSession, gateways }: WatchSettings, number: number): { from: number; to: number } {
   const from = Math.min(keys, Math.floor(number / gateways) * perSession)
   return { from, to: Math.min(keys, from + perSession) }
 }
 
-/** @param {WatchSettings} settings @returns {number} clients it takes for each gateway to watch every key */
-export const clientsFor = ({ keys, perSession, gateways }) => Math.ceil(keys / perSession) * gateways
+/** @returns clients it takes for each gateway to watch every key */
+export const clientsFor = ({ keys, perSession, gateways }: WatchSettings): number =>
+  Math.ceil(keys / perSession) * gateways
 
-/** @type {import('../workload.ts').CreateWorkload<WatchSettings, typeof counts[number], typeof histograms[number]>} */
-export function createWorkload({ settings, tally }) {
+export const createWorkload: CreateWorkload<WatchSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+  settings,
+  tally,
+}) => {
   const tallied = tally.counts
   let outstanding = 0
 

@@ -1,22 +1,24 @@
 // Each client connects and is welcomed, and asks for nothing: what a connection costs, and a token that comes with it.
 import { record } from '../histogram.ts'
+import type { CreateWorkload } from '../workload.ts'
 
 /** Enough of a message to tell a welcome. */
 const HEAD_BYTES = 18
 
-export const counts = /** @type {const} */ (['welcomed', 'unexpected'])
-export const histograms = /** @type {const} */ (['latency'])
+export const counts = ['welcomed', 'unexpected'] as const
+export const histograms = ['latency'] as const
 
-/**
- * One process's view: when its first client set out, and when its last was welcomed.
- *
- * @typedef {{ firstUs: number, lastUs: number }} Span
- */
+/** One process's view: when its first client set out, and when its last was welcomed. */
+export interface Span {
+  firstUs: number
+  lastUs: number
+}
 
-/** @type {import('../workload.ts').CreateWorkload<{}, typeof counts[number], typeof histograms[number]>} */
-export function createWorkload({ tally, nowUs }) {
-  /** @type {Span} */
-  const span = { firstUs: Number.POSITIVE_INFINITY, lastUs: 0 }
+export const createWorkload: CreateWorkload<object, (typeof counts)[number], (typeof histograms)[number]> = ({
+  tally,
+  nowUs,
+}) => {
+  const span: Span = { firstUs: Number.POSITIVE_INFINITY, lastUs: 0 }
   return {
     behaviour: {
       headBytesMax: HEAD_BYTES,

@@ -9,30 +9,39 @@ const FONT = 'Arial, Helvetica, "Liberation Sans", sans-serif'
 /** Of a legend: a line in it, its colour with the gaps around, and a character of the font. */
 const LEGEND = { line: 20, symbol: 42, character: 6.2 }
 
-/**
- * A point without a value is a gap.
- * @typedef {{ name: string, color: string, data: [number, number | null][], isDashed?: boolean, isStrong?: boolean }} Line
- *
- * @typedef {object} Chart
- * @property {string} name in file names
- * @property {string} title
- * @property {string} subtitle
- * @property {{ kind: 'category', labels: string[], name?: string } | { kind: 'value' | 'log', name?: string }
- *   | { kind: 'percentile' }} x `percentile`: values are one over the rest above
- * @property {boolean} [log] the values' axis
- * @property {{ x: number, label: string }[]} [marks]
- * @property {Line[]} lines
- */
+/** A point without a value is a gap. */
+interface Line {
+  name: string
+  color: string
+  data: [number, number | null][]
+  isDashed?: boolean
+  isStrong?: boolean
+}
 
-/** Whether there is anything to be seen. @param {Chart} chart */
-export const hasData = ({ lines }) => lines.some(({ data }) => data.some(([, value]) => value !== null))
+export interface Chart {
+  /** In file names. */
+  name: string
+  title: string
+  subtitle: string
+  /** `percentile`: values are one over the rest above. */
+  x:
+    | { kind: 'category'; labels: string[]; name?: string }
+    | { kind: 'value' | 'log'; name?: string }
+    | { kind: 'percentile' }
+  /** The values' axis. */
+  log?: boolean
+  marks?: { x: number; label: string }[]
+  lines: Line[]
+}
+
+/** Whether there is anything to be seen. */
+export const hasData = ({ lines }: Chart) => lines.some(({ data }) => data.some(([, value]) => value !== null))
 
 /**
- * @param {Chart} chart
- * @param {string} id other than that of any chart on the same page
- * @returns {string} SVG, with its title
+ * @param id other than that of any chart on the same page
+ * @returns SVG, with its title
  */
-export function drawChart({ title, subtitle, x, log = false, marks = [], lines }, id) {
+export function drawChart({ title, subtitle, x, log = false, marks = [], lines }: Chart, id: string): string {
   const drawn = lines.filter(({ data }) => data.some(([, value]) => value !== null))
   const legendLines = linesOfLegend(drawn.map(({ name }) => name))
   const chart = echarts.init(null, null, { renderer: 'svg', ssr: true, width: WIDTH, height: HEIGHT })
@@ -90,18 +99,16 @@ export function drawChart({ title, subtitle, x, log = false, marks = [], lines }
   return withNames(svg.replace(/^<svg width="\d+" height="\d+"/, '<svg'), id)
 }
 
-/** Names in an SVG are those of the page. ECharts counts them on, so that the same chart is another each time. @param {string} svg @param {string} id */
-function withNames(svg, id) {
-  /** @type {Map<string, string>} */
-  const names = new Map()
+/** Names in an SVG are those of the page. ECharts counts them on, so that the same chart is another each time. */
+function withNames(svg: string, id: string) {
+  const names = new Map<string, string>()
   return svg.replace(/\bzr\d+-[\w-]+/g, name => {
     if (!names.has(name)) names.set(name, `${id}-${names.size}`)
     return String(names.get(name))
   })
 }
 
-/** @param {Chart['x']} x @param {Line[]} lines */
-function xAxisOf(x, lines) {
+function xAxisOf(x: Chart['x'], lines: Line[]) {
   const all = lines.flatMap(({ data }) => data.map(([left]) => left))
   if (x.kind === 'percentile') return percentileAxis(Math.max(...all))
   const name = { name: x.name, nameLocation: 'middle', nameGap: 26, nameTextStyle: { color: ink } }
@@ -126,8 +133,7 @@ function xAxisOf(x, lines) {
   })
 }
 
-/** @param {NonNullable<Chart['marks']>} marks */
-function marksOf(marks) {
+function marksOf(marks: NonNullable<Chart['marks']>) {
   return {
     silent: true,
     symbol: 'none',
@@ -144,8 +150,8 @@ function marksOf(marks) {
   }
 }
 
-/** How many lines names take beside each other. @param {string[]} names */
-function linesOfLegend(names) {
+/** How many lines names take beside each other. */
+function linesOfLegend(names: string[]) {
   let lines = 1
   let used = 0
   for (const name of names) {

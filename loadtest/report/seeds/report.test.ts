@@ -1,4 +1,5 @@
 import { createHistogram, curve, record, summarize } from '../../generator/histogram.ts'
+import type { Result } from '../../run/result.ts'
 import { seeds } from '../../seeds/index.ts'
 import { measuredOf } from '../../seeds/measured.ts'
 import { commandOf, planOf } from '../../seeds/plan.ts'
@@ -8,8 +9,8 @@ import { buildSeedsReport, picturesOf } from './report.ts'
 const latency = createHistogram()
 for (const us of [1_000, 2_000, 40_000]) record(latency, us)
 
-/** A run of everything, each with the same figures. @param {Partial<import('../../run/result.ts').Result>} [given] */
-function reportOf(given) {
+/** A run of everything, each with the same figures. */
+function reportOf(given?: Partial<Result>) {
   const figures = Object.fromEntries(
     ['mean', 'perSecond', 'systemCpu', 'systemMegabytes', 'clientsHeld', 'p99', 'outageMax'].map(name => [
       name,
@@ -33,7 +34,7 @@ function reportOf(given) {
   }
   const measured = seeds.map(seed => ({ seed, measured: measuredOf(seed, 'medium', runs) }))
   const pictures = picturesOf(measured)
-  return { html: buildSeedsReport(/** @type {any} */ (result), measured, pictures), pictures }
+  return { html: buildSeedsReport(result as any, measured, pictures), pictures }
 }
 
 test('the page has a table and charts for each seed, and needs neither a script nor a network', () => {

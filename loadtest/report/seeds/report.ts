@@ -1,21 +1,29 @@
 // The report of seeds: one page without scripts, with a table and charts for each.
 import { readFileSync } from 'node:fs'
-import { linesOf, marks, ratioText, verdictOf } from '../../seeds/measured.ts'
+import { type Cell, linesOf, marks, ratioText, verdictOf } from '../../seeds/measured.ts'
 import { spanText } from '../../seeds/plan.ts'
+import type { SeedsResult } from '../../seeds/run-seeds.ts'
+import type { Measured, Seed } from '../../seeds/seed.ts'
 import { escapeHtml } from '../format.ts'
 import { drawChart, hasData } from './draw.ts'
 
-/**
- * @typedef {import('../../seeds/run-seeds.ts').SeedsResult} SeedsResult
- * @typedef {{ seed: import('../../seeds/seed.ts').Seed, measured: import('../../seeds/seed.ts').Measured[] }} MeasuredSeed
- * @typedef {{ seed: string, file: string, title: string, svg: string }} Picture
- */
+interface MeasuredSeed {
+  seed: Seed
+  measured: Measured[]
+}
+
+interface Picture {
+  seed: string
+  file: string
+  title: string
+  svg: string
+}
 
 const styles = () =>
   ['../page/report.css', 'seeds.css'].map(file => readFileSync(new URL(file, import.meta.url), 'utf8')).join('\n')
 
-/** The charts of all seeds, those that have something to show. @param {MeasuredSeed[]} all @returns {Picture[]} */
-export const picturesOf = all =>
+/** The charts of all seeds, those that have something to show. */
+export const picturesOf = (all: MeasuredSeed[]): Picture[] =>
   all.flatMap(({ seed, measured }) =>
     seed
       .charts(measured)
@@ -26,13 +34,8 @@ export const picturesOf = all =>
       }),
   )
 
-/**
- * @param {SeedsResult} result
- * @param {MeasuredSeed[]} measured
- * @param {Picture[]} pictures
- * @returns {string} HTML
- */
-export function buildSeedsReport(result, measured, pictures) {
+/** @returns HTML */
+export function buildSeedsReport(result: SeedsResult, measured: MeasuredSeed[], pictures: Picture[]): string {
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -53,8 +56,7 @@ ${environment(result)}
 `
 }
 
-/** @param {SeedsResult} result @param {MeasuredSeed[]} measured */
-function head({ startedAt, endedAt, size, command, machine, runs, planned }, measured) {
+function head({ startedAt, endedAt, size, command, machine, runs, planned }: SeedsResult, measured: MeasuredSeed[]) {
   const seconds = (Date.parse(endedAt) - Date.parse(startedAt)) / 1_000
   const facts = [
     `${startedAt.slice(0, 16).replace('T', ' ')} UTC, ${spanText(seconds)}`,
@@ -85,8 +87,7 @@ ${used.length === 0 ? '' : `<ul class="marks">${used.map(([mark, text]) => `<li>
 </section>`
 }
 
-/** @param {MeasuredSeed} measured @param {Picture[]} pictures */
-function section({ seed, measured }, pictures) {
+function section({ seed, measured }: MeasuredSeed, pictures: Picture[]) {
   const mine = pictures.filter(picture => picture.seed === seed.id)
   return `<article id="seed-${seed.id}">
 <h2 class="group"><b>${seed.id}</b> ${escapeHtml(seed.title)}</h2>
@@ -101,8 +102,7 @@ ${runsOf(measured)}
 </article>`
 }
 
-/** @param {import('../../seeds/seed.ts').Measured} measured */
-function tableOf(measured) {
+function tableOf(measured: Measured) {
   const { table } = measured
   const columns = table.systems.map(
     ({ label, isKeycast }) => `<th class="${isKeycast ? 'ours' : ''}">${escapeHtml(label)}</th>`,
@@ -127,8 +127,7 @@ function tableOf(measured) {
 ${(table.notes ?? []).map(note => `<p class="note">${escapeHtml(note)}</p>`).join('')}</section>`
 }
 
-/** @param {import('../../seeds/measured.ts').Cell} cell */
-function cellOf({ text, marks: found, isKeycast, isBest, run }) {
+function cellOf({ text, marks: found, isKeycast, isBest, run }: Cell) {
   if (run === undefined) return '<td class="none"></td>'
   const classes = ['number', ...(isKeycast ? ['ours'] : []), ...(isBest ? ['best'] : [])]
   const why = run.failure ?? run.result?.limit.text ?? ''
@@ -136,11 +135,10 @@ function cellOf({ text, marks: found, isKeycast, isBest, run }) {
   return `<td class="${classes.join(' ')}" title="${escapeHtml(why)}">${escapeHtml(text)}${sup}</td>`
 }
 
-/** @param {number | undefined} ratio */
-const ratioOf = ratio => `<td class="ratio ${verdictOf(ratio)}">${ratioText(ratio)}</td>`
+const ratioOf = (ratio: number | undefined) => `<td class="ratio ${verdictOf(ratio)}">${ratioText(ratio)}</td>`
 
-/** Every run with its command, and what it says of itself. @param {import('../../seeds/seed.ts').Measured[]} measured */
-function runsOf(measured) {
+/** Every run with its command, and what it says of itself. */
+function runsOf(measured: Measured[]) {
   const runs = measured.flatMap(({ table, runOf }) =>
     table.rows.flatMap(row => table.systems.flatMap(system => runOf(row, system) ?? [])),
   )
@@ -154,8 +152,7 @@ function runsOf(measured) {
   return `<details><summary>${runs.length} runs, each with its command</summary><ol class="runs">${items.join('')}</ol></details>`
 }
 
-/** @param {SeedsResult} result */
-function environment({ machine, versions }) {
+function environment({ machine, versions }: SeedsResult) {
   const pairs = Object.entries({
     processor: machine.cpu,
     cores: String(machine.cores),

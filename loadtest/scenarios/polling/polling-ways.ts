@@ -1,33 +1,38 @@
 // Measures the ways in which a viewer can follow a document: polling, and subscribing.
+import type { Histogram } from 'hdr-histogram-js'
 import { WebSocket } from 'ws'
+import type { Pool } from '../../generator/pool.ts'
 import { createProvider, requestsOf } from '../../system/provider.ts'
 import { allOpen } from '../connect-all.ts'
 import { sumOf } from '../figures.ts'
+import type { Context } from '../scenario.ts'
 
 /** An answer later than this after the last poll counts as lost. */
 const GIVE_UP_MS = 5_000
 
-/**
- * The cost of one way.
- *
- * @typedef {object} Way
- * @property {string} name
- * @property {number} bytes received a second by each viewer
- * @property {number | undefined} bytesPerChange received by a viewer for each change it saw
- * @property {number} requests of the backend, a second
- * @property {number} full answers of the backend, a second: the rest were 304
- * @property {import('../../generator/histogram.ts').Histogram} staleness
- * @property {{ backend: number, keycast: number, viewers: number }} cpuMs a second
- * @property {Record<string, number>} counts
- */
+/** The cost of one way. */
+export interface Way {
+  name: string
+  /** Received a second by each viewer. */
+  bytes: number
+  /** Received by a viewer for each change it saw. */
+  bytesPerChange: number | undefined
+  /** Of the backend, a second. */
+  requests: number
+  /** Answers of the backend, a second: the rest were 304. */
+  full: number
+  staleness: Histogram
+  /** A second. */
+  cpuMs: { backend: number; keycast: number; viewers: number }
+  counts: Record<string, number>
+}
 
-/**
- * @param {import('../scenario.ts').Context} context
- * @param {any} options
- * @param {{ name: string, paths: string[], conditional: boolean }} way
- */
-export async function poll(context, { clients, seconds, change }, { name, paths, conditional }) {
-  const origin = /** @type {string} */ (context.target.providerUrl)
+export async function poll(
+  context: Context,
+  { clients, seconds, change }: any,
+  { name, paths, conditional }: { name: string; paths: string[]; conditional: boolean },
+) {
+  const origin = context.target.providerUrl as string
   return measure(context, name, {
     clients,
     // As many as there were polls of each: that the groups begin one after the other makes nobody poll less often.
@@ -48,12 +53,16 @@ export async function poll(context, { clients, seconds, change }, { name, paths,
   })
 }
 
-/**
- * @param {import('../scenario.ts').Context} context
- * @param {any} options
- * @param {{ name: string, keys: string[], subprotocol?: string, tellChanged?: (keys: string[]) => Promise<void> }} way
- */
-export async function subscribe(context, { clients, seconds, change }, { name, keys, subprotocol, tellChanged }) {
+export async function subscribe(
+  context: Context,
+  { clients, seconds, change }: any,
+  {
+    name,
+    keys,
+    subprotocol,
+    tellChanged,
+  }: { name: string; keys: string[]; subprotocol?: string; tellChanged?: (keys: string[]) => Promise<void> },
+) {
   let telling = true
   const tell = async () => {
     while (telling && tellChanged) {
@@ -78,16 +87,26 @@ export async function subscribe(context, { clients, seconds, change }, { name, k
   })
 }
 
-/**
- * @param {import('../scenario.ts').Context} context
- * @param {string} name
- * @param {{ clients: number, seconds?: number, start: () => Promise<import('../../generator/pool.ts').Pool>,
- *   begin: (pool: import('../../generator/pool.ts').Pool) => Promise<void>,
- *   wait: (pool: import('../../generator/pool.ts').Pool) => Promise<boolean>, end?: () => void }} steps
- * @returns {Promise<Way>}
- */
-async function measure(context, name, { clients, seconds: nominal, start, begin, wait, end }) {
-  const provider = createProvider(/** @type {string} */ (context.target.providerUrl))
+async function measure(
+  context: Context,
+  name: string,
+  {
+    clients,
+    seconds: nominal,
+    start,
+    begin,
+    wait,
+    end,
+  }: {
+    clients: number
+    seconds?: number
+    start: () => Promise<Pool>
+    begin: (pool: Pool) => Promise<void>
+    wait: (pool: Pool) => Promise<boolean>
+    end?: () => void
+  },
+): Promise<Way> {
+  const provider = createProvider(context.target.providerUrl as string)
   context.phase('begin')
   const pool = await start()
   await begin(pool)
@@ -102,7 +121,7 @@ async function measure(context, name, { clients, seconds: nominal, start, begin,
   const seconds = nominal ?? (performance.now() - startedMs) / 1_000
   const cpuAfter = await context.watcher.cpuByRole()
   const stats = await provider.stats()
-  const during = (/** @type {string} */ count) => (pool.totals.counts[count] ?? 0) - (before[count] ?? 0)
+  const during = (count: string) => (pool.totals.counts[count] ?? 0) - (before[count] ?? 0)
   const [received, changesSeen] = [during('bytesIn'), during('news')]
   context.phase('end')
   end?.()
@@ -112,8 +131,7 @@ async function measure(context, name, { clients, seconds: nominal, start, begin,
   )
   await pool.finish()
 
-  /** @param {string} role */
-  const cpuOf = role => ((cpuAfter[role] ?? 0) - (cpuBefore[role] ?? 0)) / seconds
+  const cpuOf = (role: string) => ((cpuAfter[role] ?? 0) - (cpuBefore[role] ?? 0)) / seconds
   return {
     name,
     bytes: received / clients / seconds,
@@ -130,9 +148,8 @@ async function measure(context, name, { clients, seconds: nominal, start, begin,
   }
 }
 
-/** Whether a gateway takes a subprotocol: it answers an offer of nothing it knows with 400. @param {string} url @param {string} subprotocol */
-export function accepts(url, subprotocol) {
-  /** @type {Promise<boolean>} */
+/** Whether a gateway takes a subprotocol: it answers an offer of nothing it knows with 400. */
+export function accepts(url: string, subprotocol: string) {
   return new Promise(resolve => {
     const socket = new WebSocket(url, [subprotocol], { rejectUnauthorized: false })
     socket.on('open', () => {

@@ -3,7 +3,8 @@
 import { BYTES_SUBPROTOCOL } from '@keycast/protocol'
 import { readDuration, readInteger, readSize } from '../../command-line/options.ts'
 import { connectionSum } from '../connect-all.ts'
-import { accepts, poll, subscribe } from './polling-ways.ts'
+import type { Outcome, Scenario } from '../scenario.ts'
+import { accepts, poll, subscribe, type Way } from './polling-ways.ts'
 
 const COUNTS = [
   'requested',
@@ -21,10 +22,7 @@ const COUNTS = [
   'refused',
 ]
 
-/** @typedef {import('./polling-ways.ts').Way} Way */
-
-/** @type {import('../scenario.ts').Scenario} */
-export const polling = {
+export const polling: Scenario = {
   name: 'polling',
   about:
     'Compares viewers that poll the backend every second with viewers that subscribe: bytes, requests, staleness, CPU.',
@@ -62,8 +60,7 @@ export const polling = {
     const told = numbers.map(number => `told:${number}`)
     const { tellChanged } = context.target
 
-    /** @type {(() => Promise<Way | undefined>)[]} */
-    const ways = [
+    const ways: (() => Promise<Way | undefined>)[] = [
       () => poll(context, options, { name: 'polling', paths, conditional: false }),
       () => poll(context, options, { name: 'polling, If-None-Match', paths, conditional: true }),
       () => subscribe(context, options, { name: 'subscribed', keys: named }),
@@ -76,8 +73,7 @@ export const polling = {
         subscribe(context, options, { name: 'subscribed to differences', keys: named, subprotocol: BYTES_SUBPROTOCOL }),
       )
 
-    /** @type {Way[]} */
-    const done = []
+    const done: Way[] = []
     for (const way of ways) {
       if (context.ended() !== undefined) break
       const measured = await way()
@@ -94,19 +90,13 @@ export const polling = {
   },
 }
 
-/**
- * @param {Way[]} ways
- * @param {any} options
- * @param {string[]} notes
- * @returns {import('../scenario.ts').Outcome}
- */
-function outcomeOf(ways, { clients, keys, bytes }, notes) {
+function outcomeOf(ways: Way[], { clients, keys, bytes }: any, notes: string[]): Outcome {
   const polled = ways[0]
   // The best that was measured: the last way is the one that sends differences, where there is one.
   const subscribed = ways.find(({ name }) => name === 'subscribed')
   const best = ways.filter(({ name }) => name.startsWith('subscribed')).at(-1)
-  /** @param {Way | undefined} way @param {number} percentile */
-  const stale = (way, percentile) => way && way.staleness.getValueAtPercentile(percentile) / 1_000
+  const stale = (way: Way | undefined, percentile: number) =>
+    way && way.staleness.getValueAtPercentile(percentile) / 1_000
   const counts = addUp(ways.map(way => way.counts))
   const { requested = 0, answered = 0, refusals = 0, lost = 0 } = counts
   const ratio = polled && best && best.bytes > 0 ? polled.bytes / best.bytes : undefined
@@ -193,13 +183,11 @@ function outcomeOf(ways, { clients, keys, bytes }, notes) {
   }
 }
 
-/** @param {number} bytes a second */
-const rate = bytes => (bytes < 1_000 ? `${bytes.toFixed(0)} B/s` : `${(bytes / 1_000).toFixed(0)} KB/s`)
+/** @param bytes a second */
+const rate = (bytes: number) => (bytes < 1_000 ? `${bytes.toFixed(0)} B/s` : `${(bytes / 1_000).toFixed(0)} KB/s`)
 
-/** @param {Record<string, number>[]} all */
-function addUp(all) {
-  /** @type {Record<string, number>} */
-  const sum = {}
+function addUp(all: Record<string, number>[]) {
+  const sum: Record<string, number> = {}
   for (const counts of all) for (const [name, count] of Object.entries(counts)) sum[name] = (sum[name] ?? 0) + count
   return sum
 }

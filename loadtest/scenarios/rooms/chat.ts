@@ -1,7 +1,9 @@
 // A chat: how late every message is at every member of its room, and whether each came once and in order.
 import { readDuration, readInteger } from '../../command-line/options.ts'
+import type { ChatOutcome } from '../../generator/workloads/chat.ts'
 import { allOpen, connectionSum } from '../connect-all.ts'
 import { cpuFigures, usageFigures } from '../figures.ts'
+import type { Scenario } from '../scenario.ts'
 import { logOption } from './log-option.ts'
 
 const COUNTS = [
@@ -20,8 +22,7 @@ const COUNTS = [
   'unexpected',
 ]
 
-/** @type {import('../scenario.ts').Scenario} */
-export const chat = {
+export const chat: Scenario = {
   name: 'chat',
   about: 'Has 100 users publish 500 messages each, 10 ms apart: latency at every member, each message counted.',
   rates: [
@@ -85,7 +86,7 @@ export const chat = {
     const seconds = (performance.now() - startedUs) / 1_000
     const measured = context.series.filter(({ phase }) => phase === 'measure')
     context.phase('end')
-    const outcomes = /** @type {import('../../generator/workloads/chat.ts').ChatOutcome[]} */ (await pool.finish())
+    const outcomes = (await pool.finish()) as ChatOutcome[]
 
     const { latency } = histograms
     // A process without a publisher has none: Infinity, which reaches this one as null.
@@ -94,7 +95,7 @@ export const chat = {
     const { entered = 0, requested = 0, published = 0, refusals = 0, lost = 0 } = counts
     const { disorder = 0, gaps = 0, unexpected = 0 } = counts
     const came = latency.totalCount > 0
-    const ms = (/** @type {number} */ percentile) => latency.getValueAtPercentile(percentile) / 1_000
+    const ms = (percentile: number) => latency.getValueAtPercentile(percentile) / 1_000
     return {
       headline: !came
         ? 'No message came to anybody.'
@@ -153,12 +154,20 @@ export const chat = {
   },
 }
 
-/** How many users each room has: they go around. @param {number} users @param {number} rooms */
-export const membersOf = (users, rooms) =>
+/** How many users each room has: they go around. */
+export const membersOf = (users: number, rooms: number) =>
   Array.from({ length: rooms }, (_, room) => Math.floor(users / rooms) + (room < users % rooms ? 1 : 0))
 
-/** @param {{ members: number[], publishers?: number[], messages: number }} load `members`, `publishers` of each room */
-export function dueOf({ members, publishers = members, messages }) {
+/** @param load `members`, `publishers` of each room */
+export function dueOf({
+  members,
+  publishers = members,
+  messages,
+}: {
+  members: number[]
+  publishers?: number[]
+  messages: number
+}) {
   const publishes = publishers.reduce((sum, count) => sum + count * messages, 0)
   return { publishes, deliveries: members.reduce((sum, count, room) => sum + publishers[room] * messages * count, 0) }
 }

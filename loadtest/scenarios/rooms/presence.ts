@@ -2,6 +2,7 @@
 import { readDuration, readInteger } from '../../command-line/options.ts'
 import { allOpen, connectionSum } from '../connect-all.ts'
 import { cpuFigures } from '../figures.ts'
+import type { Scenario } from '../scenario.ts'
 import { logOption } from './log-option.ts'
 
 const COUNTS = [
@@ -22,8 +23,7 @@ const COUNTS = [
 const SETTLE_MS_MAX = 30_000
 const ROOM = 'room:1'
 
-/** @type {import('../scenario.ts').Scenario} */
-export const presence = {
+export const presence: Scenario = {
   name: 'presence',
   about: 'Has 1,000 members join one room within 1 s: frames that each is sent until all know the last one.',
   rates: [

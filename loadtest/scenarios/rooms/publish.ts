@@ -2,12 +2,12 @@
 import { readInteger } from '../../command-line/options.ts'
 import { connectAndMeasure, connectionSum } from '../connect-all.ts'
 import { cpuFigures, sumOf } from '../figures.ts'
+import type { Scenario } from '../scenario.ts'
 import { logOption } from './log-option.ts'
 
 const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'published', 'refusals', 'lost', 'unexpected']
 
-/** @type {import('../scenario.ts').Scenario} */
-export const publish = {
+export const publish: Scenario = {
   name: 'publish',
   about: 'Has 200 clients publish into 100 rooms, 16 under way each: acknowledged publishes a second, and latency.',
   rates: [{ count: 'published', label: 'publishes acknowledged' }],
@@ -44,7 +44,7 @@ export const publish = {
     const { latency } = histograms
     const perSecond = sumOf(measured, second => second.counts.published) / Math.max(1, measured.length)
     const { requested = 0, published = 0, refusals = 0, lost = 0, unexpected = 0 } = counts
-    const ms = (/** @type {number} */ percentile) => latency.getValueAtPercentile(percentile) / 1_000
+    const ms = (percentile: number) => latency.getValueAtPercentile(percentile) / 1_000
     return {
       headline: `${clients} clients, ${rate === undefined ? `${window} under way each` : `${rate} a second asked`}, ${roomCount} rooms: ${Math.round(perSecond).toLocaleString('en')} publishes acknowledged a second, 99th percentile ${ms(99).toFixed(1)} ms.`,
       figures: {

@@ -1,7 +1,9 @@
 // Many clients come back at once, each some messages behind: how soon all of them have everything.
 import { readInteger } from '../../command-line/options.ts'
+import type { Positions } from '../../generator/workloads/publish.ts'
 import { allOpen, connectionSum } from '../connect-all.ts'
 import { cpuFigures } from '../figures.ts'
+import type { Context, Scenario } from '../scenario.ts'
 import { logOption } from './log-option.ts'
 
 const COUNTS = [
@@ -23,8 +25,7 @@ const RESUME_MS_MAX = 60_000
 /** Publishes under way while the rooms are filled. */
 const FILL_WINDOW = 16
 
-/** @type {import('../scenario.ts').Scenario} */
-export const resume = {
+export const resume: Scenario = {
   name: 'resume',
   about: 'Has 5,000 clients resume at once, 100 messages behind each: time until all have everything.',
   rates: [
@@ -68,7 +69,7 @@ export const resume = {
 
     const { latency } = histograms
     const { requested = 0, recovered = 0, complete = 0, messages = 0, disorder = 0, unexpected = 0 } = counts
-    const ms = (/** @type {number} */ percentile) => latency.getValueAtPercentile(percentile) / 1_000
+    const ms = (percentile: number) => latency.getValueAtPercentile(percentile) / 1_000
     const came = latency.totalCount > 0
     return {
       headline: `${complete.toLocaleString('en')} of ${requested.toLocaleString('en')} clients that resumed ${behind} messages each had all of them after ${came ? (ms(100) / 1_000).toFixed(2) : '—'} s.`,
@@ -100,12 +101,10 @@ export const resume = {
 /**
  * Publishes messages into each room.
  *
- * @param {import('../scenario.ts').Context} context
- * @param {string[]} rooms
- * @param {number} each messages of each room
- * @returns {Promise<import('../../generator/workloads/publish.ts').Positions>} the rooms' heads
+ * @param each messages of each room
+ * @returns the rooms' heads
  */
-async function fill(context, rooms, each) {
+async function fill(context: Context, rooms: string[], each: number): Promise<Positions> {
   const settings = { rooms, window: FILL_WINDOW, each }
   const load = { workload: 'publish', settings, clientsMax: rooms.length, processes: 1, aside: true }
   const pool = await context.startPool(load)
@@ -114,7 +113,7 @@ async function fill(context, rooms, each) {
   pool.tell({ begin: true })
   const { counts } = pool.totals
   await context.until(() => (counts.published ?? 0) >= rooms.length * each, FILL_MS_MAX)
-  const [positions] = /** @type {import('../../generator/workloads/publish.ts').Positions[]} */ (await pool.finish())
+  const [positions] = (await pool.finish()) as Positions[]
   const missing = rooms.filter(room => positions[room] === undefined || positions[room].seq < each)
   if (missing.length > 0) throw new Error(`${missing.length} rooms could not be filled: ${missing.slice(0, 3)}`)
   return positions

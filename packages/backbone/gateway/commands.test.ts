@@ -9,15 +9,13 @@ function setup() {
   let at = 0
   let number = 0
   const commands = createCommands({ now: () => at })
-  /** @type {string[]} */
-  const ends = []
+  const ends: string[] = []
   return {
     ...commands,
     takeOver: commands.add,
     ends,
-    /** @param {string} id @param {Buffer[]} [parts] */
-    add(id, parts = []) {
-      const done = (/** @type {any} */ { type, result = '' }) => ends.push(`${id} ${type} ${result}`.trim())
+    add(id: string, parts: Buffer[] = []) {
+      const done = ({ type, result = '' }: any) => ends.push(`${id} ${type} ${result}`.trim())
       commands.add({ id, key: `room:${id}`, encoded: { head: {}, parts }, deadlineAt: 1_000, done })
     },
     said: () =>
@@ -25,7 +23,7 @@ function setup() {
     /** What the next request says of the time left of each command. */
     left: () =>
       [...commands.nextRequests(() => ++number)].flatMap(({ saying }) => saying.commands.map(each => each.leftMs)),
-    pass(/** @type {number} */ ms) {
+    pass(ms: number) {
       at += ms
       commands.expire()
     },
@@ -112,8 +110,7 @@ test('each time a command is said, it says how much of its time is left', () => 
 
 test('a link that is always behind keeps what it has still to send, and not what it sent', async () => {
   const { add, end, nextRequests, isAllSaid } = createCommandsOf()
-  /** @type {WeakRef<Buffer>[]} */
-  const sent = []
+  const sent: WeakRef<Buffer>[] = []
   for (let round = 0; round < 200; round++) {
     // 26 of these fit into a request: so one more each round is still to be sent.
     for (let each = 0; each < 27; each++) add(`${round} ${each}`, Buffer.alloc(10_000))
@@ -140,7 +137,7 @@ function createCommandsOf() {
     isAllSaid,
     end,
     nextRequests,
-    /** @param {string} id @param {Buffer} part */
-    add: (id, part) => add({ id, key: 'room:1', encoded: { head: {}, parts: [part] }, deadlineAt: 1_000, done() {} }),
+    add: (id: string, part: Buffer) =>
+      add({ id, key: 'room:1', encoded: { head: {}, parts: [part] }, deadlineAt: 1_000, done() {} }),
   }
 }

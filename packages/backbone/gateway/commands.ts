@@ -1,42 +1,40 @@
 // Commands to one node, in the order given. Each is kept until its result comes or its deadline passes, and repeated
 // after a loss under the same id. By this id a node notices a command that it has heard already.
 import { bytesOf } from '../wire/bytes.ts'
-
-/**
- * @typedef {import('../wire/codec.ts').Encoded} Encoded
- */
+import type { Encoded } from '../wire/codec.ts'
 
 /**
  * How a command ended.
  *
- * - `result`: the node did what it did, and says so. Of one that is `isRepeated`, what it did now: an earlier time it may
- *   have done something else.
+ * - `result`: the node did what it did, and says so. Of one that is `isRepeated`, what it did now: an earlier time it
+ *   may have done something else.
  * - `refused`: the node does not know this kind of command, and did nothing.
  * - `unsaid`: the node was never told: nothing was done.
  * - `unknown`: the node was told and nothing was heard back: it may have been done. The same id may be sent again.
- *
- * @template R
- * @typedef {{ type: 'result', result: R, isRepeated: boolean } | { type: 'refused' } | { type: 'unsaid' } | { type: 'unknown' }} CommandEnd
  */
+export type CommandEnd<R> =
+  | { type: 'result'; result: R; isRepeated: boolean }
+  | { type: 'refused' }
+  | { type: 'unsaid' }
+  | { type: 'unknown' }
 
-/**
- * @template R
- * @typedef {object} Pending
- * @property {string} id
- * @property {string} key the key that it is about: the key's owner does it
- * @property {Encoded} encoded
- * @property {number} deadlineAt
- * @property {boolean} wasSaid in any incarnation of the link
- * @property {boolean} isRepeated sent more than once
- * @property {(end: CommandEnd<R>) => void} done
- */
+export interface Pending<R> {
+  id: string
+  /** The key that it is about: the key's owner does it. */
+  key: string
+  encoded: Encoded
+  deadlineAt: number
+  /** In any incarnation of the link. */
+  wasSaid: boolean
+  /** Sent more than once. */
+  isRepeated: boolean
+  done: (end: CommandEnd<R>) => void
+}
 
-/**
- * The end of a command without a result.
- *
- * @param {{ wasSaid: boolean }} command @returns {{ type: 'unknown' | 'unsaid' }}
- */
-export const unheard = ({ wasSaid }) => ({ type: wasSaid ? 'unknown' : 'unsaid' })
+/** The end of a command without a result. */
+export const unheard = ({ wasSaid }: { wasSaid: boolean }): { type: 'unknown' | 'unsaid' } => ({
+  type: wasSaid ? 'unknown' : 'unsaid',
+})
 
 /** Commands in one request. */
 const COMMANDS_PER_REQUEST_MAX = 200
@@ -50,26 +48,20 @@ const BYTES_PER_REQUEST = 256 * 1024
  */
 const SENT_KEPT = 16
 
-/** @template R @param {{ now: () => number }} options */
-export function createCommands({ now }) {
-  /** Pending commands, in the order given. @type {Map<string, Pending<R>>} */
-  const pending = new Map()
-  /**
-   * Commands not sent in this incarnation, in order, from `next` on; some may have ended meanwhile.
-   *
-   * @type {Pending<R>[]}
-   */
-  let unsaid = []
+export function createCommands<R>({ now }: { now: () => number }) {
+  /** Pending commands, in the order given. */
+  const pending = new Map<string, Pending<R>>()
+  /** Commands not sent in this incarnation, in order, from `next` on; some may have ended meanwhile. */
+  let unsaid: Pending<R>[] = []
   let next = 0
 
-  /** @param {Pending<R>} command @param {CommandEnd<R>} end */
-  function finish(command, end) {
+  function finish(command: Pending<R>, end: CommandEnd<R>) {
     pending.delete(command.id)
     command.done(end)
   }
 
-  /** @returns {Pending<R> | undefined} the first that was not sent */
-  function firstUnsaid() {
+  /** @returns the first that was not sent */
+  function firstUnsaid(): Pending<R> | undefined {
     while (next < unsaid.length && pending.get(unsaid[next].id) !== unsaid[next]) next++
     if (next === unsaid.length || (next > SENT_KEPT && next * 2 > unsaid.length)) {
       unsaid = unsaid.slice(next)
@@ -84,23 +76,16 @@ export function createCommands({ now }) {
       next = 0
     },
 
-    /**
-     * @param {Omit<Pending<R>, 'wasSaid' | 'isRepeated'> & { wasSaid?: boolean, isRepeated?: boolean }} command its id
-     * differs from that of every other command of this link
-     */
-    add(command) {
+    /** @param command its id differs from that of every other command of this link */
+    add(command: Omit<Pending<R>, 'wasSaid' | 'isRepeated'> & { wasSaid?: boolean; isRepeated?: boolean }) {
       if (pending.has(command.id)) throw new Error(`a command with the id ${command.id} is under way already`)
       const added = { wasSaid: false, isRepeated: false, ...command }
       pending.set(command.id, added)
       unsaid.push(added)
     },
 
-    /**
-     * Removes and returns the commands of some keys, in order.
-     *
-     * @param {(key: string) => boolean} isOf @returns {Pending<R>[]}
-     */
-    take(isOf) {
+    /** Removes and returns the commands of some keys, in order. */
+    take(isOf: (key: string) => boolean): Pending<R>[] {
       const taken = []
       for (const command of pending.values()) {
         if (!isOf(command.key)) continue
@@ -110,8 +95,8 @@ export function createCommands({ now }) {
       return taken
     },
 
-    /** @param {() => number} nextNumber called once for each request */
-    *nextRequests(nextNumber) {
+    /** @param nextNumber called once for each request */
+    *nextRequests(nextNumber: () => number) {
       const commands = []
       let bytes = 0
       while (commands.length < COMMANDS_PER_REQUEST_MAX) {
@@ -126,16 +111,12 @@ export function createCommands({ now }) {
         commands.push({ id: command.id, encoded: command.encoded, leftMs })
       }
       if (commands.length > 0) {
-        yield { number: nextNumber(), saying: { type: /** @type {const} */ ('command'), commands } }
+        yield { number: nextNumber(), saying: { type: 'command' as const, commands } }
       }
     },
 
-    /**
-     * Ignores a second result, and one that comes after the deadline.
-     *
-     * @param {string} id @param {{ type: 'refused' } | { type: 'result', result: R }} end
-     */
-    end(id, end) {
+    /** Ignores a second result, and one that comes after the deadline. */
+    end(id: string, end: { type: 'refused' } | { type: 'result'; result: R }) {
       const command = pending.get(id)
       if (command) finish(command, end.type === 'result' ? { ...end, isRepeated: command.isRepeated } : end)
     },

@@ -6,12 +6,11 @@ function setup() {
   holdDown.onHeard()
   return {
     holdDown,
-    /** @param {number} ms */
-    pass(ms) {
+    pass(ms: number) {
       at += ms
     },
-    /** The node is lost, and heard again at once. @returns {number} how long it is held down */
-    flap() {
+    /** The node is lost, and heard again at once. @returns how long it is held down */
+    flap(): number {
       holdDown.onLost()
       holdDown.onHeard()
       return holdDown.heldMs()
@@ -40,10 +39,10 @@ test('a node is held down from when it is heard again, longer after each loss, u
 })
 
 test.each([
-  ['answered', (/** @type {ReturnType<typeof setup>} */ { pass }) => pass(FORGIVEN_MS)],
+  ['answered', ({ pass }: ReturnType<typeof setup>) => pass(FORGIVEN_MS)],
   [
     'was away',
-    (/** @type {ReturnType<typeof setup>} */ { holdDown, pass }) => {
+    ({ holdDown, pass }: ReturnType<typeof setup>) => {
       holdDown.onLost()
       pass(FORGIVEN_MS)
       holdDown.onHeard()

@@ -10,8 +10,8 @@ export const HOLD_MS_MAX = 60_000
 /** A node that neither came nor went for so long is as good as one that was never lost. */
 export const FORGIVEN_MS = 300_000
 
-/** The losses of one node, as one gateway saw them. @param {{ now: () => number }} options monotonic, in milliseconds */
-export function createHoldDown({ now }) {
+/** The losses of one node, as one gateway saw them. @param options monotonic, in milliseconds */
+export function createHoldDown({ now }: { now: () => number }) {
   /** The next hold; 0: none. */
   let nextMs = 0
   let changedAt = now()

@@ -6,20 +6,23 @@ import { UNHEARD_BYTES_MAX } from './unheard.ts'
 
 const turn = () => new Promise(setImmediate)
 
-/** A link whose sockets, clock and node are the test's. @param {any} [given] */
-function setup(given) {
+/** A link whose sockets, clock and node are the test's. */
+function setup(given?: any) {
   let at = 0
   let tick = () => {}
-  /** @typedef {(error: Error) => void} Fail */
-  /** @type {{ id: string, from: (parts: Buffer[]) => void, requests: any[], isOpen: boolean, fail: Fail, timeOut: () => void }[]} */
-  const dialled = []
-  /** @type {string[]} */
-  const events = []
-  /** @type {string[]} */
-  const logged = []
-  const note = (/** @type {unknown} */ _, /** @type {string} */ text) => logged.push(text)
-  /** @type {any} */
-  const log = { debug() {}, info() {}, warn: note, error: note }
+  type Fail = (error: Error) => void
+  const dialled: {
+    id: string
+    from: (parts: Buffer[]) => void
+    requests: any[]
+    isOpen: boolean
+    fail: Fail
+    timeOut: () => void
+  }[] = []
+  const events: string[] = []
+  const logged: string[] = []
+  const note = (_: unknown, text: string) => logged.push(text)
+  const log: any = { debug() {}, info() {}, warn: note, error: note }
   /** The time it takes to look up the gateway's position in a key. */
   let positionMs = 0
   /** Whether sockets have room for a request. */
@@ -30,9 +33,9 @@ function setup(given) {
       const pair = {
         id: '',
         from,
-        requests: /** @type {any[]} */ ([]),
+        requests: [] as any[],
         isOpen: true,
-        fail: (/** @type {Error} */ _) => {},
+        fail: (_: Error) => {},
         timeOut: () => {},
       }
       dialled.push(pair)
@@ -77,34 +80,31 @@ function setup(given) {
   })
   link.start()
   const last = () => dialled[dialled.length - 1]
-  /** The node sends something. @param {object} message */
-  const say = message => last().from([encodeMessage({ link: last().id, ...message })])
+  /** The node sends something. */
+  const say = (message: object) => last().from([encodeMessage({ link: last().id, ...message })])
   return {
     link,
     dialled,
     events,
     last,
-    /** @param {number} ms */
-    setPositionMs: ms => {
+    setPositionMs: (ms: number) => {
       positionMs = ms
     },
-    /** @param {boolean} room */
-    setRoom: room => {
+    setRoom: (room: boolean) => {
       hasRoom = room
     },
     /** The node answers a beat. */
     answer: (reached = 0) => say({ type: 'beat', wire: valuesCodec.wire, reached, answered: 0 }),
     say,
     logged,
-    /** @param {number} beats */
-    pass(beats) {
+    pass(beats: number) {
       for (let beat = 0; beat < beats; beat++) {
         at += BEAT_MS
         tick()
       }
     },
-    /** The gateway's process stands still, and its beat comes late. @param {number} ms */
-    stall(ms) {
+    /** The gateway's process stands still, and its beat comes late. */
+    stall(ms: number) {
       at += BEAT_MS + ms
       tick()
     },
@@ -191,7 +191,7 @@ test('a gateway that stands still for a minute holds nothing against the node', 
 
 test.each([
   ['is silent', 5, () => {}],
-  ['beats and hears no requests', 12, (/** @type {() => void} */ answer) => answer()],
+  ['beats and hears no requests', 12, (answer: () => void) => answer()],
 ])('a gateway that stands still again and again notices a node that %s', async (_, stallsMax, onStall) => {
   const { link, events, answer, stall } = setup()
   answer()
@@ -413,7 +413,7 @@ test('100,000 wants are said again over many turns, and what changes meanwhile g
     await turn()
     expect(last().requests.length - before).toBeLessThan(3)
   }
-  const said = last().requests.flatMap(({ wants = [] }) => wants.map((/** @type {any} */ want) => want.key))
+  const said = last().requests.flatMap(({ wants = [] }) => wants.map((want: any) => want.key))
   expect(said.sort()).toEqual(['new', ...keys.slice(0, -1)].sort())
 })
 
@@ -455,9 +455,7 @@ test('commands that many clients give in one turn go in one request', async () =
   expect(last().requests).toEqual([])
   await turn()
   await turn()
-  expect(last().requests.map(({ commands }) => commands.map((/** @type {any} */ { id }) => id))).toEqual([
-    ['c1', 'c2', 'c3'],
-  ])
+  expect(last().requests.map(({ commands }) => commands.map(({ id }: any) => id))).toEqual([['c1', 'c2', 'c3']])
 })
 
 describe('an error that no code foresaw', () => {
@@ -472,11 +470,10 @@ describe('an error that no code foresaw', () => {
     answers: [{ type: 'kept', key: 'a:1', version: 'v' }],
   }
 
-  /** Two links, of which the first is the offender. @param {object} fault */
-  function withBystander(fault) {
-    /** @type {string[]} */
-    const restarts = []
-    const containment = createContainment({ ends: ['link'], log: /** @type {any} */ ({ error() {} }) })
+  /** Two links, of which the first is the offender. */
+  function withBystander(fault: object) {
+    const restarts: string[] = []
+    const containment = createContainment({ ends: ['link'], log: { error() {} } as any })
     containment.onRestart(why => restarts.push(why))
     const offender = setup({ containment, ...fault })
     const bystander = setup({ containment })

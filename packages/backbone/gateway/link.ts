@@ -3,41 +3,65 @@
 // codec knows.
 import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import { BEAT_MS, createAwakeClock, createOnceAMinute, noContainment, SILENT_MS, TURN_MS } from '@keycast/service'
+import {
+  BEAT_MS,
+  type Containment,
+  createAwakeClock,
+  createOnceAMinute,
+  type Every,
+  noContainment,
+  SILENT_MS,
+  TURN_MS,
+} from '@keycast/service'
+import type { Logger } from 'pino'
 import { bytesOf } from '../wire/bytes.ts'
-import { WireError } from '../wire/codec.ts'
-import { decodeFromHub, encodeMessage, encodeRequest } from '../wire/envelope.ts'
+import { type Codec, type Service, WireError } from '../wire/codec.ts'
+import {
+  type Answers,
+  decodeFromHub,
+  encodeMessage,
+  encodeRequest,
+  type FromHub,
+  type HubBeat,
+} from '../wire/envelope.ts'
+import type { CommandEnd, Pending } from './commands.ts'
 import { createProgress } from './progress.ts'
 import { createRequests } from './requests.ts'
 import { createUnheard } from './unheard.ts'
+import type { Interest, PayloadOf } from './wants.ts'
 
 /**
- * @typedef {import('../wire/codec.ts').Service} Service
- *
  * A pair of sockets to the node. `request` resolves to true when the socket took the message, to false when it had no
  * room for it in time, and rejects when the pair was closed; `beat` may drop what cannot be sent now.
- * @typedef {{ request: (parts: Buffer[]) => Promise<boolean>, beat: (part: Buffer) => void, close: () => void }} Dialled
- * @typedef {(message: (parts: Buffer[]) => void) => Dialled} Dial calls `message` for each message from the node
  */
+interface Dialled {
+  request: (parts: Buffer[]) => Promise<boolean>
+  beat: (part: Buffer) => void
+  close: () => void
+}
 
-/**
- * @template {Service} S
- * @typedef {object} LinkEvents
- * @property {(key: string) => S['Position'] | undefined} position the gateway's position in the key; looked up when a
- *   want is sent
- * @property {import('./wants.ts').PayloadOf<S>} [payload] other fields of a want; looked up likewise
- * @property {(answer: S['Answer'], isGot: boolean) => void} onAnswer `isGot`: it answers and ends the key's get
- * @property {(heads: S['Heads']) => void} [onHeads] the node's progress when it sent a beat: comes after all answers
- *   before it
- * @property {(log: string | undefined, logAt: number | undefined) => boolean} [admits] whether the node is used that
- *   answers from this log, which has come so far
- * @property {(logAt: number) => void} [onLogAt] its log has come so far
- * @property {() => { log: string, logAt: number } | undefined} [logBefore] what the node must be told: of its log, which
- *   has gone back
- * @property {() => void} onAlive
- * @property {() => void} onDead the node fell silent, said goodbye, never spoke or cannot be understood; the link keeps
- *   trying
- */
+/** Calls `message` for each message from the node. */
+export type Dial = (message: (parts: Buffer[]) => void) => Dialled
+
+export interface LinkEvents<S extends Service> {
+  /** The gateway's position in the key; looked up when a want is sent. */
+  position: (key: string) => S['Position'] | undefined
+  /** Other fields of a want; looked up likewise. */
+  payload?: PayloadOf<S>
+  /** `isGot`: it answers and ends the key's get. */
+  onAnswer: (answer: S['Answer'], isGot: boolean) => void
+  /** The node's progress when it sent a beat: comes after all answers before it. */
+  onHeads?: (heads: S['Heads']) => void
+  /** Whether the node is used that answers from this log, which has come so far. */
+  admits?: (log: string | undefined, logAt: number | undefined) => boolean
+  /** Its log has come so far. */
+  onLogAt?: (logAt: number) => void
+  /** What the node must be told: of its log, which has gone back. */
+  logBefore?: () => { log: string; logAt: number } | undefined
+  onAlive: () => void
+  /** The node fell silent, said goodbye, never spoke or cannot be understood; the link keeps trying. */
+  onDead: () => void
+}
 
 /**
  * Bytes taken after which a gateway reports them without waiting for its beat. A node that shares its credit among a
@@ -48,28 +72,37 @@ const TAKEN_REPORT_BYTES = 2 ** 18
 /** Precision of a command's deadline. */
 const DEADLINE_CHECK_MS = 100
 
-/**
- * @template {Service} S
- * @param {object} options
- * @param {import('../wire/codec.ts').Codec<S>} options.codec
- * @param {Dial} options.dial
- * @param {LinkEvents<S>} options.events
- * @param {() => number} options.now
- * @param {import('@keycast/service').Every} options.every
- * @param {Pick<import('@keycast/service').Containment, 'guard' | 'caught'>} [options.containment]
- * @param {Log} options.log
- */
-export function createLink({ codec, dial, events, containment = noContainment, now, every, log }) {
-  /** @type {ReturnType<typeof createRequests<S>>} */
-  const requests = createRequests({ position: events.position, payload: events.payload, now })
+interface Options<S extends Service> {
+  codec: Codec<S>
+  dial: Dial
+  events: LinkEvents<S>
+  now: () => number
+  every: Every
+  containment?: Pick<Containment, 'guard' | 'caught'>
+  log: Log
+}
+
+export function createLink<S extends Service>({
+  codec,
+  dial,
+  events,
+  containment = noContainment,
+  now,
+  every,
+  log,
+}: Options<S>) {
+  const requests: ReturnType<typeof createRequests<S>> = createRequests({
+    position: events.position,
+    payload: events.payload,
+    now,
+  })
   const { wants, notices, commands } = requests
   const awake = createAwakeClock({ periodMs: BEAT_MS, every, now })
   const progress = createProgress({ now: awake.now })
   const unheard = createUnheard()
   const isLogDue = createOnceAMinute(now)
 
-  /** @type {Dialled | undefined} */
-  let sockets
+  let sockets: Dialled | undefined
   let id = ''
   let sent = 0 // requests taken by the socket: only they may be announced
   let reached = 0 // requests the node has heard, as of its last beat
@@ -79,12 +112,8 @@ export function createLink({ codec, dial, events, containment = noContainment, n
   let introduced = false // a beat came back under this id: the hub knows the link
   let alive = false
   let isSetAside = false // the node's last beat had another wire version, or another log than the one in use
-  /**
-   * A key that the node must answer for before it counts as alive again: its answers could not be read.
-   *
-   * @type {string | undefined}
-   */
-  let sample
+  /** A key that the node must answer for before it counts as alive again: its answers could not be read. */
+  let sample: string | undefined
   let probedId = '' // the id under which the node was last probed
   let writing = false
   let isFlushDue = false
@@ -188,8 +217,7 @@ export function createLink({ codec, dial, events, containment = noContainment, n
     events.onDead()
   }
 
-  /** @param {Buffer[]} parts */
-  function onParts(parts) {
+  function onParts(parts: Buffer[]) {
     let message
     try {
       message = decodeFromHub(parts, codec)
@@ -205,8 +233,8 @@ export function createLink({ codec, dial, events, containment = noContainment, n
   // An answer is for all who want its key, and no loss of the link takes it back.
   const apply = containment.guard('link', take, redial, { isForAll: true })
 
-  /** @param {import('../wire/envelope.ts').FromHub<S>} message @param {Buffer[]} parts it came in */
-  function take(message, parts) {
+  /** @param parts it came in */
+  function take(message: FromHub<S>, parts: Buffer[]) {
     lastHeardAt = awake.now()
     switch (message.type) {
       case 'resync':
@@ -223,8 +251,7 @@ export function createLink({ codec, dial, events, containment = noContainment, n
     }
   }
 
-  /** @param {string | undefined} wire */
-  function onIncompatible(wire) {
+  function onIncompatible(wire: string | undefined) {
     if (isLogDue('wire')) {
       log.error(
         { theirs: wire ?? 'none', ours: codec.wire },
@@ -243,8 +270,7 @@ export function createLink({ codec, dial, events, containment = noContainment, n
     events.onDead()
   }
 
-  /** @param {import('../wire/envelope.ts').HubBeat<S>} beat */
-  function onBeat(beat) {
+  function onBeat(beat: HubBeat<S>) {
     if (events.admits?.(beat.log, beat.logAt) === false) return setAside()
     if (beat.answered > answered) return lost(beat.answered)
     progress.onBeat({ hasHeardMore: beat.reached > reached, isAllHeard: requests.isAllHeard(beat.reached) })
@@ -267,8 +293,7 @@ export function createLink({ codec, dial, events, containment = noContainment, n
     flush()
   }
 
-  /** @param {import('../wire/envelope.ts').Answers<S>} message @param {number} bytes */
-  function onAnswers(message, bytes) {
+  function onAnswers(message: Answers<S>, bytes: number) {
     if (message.number !== answered + 1) return lost(message.number)
     answered = message.number
     progress.onAnswers()
@@ -295,8 +320,7 @@ export function createLink({ codec, dial, events, containment = noContainment, n
       log.warn({ ours: codec.wire }, 'an answer of an unknown kind was skipped: the node is of a newer release')
   }
 
-  /** @param {number} answeredByHub */
-  function lost(answeredByHub) {
+  function lost(answeredByHub: number) {
     log.warn({ received: answered, sent: answeredByHub }, 'answers were lost on the way: starting the link anew')
     onAnswersLost()
   }
@@ -304,11 +328,11 @@ export function createLink({ codec, dial, events, containment = noContainment, n
   /**
    * Gives a request to the socket.
    *
-   * @param {Buffer[]} parts @param {string} current the id that it is sent under
-   * @returns {Promise<boolean>} whether it was taken while that was the link's id; if not, all is sent anew
+   * @param current the id that it is sent under
+   * @returns whether it was taken while that was the link's id; if not, all is sent anew
    */
-  async function wasTaken(parts, current) {
-    const dialled = /** @type {Dialled} */ (sockets)
+  async function wasTaken(parts: Buffer[], current: string): Promise<boolean> {
+    const dialled = sockets as Dialled
     try {
       while (current === id && !(await dialled.request(parts))) {
         if (current !== id) return false
@@ -318,7 +342,7 @@ export function createLink({ codec, dial, events, containment = noContainment, n
       }
     } catch (error) {
       if (current !== id) return false // the pair was closed while it waited
-      log.debug({ error: /** @type {Error} */ (error).message }, 'a request could not be sent: starting the link anew')
+      log.debug({ error: (error as Error).message }, 'a request could not be sent: starting the link anew')
       redial()
     }
     return current === id
@@ -358,8 +382,7 @@ export function createLink({ codec, dial, events, containment = noContainment, n
     flush()
   }
 
-  /** @param {string} key @param {Partial<import('./wants.ts').Interest>} change */
-  function want(key, change) {
+  function want(key: string, change: Partial<Interest>) {
     wants.want(key, change)
     flush()
   }
@@ -381,29 +404,24 @@ export function createLink({ codec, dial, events, containment = noContainment, n
     start,
     stop,
     setAside,
-    /** @param {string} key */
-    watch: key => want(key, { watch: true }),
-    /** @param {string} key */
-    unwatch: key => want(key, { watch: false }),
-    /** Sends a standing watch again: its payload changed. @param {string} key */
-    renewWatch(key) {
+    watch: (key: string) => want(key, { watch: true }),
+    unwatch: (key: string) => want(key, { watch: false }),
+    /** Sends a standing watch again: its payload changed. */
+    renewWatch(key: string) {
       wants.renewWatch(key)
       flush()
     },
-    /** Asks for one answer, which ends the want. @param {string} key */
-    get: key => want(key, { get: true }),
-    /** @param {string} key */
-    cancelGet: key => want(key, { get: false }),
-    /** Drops every interest in the key: another node owns it now. @param {string} key */
-    drop: key => want(key, { watch: false, get: false }),
+    /** Asks for one answer, which ends the want. */
+    get: (key: string) => want(key, { get: true }),
+    cancelGet: (key: string) => want(key, { get: false }),
+    /** Drops every interest in the key: another node owns it now. */
+    drop: (key: string) => want(key, { watch: false, get: false }),
     /**
      * Tells the node something once; calls `done` when the node has heard it.
      *
-     * @param {S['Notice']} notice
-     * @param {() => void} done
-     * @returns {() => void} takes it back
+     * @returns takes it back
      */
-    notify(notice, done) {
+    notify(notice: S['Notice'], done: () => void): () => void {
       const takeBack = notices.add(notice, done)
       flush()
       return takeBack
@@ -411,28 +429,24 @@ export function createLink({ codec, dial, events, containment = noContainment, n
     /**
      * Asks the node for an action. `done` is called once, with the result or the reason why there is none. The node
      * acts in the order given; a command that is repeated after a loss has the same id.
-     *
-     * @param {{ id: string, key: string, command: S['Command'], deadlineMs: number }} command
-     * @param {(end: import('./commands.ts').CommandEnd<S['Result']>) => void} done
      */
-    command({ id, key, command, deadlineMs }, done) {
+    command(
+      { id, key, command, deadlineMs }: { id: string; key: string; command: S['Command']; deadlineMs: number },
+      done: (end: CommandEnd<S['Result']>) => void,
+    ) {
       if (!codec.encodeCommand) throw new Error(`${codec.wire} has no commands`)
       commands.add({ id, key, encoded: codec.encodeCommand(command), deadlineAt: now() + deadlineMs, done })
       watchDeadlines()
       flushCommands()
     },
-    /**
-     * Removes and returns the commands of some keys: another node owns these now.
-     *
-     * @param {(key: string) => boolean} isOf
-     */
-    takeCommands(isOf) {
+    /** Removes and returns the commands of some keys: another node owns these now. */
+    takeCommands(isOf: (key: string) => boolean) {
       const taken = commands.take(isOf)
       watchDeadlines()
       return taken
     },
-    /** @param {import('./commands.ts').Pending<S['Result']>} command of a link that handed it over */
-    takeOver(command) {
+    /** @param command of a link that handed it over */
+    takeOver(command: Pending<S['Result']>) {
       commands.add(command)
       watchDeadlines()
       flush()
@@ -451,11 +465,6 @@ export function createLink({ codec, dial, events, containment = noContainment, n
   }
 }
 
-/**
- * @template {Service} S
- * @typedef {ReturnType<typeof createLink<S>>} Link
- */
+export type Link<S extends Service> = ReturnType<typeof createLink<S>>
 
-/**
- * @typedef {Pick<import('pino').Logger, 'debug' | 'info' | 'warn' | 'error'>} Log
- */
+export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>

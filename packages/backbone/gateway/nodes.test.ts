@@ -20,10 +20,9 @@ test("a node's name is its address, and says where its sockets are", () => {
   expect(endpointsOf('10.0.0.1:7001:7002')).toEqual({ requests: 'tcp://10.0.0.1:7001', answers: 'tcp://10.0.0.1:7002' })
 })
 
-/** @param {(string[] | Error)[]} answers of the name server, in turn */
-async function startSource(answers) {
-  /** @type {string[][]} */
-  const found = []
+/** @param answers of the name server, in turn */
+async function startSource(answers: (string[] | Error)[]) {
+  const found: string[][] = []
   let tick = () => {}
   const source = createNodeSource({
     nodes: readNodes('fetcher'),

@@ -2,6 +2,9 @@
 // go.
 import { lookup } from 'node:dns/promises'
 import { excerpt } from '@keycast/protocol'
+import type { Every } from '@keycast/service'
+import type { Log } from './link.ts'
+import type { NodeSource } from './router.ts'
 
 /** Names are looked up at this interval: a new node is found within it. */
 const LOOKUP_MS = 5_000
@@ -9,9 +12,11 @@ const LOOKUP_MS = 5_000
 /** Look-ups in a row that must lack an address before its node is given up: a name server may be wrong once. */
 const LOOKUPS_MISSED_MAX = 3
 
-/**
- * @typedef {{ host: string, requestsPort: number, answersPort: number }} NodeAddress
- */
+export interface NodeAddress {
+  host: string
+  requestsPort: number
+  answersPort: number
+}
 
 /** The ports of a node, unless the setting says otherwise. */
 const PORTS = { fetcher: ['7001', '7002'], journal: ['7003', '7004'] }
@@ -19,12 +24,10 @@ const PORTS = { fetcher: ['7001', '7002'], journal: ['7003', '7004'] }
 /**
  * Reads `host[:requests:answers]`, comma-separated.
  *
- * @param {string} text e.g. `fetcher` or `10.0.0.1:7001:7002,10.0.0.2:7001:7002`
- * @param {keyof typeof PORTS} [service]
- * @returns {NodeAddress[]}
+ * @param text e.g. `fetcher` or `10.0.0.1:7001:7002,10.0.0.2:7001:7002`
  * @throws {Error} naming the part that is wrong
  */
-export function readNodes(text, service = 'fetcher') {
+export function readNodes(text: string, service: keyof typeof PORTS = 'fetcher'): NodeAddress[] {
   return text.split(',').map(part => {
     const match = /^([A-Za-z0-9._-]+)(?::(\d{1,5}):(\d{1,5}))?$/.exec(part.trim())
     const [, host, requests = PORTS[service][0], answers = PORTS[service][1]] = match ?? []
@@ -36,46 +39,37 @@ export function readNodes(text, service = 'fetcher') {
   })
 }
 
-/** @param {number} port */
-const isPort = port => port >= 1 && port <= 65_535
+const isPort = (port: number) => port >= 1 && port <= 65_535
 
-/**
- * A node's name is its address, so that all gateways call it the same. `10.0.0.1:7001:7002`
- *
- * @param {string} name
- */
-export function endpointsOf(name) {
+/** A node's name is its address, so that all gateways call it the same. `10.0.0.1:7001:7002` */
+export function endpointsOf(name: string) {
   const [address, requestsPort, answersPort] = name.split(':')
   return { requests: `tcp://${address}:${requestsPort}`, answers: `tcp://${address}:${answersPort}` }
 }
 
-/**
- * @param {object} options
- * @param {NodeAddress[]} options.nodes
- * @param {import('@keycast/service').Every} options.every
- * @param {import('./link.ts').Log} options.log
- * @param {(host: string) => Promise<string[]>} [options.resolve] a name's IPv4 addresses
- * @returns {import('./router.ts').NodeSource}
- */
-export function createNodeSource({ nodes, every, log, resolve = resolveIpv4 }) {
-  /**
-   * Each host's addresses, with the number of look-ups in a row that lacked them.
-   *
-   * @type {Map<string, Map<string, number>>}
-   */
-  const hosts = new Map(nodes.map(({ host }) => [host, new Map()]))
+interface Options {
+  nodes: NodeAddress[]
+  every: Every
+  log: Log
+  /** A name's IPv4 addresses. */
+  resolve?: (host: string) => Promise<string[]>
+}
+
+export function createNodeSource({ nodes, every, log, resolve = resolveIpv4 }: Options): NodeSource {
+  /** Each host's addresses, with the number of look-ups in a row that lacked them. */
+  const hosts = new Map<string, Map<string, number>>(nodes.map(({ host }) => [host, new Map()]))
   let stop = () => {}
 
-  /** A failed look-up changes nothing: a name server that is down does not end links. @param {string} host */
-  async function lookUp(host) {
+  /** A failed look-up changes nothing: a name server that is down does not end links. */
+  async function lookUp(host: string) {
     let found
     try {
       found = await resolve(host)
     } catch (error) {
-      log.warn({ host, error: /** @type {Error} */ (error).message }, 'a host cannot be looked up')
+      log.warn({ host, error: (error as Error).message }, 'a host cannot be looked up')
       return
     }
-    const addresses = /** @type {Map<string, number>} */ (hosts.get(host))
+    const addresses = hosts.get(host) as Map<string, number>
     for (const [address, missed] of addresses) {
       if (missed + 1 === LOOKUPS_MISSED_MAX) addresses.delete(address)
       else addresses.set(address, missed + 1)
@@ -83,8 +77,7 @@ export function createNodeSource({ nodes, every, log, resolve = resolveIpv4 }) {
     for (const address of found) addresses.set(address, 0)
   }
 
-  /** @returns {Promise<string[]>} */
-  async function look() {
+  async function look(): Promise<string[]> {
     await Promise.all([...hosts.keys()].map(lookUp))
     return nodes.flatMap(({ host, requestsPort, answersPort }) =>
       [...(hosts.get(host)?.keys() ?? [])].map(address => `${address}:${requestsPort}:${answersPort}`),
@@ -109,8 +102,7 @@ export function createNodeSource({ nodes, every, log, resolve = resolveIpv4 }) {
   }
 }
 
-/** @param {string} host */
-async function resolveIpv4(host) {
+async function resolveIpv4(host: string) {
   const found = await lookup(host, { all: true, family: 4 })
   return found.map(({ address }) => address)
 }

@@ -3,12 +3,11 @@ import { createNotices } from './notices.ts'
 function setup() {
   let number = 0
   const notices = createNotices()
-  /** @type {string[]} */
-  const done = []
+  const done: string[] = []
   return {
     ...notices,
     done,
-    add: (/** @type {string} */ name) => notices.add(name, () => done.push(name)),
+    add: (name: string) => notices.add(name, () => done.push(name)),
     said() {
       const said = []
       while (!notices.isAllSaid()) {

@@ -1,27 +1,26 @@
 // Notices to one node: each is repeated after a loss until the node has heard it, and is done then. A notice may be
 // heard twice.
-import { createUniqueQueue } from '@keycast/service'
+import { createUniqueQueue, type UniqueQueue } from '@keycast/service'
 
-/**
- * @template N
- * @typedef {{ notice: N, done: () => void, number: number }} Pending `number` 0: not said in this incarnation of the
- *   link
- */
+/** `number` 0: not said in this incarnation of the link. */
+interface Pending<N> {
+  notice: N
+  done: () => void
+  number: number
+}
 
-/** @template N */
-export function createNotices() {
-  /** @type {Set<Pending<N>>} */
-  const pending = new Set()
-  /** Notices not sent in this incarnation. @type {import('@keycast/service').UniqueQueue<Pending<N>>} */
-  let unsaid = createUniqueQueue()
+export function createNotices<N>() {
+  const pending = new Set<Pending<N>>()
+  /** Notices not sent in this incarnation. */
+  let unsaid: UniqueQueue<Pending<N>> = createUniqueQueue()
 
   return {
     startAnew() {
       for (const each of pending) each.number = 0
       unsaid = createUniqueQueue(pending)
     },
-    /** @param {N} notice @param {() => void} done @returns {() => void} takes it back, if it was not sent yet */
-    add(notice, done) {
+    /** @returns takes it back, if it was not sent yet */
+    add(notice: N, done: () => void): () => void {
       const added = { notice, done, number: 0 }
       pending.add(added)
       unsaid.add(added)
@@ -30,15 +29,15 @@ export function createNotices() {
         unsaid.delete(added)
       }
     },
-    /** @param {() => number} nextNumber called once for each request */
-    *nextRequests(nextNumber) {
+    /** @param nextNumber called once for each request */
+    *nextRequests(nextNumber: () => number) {
       const next = unsaid.take() // one each time, so that wants get their turn
       if (!next) return
       next.number = nextNumber()
-      yield { number: next.number, saying: { type: /** @type {const} */ ('notice'), notice: next.notice } }
+      yield { number: next.number, saying: { type: 'notice' as const, notice: next.notice } }
     },
-    /** The node has heard the first `reached` requests. @param {number} reached */
-    confirm(reached) {
+    /** The node has heard the first `reached` requests. */
+    confirm(reached: number) {
       for (const each of pending) {
         if (each.number === 0 || each.number > reached) continue
         pending.delete(each)

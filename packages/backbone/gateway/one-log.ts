@@ -5,17 +5,15 @@
 const LOGS_MAX = 16
 
 export function createOneLog() {
-  /** What each node said last, by name; a node that is dead has said it. @type {Map<string, string>} */
-  const said = new Map()
-  /** How far each log was, of those that say it. @type {Map<string, number>} */
-  const furthest = new Map()
-  /** Nodes whose log has gone back. @type {Set<string>} */
-  const behind = new Set()
-  /** @type {string | undefined} */
-  let inUse
+  /** What each node said last, by name; a node that is dead has said it. */
+  const said = new Map<string, string>()
+  /** How far each log was, of those that say it. */
+  const furthest = new Map<string, number>()
+  /** Nodes whose log has gone back. */
+  const behind = new Set<string>()
+  let inUse: string | undefined
 
-  /** @param {string} log @param {number} at */
-  function note(log, at) {
+  function note(log: string, at: number) {
     if (at <= (furthest.get(log) ?? -1)) return
     furthest.delete(log)
     furthest.set(log, at)
@@ -31,13 +29,13 @@ export function createOneLog() {
      * node had it last: a restart of its nodes does not move all rooms to another log. At the start nodes are heard in
      * any order, and all gateways must come to the same log: there the node whose name is first has its way.
      *
-     * @param {string} node its name
-     * @param {string | undefined} log of an older release: `undefined`
-     * @param {number | undefined} at how far the log is. A log that has gone back was replaced by an older state of
-     *   itself, such as a snapshot of its disk: its numbers come again, so it must take another id first
-     * @param {boolean} isStarting some nodes were not heard yet
+     * @param node its name
+     * @param log of an older release: `undefined`
+     * @param at how far the log is. A log that has gone back was replaced by an older state of itself, such as a
+     *   snapshot of its disk: its numbers come again, so it must take another id first
+     * @param isStarting some nodes were not heard yet
      */
-    admits(node, log, at, isStarting) {
+    admits(node: string, log: string | undefined, at: number | undefined, isStarting: boolean) {
       if (log === undefined) return true
       said.set(node, log)
       behind.delete(node)
@@ -51,20 +49,20 @@ export function createOneLog() {
       return log === inUse
     },
 
-    /** @param {string} node @param {number} at its log has come so far */
-    note(node, at) {
+    /** @param at its log has come so far */
+    note(node: string, at: number) {
       const log = said.get(node)
       if (log !== undefined) note(log, at)
     },
 
-    /** What a node must be told of its log, which has gone back. @param {string} node */
-    before(node) {
+    /** What a node must be told of its log, which has gone back. */
+    before(node: string) {
       const log = behind.has(node) ? said.get(node) : undefined
       return log === undefined ? undefined : { log, logAt: furthest.get(log) ?? 0 }
     },
 
-    /** @param {string} node that is gone for good */
-    forget(node) {
+    /** @param node that is gone for good */
+    forget(node: string) {
       said.delete(node)
       behind.delete(node)
     },

@@ -5,8 +5,7 @@ function setup() {
   const progress = createProgress({ now: () => at })
   return {
     progress,
-    /** @param {number} ms */
-    pass: ms => {
+    pass: (ms: number) => {
       at += ms
     },
     /** The node beats, and does not hear one of the requests. */

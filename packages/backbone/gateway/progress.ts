@@ -17,26 +17,21 @@ const UNHEARD_MS = 3 * SILENT_MS
 /** A node that owes an answer and loses none for this long is tried again: its service may not answer the want. */
 const PROOF_MS = 60_000
 
-/** @param {{ now: () => number }} options `now`: by a clock that stands still while this process does */
-export function createProgress({ now }) {
-  /** The time since which the node beats without hearing a request. @type {number | undefined} */
-  let unheardSince
-  /** The time since which each message of answers was damaged or lost. @type {number | undefined} */
-  let unreadableSince
+/** @param options `now`: by a clock that stands still while this process does */
+export function createProgress({ now }: { now: () => number }) {
+  /** The time since which the node beats without hearing a request. */
+  let unheardSince: number | undefined
+  /** The time since which each message of answers was damaged or lost. */
+  let unreadableSince: number | undefined
   let lastLossAt = 0
-  /**
-   * The kind of message that must get through before the node counts as alive again.
-   *
-   * @type {'request' | 'answer' | undefined}
-   */
-  let proof
+  /** The kind of message that must get through before the node counts as alive again. */
+  let proof: 'request' | 'answer' | undefined
 
-  /** @param {number | undefined} since @param {number} ms */
-  const isOver = (since, ms) => since !== undefined && now() - since >= ms
+  const isOver = (since: number | undefined, ms: number) => since !== undefined && now() - since >= ms
 
   return {
-    /** The node beat. @param {{ hasHeardMore: boolean, isAllHeard: boolean }} beat */
-    onBeat({ hasHeardMore, isAllHeard }) {
+    /** The node beat. */
+    onBeat({ hasHeardMore, isAllHeard }: { hasHeardMore: boolean; isAllHeard: boolean }) {
       unheardSince = hasHeardMore || isAllHeard ? undefined : (unheardSince ?? now())
       if (hasHeardMore && proof === 'request') proof = undefined
       if (proof === 'answer' && isOver(lastLossAt, PROOF_MS)) proof = undefined
@@ -51,15 +46,15 @@ export function createProgress({ now }) {
     /**
      * The node has read all that arrived and lacks a request.
      *
-     * @returns {boolean} whether the node is of no use
+     * @returns whether the node is of no use
      */
-    onRequestLost: () => isOver(unheardSince, LOSSY_MS),
+    onRequestLost: (): boolean => isOver(unheardSince, LOSSY_MS),
 
-    /** @returns {boolean} whether the node is of no use, and not merely behind, now that the socket has no room */
-    onNoRoom: () => isOver(unheardSince, SILENT_MS),
+    /** @returns whether the node is of no use, and not merely behind, now that the socket has no room */
+    onNoRoom: (): boolean => isOver(unheardSince, SILENT_MS),
 
-    /** A message of answers was damaged or is missing. @returns {boolean} whether the node is of no use */
-    onAnswersLost() {
+    /** A message of answers was damaged or is missing. @returns whether the node is of no use */
+    onAnswersLost(): boolean {
       // A damaged message that comes long after another does not count with it.
       if (unreadableSince === undefined || isOver(lastLossAt, UNHEARD_MS)) unreadableSince = now()
       lastLossAt = now()
@@ -68,12 +63,8 @@ export function createProgress({ now }) {
 
     isUnheard: () => isOver(unheardSince, UNHEARD_MS),
 
-    /**
-     * The node was given up: it counts as alive again once such a message got through.
-     *
-     * @param {'request' | 'answer'} what
-     */
-    demand(what) {
+    /** The node was given up: it counts as alive again once such a message got through. */
+    demand(what: 'request' | 'answer') {
       proof = what
       lastLossAt = now()
       unheardSince = undefined

@@ -17,8 +17,8 @@ test('keys spread evenly: no node is a tenth off its share', () => {
   const ownerOf = ownersAmong(nodes)
   const owned = new Map(nodes.map(node => [node, 0]))
   for (const key of keys) {
-    const owner = /** @type {string} */ (ownerOf(key))
-    owned.set(owner, /** @type {number} */ (owned.get(owner)) + 1)
+    const owner = ownerOf(key) as string
+    owned.set(owner, (owned.get(owner) as number) + 1)
   }
   for (const count of owned.values()) expect(Math.abs(count - 2500)).toBeLessThan(250)
 })

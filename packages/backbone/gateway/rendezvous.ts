@@ -3,10 +3,10 @@
 import { fnv1a } from '../fnv1a.ts'
 
 /**
- * @param {Iterable<string>} nodes names of the nodes there are
- * @returns {(key: string) => string | undefined} tells a key's owner; `undefined` without nodes
+ * @param nodes names of the nodes there are
+ * @returns tells a key's owner; `undefined` without nodes
  */
-export function ownersAmong(nodes) {
+export function ownersAmong(nodes: Iterable<string>): (key: string) => string | undefined {
   // Nodes are compared by name: that decides between equal weights, so that the order in which nodes were found does
   // not.
   const hashed = [...nodes].sort().map(node => ({ node, hash: fnv1a(node) }))
@@ -24,8 +24,8 @@ export function ownersAmong(nodes) {
   }
 }
 
-/** MurmurHash3's finaliser: FNV alone leaves keys that differ in one digit too close. @param {number} hash */
-function mix(hash) {
+/** MurmurHash3's finaliser: FNV alone leaves keys that differ in one digit too close. */
+function mix(hash: number) {
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
   return (hash ^ (hash >>> 16)) >>> 0

@@ -1,27 +1,19 @@
 // Everything that one link must send, as numbered requests. Wants, notices and commands share one count, so that the
 // hub notices any loss.
+import type { Service } from '../wire/codec.ts'
+import type { Saying } from '../wire/envelope.ts'
 import { createCommands } from './commands.ts'
 import { createNotices } from './notices.ts'
-import { createWants } from './wants.ts'
+import { createWants, type WantEvents } from './wants.ts'
 
-/** @typedef {import('../wire/codec.ts').Service} Service */
-
-/**
- * @template {Service} S
- * @param {import('./wants.ts').WantEvents<S> & { now: () => number }} options
- */
-export function createRequests({ position, payload, now }) {
-  /** @type {ReturnType<typeof createWants<S>>} */
-  const wants = createWants({ position, payload })
-  /** @type {ReturnType<typeof createNotices<S['Notice']>>} */
-  const notices = createNotices()
-  /** @type {ReturnType<typeof createCommands<S['Result']>>} */
-  const commands = createCommands({ now })
+export function createRequests<S extends Service>({ position, payload, now }: WantEvents<S> & { now: () => number }) {
+  const wants: ReturnType<typeof createWants<S>> = createWants({ position, payload })
+  const notices: ReturnType<typeof createNotices<S['Notice']>> = createNotices()
+  const commands: ReturnType<typeof createCommands<S['Result']>> = createCommands({ now })
   const sources = [wants, notices, commands]
   let number = 0 // of requests made in this incarnation
   let incarnation = 0
-  /** @type {import('../wire/envelope.ts').Saying<S> | undefined} */
-  let probe
+  let probe: Saying<S> | undefined
 
   const nextNumber = () => ++number
   const isAllSaid = () => !probe && sources.every(source => source.isAllSaid())
@@ -60,13 +52,13 @@ export function createRequests({ position, payload, now }) {
     /**
      * Makes a request that only tests whether requests are heard, and whether the answer can be read.
      *
-     * @param {string | undefined} key the node must answer for it; `undefined` for a request without content
+     * @param key the node must answer for it; `undefined` for a request without content
      */
-    probe(key) {
+    probe(key: string | undefined) {
       probe = key === undefined ? { type: 'unwatch', keys: [] } : { type: 'get', wants: [{ key, position: undefined }] }
     },
     isAllSaid,
-    /** Whether nothing must be sent beyond the first `reached` requests. @param {number} reached */
-    isAllHeard: reached => reached >= number && isAllSaid(),
+    /** Whether nothing must be sent beyond the first `reached` requests. */
+    isAllHeard: (reached: number) => reached >= number && isAllSaid(),
   }
 }

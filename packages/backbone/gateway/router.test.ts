@@ -1,5 +1,4 @@
 // The choice among many nodes for a key, while nodes come and go.
-
 import { count, keyOfFirst, setup, startNode } from '../memory/test-support.ts'
 import { HOLD_MS_MAX, HOLD_MS_MIN } from './hold-down.ts'
 import { ownersAmong } from './rendezvous.ts'
@@ -144,8 +143,7 @@ test('keys move over many turns, and what changes meanwhile is not forgotten', a
   const { network, nodes } = await setup({ nodes: ['n1', 'n2'] })
   const joining = await startNode(network, 'n3')
   let looks = 0
-  /** @type {(names: string[]) => void} */
-  let list = () => {}
+  let list: (names: string[]) => void = () => {}
   const backbone = createValuesBackbone({
     nodeSource: {
       async start(found) {
@@ -206,8 +204,8 @@ test('a node that is gone and found again at once is told its keys anew', async 
   expect(node.watching('a:1')).toBe(1)
 })
 
-/** @param {Awaited<ReturnType<typeof setup>>['network']} network @param {string} node of which nothing is heard */
-function cutOff({ swallowed }, node) {
+/** @param node of which nothing is heard */
+function cutOff({ swallowed }: Awaited<ReturnType<typeof setup>>['network'], node: string) {
   for (const what of ['requests', 'beats', 'answers']) swallowed.add(`${node} ${what}`)
 }
 
@@ -216,10 +214,8 @@ test('a node whose host stalls again and again is held down: its keys stay where
   const key = keyOfFirst(['n1', 'n2'])
   backbone.watch(key)
   await network.settle()
-  /** @type {(string | undefined)[]} */
-  const owners = ['n1']
-  /** @param {number} ms */
-  const pass = async ms => {
+  const owners: (string | undefined)[] = ['n1']
+  const pass = async (ms: number) => {
     for (const endsAt = network.now() + ms; network.now() < endsAt; ) {
       await network.pass(100)
       const { node } = backbone.ownerOf(key)

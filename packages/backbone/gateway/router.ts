@@ -1,63 +1,66 @@
 // Routes each key to its owner among many nodes, and to another when that node dies. It knows no service; the codec
 // knows the content.
-import { createOnceAMinute, createTurns } from '@keycast/service'
-import { unheard } from './commands.ts'
+import { type Containment, createOnceAMinute, createTurns, type Every } from '@keycast/service'
+import type { Codec, Service } from '../wire/codec.ts'
+import { type Pending, unheard } from './commands.ts'
 import { createHoldDown } from './hold-down.ts'
-import { createLink } from './link.ts'
+import { createLink, type Dial, type Link, type LinkEvents, type Log } from './link.ts'
 import { createOneLog } from './one-log.ts'
 import { ownersAmong } from './rendezvous.ts'
 
-/**
- * @typedef {import('../wire/codec.ts').Service} Service
- *
- * Where nodes come from: calls `found` with the names of all nodes there are, now and whenever they change.
- * @typedef {{ start: (found: (names: string[]) => void) => Promise<void>, stop: () => void }} NodeSource
- *
- */
+/** Where nodes come from: calls `found` with the names of all nodes there are, now and whenever they change. */
+export interface NodeSource {
+  start: (found: (names: string[]) => void) => Promise<void>
+  stop: () => void
+}
 
 /**
  * The wants of a key, and the link to the node that was asked. A link and not a name: a node that is gone may be found
  * again under its name, and was not asked then.
- *
- * @template {Service} S
- * @typedef {{ watch: boolean, get: boolean, link: import('./link.ts').Link<S> | undefined }} Want
  */
+interface Want<S extends Service> {
+  watch: boolean
+  get: boolean
+  link: Link<S> | undefined
+}
 
 /**
  * `judged`: the node has spoken, or was silent long enough to be called dead. Until then it counts as alive, so that a
  * gateway that starts does not send all keys to the node that answers first. `alive`: as its link last said.
- *
- * @template {Service} S
- * @typedef {{ link: import('./link.ts').Link<S>, judged: boolean, alive: boolean, listed: boolean,
- *   holdDown: ReturnType<typeof createHoldDown> }} Node
  */
+interface Node<S extends Service> {
+  link: Link<S>
+  judged: boolean
+  alive: boolean
+  listed: boolean
+  holdDown: ReturnType<typeof createHoldDown>
+}
 
-/**
- * @template {Service} S
- * @typedef {Omit<import('./link.ts').LinkEvents<S>, 'onAlive' | 'onDead' | 'onAnswer' | 'onHeads'> & {
- *   onAnswer: (answer: S['Answer'], isGot: boolean, link: import('./link.ts').Link<S>) => void,
- *   onHeads?: (heads: S['Heads'], link: import('./link.ts').Link<S>) => void,
- *   onNode?: (link: import('./link.ts').Link<S>) => void, onRouted?: () => void }} RouterEvents
- *   `onNode`: a node is heard for the first time, or again. `onRouted`: the nodes that keys go to may have changed
- */
+/** `onNode`: a node is heard for the first time, or again. `onRouted`: the nodes that keys go to may have changed. */
+type RouterEvents<S extends Service> = Omit<LinkEvents<S>, 'onAlive' | 'onDead' | 'onAnswer' | 'onHeads'> & {
+  onAnswer: (answer: S['Answer'], isGot: boolean, link: Link<S>) => void
+  onHeads?: (heads: S['Heads'], link: Link<S>) => void
+  onNode?: (link: Link<S>) => void
+  onRouted?: () => void
+}
 
 /** Precision of the time at which a node that is held down gets its keys. */
 const HOLD_CHECK_MS = 250
 
-/**
- * @template {Service} S
- * @param {object} options
- * @param {import('../wire/codec.ts').Codec<S>} options.codec
- * @param {(key: string) => string} [options.placeOf] keys with the same place go to the same node
- * @param {NodeSource} options.nodeSource
- * @param {(name: string) => import('./link.ts').Dial} options.dialOf
- * @param {RouterEvents<S>} options.events
- * @param {() => number} options.now
- * @param {import('@keycast/service').Every} options.every
- * @param {Pick<import('@keycast/service').Containment, 'guard' | 'caught'>} [options.containment]
- * @param {import('./link.ts').Log} options.log
- */
-export function createRouter({
+interface Options<S extends Service> {
+  codec: Codec<S>
+  /** Keys with the same place go to the same node. */
+  placeOf?: (key: string) => string
+  nodeSource: NodeSource
+  dialOf: (name: string) => Dial
+  events: RouterEvents<S>
+  now: () => number
+  every: Every
+  containment?: Pick<Containment, 'guard' | 'caught'>
+  log: Log
+}
+
+export function createRouter<S extends Service>({
   codec,
   placeOf = key => key,
   nodeSource,
@@ -67,20 +70,14 @@ export function createRouter({
   now,
   every,
   log,
-}) {
-  /** @type {Map<string, Node<S>>} */
-  const nodes = new Map()
-  /** @type {Map<string, Want<S>>} */
-  const wants = new Map()
-  /** Names of the nodes keys are routed to. @type {string[]} */
-  let candidates = []
+}: Options<S>) {
+  const nodes = new Map<string, Node<S>>()
+  const wants = new Map<string, Want<S>>()
+  /** Names of the nodes keys are routed to. */
+  let candidates: string[] = []
   let ownerOf = ownersAmong(candidates)
-  /**
-   * Walks over all wants and gives each to the owner at that moment.
-   *
-   * @type {Iterator<[string, Want<S>]> | undefined}
-   */
-  let moving
+  /** Walks over all wants and gives each to the owner at that moment. */
+  let moving: Iterator<[string, Want<S>]> | undefined
   let isMovedAgain = false // the owners changed during the walk: keys passed already are checked once more
   const moves = createTurns({ now, step: moveNext })
   const oneLog = createOneLog()
@@ -102,8 +99,7 @@ export function createRouter({
     nodes.clear()
   }
 
-  /** @param {string[]} names */
-  function onNodes(names) {
+  function onNodes(names: string[]) {
     if (stopped) return // of a look-up that was under way
     for (const node of nodes.values()) node.listed = false
     for (const name of names) {
@@ -113,11 +109,9 @@ export function createRouter({
     route()
   }
 
-  /** @param {string} name */
-  function addNode(name) {
+  function addNode(name: string) {
     log.info({ node: name }, 'linking to a node')
-    /** @type {import('./link.ts').Link<S>} */
-    const link = createLink({
+    const link: Link<S> = createLink({
       codec,
       dial: dialOf(name),
       events: {
@@ -145,8 +139,8 @@ export function createRouter({
     return node
   }
 
-  /** @param {string} name @param {string | undefined} theirs its log @param {number | undefined} at */
-  function admits(name, theirs, at) {
+  /** @param theirs its log */
+  function admits(name: string, theirs: string | undefined, at: number | undefined) {
     const before = oneLog.inUse
     const isStarting = [...nodes.values()].some(({ judged }) => !judged)
     const isAdmitted = oneLog.admits(name, theirs, at, isStarting)
@@ -170,8 +164,7 @@ export function createRouter({
     return isAdmitted
   }
 
-  /** @param {string} name @param {string} what */
-  function onJudged(name, what) {
+  function onJudged(name: string, what: string) {
     const node = nodes.get(name)
     if (!node) return
     const { alive } = node.link
@@ -190,8 +183,7 @@ export function createRouter({
     else log.info({ node: name, alive }, what)
   }
 
-  /** @param {Node<S>} node */
-  const isHeld = ({ alive, holdDown }) => alive && holdDown.heldMs() > 0
+  const isHeld = ({ alive, holdDown }: Node<S>) => alive && holdDown.heldMs() > 0
 
   /**
    * A node that is held down serves where no other does. Where all are lost at once, the fault is most likely on this
@@ -219,9 +211,9 @@ export function createRouter({
    * A node that is no longer listed is kept while it speaks and no listed node does: the name server may be wrong.
    * Otherwise it is dropped: gateways that start later do not know it, and would ask another node.
    *
-   * @returns {import('./commands.ts').Pending<S['Result']>[]} the work it had not done
+   * @returns the work it had not done
    */
-  function removeGone() {
+  function removeGone(): Pending<S['Result']>[] {
     const commands = []
     const isReplaced = [...nodes.values()].some(({ listed, link }) => listed && link.alive)
     for (const [name, { listed, link }] of nodes) {
@@ -260,23 +252,21 @@ export function createRouter({
    * node's death. A node that has executed one already recognizes its id.
    */
   function moveCommands() {
-    /** @type {import('./commands.ts').Pending<S['Result']>[]} */
-    const moved = []
+    const moved: Pending<S['Result']>[] = []
     for (const [name, { link }] of nodes) {
       moved.push(...link.takeCommands(key => ![undefined, name].includes(ownerOf(key))))
     }
     for (const command of moved) handOver(command)
   }
 
-  /** @param {import('./commands.ts').Pending<S['Result']>} command */
-  function handOver(command) {
+  function handOver(command: Pending<S['Result']>) {
     const link = linkOf(command.key)
     if (link) link.takeOver(command)
     else command.done(unheard(command))
   }
 
-  /** Gives one key to its owner. @returns {boolean} whether there are more */
-  function moveNext() {
+  /** Gives one key to its owner. @returns whether there are more */
+  function moveNext(): boolean {
     if (!moving || stopped) return false
     const { done, value } = moving.next()
     if (!done) move(...value)
@@ -287,8 +277,7 @@ export function createRouter({
     return moving !== undefined
   }
 
-  /** @param {string} key @param {Want<S>} want */
-  function move(key, want) {
+  function move(key: string, want: Want<S>) {
     const link = linkOf(key)
     if (link === want.link) return
     want.link?.drop(key)
@@ -297,24 +286,21 @@ export function createRouter({
     if (want.get) link?.get(key)
   }
 
-  /** @param {string} key @param {'watch' | 'get'} what */
-  function want(key, what) {
+  function want(key: string, what: 'watch' | 'get') {
     const entry = wants.get(key) ?? { watch: false, get: false, link: linkOf(key) }
     entry[what] = true
     wants.set(key, entry)
     entry.link?.[what](key)
   }
 
-  /** @param {string} key */
-  function endGet(key) {
+  function endGet(key: string) {
     const entry = wants.get(key)
     if (!entry) return
     entry.get = false
     if (!entry.watch) wants.delete(key)
   }
 
-  /** @param {string} key @param {'watch' | 'get'} what */
-  function unwant(key, what) {
+  function unwant(key: string, what: 'watch' | 'get') {
     const entry = wants.get(key)
     if (!entry) return
     entry[what] = false
@@ -323,8 +309,8 @@ export function createRouter({
     else entry.link?.cancelGet(key)
   }
 
-  /** @param {string} key @returns {import('./link.ts').Link<S> | undefined} to the node that owns the key now */
-  function linkOf(key) {
+  /** @returns to the node that owns the key now */
+  function linkOf(key: string): Link<S> | undefined {
     const owner = ownerOf(placeOf(key))
     return owner === undefined ? undefined : nodes.get(owner)?.link
   }
@@ -332,19 +318,14 @@ export function createRouter({
   return {
     start,
     stop,
-    /** @param {string} key */
-    watch: key => want(key, 'watch'),
-    /** @param {string} key */
-    unwatch: key => unwant(key, 'watch'),
-    /** @param {string} key */
-    get: key => want(key, 'get'),
-    /** @param {string} key */
-    cancelGet: key => unwant(key, 'get'),
+    watch: (key: string) => want(key, 'watch'),
+    unwatch: (key: string) => unwant(key, 'watch'),
+    get: (key: string) => want(key, 'get'),
+    cancelGet: (key: string) => unwant(key, 'get'),
     linkOf,
     /** The links to all nodes that some gateway may route keys to: another one may not hold a node down. */
     links: () => [...nodes.values()].flatMap(({ link, alive, judged }) => (alive || !judged ? link : [])),
-    /** @param {string} key */
-    ownerOf: key => ({ node: ownerOf(placeOf(key)), alive: linkOf(key)?.alive === true }),
+    ownerOf: (key: string) => ({ node: ownerOf(placeOf(key)), alive: linkOf(key)?.alive === true }),
     /** The log in use, and the nodes that answer, keep another and are not used. */
     logs: () => ({ inUse: oneLog.inUse, others: oneLog.others().filter(name => nodes.get(name)?.link.isSetAside) }),
     nodesAlive: () => {

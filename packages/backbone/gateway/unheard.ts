@@ -6,20 +6,20 @@
 export const UNHEARD_BYTES_MAX = 4 * 2 ** 20
 
 export function createUnheard() {
-  /** By number. @type {Map<number, number>} */
-  const bytesOf = new Map()
+  /** By number. */
+  const bytesOf = new Map<number, number>()
   let bytes = 0
   let heard = 0
 
   return {
-    /** @param {number} number of a request, from 1 on @param {number} size in bytes */
-    add(number, size) {
+    /** @param number of a request, from 1 on @param size in bytes */
+    add(number: number, size: number) {
       bytesOf.set(number, size)
       bytes += size
     },
 
-    /** The node has heard the first `reached` requests. @param {number} reached */
-    confirm(reached) {
+    /** The node has heard the first `reached` requests. */
+    confirm(reached: number) {
       while (heard < reached && bytesOf.size > 0) {
         heard++
         bytes -= bytesOf.get(heard) ?? 0

@@ -1,11 +1,7 @@
-import { createWants } from './wants.ts'
+import { createWants, type WantEvents } from './wants.ts'
 
-/**
- * Wants, and the content of each request by its number.
- *
- * @param {Partial<import('./wants.ts').WantEvents<any>>} [events]
- */
-function create(events) {
+/** Wants, and the content of each request by its number. */
+function create(events?: Partial<WantEvents<any>>) {
   let number = 0
   const wants = createWants({ position: key => (key === 'a:held' ? { version: 'v', ageMs: 5 } : undefined), ...events })
   const said = () => [...wants.nextRequests(() => ++number)].map(({ number, saying }) => ({ number, ...saying }))

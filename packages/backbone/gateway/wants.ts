@@ -1,55 +1,51 @@
 // The keys that a gateway wants of one node, the keys that the node was told of, and the requests that make up the
 // difference. Wants are state: all of them can be sent again at any time.
-import { createUniqueQueue } from '@keycast/service'
-import { KEYS_PER_REQUEST_MAX, REQUEST_BYTES_MAX } from '../wire/envelope.ts'
+import { createUniqueQueue, type UniqueQueue } from '@keycast/service'
+import type { Service } from '../wire/codec.ts'
+import { KEYS_PER_REQUEST_MAX, REQUEST_BYTES_MAX, type Saying } from '../wire/envelope.ts'
+
+/** A gateway's interest in a key. A watch stands until it is ended; a get is over with its answer. */
+export interface Interest {
+  watch: boolean
+  get: boolean
+}
 
 /**
- * @typedef {import('../wire/codec.ts').Service} Service
- *
- * A gateway's interest in a key. A watch stands until it is ended; a get is over with its answer.
- * @typedef {{ watch: boolean, get: boolean }} Interest
- *
  * The interest that the node has been told of. `since`: number of the request from which on the node knew the key;
  * answers made before it belong to an earlier interest. `getNumber`: number of the request that said the get. Both are
  * Infinity while an interest that began again is not said yet. `isWatchDue`: the watch is to be said again though the
  * node was told of it.
- * @typedef {{ watch: boolean, get: boolean, since: number, getNumber: number, isWatchDue: boolean }} Told
  */
+interface Told {
+  watch: boolean
+  get: boolean
+  since: number
+  getNumber: number
+  isWatchDue: boolean
+}
 
-/**
- * @template {Service} S
- * @typedef {object} WantEvents
- * @property {(key: string) => S['Position'] | undefined} position the gateway's position in the key; looked up when a
- *   want is sent
- * @property {PayloadOf<S>} [payload] other fields of a want; looked up likewise
- */
+export interface WantEvents<S extends Service> {
+  /** The gateway's position in the key; looked up when a want is sent. */
+  position: (key: string) => S['Position'] | undefined
+  /** Other fields of a want; looked up likewise. */
+  payload?: PayloadOf<S>
+}
 
-/**
- * @template {Service} S
- * @typedef {(key: string, type: 'watch' | 'get') => S['Payload'] | undefined} PayloadOf
- */
+export type PayloadOf<S extends Service> = (key: string, type: 'watch' | 'get') => S['Payload'] | undefined
 
 /** Bytes of the payloads in one request: with the other fields of 500 wants it stays below a node's limit. */
 const PAYLOAD_BYTES_MAX = REQUEST_BYTES_MAX / 2
 
-/**
- * @template {Service} S
- * @param {WantEvents<S>} events
- */
-export function createWants({ position, payload }) {
-  /** @type {Map<string, Interest>} */
-  const interests = new Map()
-  /** @type {Map<string, Told>} */
-  let told = new Map()
+export function createWants<S extends Service>({ position, payload }: WantEvents<S>) {
+  const interests = new Map<string, Interest>()
+  let told = new Map<string, Told>()
   /** Keys whose interest changed, so that the node may have to be told. */
-  let changed = /** @type {import('@keycast/service').UniqueQueue<string>} */ (createUniqueQueue())
+  let changed = createUniqueQueue() as UniqueQueue<string>
   /**
    * Walks over all keys to send them again; keys that change meanwhile go first. A walk instead of a queue of all keys:
    * making that would take as long as a few thousand answers.
-   *
-   * @type {Iterator<string> | undefined}
    */
-  let repeating
+  let repeating: Iterator<string> | undefined
 
   function startAnew() {
     told = new Map()
@@ -57,8 +53,8 @@ export function createWants({ position, payload }) {
     repeating = interests.size > 0 ? interests.keys() : undefined
   }
 
-  /** @returns {string | undefined} the next key that may have to be sent */
-  function nextKey() {
+  /** @returns the next key that may have to be sent */
+  function nextKey(): string | undefined {
     const key = changed.take()
     if (key !== undefined || !repeating) return key
     const { done, value } = repeating.next()
@@ -66,8 +62,7 @@ export function createWants({ position, payload }) {
     return value
   }
 
-  /** @param {string} key @param {Partial<Interest>} change */
-  function want(key, change) {
+  function want(key: string, change: Partial<Interest>) {
     const interest = interests.get(key) ?? { watch: false, get: false }
     const known = told.get(key)
     if (known) {
@@ -81,16 +76,15 @@ export function createWants({ position, payload }) {
     forgetIfIdle(key)
   }
 
-  /** Sends a standing watch again: its payload changed. @param {string} key */
-  function renewWatch(key) {
+  /** Sends a standing watch again: its payload changed. */
+  function renewWatch(key: string) {
     const known = told.get(key)
     if (!known || !interests.get(key)?.watch) return
     known.isWatchDue = true
     changed.add(key)
   }
 
-  /** @param {string} key */
-  function forgetIfIdle(key) {
+  function forgetIfIdle(key: string) {
     const interest = interests.get(key)
     if (interest && !interest.watch && !interest.get) interests.delete(key)
     const known = told.get(key)
@@ -100,11 +94,9 @@ export function createWants({ position, payload }) {
   /**
    * Notes that the node answered for a key after it had heard the first `reached` requests.
    *
-   * @param {string} key @param {number} reached
-   * @returns {'earlier' | 'state' | 'got'} `earlier`: the answer belongs to an interest that ended; `got`: it answers
-   *   and ends the key's get
+   * @returns `earlier`: the answer belongs to an interest that ended; `got`: it answers and ends the key's get
    */
-  function take(key, reached) {
+  function take(key: string, reached: number): 'earlier' | 'state' | 'got' {
     const interest = interests.get(key)
     const known = told.get(key)
     if (!interest || !known || reached < known.since) return 'earlier'
@@ -118,12 +110,15 @@ export function createWants({ position, payload }) {
   /**
    * The next requests, none with more keys than a message may name; each counts as told when it is taken.
    *
-   * @param {() => number} nextNumber called once for each request
-   * @returns {Generator<{ number: number, saying: import('../wire/envelope.ts').Saying<S> }>}
+   * @param nextNumber called once for each request
    */
-  function* nextRequests(nextNumber) {
-    /** @type {{ watch: string[], get: string[], unwatch: string[], cancelGet: string[] }} */
-    const keys = { watch: [], get: [], unwatch: [], cancelGet: [] }
+  function* nextRequests(nextNumber: () => number): Generator<{ number: number; saying: Saying<S> }> {
+    const keys: { watch: string[]; get: string[]; unwatch: string[]; cancelGet: string[] } = {
+      watch: [],
+      get: [],
+      unwatch: [],
+      cancelGet: [],
+    }
     for (let count = 0; count < KEYS_PER_REQUEST_MAX; count++) {
       const key = nextKey()
       if (key === undefined) break
@@ -134,13 +129,13 @@ export function createWants({ position, payload }) {
       if (interest?.get && (!known?.get || known.getNumber === Number.POSITIVE_INFINITY)) keys.get.push(key)
       if (!interest?.get && known?.get) keys.cancelGet.push(key)
     }
-    for (const type of /** @type {const} */ (['unwatch', 'cancelGet'])) {
+    for (const type of ['unwatch', 'cancelGet'] as const) {
       if (keys[type].length === 0) continue
       const number = nextNumber()
       for (const key of keys[type]) noteUntold(key, type)
       yield { number, saying: { type, keys: keys[type] } }
     }
-    for (const type of /** @type {const} */ (['watch', 'get'])) {
+    for (const type of ['watch', 'get'] as const) {
       for (let next = 0; next < keys[type].length; ) {
         const number = nextNumber()
         const wants = []
@@ -158,8 +153,7 @@ export function createWants({ position, payload }) {
     }
   }
 
-  /** @param {string} key @param {'watch' | 'get'} type @param {number} number */
-  function noteTold(key, type, number) {
+  function noteTold(key: string, type: 'watch' | 'get', number: number) {
     const known = told.get(key) ?? { watch: false, get: false, since: number, getNumber: 0, isWatchDue: false }
     known[type] = true
     known.since = Math.min(known.since, number)
@@ -168,8 +162,7 @@ export function createWants({ position, payload }) {
     told.set(key, known)
   }
 
-  /** @param {string} key @param {'unwatch' | 'cancelGet'} type */
-  function noteUntold(key, type) {
+  function noteUntold(key: string, type: 'unwatch' | 'cancelGet') {
     const known = told.get(key)
     if (!known) return
     if (type === 'unwatch') known.watch = false
@@ -184,13 +177,13 @@ export function createWants({ position, payload }) {
     take,
     nextRequests,
     isAllSaid: () => changed.size === 0 && !repeating,
-    /** @returns {string | undefined} any key that is wanted */
-    sample: () => interests.keys().next().value,
+    /** @returns any key that is wanted */
+    sample: (): string | undefined => interests.keys().next().value,
   }
 }
 
-/** Payloads are flat; only longer ones have to be counted. @param {Record<string, unknown> | undefined} payload */
-function payloadBytes(payload) {
+/** Payloads are flat; only longer ones have to be counted. */
+function payloadBytes(payload: Record<string, unknown> | undefined) {
   let bytes = 0
   for (const field in payload) {
     const value = payload[field]

@@ -1,3 +1,4 @@
+import type { Answer } from '../backbone.ts'
 import { valuesCodec } from '../wire/values-codec.ts'
 import { createAnswers } from './answers.ts'
 
@@ -9,14 +10,12 @@ const ANSWER_MS = 0.01
 /** Answers to one link, on a clock of the test's. */
 function setup() {
   let at = 0
-  /** @type {{ answers: { key: string }[], results?: { id: string }[] }[]} */
-  const messages = []
+  const messages: { answers: { key: string }[]; results?: { id: string }[] }[] = []
   const answers = createAnswers({
     codec: valuesCodec,
     answersFor(_, key) {
       at += ANSWER_MS
-      /** @type {import('../wire/values-codec.ts').Answer} */
-      const current = { type: 'current', key, version: 'v', ageMs: 0, maxAgeMs: 1, store: true }
+      const current: Answer = { type: 'current', key, version: 'v', ageMs: 0, maxAgeMs: 1, store: true }
       return { answers: [current], more: false }
     },
     send: (_, parts) => void messages.push(JSON.parse(parts[0].toString())),
@@ -38,7 +37,7 @@ function setup() {
   }
 }
 
-const range = (/** @type {number} */ count) => Array.from({ length: count }, (_, i) => `doc:${i}`)
+const range = (count: number) => Array.from({ length: count }, (_, i) => `doc:${i}`)
 
 test('100,000 keys that a link is due are sent over many turns, in the order told', async () => {
   const { answers, link, messages, keysSent, take } = setup()
@@ -83,7 +82,7 @@ test('a result follows what was told before it, also where new keys are told wit
     const { answers, link, messages, keysSent, take } = setup()
     const keys = range(5_000)
     for (const key of keys) answers.tell(link, key)
-    answers.tellResult(link, { id: 'id-1', result: /** @type {never} */ ({}) })
+    answers.tellResult(link, { id: 'id-1', result: {} as never })
     for (let turns = 0; !messages.some(({ results }) => results); turns++) {
       for (let i = 0; i < toldEachTurn; i++) answers.tell(link, `new:${turns}-${i}`)
       take()
@@ -97,7 +96,7 @@ test('a result follows what was told before it, also where new keys are told wit
 test('once stopped, results still leave when asked for, and answers no more', async () => {
   const { answers, link, messages } = setup()
   answers.tell(link, 'doc:1')
-  answers.tellResult(link, { id: 'id-1', result: /** @type {never} */ ({}) })
+  answers.tellResult(link, { id: 'id-1', result: {} as never })
   answers.stop()
   await turn()
   expect(messages).toEqual([])

@@ -1,23 +1,23 @@
 // Sends each link its answers and results: in turn, many small ones in one message, as far as its credit reaches.
-import { createTurns, createUniqueQueue, noContainment } from '@keycast/service'
+import { type Containment, createTurns, createUniqueQueue, noContainment, type UniqueQueue } from '@keycast/service'
 import { bytesOf } from '../wire/bytes.ts'
-import { encodeAnswers } from '../wire/envelope.ts'
-import { CREDIT_BYTES, createCredit } from './credit.ts'
+import type { Codec, Encoded, Service } from '../wire/codec.ts'
+import { type CommandResult, encodeAnswers } from '../wire/envelope.ts'
+import { type Account, CREDIT_BYTES, createCredit } from './credit.ts'
+import type { NodeEvents } from './hub.ts'
 
-/** @typedef {import('../wire/codec.ts').Service} Service */
-
-/**
- * The messages that a link is due, and the progress of sending them.
- *
- * @template {Service} S
- * @typedef {object} Outgoing
- * @property {number} answered messages of answers sent
- * @property {import('./credit.ts').Account} account
- * @property {import('@keycast/service').UniqueQueue<string>} due keys of which it is due something
- * @property {import('../wire/envelope.ts').CommandResult<S>[]} results results that it is due; not held back by credit,
- *   since the gateway bounds its commands under way
- * @property {number} resultsFrom bytes that had been sent when the first of these results came
- */
+/** The messages that a link is due, and the progress of sending them. */
+export interface Outgoing<S extends Service> {
+  /** Messages of answers sent. */
+  answered: number
+  account: Account
+  /** Keys of which it is due something. */
+  due: UniqueQueue<string>
+  /** Results that it is due; not held back by credit, since the gateway bounds its commands under way. */
+  results: CommandResult<S>[]
+  /** Bytes that had been sent when the first of these results came. */
+  resultsFrom: number
+}
 
 /** Small answers leave together up to this size: at 100 bytes each that is several times faster than one by one. */
 const BATCH_BYTES = 64 * 1024
@@ -28,19 +28,19 @@ const HEAD_BYTES = 256
 /** Keys looked up for one message: most may have nothing to send. */
 const KEYS_PER_BATCH_MAX = 500
 
-/**
- * @template {Service} S
- * @template {Outgoing<S> & { id: string, received: number }} L
- * @param {object} options
- * @param {import('../wire/codec.ts').Codec<S>} options.codec
- * @param {import('./hub.ts').NodeEvents<S>['answersFor']} options.answersFor
- * @param {(link: L, parts: Buffer[], failed: () => void) => void} options.send
- * @param {() => number | undefined} [options.logAt] how far the log is, of a service that has one
- * @param {(link: L) => void} options.onFailed a message could not be sent, or not be made
- * @param {Pick<import('@keycast/service').Containment, 'guard'>} [options.containment]
- * @param {() => number} options.now
- */
-export function createAnswers({
+interface Options<S extends Service, L extends Outgoing<S> & { id: string; received: number }> {
+  codec: Codec<S>
+  answersFor: NodeEvents<S>['answersFor']
+  send: (link: L, parts: Buffer[], failed: () => void) => void
+  /** How far the log is, of a service that has one. */
+  logAt?: () => number | undefined
+  /** A message could not be sent, or not be made. */
+  onFailed: (link: L) => void
+  containment?: Pick<Containment, 'guard'>
+  now: () => number
+}
+
+export function createAnswers<S extends Service, L extends Outgoing<S> & { id: string; received: number }>({
   codec,
   answersFor,
   send,
@@ -48,15 +48,15 @@ export function createAnswers({
   onFailed,
   containment = noContainment,
   now,
-}) {
+}: Options<S, L>) {
   /** Links that are due something, each a message in turn. */
-  const due = /** @type {import('@keycast/service').UniqueQueue<L>} */ (createUniqueQueue())
+  const due = createUniqueQueue() as UniqueQueue<L>
   const sending = createTurns({ now, step: sendNext })
   const credit = createCredit()
   let isStopped = false
 
-  /** The fields of a link that has been sent nothing. @returns {Outgoing<S>} */
-  const open = () => ({
+  /** The fields of a link that has been sent nothing. */
+  const open = (): Outgoing<S> => ({
     answered: 0,
     account: credit.open(),
     due: createUniqueQueue(),
@@ -64,38 +64,35 @@ export function createAnswers({
     resultsFrom: 0,
   })
 
-  /** @param {L} link */
-  function close(link) {
+  function close(link: L) {
     due.delete(link)
     link.account.close()
   }
 
-  /** The link is due something of the key. @param {L} link @param {string} key */
-  function tell(link, key) {
+  /** The link is due something of the key. */
+  function tell(link: L, key: string) {
     link.due.add(key)
     schedule(link)
   }
 
-  /** @param {L} link @param {import('../wire/envelope.ts').CommandResult<S>} result */
-  function tellResult(link, result) {
+  function tellResult(link: L, result: CommandResult<S>) {
     if (link.results.length === 0) link.resultsFrom = link.account.sentBytes
     link.results.push(result)
     schedule(link)
   }
 
-  /** The link may have credit again. @param {L} link */
-  function resume(link) {
+  /** The link may have credit again. */
+  function resume(link: L) {
     if (link.due.size > 0) schedule(link)
   }
 
-  /** @param {L} link */
-  function schedule(link) {
+  function schedule(link: L) {
     due.add(link)
     sending.start()
   }
 
-  /** Sends the next link one message. @returns {boolean} whether there is more to send */
-  function sendNext() {
+  /** Sends the next link one message. @returns whether there is more to send */
+  function sendNext(): boolean {
     const link = isStopped ? undefined : due.take()
     if (!link) return false
     sendTo(link)
@@ -104,7 +101,7 @@ export function createAnswers({
 
   const sendTo = containment.guard(
     'link',
-    (/** @type {L} */ link) => {
+    (link: L) => {
       const answers = hasAnswersToSend(link) ? answersOf(link) : []
       sendBatch(link, answers, isResultsTurn(link))
       if (hasAnswersToSend(link) || link.results.length > 0) due.add(link)
@@ -112,11 +109,10 @@ export function createAnswers({
     onFailed,
   )
 
-  /** @param {L} link */
-  const hasAnswersToSend = link => link.due.size > 0 && link.account.hasRoom()
+  const hasAnswersToSend = (link: L) => link.due.size > 0 && link.account.hasRoom()
 
-  /** Answers for one message, of as many of the due keys as fit. @param {L} link */
-  function answersOf(link) {
+  /** Answers for one message, of as many of the due keys as fit. */
+  function answersOf(link: L) {
     const encoded = []
     let bytesLeft = BATCH_BYTES
     for (let keys = 0; keys < KEYS_PER_BATCH_MAX && bytesLeft > 0; keys++) {
@@ -137,13 +133,11 @@ export function createAnswers({
   /**
    * Results leave behind the last of the answers before them. A link that is always due something gets its results
    * after one credit's worth of answers.
-   *
-   * @param {L} link
    */
-  const isResultsTurn = link => !hasAnswersToSend(link) || link.account.sentBytes - link.resultsFrom >= CREDIT_BYTES
+  const isResultsTurn = (link: L) =>
+    !hasAnswersToSend(link) || link.account.sentBytes - link.resultsFrom >= CREDIT_BYTES
 
-  /** @param {L} link @param {import('../wire/codec.ts').Encoded[]} answers @param {boolean} withResults */
-  function sendBatch(link, answers, withResults) {
+  function sendBatch(link: L, answers: Encoded[], withResults: boolean) {
     const results = link.results.length > 0 && withResults ? link.results.splice(0) : []
     if (answers.length === 0 && results.length === 0) return
     link.answered++
@@ -153,8 +147,8 @@ export function createAnswers({
     send(link, parts, () => onFailed(link))
   }
 
-  /** Sends results although answers before them have not left. @param {L} link */
-  function sendResults(link) {
+  /** Sends results although answers before them have not left. */
+  function sendResults(link: L) {
     sendBatch(link, [], true)
   }
 

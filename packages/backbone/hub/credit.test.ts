@@ -1,11 +1,10 @@
-import { CREDIT_BYTES, CREDIT_TOTAL_BYTES, createCredit } from './credit.ts'
+import { type Account, CREDIT_BYTES, CREDIT_TOTAL_BYTES, createCredit } from './credit.ts'
 
 const MESSAGE_BYTES = 2 ** 16
 
-/** Sends each account one message in turn, until none has room. @param {import('./credit.ts').Account[]} accounts */
-function sendAll(accounts) {
-  /** @type {Map<import('./credit.ts').Account, number>} */
-  const sent = new Map(accounts.map(account => [account, 0]))
+/** Sends each account one message in turn, until none has room. */
+function sendAll(accounts: Account[]) {
+  const sent = new Map<Account, number>(accounts.map(account => [account, 0]))
   let open = accounts
   while (open.length > 0) {
     for (const account of open) {
@@ -18,7 +17,7 @@ function sendAll(accounts) {
   return [...sent.values()]
 }
 
-const accountsOf = (/** @type {ReturnType<typeof createCredit>} */ credit, /** @type {number} */ count) =>
+const accountsOf = (credit: ReturnType<typeof createCredit>, count: number) =>
   Array.from({ length: count }, credit.open)
 
 test('one gateway is sent its own credit, and goes on as it takes', () => {

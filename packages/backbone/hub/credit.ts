@@ -24,13 +24,12 @@ export function createCredit() {
         const bytes = sentBytes - takenBytes
         return bytes === 0 || bytes < Math.min(CREDIT_BYTES, CREDIT_TOTAL_BYTES - totalBytes)
       },
-      /** @param {number} bytes */
-      send(bytes) {
+      send(bytes: number) {
         sentBytes += bytes
         totalBytes += bytes
       },
-      /** @param {number} bytes as the gateway reports since the link began; a report may come late, or lie */
-      take(bytes) {
+      /** @param bytes as the gateway reports since the link began; a report may come late, or lie */
+      take(bytes: number) {
         const newlyTaken = Math.max(0, Math.min(bytes, sentBytes) - takenBytes)
         takenBytes += newlyTaken
         totalBytes -= newlyTaken
@@ -48,4 +47,4 @@ export function createCredit() {
   return { open, bytes: () => totalBytes }
 }
 
-/** @typedef {ReturnType<ReturnType<typeof createCredit>['open']>} Account */
+export type Account = ReturnType<ReturnType<typeof createCredit>['open']>

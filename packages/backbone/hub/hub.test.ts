@@ -1,35 +1,35 @@
 import { BEAT_MS, createContainment } from '@keycast/service'
 import { encodeMessage } from '../wire/envelope.ts'
 import { valuesCodec } from '../wire/values-codec.ts'
-import { createHub } from './hub.ts'
+import { createHub, type FromGateways } from './hub.ts'
 
 const turn = () => new Promise(setImmediate)
 
 /** The time it takes to forget a key, on the clock of these tests. */
 const FORGET_MS = 0.01
 
-/** A hub whose sockets and clock are the test's. @param {{ codec?: any, onWatch?: (key: string) => void, answersFor?: () => any }} [given] */
+/** A hub whose sockets and clock are the test's. */
 async function setup({
   codec = valuesCodec,
   onWatch = () => {},
   answersFor = () => ({ answers: [], more: false }),
+}: {
+  codec?: any
+  onWatch?: (key: string) => void
+  answersFor?: () => any
 } = {}) {
   let at = 100_000
   let tick = () => {}
   let hasReadAll = true
   let forgotten = 0
-  /** @type {import('./hub.ts').FromGateways} */
-  let from = { request() {}, beat() {} }
-  /** @type {string[]} */
-  const sent = []
-  /** @type {string[]} */
-  const watched = []
-  /** @type {string[]} */
-  const logged = []
-  /** What is left of each command's time. @type {number[]} */
-  const lefts = []
-  const note = (/** @type {unknown} */ _, /** @type {string} */ text) => logged.push(text)
-  const containment = createContainment({ ends: ['link'], log: /** @type {any} */ ({ error() {} }) })
+  let from: FromGateways = { request() {}, beat() {} }
+  const sent: string[] = []
+  const watched: string[] = []
+  const logged: string[] = []
+  /** What is left of each command's time. */
+  const lefts: number[] = []
+  const note = (_: unknown, text: string) => logged.push(text)
+  const containment = createContainment({ ends: ['link'], log: { error() {} } as any })
   const hub = createHub({
     codec,
     containment,
@@ -49,31 +49,24 @@ async function setup({
       tick = run
       return () => {}
     },
-    log: /** @type {any} */ ({ info() {}, warn: note, error: note, debug() {} }),
+    log: { info() {}, warn: note, error: note, debug() {} } as any,
   })
-  await hub.start(
-    /** @type {any} */ ({
-      onWatch(/** @type {string} */ _, /** @type {{ key: string }} */ { key }) {
-        onWatch(key)
-        watched.push(key)
-      },
-      onUnwatch() {},
-      onCommand: (
-        /** @type {string} */ _link,
-        /** @type {string} */ _id,
-        /** @type {any} */ _,
-        /** @type {number} */ left,
-      ) => lefts.push(left),
-      *onLinkLost() {
-        for (let key = 0; key < 10_000; key++) {
-          at += FORGET_MS
-          forgotten++
-          yield
-        }
-      },
-      answersFor,
-    }),
-  )
+  await hub.start({
+    onWatch(_: string, { key }: { key: string }) {
+      onWatch(key)
+      watched.push(key)
+    },
+    onUnwatch() {},
+    onCommand: (_link: string, _id: string, _: any, left: number) => lefts.push(left),
+    *onLinkLost() {
+      for (let key = 0; key < 10_000; key++) {
+        at += FORGET_MS
+        forgotten++
+        yield
+      }
+    },
+    answersFor,
+  } as any)
   let requests = 0
   return {
     sent,
@@ -83,31 +76,27 @@ async function setup({
     forgotten: () => forgotten,
     contained: containment.counts,
     hub,
-    /** @param {number} announced @param {string} [wire] @param {string} [link] */
-    beat(announced, wire = valuesCodec.wire, link = 'L') {
+    beat(announced: number, wire: string = valuesCodec.wire, link = 'L') {
       from.beat(encodeMessage({ type: 'beat', link, wire, number: announced, taken: 0 }), Buffer.from('route'))
     },
-    /** @param {object} [says] */
-    request(says) {
+    request(says?: object) {
       requests += 1
       const watch = { type: 'watch', wants: [{ key: `doc:${requests}` }] }
       from.request([encodeMessage({ link: 'L', number: requests, ...(says ?? watch) })])
     },
-    /** @param {number} [leftMs] @param {{ link: string, number: number }} [of] */
-    command(leftMs, of = { link: 'L', number: ++requests }) {
+    command(leftMs?: number, of: { link: string; number: number } = { link: 'L', number: ++requests }) {
       const commands = [{ id: `c${requests}`, command: { type: 'authorize', key: 'doc:1 v' }, leftMs }]
       from.request([encodeMessage({ type: 'command', ...of, commands, parts: [0] })])
     },
-    /** Time in which this process stands still. @param {number} ms */
-    stall(ms) {
+    /** Time in which this process stands still. */
+    stall(ms: number) {
       at += ms
     },
-    /** Whether requests wait to be read. @param {boolean} wait */
-    setWaiting(wait) {
+    /** Whether requests wait to be read. */
+    setWaiting(wait: boolean) {
       hasReadAll = !wait
     },
-    /** @param {number} ms */
-    pass(ms) {
+    pass(ms: number) {
       at += ms
       tick()
     },
@@ -242,7 +231,7 @@ test('a gateway of another major wire version is not served and told so, and the
 
 test('a gateway that names no wire version is not answered: it would take that for a welcome', async () => {
   const { beat, sent, logged } = await setup()
-  beat(0, /** @type {any} */ (null))
+  beat(0, null as any)
   expect(sent).toEqual([])
   expect(logged).toHaveLength(1)
 })

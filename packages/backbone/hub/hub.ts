@@ -1,78 +1,116 @@
 // A node's side of its links: lists them, hears each gateway's wants, and notices lost requests. answers.ts sends.
 // Sockets come from `bind`, and the codec knows the content.
 import { excerpt } from '@keycast/protocol'
-import { BEAT_MS, createAwakeClock, createOnceAMinute, createTurns, noContainment, SILENT_MS } from '@keycast/service'
+import {
+  BEAT_MS,
+  type Containment,
+  createAwakeClock,
+  createOnceAMinute,
+  createTurns,
+  type Every,
+  noContainment,
+  SILENT_MS,
+} from '@keycast/service'
+import type { Log } from '../gateway/link.ts'
 import { bytesOf } from '../wire/bytes.ts'
-import { WireError } from '../wire/codec.ts'
-import { decodeBeat, decodeRequest, encodeMessage } from '../wire/envelope.ts'
-import { createAnswers } from './answers.ts'
-import { createArrivals, takeBeat, takeRequest } from './lost-requests.ts'
+import { type Codec, type Service, WireError } from '../wire/codec.ts'
+import {
+  decodeBeat,
+  decodeRequest,
+  encodeMessage,
+  type FromLink,
+  type Incompatible,
+  type Request,
+  type Want,
+} from '../wire/envelope.ts'
+import { createAnswers, type Outgoing } from './answers.ts'
+import { type Arrivals, createArrivals, takeBeat, takeRequest } from './lost-requests.ts'
 
 /**
- * @typedef {import('../wire/codec.ts').Service} Service
- *
  * The bound sockets. `send` queues parts for the peer with that routing id; it calls `failed` if there is none. `close`
  * lets what was queued leave first, as far as its receivers take it. `hasReadAll` tells whether there is a moment now
  * at which no request that arrived waits to be read.
- * @typedef {{ send: (routingId: Buffer, parts: Buffer[], failed: () => void) => void, close: () => Promise<void>,
- *   hasReadAll: () => Promise<boolean> }} Bound
- * @typedef {{ request: (parts: Buffer[]) => void, beat: (part: Buffer, routingId: Buffer) => void }} FromGateways
- * @typedef {(events: FromGateways) => Promise<Bound>} Bind
  */
+interface Bound {
+  send: (routingId: Buffer, parts: Buffer[], failed: () => void) => void
+  close: () => Promise<void>
+  hasReadAll: () => Promise<boolean>
+}
 
-/**
- * The functions that a node gives its hub. All are synchronous.
- *
- * @template {Service} S
- * @typedef {object} NodeEvents
- * @property {(link: string, want: import('../wire/envelope.ts').Want<S>) => void} onWatch called also if the link
- *   watches already: its gateway repeats its position and payload, while earlier answers may still be under way to it
- * @property {(link: string, key: string) => void} onUnwatch
- * @property {(link: string, want: import('../wire/envelope.ts').Want<S>) => void} onGet
- * @property {(link: string, key: string) => void} onCancelGet
- * @property {(link: string, notice: S['Notice']) => void} [onNotice] may come twice
- * @property {(link: string, id: string, command: S['Command'], leftMs: number) => void} [onCommand] may come twice, under
- *   the same id; must be answered with `tellResult`. `leftMs`: the gateway gives it up then. Where it is not above 0, the
- *   gateway has, and a late result surprises who was told so
- * @property {(link: string) => Iterator<unknown> | void} onLinkLost everything that the link wanted is void. Forgetting
- *   100,000 keys may take long: a returned iterator is run to its end turn by turn
- * @property {(link: string, key: string, bytesLeft: number) => { answers: S['Answer'][], more: boolean }} answersFor
- *   the link's due answers for the key: some `bytesLeft` of them, one at least. `more`: it is asked again for the rest,
- *   after other keys and as credit allows
- * @property {() => string} [logId] of what the node answers from. A gateway uses the nodes of one log only
- * @property {() => number | undefined} [logAt] how far that log is: it never goes back, but where it was replaced by an
- *   older state of itself
- * @property {(link: string, logId: string, logAt: number) => void} [onLogAhead] a gateway was told of the log when it was
- *   further than it is now. It uses the node again once the log has another id
- * @property {(link: string) => S['Heads'] | undefined} [headsFor] the node's progress, to go with a beat
- */
+export interface FromGateways {
+  request: (parts: Buffer[]) => void
+  beat: (part: Buffer, routingId: Buffer) => void
+}
 
-/**
- * @template {Service} S
- * @typedef {object} Hub
- * @property {(events: NodeEvents<S>) => Promise<void>} start binds, then calls the events; rejects if a port is taken
- * @property {() => Promise<void>} stop
- * @property {(link: string, key: string) => void} tell the link is due something of the key. Costs one set entry:
- *   `answersFor` is asked for it when the link has credit, so a slow gateway holds no queue of answers
- * @property {(link: string, id: string, result: S['Result']) => void} tellResult of a command, after all answers told
- *   before
- * @property {() => { links: number, dueKeys: number, bytesOut: number }} stats
- */
+export type Bind = (events: FromGateways) => Promise<Bound>
 
-/**
- * @template {Service} S
- * @typedef {object} LinkFields
- * @property {string} id
- * @property {Buffer} routingId of its latest beat: a gateway's sockets get a new one when they reconnect
- * @property {number} lastHeardAt by the clock of the time in which this process ran
- * @property {number} since when it was introduced
- * @property {number} bytesUntold of requests that came since the last beat to the link
- */
+/** The functions that a node gives its hub. All are synchronous. */
+export interface NodeEvents<S extends Service> {
+  /**
+   * Called also if the link watches already: its gateway repeats its position and payload, while earlier answers may
+   * still be under way to it.
+   */
+  onWatch: (link: string, want: Want<S>) => void
+  onUnwatch: (link: string, key: string) => void
+  onGet: (link: string, want: Want<S>) => void
+  onCancelGet: (link: string, key: string) => void
+  /** May come twice. */
+  onNotice?: (link: string, notice: S['Notice']) => void
+  /**
+   * May come twice, under the same id; must be answered with `tellResult`. `leftMs`: the gateway gives it up then.
+   * Where it is not above 0, the gateway has, and a late result surprises who was told so.
+   */
+  onCommand?: (link: string, id: string, command: S['Command'], leftMs: number) => void
+  /**
+   * Everything that the link wanted is void. Forgetting 100,000 keys may take long: a returned iterator is run to its
+   * end turn by turn.
+   */
+  onLinkLost: (link: string) => Iterator<unknown> | undefined
+  /**
+   * The link's due answers for the key: some `bytesLeft` of them, one at least. `more`: it is asked again for the rest,
+   * after other keys and as credit allows.
+   */
+  answersFor: (link: string, key: string, bytesLeft: number) => { answers: S['Answer'][]; more: boolean }
+  /** Of what the node answers from. A gateway uses the nodes of one log only. */
+  logId?: () => string
+  /** How far that log is: it never goes back, but where it was replaced by an older state of itself. */
+  logAt?: () => number | undefined
+  /**
+   * A gateway was told of the log when it was further than it is now. It uses the node again once the log has another
+   * id.
+   */
+  onLogAhead?: (link: string, logId: string, logAt: number) => void
+  /** The node's progress, to go with a beat. */
+  headsFor?: (link: string) => S['Heads'] | undefined
+}
 
-/**
- * @template {Service} S
- * @typedef {LinkFields<S> & import('./lost-requests.ts').Arrivals & import('./answers.ts').Outgoing<S>} LinkState
- */
+export interface Hub<S extends Service> {
+  /** Binds, then calls the events; rejects if a port is taken. */
+  start: (events: NodeEvents<S>) => Promise<void>
+  stop: () => Promise<void>
+  /**
+   * The link is due something of the key. Costs one set entry: `answersFor` is asked for it when the link has credit,
+   * so a slow gateway holds no queue of answers.
+   */
+  tell: (link: string, key: string) => void
+  /** Of a command, after all answers told before. */
+  tellResult: (link: string, id: string, result: S['Result']) => void
+  stats: () => { links: number; dueKeys: number; bytesOut: number }
+}
+
+interface LinkFields {
+  id: string
+  /** Of its latest beat: a gateway's sockets get a new one when they reconnect. */
+  routingId: Buffer
+  /** By the clock of the time in which this process ran. */
+  lastHeardAt: number
+  /** When it was introduced. */
+  since: number
+  /** Of requests that came since the last beat to the link. */
+  bytesUntold: number
+}
+
+type LinkState<S extends Service> = LinkFields & Arrivals & Outgoing<S>
 
 /**
  * A closed socket has this long to send its goodbyes to a busy peer. A peer that misses its own notices the silence.
@@ -85,38 +123,42 @@ export const FAREWELL_MS = 1_000
  */
 const HEARD_REPORT_BYTES = 2 ** 19
 
-/**
- * @template {Service} S
- * @param {object} options
- * @param {import('../wire/codec.ts').Codec<S>} options.codec
- * @param {Bind} options.bind
- * @param {() => number} options.now
- * @param {() => number} [options.wallNow] as the clock of time awake has it
- * @param {import('@keycast/service').Every} options.every
- * @param {Pick<import('@keycast/service').Containment, 'guard' | 'caught'>} [options.containment]
- * @param {import('../gateway/link.ts').Log} options.log
- * @returns {Hub<S>}
- */
-export function createHub({ codec, bind, containment = noContainment, now, wallNow, every, log }) {
-  /** @type {Map<string, LinkState<S>>} */
-  const links = new Map()
+interface Options<S extends Service> {
+  codec: Codec<S>
+  bind: Bind
+  now: () => number
+  /** As the clock of time awake has it. */
+  wallNow?: () => number
+  every: Every
+  containment?: Pick<Containment, 'guard' | 'caught'>
+  log: Log
+}
+
+export function createHub<S extends Service>({
+  codec,
+  bind,
+  containment = noContainment,
+  now,
+  wallNow,
+  every,
+  log,
+}: Options<S>): Hub<S> {
+  const links = new Map<string, LinkState<S>>()
   const answers = createAnswers({
     codec,
     answersFor: (...of) => events.answersFor(...of),
-    send: (/** @type {LinkState<S>} */ link, parts, failed) => sockets.send(link.routingId, parts, failed),
+    send: (link: LinkState<S>, parts, failed) => sockets.send(link.routingId, parts, failed),
     logAt: () => events.logAt?.(),
     // No peer had that routing id: the gateway is gone, or has new sockets and is told of the loss at its next beat.
     onFailed: link => links.get(link.id) === link && lose(link),
     containment,
     now,
   })
-  /** Work that remains for links that were lost. @type {Iterator<unknown>[]} */
-  const forgetting = []
+  /** Work that remains for links that were lost. */
+  const forgetting: Iterator<unknown>[] = []
   const forgets = createTurns({ now, step: forgetNext })
-  /** @type {NodeEvents<S>} */
-  let events
-  /** @type {Bound} */
-  let sockets
+  let events: NodeEvents<S>
+  let sockets: Bound
   const isLogDue = createOnceAMinute(now)
   /** Requests that are read now may have waited so long, while this process stood still. */
   let waitedMs = 0
@@ -130,8 +172,7 @@ export function createHub({ codec, bind, containment = noContainment, now, wallN
     },
   })
 
-  /** @param {NodeEvents<S>} nodeEvents */
-  async function start(nodeEvents) {
+  async function start(nodeEvents: NodeEvents<S>) {
     events = nodeEvents
     sockets = await bind({ request: onRequestParts, beat: onBeatPart })
     awake.start(sweep)
@@ -148,31 +189,28 @@ export function createHub({ codec, bind, containment = noContainment, now, wallN
     await sockets?.close()
   }
 
-  /** @param {Buffer[]} parts */
-  function onRequestParts(parts) {
+  function onRequestParts(parts: Buffer[]) {
     awake.look()
     const request = decoded(() => decodeRequest(parts, codec))
     if (request) takeRequestOf(request, bytesOf(parts))
   }
 
-  /** @param {Buffer} part @param {Buffer} routingId */
-  function onBeatPart(part, routingId) {
+  function onBeatPart(part: Buffer, routingId: Buffer) {
     awake.look()
     const message = decoded(() => decodeBeat(part, codec.wire))
     if (message?.type === 'incompatible') onIncompatible(message, routingId)
     else if (message) takeBeatOf(message, routingId)
   }
 
-  /** The loss of a link takes back all that it wanted. @param {{ link: string }} message */
-  const loseSender = ({ link: id }) => {
+  /** The loss of a link takes back all that it wanted. */
+  const loseSender = ({ link: id }: { link: string }) => {
     const link = links.get(id)
     if (link) lose(link)
   }
   const takeRequestOf = containment.guard('link', onRequest, loseSender)
   const takeBeatOf = containment.guard('link', onBeat, loseSender)
 
-  /** @template T @param {() => T} decode @returns {T | undefined} */
-  function decoded(decode) {
+  function decoded<T>(decode: () => T): T | undefined {
     try {
       return decode()
     } catch (error) {
@@ -186,8 +224,7 @@ export function createHub({ codec, bind, containment = noContainment, now, wallN
     }
   }
 
-  /** @param {import('../wire/envelope.ts').Incompatible} beat @param {Buffer} routingId */
-  function onIncompatible({ link, wire }, routingId) {
+  function onIncompatible({ link, wire }: Incompatible, routingId: Buffer) {
     if (isLogDue(`wire ${link}`)) {
       log.error(
         { link, theirs: wire ?? 'none', ours: codec.wire },
@@ -198,11 +235,7 @@ export function createHub({ codec, bind, containment = noContainment, now, wallN
     if (wire !== undefined) say(routingId, { link, reached: 0, answered: 0 })
   }
 
-  /**
-   * @param {Exclude<import('../wire/envelope.ts').FromLink, { type: 'incompatible' }>} message
-   * @param {Buffer} routingId
-   */
-  function onBeat(message, routingId) {
+  function onBeat(message: Exclude<FromLink, { type: 'incompatible' }>, routingId: Buffer) {
     let link = links.get(message.link)
     if (message.type === 'bye') return link && farewell(link)
     if (!link) {
@@ -229,10 +262,9 @@ export function createHub({ codec, bind, containment = noContainment, now, wallN
    * When hundreds of gateways send all their keys to a node that just started, one gateway's turn may take longer to
    * come than a beat. If it were dropped for that, it would send them again, and the node would never get through.
    *
-   * @param {LinkState<S>} link
-   * @param {number} announced some of its requests did not come
+   * @param announced some of its requests did not come
    */
-  async function loseUnlessBehind(link, announced) {
+  async function loseUnlessBehind(link: LinkState<S>, announced: number) {
     const { received } = link
     if (!(await sockets.hasReadAll())) return
     if (links.get(link.id) !== link || link.received > received) return
@@ -240,8 +272,7 @@ export function createHub({ codec, bind, containment = noContainment, now, wallN
     lose(link)
   }
 
-  /** @param {import('../wire/envelope.ts').Request<S>} request @param {number} bytes */
-  function onRequest({ link: id, number, body }, bytes) {
+  function onRequest({ link: id, number, body }: Request<S>, bytes: number) {
     const link = links.get(id)
     if (!link) return // its next beat is answered with resync
     if (!takeRequest(link, number)) {
@@ -286,13 +317,11 @@ export function createHub({ codec, bind, containment = noContainment, now, wallN
   /**
    * How long a request of the link, read now, may have waited while this process stood still. A link that was introduced
    * since then says nothing before it is heard.
-   *
-   * @param {LinkState<S>} link
    */
-  const waitedMsOf = ({ since }) => (now() - since <= awake.sinceStandstill() ? 0 : waitedMs)
+  const waitedMsOf = ({ since }: LinkState<S>) => (now() - since <= awake.sinceStandstill() ? 0 : waitedMs)
 
   /** A newer gateway's request counts as heard, or its link would be taken for lossy again and again. */
-  function onUnknown(/** @type {string} */ link, /** @type {string} */ kind) {
+  function onUnknown(link: string, kind: string) {
     if (isLogDue(`kind ${link}`)) {
       log.warn(
         { link, kind: excerpt(kind), ours: codec.wire },
@@ -301,10 +330,8 @@ export function createHub({ codec, bind, containment = noContainment, now, wallN
     }
   }
 
-  /** @param {string} id @param {Buffer} routingId */
-  function introduce(id, routingId) {
-    /** @type {LinkState<S>} */
-    const link = {
+  function introduce(id: string, routingId: Buffer) {
+    const link: LinkState<S> = {
       id,
       routingId,
       lastHeardAt: awake.now(),
@@ -317,39 +344,34 @@ export function createHub({ codec, bind, containment = noContainment, now, wallN
     return link
   }
 
-  /** @param {string} link @param {Buffer} routingId */
-  function resync(link, routingId) {
+  function resync(link: string, routingId: Buffer) {
     sockets.send(routingId, [encodeMessage({ type: 'resync', link })], () => {})
   }
 
-  /** @param {LinkState<S>} link */
-  function beat(link) {
+  function beat(link: LinkState<S>) {
     sendBeat(link, events.headsFor?.(link.id))
   }
 
-  /** @param {LinkState<S>} link @param {S['Heads']} [heads] */
-  function sendBeat(link, heads) {
+  function sendBeat(link: LinkState<S>, heads?: S['Heads']) {
     link.bytesUntold = 0
     const { id, routingId, received, answered } = link
     say(routingId, { link: id, reached: received, answered, log: events.logId?.(), logAt: events.logAt?.(), heads })
   }
 
-  /**
-   * @param {Buffer} routingId
-   * @param {{ link: string, reached: number, answered: number, log?: string, logAt?: number, heads?: S['Heads'] }} beat
-   */
-  function say(routingId, beat) {
+  function say(
+    routingId: Buffer,
+    beat: { link: string; reached: number; answered: number; log?: string; logAt?: number; heads?: S['Heads'] },
+  ) {
     sockets.send(routingId, [encodeMessage({ type: 'beat', wire: codec.wire, ...beat })], () => {})
   }
 
-  /** Forgets the link's wants and asks its gateway to send them again. @param {LinkState<S>} link */
-  function lose(link) {
+  /** Forgets the link's wants and asks its gateway to send them again. */
+  function lose(link: LinkState<S>) {
     drop(link)
     resync(link.id, link.routingId)
   }
 
-  /** @param {LinkState<S>} link */
-  function drop(link) {
+  function drop(link: LinkState<S>) {
     links.delete(link.id)
     answers.close(link)
     const rest = events.onLinkLost(link.id)
@@ -358,14 +380,13 @@ export function createHub({ codec, bind, containment = noContainment, now, wallN
     forgets.start()
   }
 
-  /** @returns {boolean} whether there is more to forget */
-  function forgetNext() {
+  /** @returns whether there is more to forget */
+  function forgetNext(): boolean {
     if (forgetting.length > 0 && forgetting[0].next().done) forgetting.shift()
     return forgetting.length > 0
   }
 
-  /** @param {LinkState<S>} link */
-  function farewell(link) {
+  function farewell(link: LinkState<S>) {
     log.info({ link: link.id }, 'a gateway said goodbye')
     drop(link)
   }
@@ -385,14 +406,12 @@ export function createHub({ codec, bind, containment = noContainment, now, wallN
     }
   }
 
-  /** @param {string} id @param {string} key */
-  function tell(id, key) {
+  function tell(id: string, key: string) {
     const link = links.get(id)
     if (link) answers.tell(link, key)
   }
 
-  /** @param {string} id @param {string} commandId @param {S['Result']} result */
-  function tellResult(id, commandId, result) {
+  function tellResult(id: string, commandId: string, result: S['Result']) {
     const link = links.get(id)
     if (link) answers.tellResult(link, { id: commandId, result }) // otherwise its gateway repeats the command
   }

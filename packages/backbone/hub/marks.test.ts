@@ -2,16 +2,14 @@ import { createMarks, MARK } from './marks.ts'
 
 function setup() {
   let at = 1_000
-  /** @type {string[]} */
-  const told = []
-  /** @type {{ lags: Record<string, number> | undefined }} */
-  const node = { lags: { doc: 5 } }
+  const told: string[] = []
+  const node: { lags: Record<string, number> | undefined } = { lags: { doc: 5 } }
   const marks = createMarks({
     tell: (link, key) => told.push(`${link} ${key}`),
     lagsMs: () => node.lags,
     now: () => at,
   })
-  return { marks, told, node, pass: (/** @type {number} */ ms) => (at += ms) }
+  return { marks, told, node, pass: (ms: number) => (at += ms) }
 }
 
 test('what the node has reached is said once what was due before has left', () => {

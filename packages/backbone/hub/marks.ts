@@ -4,24 +4,24 @@
 /** No key can equal it: keys have no control characters. */
 export const MARK = '\0mark'
 
-/**
- * @param {object} deps
- * @param {(link: string, key: string) => void} deps.tell
- * @param {() => Record<string, number> | undefined} deps.lagsMs by namespace
- * @param {() => number} deps.now
- */
-export function createMarks({ tell, lagsMs, now }) {
-  /** @typedef {{ atMs: number, lagsMs: Record<string, number> }} Mark */
-  /** `queued`: the mark in the link's queue; `passed`: the last one that came up. @type {Map<string, { queued?: Mark, passed?: Mark }>} */
-  const byLink = new Map()
+interface Deps {
+  tell: (link: string, key: string) => void
+  /** By namespace. */
+  lagsMs: () => Record<string, number> | undefined
+  now: () => number
+}
+
+export function createMarks({ tell, lagsMs, now }: Deps) {
+  interface Mark {
+    atMs: number
+    lagsMs: Record<string, number>
+  }
+  /** `queued`: the mark in the link's queue; `passed`: the last one that came up. */
+  const byLink = new Map<string, { queued?: Mark; passed?: Mark }>()
 
   return {
-    /**
-     * Begins the next mark of a link, unless one is under way. Returns the progress of the last one, as of now.
-     *
-     * @param {string} link
-     */
-    headsFor(link) {
+    /** Begins the next mark of a link, unless one is under way. Returns the progress of the last one, as of now. */
+    headsFor(link: string) {
       let marks = byLink.get(link)
       if (!marks) {
         marks = {}
@@ -41,14 +41,14 @@ export function createMarks({ tell, lagsMs, now }) {
       }
     },
 
-    /** The mark of a link came up. @param {string} link */
-    pass(link) {
+    /** The mark of a link came up. */
+    pass(link: string) {
       const marks = byLink.get(link)
       if (marks) byLink.set(link, { passed: marks.queued })
     },
 
-    /** @param {string} link the link is lost */
-    drop(link) {
+    /** @param link the link is lost */
+    drop(link: string) {
       byLink.delete(link)
     },
   }

@@ -1,20 +1,17 @@
 // The fetcher's hub of values: the hub with the values' codec, and the events of backbone.ts.
-import { valuesCodec } from '../wire/values-codec.ts'
+import type { Hub } from '../backbone.ts'
+import type { Want } from '../wire/envelope.ts'
+import { type Values, valuesCodec } from '../wire/values-codec.ts'
 import { createHub } from './hub.ts'
 import { createMarks, MARK } from './marks.ts'
 
-/** @typedef {import('../wire/envelope.ts').Want<import('../wire/values-codec.ts').Values>} PositionedWant */
+type PositionedWant = Want<Values>
 
 const NOTHING = Object.freeze({ answers: [], more: false })
 
-/**
- * @param {Omit<Parameters<typeof createHub>[0], 'codec'>} options
- * @returns {import('../backbone.ts').Hub}
- */
-export function createValuesHub(options) {
+export function createValuesHub(options: Omit<Parameters<typeof createHub>[0], 'codec'>): Hub {
   const hub = createHub({ codec: valuesCodec, ...options })
-  /** @type {() => Record<string, number> | undefined} */
-  let lagsMs = () => undefined
+  let lagsMs: () => Record<string, number> | undefined = () => undefined
   const marks = createMarks({ tell: hub.tell, lagsMs: () => lagsMs(), now: options.now })
   return {
     start(events) {
@@ -53,8 +50,7 @@ export function createValuesHub(options) {
   }
 }
 
-/** @param {PositionedWant} want */
-function wantOf({ key, position, payload }) {
+function wantOf({ key, position, payload }: PositionedWant) {
   const { quiet, authorization, expiresAt } = payload ?? {}
   return {
     key,

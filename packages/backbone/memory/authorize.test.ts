@@ -1,5 +1,6 @@
 // Questions whether a viewer may read a key: both ends, on the memory network.
 import { createHash } from 'node:crypto'
+import type { Decision } from '../backbone.ts'
 import { ownersAmong } from '../gateway/rendezvous.ts'
 import { viewerKey } from '../wire/viewer-key.ts'
 import { createMemoryBackbone } from './backbone-memory.ts'
@@ -7,11 +8,10 @@ import { createMemoryBackbone } from './backbone-memory.ts'
 const ann = createHash('sha256').update('ann').digest('base64url')
 const credentials = { authorization: 'Bearer ann', expiresAt: 5_000 }
 
-/** A node that keeps what it hears, and answers a question when told. @param {ReturnType<typeof createMemoryBackbone>} network @param {string} name */
-async function startNode(network, name) {
+/** A node that keeps what it hears, and answers a question when told. */
+async function startNode(network: ReturnType<typeof createMemoryBackbone>, name: string) {
   const hub = network.hub(name)
-  /** @type {{ link: string, id: string, question: any }[]} */
-  const asked = []
+  const asked: { link: string; id: string; question: any }[] = []
   await hub.start({
     onWatch() {},
     onGet() {},
@@ -25,15 +25,13 @@ async function startNode(network, name) {
   return {
     hub,
     asked,
-    /** @param {import('../backbone.ts').Decision} decision */
-    answer(decision) {
+    answer(decision: Decision) {
       for (const { link, id } of asked.splice(0)) hub.tellDecision(link, id, decision)
     },
   }
 }
 
-/** @param {string[]} names */
-async function setup(names = ['n1']) {
+async function setup(names: string[] = ['n1']) {
   const network = createMemoryBackbone()
   const nodes = new Map()
   for (const name of names) nodes.set(name, await startNode(network, name))
@@ -44,14 +42,14 @@ async function setup(names = ['n1']) {
 }
 
 const KEY = viewerKey('doc:1', ann)
-const admitted = /** @type {const} */ ({ verdict: 'admitted', message: '', ageMs: 0 })
+const admitted = { verdict: 'admitted', message: '', ageMs: 0 } as const
 
 test('the owner of a viewer key is asked with the credentials, and what it says comes back', async () => {
   const { network, nodes, backbone } = await setup()
   const node = nodes.get('n1')
   const decision = backbone.authorize(KEY, credentials, { deadlineMs: 2_000 })
   await network.settle()
-  expect(node.asked.map((/** @type {any} */ { question }) => question)).toEqual([{ key: KEY, ...credentials }])
+  expect(node.asked.map(({ question }: any) => question)).toEqual([{ key: KEY, ...credentials }])
   node.answer(admitted)
   await network.settle()
   expect(await decision).toEqual({ ...admitted, retryAfterMs: undefined })

@@ -1,28 +1,23 @@
 // The backbone of values inside one process, for unit tests: the same links and hub as over ZeroMQ, on the memory
 // network.
+import type { BackboneEvents, Hub } from '../backbone.ts'
+import type { Log } from '../gateway/link.ts'
 import { createValuesBackbone } from '../gateway/values/values-backbone.ts'
 import { createValuesHub } from '../hub/values-hub.ts'
 import { createMemoryNetwork } from './network.ts'
 
-/** @type {import('../gateway/link.ts').Log} */
-const silent = { debug() {}, info() {}, warn() {}, error() {} }
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
-/**
- * A network of nodes and gateways.
- *
- * @param {{ log?: import('../gateway/link.ts').Log }} [options]
- */
-export function createMemoryBackbone({ log = silent } = {}) {
+/** A network of nodes and gateways. */
+export function createMemoryBackbone({ log = silent }: { log?: Log } = {}) {
   const network = createMemoryNetwork()
   const { now, every, bindOf, dialOf, settle } = network
-  /** The listeners to the name server's lists of nodes. @type {((names: string[]) => void)[]} */
-  const listeners = []
+  /** The listeners to the name server's lists of nodes. */
+  const listeners: ((names: string[]) => void)[] = []
 
-  /** @param {string} node @returns {import('../backbone.ts').Hub} */
-  const hub = node => createValuesHub({ bind: bindOf(node), now, every, log })
+  const hub = (node: string): Hub => createValuesHub({ bind: bindOf(node), now, every, log })
 
-  /** @param {string[]} nodes @param {import('../backbone.ts').BackboneEvents} events */
-  function backbone(nodes, events) {
+  function backbone(nodes: string[], events: BackboneEvents) {
     return createValuesBackbone({
       nodeSource: {
         async start(found) {
@@ -39,8 +34,8 @@ export function createMemoryBackbone({ log = silent } = {}) {
     })
   }
 
-  /** From now on the name server lists these nodes. @param {string[]} names */
-  async function list(names) {
+  /** From now on the name server lists these nodes. */
+  async function list(names: string[]) {
     for (const found of listeners) found(names)
     await settle()
   }

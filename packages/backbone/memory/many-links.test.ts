@@ -6,15 +6,14 @@ import { valuesCodec } from '../wire/values-codec.ts'
 import { createMemoryBackbone } from './backbone-memory.ts'
 import { startNode } from './test-support.ts'
 
-/** @type {any} */
-const log = { debug() {}, info() {}, warn() {}, error() {} }
+const log: any = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** @param {number} count of gateways that each want some keys @param {(gateway: number) => string[]} keysOf */
-async function setup(count, keysOf) {
+/** @param count of gateways that each want some keys */
+async function setup(count: number, keysOf: (gateway: number) => string[]) {
   const network = createMemoryBackbone()
   const node = await startNode(network, 'n1')
-  /** The keys that each gateway was sent. @type {Set<string>[]} */
-  const received = []
+  /** The keys that each gateway was sent. */
+  const received: Set<string>[] = []
   let dialled = 0
   const links = Array.from({ length: count }, (_, gateway) => {
     received.push(new Set())

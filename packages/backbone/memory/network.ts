@@ -1,38 +1,38 @@
 // A network inside one process, for unit tests: a stand-in for ZeroMQ's sockets, on a clock that the test turns. It can
 // lose messages on purpose.
+import type { Every } from '@keycast/service'
+import type { Dial } from '../gateway/link.ts'
+import type { Bind, FromGateways } from '../hub/hub.ts'
 
 /** Links and hubs join it with `dialOf` and `bindOf`; `settle` lets everything under way arrive. */
 export function createMemoryNetwork() {
   let at = 0
-  /** @type {Set<{ ms: number, nextAt: number, tick: () => void }>} */
-  const timers = new Set()
-  /**
-   * `waiting`: requests to be read, of each socket; a node reads one of each in turn.
-   *
-   * @typedef {{ from: import('../hub/hub.ts').FromGateways, sockets: Map<string, (parts: Buffer[]) => void>,
-   *   waiting: Map<string, Buffer[][]>, stopReading: () => void }} Bound
-   */
-  /** @type {Map<string, Bound>} */
-  const bound = new Map()
-  /** The kinds of messages that get lost: `node requests`, `node beats` or `node answers`. @type {Set<string>} */
-  const swallowed = new Set()
-  /** Whether one more message gets lost. @type {{ loses: (what: string) => boolean }} */
-  const chance = { loses: () => false }
-  /** Nodes whose receipts are held back: their gateways read nothing. @type {Set<string>} */
-  const unread = new Set()
-  /** Nodes whose answers arrive as bytes that cannot be read; their beats arrive whole. @type {Set<string>} */
-  const damaged = new Set()
-  /** The time that a node takes to read each request; 0 if it is not listed. @type {Map<string, number>} */
-  const readMs = new Map()
+  const timers = new Set<{ ms: number; nextAt: number; tick: () => void }>()
+  /** `waiting`: requests to be read, of each socket; a node reads one of each in turn. */
+  interface Bound {
+    from: FromGateways
+    sockets: Map<string, (parts: Buffer[]) => void>
+    waiting: Map<string, Buffer[][]>
+    stopReading: () => void
+  }
+  const bound = new Map<string, Bound>()
+  /** The kinds of messages that get lost: `node requests`, `node beats` or `node answers`. */
+  const swallowed = new Set<string>()
+  /** Whether one more message gets lost. */
+  const chance: { loses: (what: string) => boolean } = { loses: () => false }
+  /** Nodes whose receipts are held back: their gateways read nothing. */
+  const unread = new Set<string>()
+  /** Nodes whose answers arrive as bytes that cannot be read; their beats arrive whole. */
+  const damaged = new Set<string>()
+  /** The time that a node takes to read each request; 0 if it is not listed. */
+  const readMs = new Map<string, number>()
   let socketCount = 0
 
   const now = () => at
 
-  /** @param {string} what */
-  const isLost = what => swallowed.has(what) || chance.loses(what)
+  const isLost = (what: string) => swallowed.has(what) || chance.loses(what)
 
-  /** @type {import('@keycast/service').Every} */
-  const every = (ms, tick) => {
+  const every: Every = (ms, tick) => {
     const timer = { ms, nextAt: at + ms, tick }
     timers.add(timer)
     return () => timers.delete(timer)
@@ -42,8 +42,8 @@ export function createMemoryNetwork() {
     for (let turn = 0; turn < 20; turn++) await new Promise(resolve => setImmediate(resolve))
   }
 
-  /** Lets time pass, with every timer on time. @param {number} ms */
-  async function pass(ms) {
+  /** Lets time pass, with every timer on time. */
+  async function pass(ms: number) {
     const end = at + ms
     while (true) {
       const due = [...timers].filter(({ nextAt }) => nextAt <= end).sort((a, b) => a.nextAt - b.nextAt)[0]
@@ -57,12 +57,8 @@ export function createMemoryNetwork() {
     await settle()
   }
 
-  /**
-   * Lets time pass while nothing runs, as in a stopped process: afterwards every timer comes late, once.
-   *
-   * @param {number} ms
-   */
-  async function freeze(ms) {
+  /** Lets time pass while nothing runs, as in a stopped process: afterwards every timer comes late, once. */
+  async function freeze(ms: number) {
     at += ms
     for (const timer of timers) {
       timer.nextAt = at + timer.ms
@@ -71,8 +67,8 @@ export function createMemoryNetwork() {
     await settle()
   }
 
-  /** @param {string} node @param {string} socket @param {Buffer[]} parts of a request */
-  function arrive(node, socket, parts) {
+  /** @param parts of a request */
+  function arrive(node: string, socket: string, parts: Buffer[]) {
     const hub = bound.get(node)
     const ms = readMs.get(node)
     if (!hub || !ms) return hub?.from.request(parts)
@@ -82,67 +78,65 @@ export function createMemoryNetwork() {
     else hub.waiting.set(socket, [parts])
   }
 
-  /** @param {Bound} hub */
-  function readNext(hub) {
+  function readNext(hub: Bound) {
     const [[socket, own]] = hub.waiting
-    const parts = /** @type {Buffer[]} */ (own.shift())
+    const parts = own.shift() as Buffer[]
     hub.waiting.delete(socket)
     if (own.length > 0) hub.waiting.set(socket, own)
     if (hub.waiting.size === 0) hub.stopReading()
     hub.from.request(parts)
   }
 
-  /** @param {string} node @returns {import('../hub/hub.ts').Bind} */
-  const bindOf = node => async from => {
-    /** @type {Map<string, (parts: Buffer[]) => void>} */
-    const sockets = new Map()
-    bound.set(node, { from, sockets, waiting: new Map(), stopReading() {} })
-    return {
-      hasReadAll: async () => !bound.get(node)?.waiting.size,
-      send(routingId, parts, failed) {
-        const deliver = sockets.get(routingId.toString())
-        if (!deliver) return queueMicrotask(failed)
-        if (isLost(`${node} answers`)) return
-        const isDamaged = damaged.has(node) && JSON.parse(parts[0].toString()).type === 'answers'
-        setImmediate(deliver, isDamaged ? [parts[0].subarray(1), ...parts.slice(1)] : parts)
-      },
-      async close() {
-        if (bound.get(node)?.sockets === sockets) bound.delete(node)
-      },
+  const bindOf =
+    (node: string): Bind =>
+    async from => {
+      const sockets = new Map<string, (parts: Buffer[]) => void>()
+      bound.set(node, { from, sockets, waiting: new Map(), stopReading() {} })
+      return {
+        hasReadAll: async () => !bound.get(node)?.waiting.size,
+        send(routingId, parts, failed) {
+          const deliver = sockets.get(routingId.toString())
+          if (!deliver) return queueMicrotask(failed)
+          if (isLost(`${node} answers`)) return
+          const isDamaged = damaged.has(node) && JSON.parse(parts[0].toString()).type === 'answers'
+          setImmediate(deliver, isDamaged ? [parts[0].subarray(1), ...parts.slice(1)] : parts)
+        },
+        async close() {
+          if (bound.get(node)?.sockets === sockets) bound.delete(node)
+        },
+      }
     }
-  }
 
-  /** @param {string} node @returns {import('../gateway/link.ts').Dial} */
-  const dialOf = node => message => {
-    const routingId = Buffer.from(`socket-${++socketCount}`)
-    let open = true
-    /** @type {Buffer[][]} */
-    const queued = []
-    /** @param {Buffer[]} parts */
-    const deliver = parts => {
-      if (!open) return
-      if (unread.has(node)) return void queued.push(parts)
-      for (const each of [...queued.splice(0), parts]) message(each)
+  const dialOf =
+    (node: string): Dial =>
+    message => {
+      const routingId = Buffer.from(`socket-${++socketCount}`)
+      let open = true
+      const queued: Buffer[][] = []
+      const deliver = (parts: Buffer[]) => {
+        if (!open) return
+        if (unread.has(node)) return void queued.push(parts)
+        for (const each of [...queued.splice(0), parts]) message(each)
+      }
+      return {
+        async request(parts) {
+          if (!isLost(`${node} requests`)) setImmediate(arrive, node, routingId.toString(), parts)
+          return true
+        },
+        beat(part) {
+          if (isLost(`${node} beats`)) return
+          setImmediate(() => {
+            const hub = bound.get(node)
+            hub?.sockets.set(routingId.toString(), deliver)
+            hub?.from.beat(part, routingId)
+          })
+        },
+        close() {
+          open = false
+          setImmediate(() => bound.get(node)?.sockets.delete(routingId.toString()))
+        },
+      }
     }
-    return {
-      async request(parts) {
-        if (!isLost(`${node} requests`)) setImmediate(arrive, node, routingId.toString(), parts)
-        return true
-      },
-      beat(part) {
-        if (isLost(`${node} beats`)) return
-        setImmediate(() => {
-          const hub = bound.get(node)
-          hub?.sockets.set(routingId.toString(), deliver)
-          hub?.from.beat(part, routingId)
-        })
-      },
-      close() {
-        open = false
-        setImmediate(() => bound.get(node)?.sockets.delete(routingId.toString()))
-      },
-    }
-  }
 
   return { bindOf, dialOf, now, every, pass, freeze, settle, swallowed, unread, damaged, readMs, chance }
 }

@@ -1,33 +1,30 @@
 // Presence without a journal, for unit tests of gateways. Every change is told at once, and a member whose connection
 // broke stays until the test says that the time is over.
 import { errorCodes } from '@keycast/protocol'
+import type { PresenceBackbone, PresenceEvents } from '../gateway/rooms/presence.ts'
+import type { Member } from '../wire/members-codec.ts'
+import type { NotPublished } from '../wire/rooms-codec.ts'
 
-/**
- * @typedef {import('../gateway/rooms/presence.ts').PresenceBackbone} PresenceBackbone
- * @typedef {import('../gateway/rooms/presence.ts').PresenceEvents} PresenceEvents
- * @typedef {import('../wire/members-codec.ts').Member} Member
- * @typedef {{ identity: string, name: string, isGone: boolean, onLost: (refusal: any) => void }} Tab
- */
+interface Tab {
+  identity: string
+  name: string
+  isGone: boolean
+  onLost: (refusal: any) => void
+}
 
-/** @param {{ isAway: () => boolean, isNamed: boolean }} options */
-export function createMemoryPresence({ isAway, isNamed }) {
-  /** @type {Map<string, { rev: number, tabs: Map<string, Tab> }>} */
-  const rooms = new Map()
-  /** @type {Set<{ events: PresenceEvents, watched: Set<string> }>} */
-  const gateways = new Set()
+export function createMemoryPresence({ isAway, isNamed }: { isAway: () => boolean; isNamed: boolean }) {
+  const rooms = new Map<string, { rev: number; tabs: Map<string, Tab> }>()
+  const gateways = new Set<{ events: PresenceEvents; watched: Set<string> }>()
   let nextTab = 0
 
-  /** @param {string} name */
-  function roomOf(name) {
+  function roomOf(name: string) {
     const room = rooms.get(name) ?? { rev: 0, tabs: new Map() }
     rooms.set(name, room)
     return room
   }
 
-  /** @param {string} room @returns {Map<string, Member>} */
-  function membersIn(room) {
-    /** @type {Map<string, Member>} */
-    const members = new Map()
+  function membersIn(room: string): Map<string, Member> {
+    const members = new Map<string, Member>()
     for (const { identity, name } of roomOf(room).tabs.values()) {
       const tabs = (members.get(identity)?.tabs ?? 0) + 1
       const [kind, who] = identity.split(' ')
@@ -36,14 +33,13 @@ export function createMemoryPresence({ isAway, isNamed }) {
     return members
   }
 
-  /** @param {string} room */
-  function said(room) {
+  function said(room: string) {
     const members = membersIn(room)
     return isNamed ? { count: members.size, members: [...members.values()] } : { count: members.size }
   }
 
-  /** Tells the effect of the change. @param {string} name @param {() => void} change */
-  function changing(name, change) {
+  /** Tells the effect of the change. */
+  function changing(name: string, change: () => void) {
     const before = membersIn(name)
     change()
     const after = membersIn(name)
@@ -64,12 +60,15 @@ export function createMemoryPresence({ isAway, isNamed }) {
     })
   }
 
-  /** @type {import('../wire/rooms-codec.ts').NotPublished} */
-  const away = { error: 'journal_unavailable', message: errorCodes.journal_unavailable, retryAfterMs: 1_000 }
+  const away: NotPublished = {
+    error: 'journal_unavailable',
+    message: errorCodes.journal_unavailable,
+    retryAfterMs: 1_000,
+  }
 
-  /** @param {PresenceEvents} events @returns {PresenceBackbone & { stop: () => void }} as one gateway has it */
-  function backbone(events) {
-    const gateway = { events, watched: /** @type {Set<string>} */ (new Set()) }
+  /** @returns as one gateway has it */
+  function backbone(events: PresenceEvents): PresenceBackbone & { stop: () => void } {
+    const gateway = { events, watched: new Set() as Set<string> }
     gateways.add(gateway)
     return {
       join({ room, user, name, claim }, { onLost }) {
@@ -107,15 +106,15 @@ export function createMemoryPresence({ isAway, isNamed }) {
 
   return {
     backbone,
-    /** Members whose connection broke leave. @param {string} name of the room */
-    endGhosts(name) {
+    /** Members whose connection broke leave. @param name of the room */
+    endGhosts(name: string) {
       const { tabs } = roomOf(name)
       changing(name, () => {
         for (const [tab, { isGone }] of tabs) if (isGone) tabs.delete(tab)
       })
     },
-    /** The journal lost its memory, and gave the name to somebody else. @param {string} name of the room */
-    refuseAll(name) {
+    /** The journal lost its memory, and gave the name to somebody else. @param name of the room */
+    refuseAll(name: string) {
       const { tabs } = roomOf(name)
       const lost = [...tabs.values()]
       changing(name, () => tabs.clear())

@@ -2,8 +2,7 @@ import { createMemoryRooms } from './rooms-memory.ts'
 
 function setup() {
   const rooms = createMemoryRooms()
-  /** @type {any[]} */
-  const seen = []
+  const seen: any[] = []
   const backbone = rooms.backbone({
     onHead: (_, { seq, after }) => seen.push(['head', seq, after]),
     onMessages: (_, { messages }) => seen.push(...messages.map(({ seq }) => seq)),
@@ -47,9 +46,9 @@ test('a history has bounds, and says whether it is whole', async () => {
   const { rooms, backbone, publish } = setup()
   for (let n = 0; n < 5; n++) await publish()
   rooms.trim('room:1', 4)
-  const history = async (/** @type {any} */ range) => {
-    const { messages, ...rest } = /** @type {any} */ (await backbone.history('room:1', range, { deadlineMs: 1_000 }))
-    return { ...rest, seqs: messages?.map((/** @type {any} */ { seq }) => seq) }
+  const history = async (range: any) => {
+    const { messages, ...rest } = (await backbone.history('room:1', range, { deadlineMs: 1_000 })) as any
+    return { ...rest, seqs: messages?.map(({ seq }: any) => seq) }
   }
   expect(await history({ after: 0, limit: 2 })).toMatchObject({ seqs: [2, 3], more: true, truncated: true, oldest: 2 })
   expect(await history({ before: 6, limit: 9 })).toMatchObject({ seqs: [2, 3, 4, 5], more: false, truncated: false })

@@ -1,48 +1,49 @@
 // The backbone of rooms without a journal, for unit tests of gateways: one process, no sockets, nothing kept. Everything is
 // answered in a later microtask, as if it had been a moment under way.
 import { errorCodes } from '@keycast/protocol'
-import { newMessageId } from '../gateway/rooms/rooms-backbone.ts'
-import { gapFrom, HISTORY_MESSAGES_MAX } from '../wire/rooms-codec.ts'
+import { newMessageId, type RoomsBackbone, type RoomsEvents } from '../gateway/rooms/rooms-backbone.ts'
+import { gapFrom, HISTORY_MESSAGES_MAX, type Message, type NotPublished } from '../wire/rooms-codec.ts'
 import { createMemoryPresence } from './presence-memory.ts'
-
-/**
- * @typedef {import('../gateway/rooms/rooms-backbone.ts').RoomsBackbone} RoomsBackbone
- * @typedef {import('../gateway/rooms/rooms-backbone.ts').RoomsEvents} RoomsEvents
- * @typedef {import('../wire/rooms-codec.ts').Message} Message
- */
 
 const RETRY_MS = 1_000
 
-/** @param {{ at?: () => number, isNamed?: boolean }} [options] `at`: the time of a message. `isNamed`: or members are counted */
-export function createMemoryRooms({ at = () => 1_700_000_000_000, isNamed = true } = {}) {
+/** @param options `at`: the time of a message. `isNamed`: or members are counted */
+export function createMemoryRooms({
+  at = () => 1_700_000_000_000,
+  isNamed = true,
+}: {
+  at?: () => number
+  isNamed?: boolean
+} = {}) {
   let epoch = 'E1'
   let isAway = false
   const presence = createMemoryPresence({ isAway: () => isAway, isNamed })
-  /** @type {Map<string, { messages: Message[], oldest: number }>} */
-  const rooms = new Map()
-  /** @typedef {{ events: RoomsEvents, positions: Map<string, { epoch: string, seq: number } | undefined> }} Gateway */
-  /** @type {Set<Gateway>} */
-  const gateways = new Set()
+  const rooms = new Map<string, { messages: Message[]; oldest: number }>()
+  interface Gateway {
+    events: RoomsEvents
+    positions: Map<string, { epoch: string; seq: number } | undefined>
+  }
+  const gateways = new Set<Gateway>()
 
-  /** @param {string} name */
-  function roomOf(name) {
+  function roomOf(name: string) {
     const room = rooms.get(name) ?? { messages: [], oldest: 1 }
     rooms.set(name, room)
     return room
   }
 
-  /** @param {string} name */
-  const headOf = name => ({ epoch, seq: roomOf(name).messages.length, oldest: roomOf(name).oldest })
+  const headOf = (name: string) => ({ epoch, seq: roomOf(name).messages.length, oldest: roomOf(name).oldest })
 
-  /** @type {import('../wire/rooms-codec.ts').NotPublished} */
-  const away = { error: 'journal_unavailable', message: errorCodes.journal_unavailable, retryAfterMs: RETRY_MS }
+  const away: NotPublished = {
+    error: 'journal_unavailable',
+    message: errorCodes.journal_unavailable,
+    retryAfterMs: RETRY_MS,
+  }
 
-  /** @param {Parameters<RoomsBackbone['publish']>[0]} publish */
-  function append({ room: name, messageId = newMessageId(), from, data }) {
+  function append({ room: name, messageId = newMessageId(), from, data }: Parameters<RoomsBackbone['publish']>[0]) {
     const { messages } = roomOf(name)
     const known = messages.find(each => each.messageId === messageId && each.from === from)
     if (known && !known.data.equals(data)) {
-      return { error: /** @type {const} */ ('id_conflict'), message: errorCodes.id_conflict }
+      return { error: 'id_conflict' as const, message: errorCodes.id_conflict }
     }
     if (known) return { epoch, seq: known.seq, at: known.at, duplicate: true }
     const message = { seq: messages.length + 1, at: at(), from, messageId, data }
@@ -51,8 +52,8 @@ export function createMemoryRooms({ at = () => 1_700_000_000_000, isNamed = true
     return { epoch, seq: message.seq, at: message.at, duplicate: false }
   }
 
-  /** Sends on from the gateway's position. @param {Gateway} gateway @param {string} name */
-  function send({ events, positions }, name) {
+  /** Sends on from the gateway's position. */
+  function send({ events, positions }: Gateway, name: string) {
     const position = positions.get(name)
     const head = headOf(name)
     if (isAway || !position || position.epoch !== epoch || position.seq === head.seq) return
@@ -65,8 +66,7 @@ export function createMemoryRooms({ at = () => 1_700_000_000_000, isNamed = true
     events.onMessages(name, { epoch, messages })
   }
 
-  /** @param {Gateway} gateway @param {string} name */
-  function begin(gateway, name) {
+  function begin(gateway: Gateway, name: string) {
     const { events, positions } = gateway
     if (isAway || !positions.has(name)) return
     const head = headOf(name)
@@ -79,8 +79,8 @@ export function createMemoryRooms({ at = () => 1_700_000_000_000, isNamed = true
     send(gateway, name)
   }
 
-  /** @param {RoomsEvents} events @returns {RoomsBackbone} as one gateway has it */
-  function backbone(events) {
+  /** @returns as one gateway has it */
+  function backbone(events: RoomsEvents): RoomsBackbone {
     const gateway = { events, positions: new Map() }
     const members = presence.backbone(events)
     return {
@@ -124,21 +124,21 @@ export function createMemoryRooms({ at = () => 1_700_000_000_000, isNamed = true
     append,
     endGhosts: presence.endGhosts,
     refuseAll: presence.refuseAll,
-    /** Forgets all but the newest messages. @param {string} name @param {number} left */
-    trim(name, left) {
+    /** Forgets all but the newest messages. */
+    trim(name: string, left: number) {
       const room = roomOf(name)
       room.oldest = Math.max(room.oldest, room.messages.length - left + 1)
     },
-    /** The journal is away, or back: then every watch begins anew from its position. @param {boolean} value */
-    setAway(value) {
+    /** The journal is away, or back: then every watch begins anew from its position. */
+    setAway(value: boolean) {
       isAway = value
       for (const gateway of gateways) {
         gateway.events.onRouted?.()
         for (const room of [...gateway.positions.keys()]) begin(gateway, room)
       }
     },
-    /** The log was restored from a backup: another history, of which every watcher is told. @param {string} name */
-    startEpoch(name) {
+    /** The log was restored from a backup: another history, of which every watcher is told. */
+    startEpoch(name: string) {
       epoch = name
       rooms.clear()
       for (const gateway of gateways) for (const room of [...gateway.positions.keys()]) begin(gateway, room)

@@ -13,7 +13,7 @@ async function setup() {
   return { network, node, ...gateway }
 }
 
-const range = (/** @type {number} */ count) => Array.from({ length: count }, (_, i) => i + 1)
+const range = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
 
 test('while one message in five is lost, commands are done once and in order, and watchers are told each entry once', async () => {
   const { network, node, link, received, append } = await setup()
@@ -92,8 +92,7 @@ test('a command costs the same however many are under way', async () => {
 
 test('a command of a kind that the node does not know is refused, and the next one is done', async () => {
   const { network, link, append } = await setup()
-  /** @type {unknown[]} */
-  const ends = []
+  const ends: unknown[] = []
   link.command({ id: 'id-1', key: 'room:1', command: { type: 'rewind', key: 'room:1' }, deadlineMs: 10_000 }, end =>
     ends.push(end),
   )

@@ -1,20 +1,41 @@
 // A second service, for tests: rooms whose entries are numbered within an epoch. It shows that links and hubs carry
 // more than values: positions in an order, many answers per key, and commands with results.
+import type { CommandEnd } from '../gateway/commands.ts'
 import { createLink } from '../gateway/link.ts'
 import { createHub } from '../hub/hub.ts'
-import { WireError } from '../wire/codec.ts'
+import { type Codec, WireError } from '../wire/codec.ts'
 
-/**
- * @typedef {{ epoch: string, seq: number }} Position
- * @typedef {{ key: string, epoch: string, seq: number, data: Buffer, stamp: Buffer }} Entry
- * @typedef {{ type: 'append', key: string, data: Buffer, stamp: Buffer } | { type: 'rewind', key: string }} Command
- * @typedef {{ seq: number, isDuplicate: boolean }} Result
- * @typedef {{ Position: Position, Payload: { reader: string }, Answer: Entry, Notice: never, Command: Command,
- *   Result: Result, Heads: Record<string, number> }} Log
- */
+interface Position {
+  epoch: string
+  seq: number
+}
 
-/** @type {import('../wire/codec.ts').Codec<Log>} */
-const logCodec = {
+interface Entry {
+  key: string
+  epoch: string
+  seq: number
+  data: Buffer
+  stamp: Buffer
+}
+
+type Command = { type: 'append'; key: string; data: Buffer; stamp: Buffer } | { type: 'rewind'; key: string }
+
+interface Result {
+  seq: number
+  isDuplicate: boolean
+}
+
+interface Log {
+  Position: Position
+  Payload: { reader: string }
+  Answer: Entry
+  Notice: never
+  Command: Command
+  Result: Result
+  Heads: Record<string, number>
+}
+
+const logCodec: Codec<Log> = {
   wire: 'log/1.0',
   readPosition({ epoch, seq }) {
     if (typeof epoch !== 'string' || !Number.isSafeInteger(seq))
@@ -35,33 +56,26 @@ const logCodec = {
   readHeads: heads => ({ ...heads }),
 }
 
-/** @type {any} */
-const silent = { debug() {}, info() {}, warn() {}, error() {} }
+const silent: any = { debug() {}, info() {}, warn() {}, error() {} }
 
-/**
- * A node that keeps the rooms.
- *
- * @param {Pick<Parameters<typeof createHub>[0], 'bind' | 'now' | 'every'>} options
- */
-export async function startLogNode(options) {
+/** A node that keeps the rooms. */
+export async function startLogNode(options: Pick<Parameters<typeof createHub>[0], 'bind' | 'now' | 'every'>) {
   const hub = createHub({ codec: logCodec, log: silent, ...options })
-  /** @type {Map<string, { entries: Entry[], seqOfId: Map<string, number> }>} */
-  const rooms = new Map()
-  /** The position of each link in each key. @type {Map<string, Map<string, number>>} */
-  const cursors = new Map()
-  /** @type {string[]} */
-  const readers = []
+  const rooms = new Map<string, { entries: Entry[]; seqOfId: Map<string, number> }>()
+  /** The position of each link in each key. */
+  const cursors = new Map<string, Map<string, number>>()
+  const readers: string[] = []
 
-  /** @param {string} key */
-  function roomOf(key) {
-    /** @type {{ entries: Entry[], seqOfId: Map<string, number> }} */
-    const room = rooms.get(key) ?? { entries: [], seqOfId: new Map() }
+  function roomOf(key: string) {
+    const room: { entries: Entry[]; seqOfId: Map<string, number> } = rooms.get(key) ?? {
+      entries: [],
+      seqOfId: new Map(),
+    }
     rooms.set(key, room)
     return room
   }
 
-  /** @param {string} key @param {string} id @param {Buffer} data @param {Buffer} stamp @returns {Result} */
-  function append(key, id, data, stamp) {
+  function append(key: string, id: string, data: Buffer, stamp: Buffer): Result {
     const { entries, seqOfId } = roomOf(key)
     const seq = seqOfId.get(id)
     if (seq !== undefined) return { seq, isDuplicate: true }
@@ -100,21 +114,14 @@ export async function startLogNode(options) {
     },
     headsFor: link => Object.fromEntries(cursors.get(link) ?? []),
   })
-  return { hub, readers, append, entriesOf: (/** @type {string} */ key) => roomOf(key).entries }
+  return { hub, readers, append, entriesOf: (key: string) => roomOf(key).entries }
 }
 
-/**
- * A gateway's link to it, which takes each room's entries in order.
- *
- * @param {Pick<Parameters<typeof createLink>[0], 'dial' | 'now' | 'every'>} options
- */
-export function startLogLink(options) {
-  /** @type {Entry[]} */
-  const received = []
-  /** @type {Map<string, Position>} */
-  const positions = new Map()
-  /** @type {Record<string, number>[]} */
-  const heads = []
+/** A gateway's link to it, which takes each room's entries in order. */
+export function startLogLink(options: Pick<Parameters<typeof createLink>[0], 'dial' | 'now' | 'every'>) {
+  const received: Entry[] = []
+  const positions = new Map<string, Position>()
+  const heads: Record<string, number>[] = []
   const reader = { name: 'ann' }
   const link = createLink({
     codec: logCodec,
@@ -134,12 +141,8 @@ export function startLogLink(options) {
   })
   link.start()
 
-  /**
-   * @param {string} key @param {string} id @param {string} text
-   * @returns {Promise<import('../gateway/commands.ts').CommandEnd<Result>>}
-   */
-  function append(key, id, text, deadlineMs = 600_000) {
-    const command = { type: /** @type {const} */ ('append'), key, data: Buffer.from(text), stamp: Buffer.from(id) }
+  function append(key: string, id: string, text: string, deadlineMs = 600_000): Promise<CommandEnd<Result>> {
+    const command = { type: 'append' as const, key, data: Buffer.from(text), stamp: Buffer.from(id) }
     return new Promise(resolve => link.command({ id, key, command, deadlineMs }, resolve))
   }
   return { link, received, heads, reader, append }

@@ -1,23 +1,15 @@
 // Nodes and gateways on the in-process network, for the tests of both ends together.
-
+import type { Held, Want } from '../backbone.ts'
 import { ownersAmong } from '../gateway/rendezvous.ts'
 import { createMemoryBackbone } from './backbone-memory.ts'
 
-/**
- * A node that remembers its events and answers each want with the latest value put into it.
- *
- * @param {ReturnType<typeof createMemoryBackbone>} network @param {string} name
- */
-export async function startNode(network, name) {
+/** A node that remembers its events and answers each want with the latest value put into it. */
+export async function startNode(network: ReturnType<typeof createMemoryBackbone>, name: string) {
   const hub = network.hub(name)
-  /** @type {string[]} */
-  const heard = []
-  /** @type {Map<string, Set<string>>} */
-  const watchers = new Map()
-  /** @type {Map<string, Buffer>} */
-  const bodies = new Map()
-  /** @param {string} link @param {import('../backbone.ts').Want} want @param {string} what */
-  const wanted = (link, { key, held }, what) => {
+  const heard: string[] = []
+  const watchers = new Map<string, Set<string>>()
+  const bodies = new Map<string, Buffer>()
+  const wanted = (link: string, { key, held }: Want, what: string) => {
     heard.push(`${what} ${key}${held ? ` ${held.version}` : ''}`)
     if (what === 'watch') watchers.set(key, (watchers.get(key) ?? new Set()).add(link))
     if (bodies.has(key)) hub.tell(link, key)
@@ -55,23 +47,19 @@ export async function startNode(network, name) {
   return {
     hub,
     heard,
-    watching: (/** @type {string} */ key) => watchers.get(key)?.size ?? 0,
-    /** @param {string} key @param {string | Buffer} content */
-    put(key, content) {
+    watching: (key: string) => watchers.get(key)?.size ?? 0,
+    put(key: string, content: string | Buffer) {
       bodies.set(key, Buffer.from(content))
       for (const link of watchers.get(key) ?? []) hub.tell(link, key)
     },
   }
 }
 
-/** @param {ReturnType<typeof createMemoryBackbone>} network @param {string[]} nodes */
-export async function startGateway(network, nodes) {
-  /** @type {string[]} */
-  const received = []
-  /** @type {Map<string, import('../backbone.ts').Held>} */
-  const holds = new Map()
-  /** Whether each answer was one to a get. @type {boolean[]} */
-  const got = []
+export async function startGateway(network: ReturnType<typeof createMemoryBackbone>, nodes: string[]) {
+  const received: string[] = []
+  const holds = new Map<string, Held>()
+  /** Whether each answer was one to a get. */
+  const got: boolean[] = []
   const backbone = network.backbone(nodes, {
     held: key => holds.get(key),
     onAnswer: (answer, isGot) => {
@@ -93,13 +81,13 @@ export async function setup({ nodes = ['n1'] } = {}) {
   return { network, node: started.get(nodes[0]), nodes: started, ...gateway }
 }
 
-/** A key owned by the first of the nodes. @param {string[]} nodes */
-export function keyOfFirst(nodes) {
+/** A key owned by the first of the nodes. */
+export function keyOfFirst(nodes: string[]) {
   const ownerOf = ownersAmong(nodes)
   let i = 0
   while (ownerOf(`a:${i}`) !== nodes[0]) i++
   return `a:${i}`
 }
 
-/** Wants of one kind, in any order. @param {string[]} heard @param {string} what */
-export const count = (heard, what) => heard.filter(line => line.startsWith(what)).length
+/** Wants of one kind, in any order. */
+export const count = (heard: string[], what: string) => heard.filter(line => line.startsWith(what)).length

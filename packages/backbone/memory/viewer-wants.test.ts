@@ -9,8 +9,7 @@ const credentials = { authorization: 'Bearer ann', expiresAt: 5_000 }
 
 async function setup() {
   const network = createMemoryBackbone()
-  /** @type {[type: 'watch' | 'get', want: any][]} */
-  const wants = []
+  const wants: [type: 'watch' | 'get', want: any][] = []
   const hub = network.hub('n1')
   await hub.start({
     onWatch: (_, want) => wants.push(['watch', want]),
@@ -21,8 +20,7 @@ async function setup() {
     onLinkLost() {},
     answerFor: () => undefined,
   })
-  /** @type {typeof credentials | undefined} */
-  let current = credentials
+  let current: typeof credentials | undefined = credentials
   const backbone = network.backbone(['n1'], {
     held: () => undefined,
     credentials: key => (key.includes(' ') ? current : undefined),
@@ -34,8 +32,7 @@ async function setup() {
     network,
     wants,
     backbone,
-    /** @param {typeof credentials | undefined} renewed */
-    renew: renewed => {
+    renew: (renewed: typeof credentials | undefined) => {
       current = renewed
     },
   }

@@ -1,17 +1,12 @@
-import { WireError } from './codec.ts'
+import { type Codec, WireError } from './codec.ts'
 import { decodeBeat, decodeFromHub, decodeRequest, encodeAnswers, encodeMessage, encodeRequest } from './envelope.ts'
 import { valuesCodec } from './values-codec.ts'
 
-/** @param {unknown} message */
-const bytes = message => encodeMessage(/** @type {any} */ (message))
+const bytes = (message: unknown) => encodeMessage(message as any)
 const { wire } = valuesCodec
 
-/**
- * A codec whose answers and commands are a word each, with any number of parts.
- *
- * @type {import('./codec.ts').Codec<any>}
- */
-const words = {
+/** A codec whose answers and commands are a word each, with any number of parts. */
+const words: Codec<any> = {
   wire: 'words/1.0',
   readPosition: head => head,
   readPayload: head => head,
@@ -24,11 +19,11 @@ const envelope = { link: 'L', number: 4, reached: 2 }
 
 test('requests arrive as they were sent', () => {
   const watch = {
-    type: /** @type {const} */ ('watch'),
+    type: 'watch' as const,
     wants: [{ key: 'a:1', position: { at: 7 }, payload: { all: true } }],
   }
   expect(decodeRequest(encodeRequest('L', 1, watch), words)).toEqual({ link: 'L', number: 1, body: watch })
-  const unwatch = { type: /** @type {const} */ ('unwatch'), keys: ['a:1'] }
+  const unwatch = { type: 'unwatch' as const, keys: ['a:1'] }
   expect(decodeRequest(encodeRequest('L', 2, unwatch), words)).toEqual({ link: 'L', number: 2, body: unwatch })
 })
 
@@ -52,14 +47,14 @@ test('each command arrives with its own parts, one of an unknown kind as nothing
 
   const results = [
     { id: 'c1', result: { seq: 1 } },
-    { id: 'c2', isRefused: /** @type {const} */ (true) },
+    { id: 'c2', isRefused: true as const },
   ]
   expect(decodeFromHub(encodeAnswers(envelope, [], results), words)).toMatchObject({ answers: [], results })
 })
 
 test('the parts of a single command are not copied, and joined ones must have the sizes that were said', () => {
   const a = Buffer.from('a')
-  const command = (/** @type {Buffer[]} */ parts) => ({ id: 'c', encoded: { head: { word: 'one' }, parts }, leftMs: 1 })
+  const command = (parts: Buffer[]) => ({ id: 'c', encoded: { head: { word: 'one' }, parts }, leftMs: 1 })
   expect(encodeRequest('L', 1, { type: 'command', commands: [command([a])] })[1]).toBe(a)
 
   const [head, whole] = encodeRequest('L', 1, { type: 'command', commands: [command([a]), command([a])] })
@@ -76,7 +71,7 @@ test('the parts of a single command are not copied, and joined ones must have th
 })
 
 test('a gateway of an older release does not say how long it waits for a command, and no other says nonsense', () => {
-  const commandWith = (/** @type {unknown} */ leftMs) => {
+  const commandWith = (leftMs: unknown) => {
     const commands = [{ id: 'c', command: { word: 'one' }, leftMs }]
     return decodeRequest([bytes({ type: 'command', link: 'L', number: 1, commands, parts: [0] })], words).body
   }
@@ -182,8 +177,8 @@ test.each([
 
 describe('what is nested 100,000 levels deep is a damaged message, and nothing worse', () => {
   const deep = '['.repeat(100_000) + ']'.repeat(100_000)
-  /** @param {Record<string, unknown>} fields @param {string} name of the field that is deep instead */
-  const withDeep = (fields, name) => {
+  /** @param name of the field that is deep instead */
+  const withDeep = (fields: Record<string, unknown>, name: string) => {
     const text = JSON.stringify({ link: 'L', ...fields, [name]: 'HERE' })
     return Buffer.from(text.replace('"HERE"', deep))
   }

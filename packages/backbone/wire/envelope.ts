@@ -8,89 +8,104 @@
 // hub → link     ROUTER → DEALER  beat, resync, bye: one JSON part
 // hub → link     ROUTER → DEALER  answers: a JSON part, then the parts of each answer
 import { excerpt } from '@keycast/protocol'
-import { isCompatible, readKey, WireError } from './codec.ts'
+import { type Codec, type Encoded, isCompatible, readKey, type Service, WireError } from './codec.ts'
 
-/**
- * @typedef {import('./codec.ts').Encoded} Encoded
- * @typedef {import('./codec.ts').Service} Service
- */
-
-/**
- * A wanted key, with the asking gateway's position in it.
- *
- * @template {Service} S
- * @typedef {{ key: string, position: S['Position'] | undefined, payload?: S['Payload'] }} Want
- */
+/** A wanted key, with the asking gateway's position in it. */
+export interface Want<S extends Service> {
+  key: string
+  position: S['Position'] | undefined
+  payload?: S['Payload']
+}
 
 /**
  * The content of one request. `command` is `undefined` if its kind is not known here. `leftMs`: the time, when it was
  * sent, until its gateway gives it up; `undefined` from a gateway of an older release.
- *
- * @template {Service} S
- * @typedef {{ type: 'watch' | 'get', wants: Want<S>[] }
- *   | { type: 'unwatch' | 'cancelGet', keys: string[] }
- *   | { type: 'notice', notice: S['Notice'] | undefined }
- *   | { type: 'command', commands: { id: string, command: S['Command'] | undefined, leftMs: number | undefined }[] }
- *   | { type: 'unknown', kind: string }} RequestBody
  */
+type RequestBody<S extends Service> =
+  | { type: 'watch' | 'get'; wants: Want<S>[] }
+  | { type: 'unwatch' | 'cancelGet'; keys: string[] }
+  | { type: 'notice'; notice: S['Notice'] | undefined }
+  | { type: 'command'; commands: { id: string; command: S['Command'] | undefined; leftMs: number | undefined }[] }
+  | { type: 'unknown'; kind: string }
+
+/** `number` runs from 1 without a gap within a link. */
+export interface Request<S extends Service> {
+  link: string
+  number: number
+  body: RequestBody<S>
+}
+
+/** The body of a request before it is encoded: commands are encoded once, however often they are sent. */
+export type Saying<S extends Service> =
+  | { type: 'watch' | 'get'; wants: Want<S>[] }
+  | { type: 'unwatch' | 'cancelGet'; keys: string[] }
+  | { type: 'notice'; notice: S['Notice'] }
+  | { type: 'command'; commands: { id: string; encoded: Encoded; leftMs: number }[] }
 
 /**
- * `number` runs from 1 without a gap within a link.
- *
- * @template {Service} S
- * @typedef {{ link: string, number: number, body: RequestBody<S> }} Request
+ * `number`: requests sent so far. `taken`: bytes of answers received so far. `log`, `logAt`: the node's log has gone
+ * back behind what the gateway was told of it, which was this.
  */
+interface LinkBeat {
+  type: 'beat'
+  link: string
+  number: number
+  taken: number
+  log?: string
+  logAt?: number
+}
+
+interface Taken {
+  type: 'taken'
+  link: string
+  taken: number
+}
+
+interface Bye {
+  type: 'bye'
+  link: string
+}
+
+/** A beat of a peer with another wire version; `wire` is missing where the peer names none. */
+export interface Incompatible {
+  type: 'incompatible'
+  link: string
+  wire: string | undefined
+}
+
+export type FromLink = LinkBeat | Taken | Bye | Incompatible
+
+/** The result of a command. `isRefused`: the hub does not know the command's kind, and has done nothing. */
+export type CommandResult<S extends Service> =
+  | { id: string; result: S['Result']; isRefused?: undefined }
+  | { id: string; isRefused: true }
 
 /**
- * The body of a request before it is encoded: commands are encoded once, however often they are sent.
- *
- * @template {Service} S
- * @typedef {{ type: 'watch' | 'get', wants: Want<S>[] }
- *   | { type: 'unwatch' | 'cancelGet', keys: string[] }
- *   | { type: 'notice', notice: S['Notice'] }
- *   | { type: 'command', commands: { id: string, encoded: Encoded, leftMs: number }[] }} Saying
+ * `reached`: requests received so far. `answered`: messages of answers sent so far. `log`: the id of what the node
+ * answers from, of a service whose nodes can share it. `logAt`: how far that log is, which only grows. An `undefined`
+ * answer is of a kind that is not known here.
  */
+export interface HubBeat<S extends Service> {
+  type: 'beat'
+  link: string
+  reached: number
+  answered: number
+  log?: string
+  logAt?: number
+  heads?: S['Heads']
+}
 
-/**
- * `number`: requests sent so far. `taken`: bytes of answers received so far. `log`, `logAt`: the node's log has gone back
- * behind what the gateway was told of it, which was this.
- *
- * @typedef {{ type: 'beat', link: string, number: number, taken: number, log?: string, logAt?: number }} LinkBeat
- * @typedef {{ type: 'taken', link: string, taken: number }} Taken
- * @typedef {{ type: 'bye', link: string }} Bye
- *
- * A beat of a peer with another wire version; `wire` is missing where the peer names none.
- * @typedef {{ type: 'incompatible', link: string, wire: string | undefined }} Incompatible
- * @typedef {LinkBeat | Taken | Bye | Incompatible} FromLink
- */
+export interface Answers<S extends Service> {
+  type: 'answers'
+  link: string
+  number: number
+  reached: number
+  logAt?: number
+  answers: (S['Answer'] | undefined)[]
+  results: CommandResult<S>[]
+}
 
-/**
- * The result of a command. `isRefused`: the hub does not know the command's kind, and has done nothing.
- *
- * @template {Service} S
- * @typedef {{ id: string, result: S['Result'], isRefused?: undefined } | { id: string, isRefused: true }} CommandResult
- */
-
-/**
- * `reached`: requests received so far. `answered`: messages of answers sent so far. `log`: the id of what the node answers
- * from, of a service whose nodes can share it. `logAt`: how far that log is, which only grows. An `undefined` answer is of
- * a kind that is not known here.
- *
- * @template {Service} S
- * @typedef {{ type: 'beat', link: string, reached: number, answered: number, log?: string, logAt?: number,
- *   heads?: S['Heads'] }} HubBeat
- */
-
-/**
- * @template {Service} S
- * @typedef {{ type: 'answers', link: string, number: number, reached: number, logAt?: number,
- *   answers: (S['Answer'] | undefined)[], results: CommandResult<S>[] }} Answers
- */
-
-/**
- * @template {Service} S
- * @typedef {HubBeat<S> | { type: 'resync', link: string } | Bye | Incompatible | Answers<S>} FromHub
- */
+export type FromHub<S extends Service> = HubBeat<S> | { type: 'resync'; link: string } | Bye | Incompatible | Answers<S>
 
 /** Keys in one request: a hub takes 10 µs for each, and nothing else meanwhile. */
 export const KEYS_PER_REQUEST_MAX = 200
@@ -98,17 +113,13 @@ export const KEYS_PER_REQUEST_MAX = 200
 /** Bytes of a part a hub accepts: 200 wants of 255-character ids need a tenth of it. */
 export const REQUEST_BYTES_MAX = 2 ** 20
 
-/** Encodes a message of one part. @param {object} message */
-export function encodeMessage(message) {
+/** Encodes a message of one part. */
+export function encodeMessage(message: object) {
   return Buffer.from(JSON.stringify(message))
 }
 
-/**
- * @template {Service} S
- * @param {string} link @param {number} number @param {Saying<S>} saying
- * @returns {Buffer[]} the parts
- */
-export function encodeRequest(link, number, saying) {
+/** @returns the parts */
+export function encodeRequest<S extends Service>(link: string, number: number, saying: Saying<S>): Buffer[] {
   if (saying.type !== 'command') return [encodeMessage({ ...saying, link, number })]
   const commands = []
   const counts = []
@@ -127,10 +138,9 @@ export function encodeRequest(link, number, saying) {
 /**
  * The parts of a message, as they were before they were joined.
  *
- * @param {Buffer[]} parts @param {unknown} joined the size of each; `undefined` if they came one by one
- * @returns {Buffer[]}
+ * @param joined the size of each; `undefined` if they came one by one
  */
-function separate(parts, joined) {
+function separate(parts: Buffer[], joined: unknown): Buffer[] {
   if (joined === undefined) return parts
   const sizes = list('joined', joined)
   const [head, whole] = parts
@@ -147,13 +157,14 @@ function separate(parts, joined) {
 }
 
 /**
- * @template {Service} S
- * @param {{ link: string, number: number, reached: number, logAt?: number }} envelope `logAt` goes with results
- * @param {Encoded[]} answers
- * @param {CommandResult<S>[]} results
- * @returns {Buffer[]} the parts; those of the answers are passed on, not copied
+ * @param envelope `logAt` goes with results
+ * @returns the parts; those of the answers are passed on, not copied
  */
-export function encodeAnswers({ link, number, reached, logAt }, answers, results) {
+export function encodeAnswers<S extends Service>(
+  { link, number, reached, logAt }: { link: string; number: number; reached: number; logAt?: number },
+  answers: Encoded[],
+  results: CommandResult<S>[],
+): Buffer[] {
   const heads = []
   const counts = []
   const parts = []
@@ -166,25 +177,19 @@ export function encodeAnswers({ link, number, reached, logAt }, answers, results
   return [encodeMessage(results.length === 0 ? head : { ...head, logAt, results }), ...parts]
 }
 
-/**
- * @template {Service} S
- * @param {Buffer[]} parts @param {import('./codec.ts').Codec<S>} codec
- * @returns {Request<S>}
- * @throws {WireError}
- */
-export function decodeRequest(parts, codec) {
+/** @throws {WireError} */
+export function decodeRequest<S extends Service>(parts: Buffer[], codec: Codec<S>): Request<S> {
   const head = parse(parts[0])
   checkLink(head.link)
   checkCount('number', head.number)
   return { link: head.link, number: head.number, body: readBody(head, parts, codec) }
 }
 
-/**
- * @template {Service} S
- * @param {Record<string, any>} head @param {Buffer[]} parts @param {import('./codec.ts').Codec<S>} codec
- * @returns {RequestBody<S>}
- */
-function readBody({ type, wants, keys, notice, commands, parts: counts, joined }, parts, codec) {
+function readBody<S extends Service>(
+  { type, wants, keys, notice, commands, parts: counts, joined }: Record<string, any>,
+  parts: Buffer[],
+  codec: Codec<S>,
+): RequestBody<S> {
   switch (type) {
     case 'watch':
     case 'get':
@@ -210,12 +215,10 @@ function readBody({ type, wants, keys, notice, commands, parts: counts, joined }
 }
 
 /**
- * @param {Buffer} part
- * @param {string} wire of this side
- * @returns {FromLink}
+ * @param wire of this side
  * @throws {WireError}
  */
-export function decodeBeat(part, wire) {
+export function decodeBeat(part: Buffer, wire: string): FromLink {
   const { type, link, number, taken, log, logAt, wire: theirs } = parse(part)
   checkLink(link)
   if (type === 'bye') return { type, link }
@@ -229,13 +232,8 @@ export function decodeBeat(part, wire) {
   return { type, link, number, taken, log: readLog(log), logAt: readLogAt(logAt) }
 }
 
-/**
- * @template {Service} S
- * @param {Buffer[]} parts @param {import('./codec.ts').Codec<S>} codec
- * @returns {FromHub<S>}
- * @throws {WireError}
- */
-export function decodeFromHub(parts, codec) {
+/** @throws {WireError} */
+export function decodeFromHub<S extends Service>(parts: Buffer[], codec: Codec<S>): FromHub<S> {
   const {
     type,
     link,
@@ -285,8 +283,7 @@ export function decodeFromHub(parts, codec) {
   }
 }
 
-/** @param {Buffer} part @returns {Record<string, any>} */
-function parse(part) {
+function parse(part: Buffer): Record<string, any> {
   let parsed
   try {
     parsed = JSON.parse(part.toString())
@@ -297,11 +294,9 @@ function parse(part) {
   return parsed
 }
 
-/** @param {unknown} theirs @param {string} ours */
-const isOurs = (theirs, ours) => typeof theirs === 'string' && isCompatible(theirs, ours)
+const isOurs = (theirs: unknown, ours: string) => typeof theirs === 'string' && isCompatible(theirs, ours)
 
-/** @param {string} link @param {unknown} wire @returns {Incompatible} */
-const incompatible = (link, wire) => ({
+const incompatible = (link: string, wire: unknown): Incompatible => ({
   type: 'incompatible',
   link,
   wire: typeof wire === 'string' ? wire.slice(0, 64) : undefined,
@@ -311,11 +306,15 @@ const incompatible = (link, wire) => ({
  * Reads each element of a list with its parts. `counts` has their numbers, so that an element of an unknown kind can be
  * skipped together with its parts.
  *
- * @template T
- * @param {string} type @param {unknown} heads @param {unknown} counts @param {Buffer[]} parts of the whole message
- * @param {(head: any, own: Buffer[]) => T} read
+ * @param parts of the whole message
  */
-function withParts(type, heads, counts, parts, read) {
+function withParts<T>(
+  type: string,
+  heads: unknown,
+  counts: unknown,
+  parts: Buffer[],
+  read: (head: any, own: Buffer[]) => T,
+) {
   const each = list(type, heads)
   const own = list('parts', counts)
   let sum = 1 // the JSON part itself
@@ -336,48 +335,38 @@ function withParts(type, heads, counts, parts, read) {
   return elements
 }
 
-/** @param {unknown} link */
-function checkLink(link) {
+function checkLink(link: unknown) {
   if (typeof link !== 'string' || link.length === 0 || link.length > 64) throw new WireError('a message names no link')
 }
 
-/** @param {unknown} log @returns {string} */
-function readLog(log) {
+function readLog(log: unknown): string {
   if (typeof log !== 'string' || log.length === 0 || log.length > 64) throw new WireError('a log has no id')
   return log
 }
 
-/** @param {any} logAt @returns {number | undefined} */
-function readLogAt(logAt) {
+function readLogAt(logAt: any): number | undefined {
   if (logAt !== undefined) checkCount('logAt', logAt)
   return logAt
 }
 
-/** @param {string} name @param {unknown} value */
-function checkCount(name, value) {
-  if (!Number.isSafeInteger(value) || /** @type {number} */ (value) < 0) {
+function checkCount(name: string, value: unknown) {
+  if (!Number.isSafeInteger(value) || (value as number) < 0) {
     throw new WireError(`"${name}" is not a count: ${excerpt(value)}`)
   }
 }
 
-/** Spares each reader of a codec the check. @param {string} name @param {unknown} value @returns {any} */
-function object(name, value) {
+/** Spares each reader of a codec the check. */
+function object(name: string, value: unknown): any {
   if (typeof value !== 'object' || value === null) throw new WireError(`${name} is not an object`)
   return value
 }
 
-/** @param {string} type @param {unknown} value @returns {any[]} */
-function list(type, value) {
+function list(type: string, value: unknown): any[] {
   if (!Array.isArray(value)) throw new WireError(`${type} comes with no list`)
   return value
 }
 
-/**
- * @template {Service} S
- * @param {any} want @param {import('./codec.ts').Codec<S>} codec
- * @returns {Want<S>}
- */
-function readWant(want, codec) {
+function readWant<S extends Service>(want: any, codec: Codec<S>): Want<S> {
   const { key, position, payload } = want ?? {}
   readKey(key)
   return {
@@ -387,25 +376,19 @@ function readWant(want, codec) {
   }
 }
 
-/** @param {any} element of a list of commands or results */
-function readId(element) {
+/** @param element of a list of commands or results */
+function readId(element: any) {
   const { id } = element ?? {}
   if (typeof id !== 'string') throw new WireError('a command has no id')
   return id
 }
 
-/** @param {any} command @returns {number | undefined} */
-function readLeftMs({ leftMs }) {
+function readLeftMs({ leftMs }: any): number | undefined {
   if (leftMs !== undefined) checkCount('leftMs', leftMs)
   return leftMs
 }
 
-/**
- * @template {Service} S
- * @param {any} element @param {import('./codec.ts').Codec<S>} codec
- * @returns {CommandResult<S>}
- */
-function readResult(element, codec) {
+function readResult<S extends Service>(element: any, codec: Codec<S>): CommandResult<S> {
   const id = readId(element)
   return element.isRefused === true
     ? { id, isRefused: true }

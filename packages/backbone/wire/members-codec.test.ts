@@ -1,11 +1,8 @@
 import { decodeFromHub, encodeAnswers } from './envelope.ts'
 import { joinKey, membersKey, readPresenceKey, roomOf } from './members-codec.ts'
-import { historyKey, roomsCodec } from './rooms-codec.ts'
+import { type Answer, historyKey, roomsCodec } from './rooms-codec.ts'
 
-/** @typedef {import('./rooms-codec.ts').Answer} Answer */
-
-/** @param {Answer[]} answers */
-function passed(...answers) {
+function passed(...answers: Answer[]) {
   const parts = encodeAnswers({ link: 'L', number: 1, reached: 1 }, answers.map(roomsCodec.encodeAnswer), [])
   const decoded = decodeFromHub(
     parts.map(part => Buffer.from(part)),
@@ -19,8 +16,7 @@ const guest = { id: 'b2', name: 'Søren', tabs: 1 }
 
 test('answers come out as they went in', () => {
   const key = 'room:1 members'
-  /** @type {Answer[]} */
-  const answers = [
+  const answers: Answer[] = [
     { type: 'joined', key: 'room:1 join x.1', name: 'Ann' },
     { type: 'left', key: 'room:1 join x.1' },
     { type: 'members', key, epoch: 'E', rev: 7, count: 2, members: [ann, guest] },
@@ -32,8 +28,7 @@ test('answers come out as they went in', () => {
 })
 
 test('the bytes of a list are made once, however many links are sent it', () => {
-  /** @type {Answer} */
-  const answer = { type: 'members', key: 'room:1 members', epoch: 'E', rev: 7, count: 1, members: [ann] }
+  const answer: Answer = { type: 'members', key: 'room:1 members', epoch: 'E', rev: 7, count: 1, members: [ann] }
   expect(roomsCodec.encodeAnswer(answer).parts[0]).toBe(roomsCodec.encodeAnswer(answer).parts[0])
 })
 

@@ -1,78 +1,104 @@
 // The members of rooms, on the wire. A join is a watch with a key of its own, whose payload names the user; the members
 // of a room are a watch whose position counts their changes. So both are state, which links repeat after a loss.
 import { excerpt } from '@keycast/protocol'
-import { WireError } from './codec.ts'
+import { type Encoded, WireError } from './codec.ts'
 
 /**
  * The payload of a join. `user` is empty for an anonymous user, who is recognized by the `claim`. `leaving`: it is
  * over. `now`: the member left. `later`: the connection broke, so the member stays for a while and may come back
  * elsewhere. The same holds if the watch just ends: then another node has the room.
- * @typedef {{ user: string, name: string, claim: string | undefined, leaving: Leaving | undefined }} Join
- * @typedef {'now' | 'later'} Leaving
- *
- * A user in a room. `id` is the same for all tabs of the user, and another in each room; `user` is missing where it is an
- * anonymous one.
- * @typedef {{ id: string, user?: string, name: string, tabs: number }} Member
- *
- * The join stands, under this name.
- * @typedef {{ type: 'joined', key: string, name: string }} JoinedAnswer
- *
- * The node knows that the join is over.
- * @typedef {{ type: 'left', key: string }} LeftAnswer
- *
- * Who is there as of `rev`. `members` is missing where they are only counted.
- * @typedef {{ type: 'members', key: string, epoch: string, rev: number, count: number, members?: Member[] }} MembersAnswer
- *
- * What changed from `rev` − 1 on. The lists are missing where members are only counted. A member in `joined` came, or has
- * another name or number of tabs than before.
- * @typedef {{ type: 'presence', key: string, epoch: string, rev: number, count: number, joined?: Member[],
- *   left?: Member[] }} PresenceAnswer
- *
- * @typedef {JoinedAnswer | LeftAnswer | MembersAnswer | PresenceAnswer} PresenceAnswers
  */
+export interface Join {
+  user: string
+  name: string
+  claim: string | undefined
+  leaving: Leaving | undefined
+}
+
+export type Leaving = 'now' | 'later'
+
+/**
+ * A user in a room. `id` is the same for all tabs of the user, and another in each room; `user` is missing where it is
+ * an anonymous one.
+ */
+export interface Member {
+  id: string
+  user?: string
+  name: string
+  tabs: number
+}
+
+/** The join stands, under this name. */
+interface JoinedAnswer {
+  type: 'joined'
+  key: string
+  name: string
+}
+
+/** The node knows that the join is over. */
+interface LeftAnswer {
+  type: 'left'
+  key: string
+}
+
+/** Who is there as of `rev`. `members` is missing where they are only counted. */
+export interface MembersAnswer {
+  type: 'members'
+  key: string
+  epoch: string
+  rev: number
+  count: number
+  members?: Member[]
+}
+
+/**
+ * What changed from `rev` − 1 on. The lists are missing where members are only counted. A member in `joined` came, or
+ * has another name or number of tabs than before.
+ */
+export interface PresenceAnswer {
+  type: 'presence'
+  key: string
+  epoch: string
+  rev: number
+  count: number
+  joined?: Member[]
+  left?: Member[]
+}
+
+export type PresenceAnswers = JoinedAnswer | LeftAnswer | MembersAnswer | PresenceAnswer
 
 const keyGrammar = /^(\S+) (?:members|join (\S+))$/
 
-/** The key of a room's members. @param {string} room */
-export const membersKey = room => `${room} members`
+/** The key of a room's members. */
+export const membersKey = (room: string) => `${room} members`
 
-/** The key of a join. @param {string} room @param {string} tab names it among all joins of all gateways */
-export const joinKey = (room, tab) => `${room} join ${tab}`
+/** The key of a join. @param tab names it among all joins of all gateways */
+export const joinKey = (room: string, tab: string) => `${room} join ${tab}`
 
-/** The room that a key is about: each room, with all keys about it, has one node. @param {string} key */
-export function roomOf(key) {
+/** The room that a key is about: each room, with all keys about it, has one node. */
+export function roomOf(key: string) {
   const end = key.indexOf(' ')
   return end === -1 ? key : key.slice(0, end)
 }
 
-/**
- * @param {string} key
- * @returns {{ room: string, tab: string | undefined } | undefined} `tab` is missing in the key of the members;
- *   `undefined` if it is neither
- */
-export function readPresenceKey(key) {
+/** @returns `tab` is missing in the key of the members; `undefined` if it is neither */
+export function readPresenceKey(key: string): { room: string; tab: string | undefined } | undefined {
   if (!key.includes(' ')) return undefined // most keys
   const [, room, tab] = keyGrammar.exec(key) ?? []
   return room === undefined ? undefined : { room, tab }
 }
 
-/** @param {any} payload @returns {Join} */
-export function readJoin({ user, name, claim, leaving }) {
+export function readJoin({ user, name, claim, leaving }: any): Join {
   const isText = typeof user === 'string' && typeof name === 'string'
   if (!isText || (claim !== undefined && typeof claim !== 'string')) throw new WireError('a join is incomplete')
   if (leaving === undefined) return { user, name, claim, leaving }
   return { user, name, claim, leaving: leaving === 'now' ? leaving : 'later' }
 }
 
-/**
- * The bytes of lists, encoded once: each change of a room goes to many links.
- *
- * @type {WeakMap<object, Buffer>}
- */
-const encodedLists = new WeakMap()
+/** The bytes of lists, encoded once: each change of a room goes to many links. */
+const encodedLists = new WeakMap<object, Buffer>()
 
-/** @param {PresenceAnswers} answer @returns {import('./codec.ts').Encoded} */
-export function encodePresence(answer) {
+export function encodePresence(answer: PresenceAnswers): Encoded {
   if (answer.type === 'joined' || answer.type === 'left') return { head: answer, parts: [] }
   const { type, key, epoch, rev, count } = answer
   const lists = answer.type === 'members' ? answer.members : answer.joined && [answer.joined, answer.left]
@@ -83,8 +109,7 @@ export function encodePresence(answer) {
   return { head, parts: [bytes] }
 }
 
-/** @param {any} head @param {Buffer[]} parts @returns {PresenceAnswers} */
-export function decodePresence({ type, key, epoch, rev, count, name }, parts) {
+export function decodePresence({ type, key, epoch, rev, count, name }: any, parts: Buffer[]): PresenceAnswers {
   if (type === 'joined') {
     if (typeof name !== 'string') throw new WireError(`the name of ${excerpt(key)} is missing`)
     return { type, key, name }
@@ -98,8 +123,7 @@ export function decodePresence({ type, key, epoch, rev, count, name }, parts) {
   return { type, ...said, ...(lists && { joined: readMembers(lists[0]), left: readMembers(lists[1]) }) }
 }
 
-/** @param {Buffer} part */
-function parse(part) {
+function parse(part: Buffer) {
   try {
     return JSON.parse(part.toString())
   } catch {
@@ -107,8 +131,7 @@ function parse(part) {
   }
 }
 
-/** @param {unknown} list @returns {Member[]} */
-function readMembers(list) {
+function readMembers(list: unknown): Member[] {
   if (!Array.isArray(list)) throw new WireError('members come with no list')
   return list.map(member => {
     const { id, user, name, tabs } = member ?? {}
@@ -120,5 +143,4 @@ function readMembers(list) {
   })
 }
 
-/** @param {unknown} value @returns {value is number} */
-const isCount = value => Number.isSafeInteger(value) && /** @type {number} */ (value) >= 0
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0

@@ -1,13 +1,10 @@
 import { errorCodes } from '@keycast/protocol'
 import { decodeFromHub, decodeRequest, encodeAnswers, encodeMessage, encodeRequest } from './envelope.ts'
-import { historyKey, readHistoryKey, roomsCodec } from './rooms-codec.ts'
-
-/** @typedef {import('./rooms-codec.ts').Answer} Answer */
+import { type Answer, historyKey, readHistoryKey, roomsCodec } from './rooms-codec.ts'
 
 const envelope = { link: 'L', number: 1, reached: 1 }
 
-/** @param {Answer[]} answers */
-const passed = (...answers) => {
+const passed = (...answers: Answer[]) => {
   const parts = encodeAnswers(envelope, answers.map(roomsCodec.encodeAnswer), [])
   const decoded = decodeFromHub(
     parts.map(part => Buffer.from(part)),
@@ -16,7 +13,7 @@ const passed = (...answers) => {
   return decoded.type === 'answers' ? decoded.answers : undefined
 }
 
-const message = (/** @type {number} */ seq, /** @type {string} */ text, messageId = undefined) => ({
+const message = (seq: number, text: string, messageId = undefined) => ({
   seq,
   at: 1_700_000_000_000 + seq,
   from: 'ann',
@@ -25,8 +22,7 @@ const message = (/** @type {number} */ seq, /** @type {string} */ text, messageI
 })
 
 test('every answer comes out as it went in, with the bytes of each message', () => {
-  /** @type {Answer[]} */
-  const answers = [
+  const answers: Answer[] = [
     { type: 'head', key: 'room:1', epoch: 'E', seq: 9, oldest: 3, after: 7 },
     { type: 'messages', key: 'room:1', epoch: 'E', messages: [message(8, '{"a": 1}'), message(9, '"grüße"')] },
     { type: 'gap', key: 'room:2', epoch: 'E', seq: 4, oldest: 5, reason: 'trimmed' },
@@ -46,8 +42,7 @@ test('every answer comes out as it went in, with the bytes of each message', () 
 })
 
 test('an empty part of a history is one', () => {
-  /** @type {Answer} */
-  const empty = {
+  const empty: Answer = {
     type: 'history',
     key: 'k',
     epoch: 'E',
@@ -62,13 +57,13 @@ test('an empty part of a history is one', () => {
 
 test('a publish carries its data as a part of its own', () => {
   const command = {
-    type: /** @type {const} */ ('publish'),
+    type: 'publish' as const,
     room: 'room:1',
     messageId: 'm',
     from: '',
     data: Buffer.from('1'),
   }
-  const encoded = /** @type {any} */ (roomsCodec.encodeCommand)(command)
+  const encoded = (roomsCodec.encodeCommand as any)(command)
   const parts = encodeRequest('L', 1, { type: 'command', commands: [{ id: 'c1', encoded, leftMs: 9 }] })
   expect(decodeRequest(parts, roomsCodec).body).toEqual({
     type: 'command',
@@ -116,7 +111,7 @@ test('unknown codes and reasons of a newer journal are read as general ones, unk
 })
 
 test('heads come with a beat', () => {
-  const beat = (/** @type {unknown} */ heads) =>
+  const beat = (heads: unknown) =>
     decodeFromHub(
       [encodeMessage({ type: 'beat', link: 'L', wire: roomsCodec.wire, reached: 0, answered: 0, heads })],
       roomsCodec,

@@ -2,83 +2,150 @@
 // is a publish. A get asks for a part of the history: its key names the room and the part. members-codec.ts has the
 // members of a room.
 import { errorCodes, excerpt } from '@keycast/protocol'
-import { readKey, WireError } from './codec.ts'
-import { decodePresence, encodePresence, readJoin } from './members-codec.ts'
+import { type Codec, readKey, WireError } from './codec.ts'
+import { decodePresence, encodePresence, type Join, type PresenceAnswers, readJoin } from './members-codec.ts'
+
+/** A place in a room's order. `seq` counts 1, 2, 3 … within an epoch; another epoch is another history. */
+export interface Position {
+  epoch: string
+  seq: number
+}
 
 /**
- * A place in a room's order. `seq` counts 1, 2, 3 … within an epoch; another epoch is another history.
- * @typedef {{ epoch: string, seq: number }} Position
- *
  * `at`: milliseconds since 1970. `from`: the publisher, empty for an anonymous one. `data`: JSON in UTF-8 as it was
  * published, never parsed on the way.
- * @typedef {{ seq: number, at: number, from: string, messageId: string | undefined, data: Buffer }} Message
- *
+ */
+export interface Message {
+  seq: number
+  at: number
+  from: string
+  messageId: string | undefined
+  data: Buffer
+}
+
+/**
  * The first answer to each watch: the room's head is `seq`, its first message still held `oldest` (`seq` + 1 where none
  * is), and the messages from `after` + 1 on follow.
- * @typedef {{ type: 'head', key: string, epoch: string, seq: number, oldest: number, after: number }} HeadAnswer
- *
+ */
+export interface HeadAnswer {
+  type: 'head'
+  key: string
+  epoch: string
+  seq: number
+  oldest: number
+  after: number
+}
+
+/**
  * Messages after the gateway's position cannot be given; the stream goes on after `seq`, the head. `trimmed`: the
  * history no longer reaches back. `epoch`: the position is one of another history. `ahead`: it is beyond the head.
- * @typedef {'trimmed' | 'epoch' | 'ahead'} GapReason
- * @typedef {{ type: 'gap', key: string, epoch: string, seq: number, oldest: number, reason: GapReason }} GapAnswer
- *
- * Messages that follow each other.
- * @typedef {{ type: 'messages', key: string, epoch: string, messages: Message[] }} MessagesAnswer
- *
+ */
+export type GapReason = 'trimmed' | 'epoch' | 'ahead'
+
+interface GapAnswer {
+  type: 'gap'
+  key: string
+  epoch: string
+  seq: number
+  oldest: number
+  reason: GapReason
+}
+
+/** Messages that follow each other. */
+export interface MessagesAnswer {
+  type: 'messages'
+  key: string
+  epoch: string
+  messages: Message[]
+}
+
+/**
  * A part of a room's history, ascending; `oldest` and `newest` are the room's. `more`: there is more in the direction
  * asked. `truncated`: `after` reaches further back than the history.
- * @typedef {{ type: 'history', key: string, epoch: string, oldest: number, newest: number, messages: Message[],
- *   more: boolean, truncated: boolean }} HistoryAnswer
- *
- * A watch stands, and a later answer ends the failure where there is `retryAfterMs`; a get is over.
- * @typedef {{ type: 'failed', key: string, code: RoomErrorCode, message: string, retryAfterMs?: number }} FailedAnswer
- *
- * @typedef {HeadAnswer | GapAnswer | MessagesAnswer | HistoryAnswer | FailedAnswer
- *   | import('./members-codec.ts').PresenceAnswers} Answer
- *
- * With a `messageId`, the same one of the same publisher in the same room is the same message.
- * @typedef {{ type: 'publish', room: string, messageId: string | undefined, from: string, data: Buffer }} Publish
- *
- * Where the message is. `duplicate`: it was there already.
- * @typedef {{ epoch: string, seq: number, at: number, duplicate: boolean, error?: undefined }} Published
- *
- * The message was not kept, except with `publish_unknown`, which a gateway says where no result came.
- * @typedef {{ error: RoomErrorCode, message: string, retryAfterMs?: number }} NotPublished
- *
- * How far a link was sent some of its rooms.
- * @typedef {{ key: string, epoch: string, seq: number }[]} Heads
- *
- * @typedef {{ Position: Position, Payload: import('./members-codec.ts').Join | undefined,
- *   Answer: Answer, Notice: never, Command: Publish,
- *   Result: Published | NotPublished, Heads: Heads }} Rooms
  */
+export interface HistoryAnswer {
+  type: 'history'
+  key: string
+  epoch: string
+  oldest: number
+  newest: number
+  messages: Message[]
+  more: boolean
+  truncated: boolean
+}
+
+/** A watch stands, and a later answer ends the failure where there is `retryAfterMs`; a get is over. */
+export interface FailedAnswer {
+  type: 'failed'
+  key: string
+  code: RoomErrorCode
+  message: string
+  retryAfterMs?: number
+}
+
+export type Answer = HeadAnswer | GapAnswer | MessagesAnswer | HistoryAnswer | FailedAnswer | PresenceAnswers
+
+/** With a `messageId`, the same one of the same publisher in the same room is the same message. */
+export interface Publish {
+  type: 'publish'
+  room: string
+  messageId: string | undefined
+  from: string
+  data: Buffer
+}
+
+/** Where the message is. `duplicate`: it was there already. */
+export interface Published {
+  epoch: string
+  seq: number
+  at: number
+  duplicate: boolean
+  error?: undefined
+}
+
+/** The message was not kept, except with `publish_unknown`, which a gateway says where no result came. */
+export interface NotPublished {
+  error: RoomErrorCode
+  message: string
+  retryAfterMs?: number
+}
+
+/** How far a link was sent some of its rooms. */
+export type Heads = { key: string; epoch: string; seq: number }[]
+
+export interface Rooms {
+  Position: Position
+  Payload: Join | undefined
+  Answer: Answer
+  Notice: never
+  Command: Publish
+  Result: Published | NotPublished
+  Heads: Heads
+}
 
 /**
  * The reason why a room or a publish was refused: codes of the protocol, whose texts clients read. The last is a
  * gateway's own.
  */
-export const roomErrorCodes = Object.freeze(
-  /** @type {const} */ ([
-    'bad_message',
-    'capacity',
-    'id_conflict',
-    'journal_unavailable',
-    'name_taken',
-    'log_full',
-    'other_epoch',
-    'too_large',
-    'unknown_namespace',
-    'publish_unknown',
-  ]),
-)
+export const roomErrorCodes = Object.freeze([
+  'bad_message',
+  'capacity',
+  'id_conflict',
+  'journal_unavailable',
+  'name_taken',
+  'log_full',
+  'other_epoch',
+  'too_large',
+  'unknown_namespace',
+  'publish_unknown',
+] as const)
 
-/** @typedef {typeof roomErrorCodes[number]} RoomErrorCode */
+export type RoomErrorCode = (typeof roomErrorCodes)[number]
 
 /** Replaces the code of a newer journal: its message still says what happened, and nothing was kept. */
 const GENERAL_CODE = 'journal_unavailable'
 
-/** @type {Set<unknown>} */
-const gapReasons = new Set(['trimmed', 'epoch', 'ahead'])
+const gapReasons = new Set<unknown>(['trimmed', 'epoch', 'ahead'])
 
 /** Messages in one answer to a get. */
 export const HISTORY_MESSAGES_MAX = 500
@@ -86,8 +153,7 @@ export const HISTORY_MESSAGES_MAX = 500
 /** Bytes of data in one answer to a get, one message at least. */
 export const HISTORY_BYTES_MAX = 2 ** 20
 
-/** @type {import('./codec.ts').Codec<Rooms>} */
-export const roomsCodec = {
+export const roomsCodec: Codec<Rooms> = {
   wire: 'rooms/2.1',
   readPosition,
   readPayload: readJoin,
@@ -153,42 +219,33 @@ export const roomsCodec = {
   },
 }
 
-/**
- * The reason why the messages after a position cannot be given; `undefined` if they can.
- *
- * @param {Position} position
- * @param {{ epoch: string, seq: number, oldest: number }} head
- * @returns {GapReason | undefined}
- */
-export function gapFrom(position, head) {
+/** The reason why the messages after a position cannot be given; `undefined` if they can. */
+export function gapFrom(
+  position: Position,
+  head: { epoch: string; seq: number; oldest: number },
+): GapReason | undefined {
   if (position.epoch !== head.epoch) return 'epoch'
   if (position.seq > head.seq) return 'ahead'
   return position.seq + 1 < head.oldest ? 'trimmed' : undefined
 }
 
-/** @param {Answer} answer @returns {answer is import('./members-codec.ts').PresenceAnswers} */
-function isAboutPresence(answer) {
+function isAboutPresence(answer: Answer): answer is PresenceAnswers {
   const { type } = answer
   return type === 'joined' || type === 'left' || type === 'members' || type === 'presence'
 }
 
-/** @param {any} head @returns {Position} */
-function readPosition({ epoch, seq }) {
+function readPosition({ epoch, seq }: any): Position {
   if (!isEpoch(epoch) || !isCount(seq)) throw new WireError('a position is not a place in an epoch')
   return { epoch, seq }
 }
 
-/**
- * One part for all messages of an answer: a part each would cost more than the message.
- *
- * @param {Message[]} messages
- */
-function together(messages) {
+/** One part for all messages of an answer: a part each would cost more than the message. */
+function together(messages: Message[]) {
   return messages.length === 1 ? messages[0].data : Buffer.concat(messages.map(({ data }) => data))
 }
 
-/** @param {any} head @param {Buffer[]} parts @returns {Message[]} their data are slices of the part */
-function readMessages(head, parts) {
+/** @returns their data are slices of the part */
+function readMessages(head: any, parts: Buffer[]): Message[] {
   const { first, messages } = head
   if (!Array.isArray(messages) || !isCount(first) || parts.length === 0) return incomplete(head)
   let end = 0
@@ -203,56 +260,46 @@ function readMessages(head, parts) {
   return end === parts[0].length ? read : incomplete(head)
 }
 
-/**
- * @template {'code' | 'error'} F
- * @param {any} failure @param {F} field
- * @returns {{ [field in F]: RoomErrorCode } & { message: string, retryAfterMs?: number }}
- */
-function readFailure({ error, message, retryAfterMs }, field) {
+function readFailure<F extends 'code' | 'error'>(
+  { error, message, retryAfterMs }: any,
+  field: F,
+): { [field in F]: RoomErrorCode } & { message: string; retryAfterMs?: number } {
   if (typeof error !== 'string') throw new WireError('a failure has no code')
   const code = roomErrorCodes.find(known => known === error) ?? GENERAL_CODE
-  /** @type {any} */
-  const failure = { [field]: code, message: typeof message === 'string' ? message : errorCodes[code] }
+  const failure: any = { [field]: code, message: typeof message === 'string' ? message : errorCodes[code] }
   if (isCount(retryAfterMs)) failure.retryAfterMs = retryAfterMs
   return failure
 }
 
-/** @param {unknown} value @returns {value is number} */
-const isCount = value => Number.isSafeInteger(value) && /** @type {number} */ (value) >= 0
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
 
-/** @param {unknown} value */
-const isEpoch = value => typeof value === 'string' && value.length > 0 && value.length <= 64
+const isEpoch = (value: unknown) => typeof value === 'string' && value.length > 0 && value.length <= 64
 
-/** @param {any} head */
-const isHead = ({ epoch, seq, oldest }) => isEpoch(epoch) && isCount(seq) && isCount(oldest)
+const isHead = ({ epoch, seq, oldest }: any) => isEpoch(epoch) && isCount(seq) && isCount(oldest)
 
-/** @param {any} head @returns {never} */
-function incomplete({ type, key }) {
+function incomplete({ type, key }: any): never {
   throw new WireError(`the ${type} of ${excerpt(key)} is incomplete`)
 }
 
 /**
  * The part of a history that is asked for: messages above `after`, or the last ones below `before`; no more than
  * `limit`. With `epoch`, of that history only.
- *
- * @typedef {{ epoch?: string, limit: number } & ({ after: number, before?: undefined }
- *   | { before: number, after?: undefined })} HistoryRange
  */
+export type HistoryRange = { epoch?: string; limit: number } & (
+  | { after: number; before?: undefined }
+  | { before: number; after?: undefined }
+)
 
 const historyGrammar = /^(\S+) (\S+) (after|before) (\d{1,16}) (\d{1,3})$/
 
-/**
- * The key of a get: requests for the same part of the same room share one.
- *
- * @param {string} room @param {HistoryRange} range
- */
-export function historyKey(room, { epoch = '-', after, before, limit }) {
+/** The key of a get: requests for the same part of the same room share one. */
+export function historyKey(room: string, { epoch = '-', after, before, limit }: HistoryRange) {
   const bound = after === undefined ? `before ${before}` : `after ${after}`
   return `${room} ${epoch} ${bound} ${Math.min(limit, HISTORY_MESSAGES_MAX)}`
 }
 
-/** @param {string} key @returns {{ room: string, range: HistoryRange } | undefined} `undefined` if it is no such key */
-export function readHistoryKey(key) {
+/** @returns `undefined` if it is no such key */
+export function readHistoryKey(key: string): { room: string; range: HistoryRange } | undefined {
   const [, room, epoch, side, bound, limit] = historyGrammar.exec(key) ?? []
   if (room === undefined || Number(limit) > HISTORY_MESSAGES_MAX || Number(limit) === 0) return undefined
   const at = Math.min(Number(bound), Number.MAX_SAFE_INTEGER)

@@ -1,10 +1,11 @@
 import { errorCodes } from '@keycast/protocol'
+import type { Answer } from '../backbone.ts'
 import { WireError } from './codec.ts'
 import { valuesCodec } from './values-codec.ts'
 
 const { encodeAnswer, decodeAnswer, readNotice, readPosition } = valuesCodec
 
-const head = /** @type {const} */ ({
+const head = {
   type: 'value',
   key: 'a:1',
   version: 'v',
@@ -13,22 +14,21 @@ const head = /** @type {const} */ ({
   store: true,
   contentType: 'application/json',
   format: 'json',
-})
+} as const
 const body = Buffer.from('[1,2]')
-const current = /** @type {const} */ ({
+const current = {
   type: 'current',
   key: 'a:2',
   version: 'w',
   ageMs: 0,
   maxAgeMs: 0,
   store: false,
-})
-const failed = /** @type {const} */ ({ type: 'failed', key: 'a:3', code: 'not_found', message: 'gone', ageMs: 1 })
+} as const
+const failed = { type: 'failed', key: 'a:3', code: 'not_found', message: 'gone', ageMs: 1 } as const
 
-const kept = /** @type {const} */ ({ type: 'kept', key: 'a:4', version: 'k', next: { inMs: 5, everyMs: 60_000 } })
+const kept = { type: 'kept', key: 'a:4', version: 'k', next: { inMs: 5, everyMs: 60_000 } } as const
 
-/** @param {import('../backbone.ts').Answer} answer */
-function cross(answer) {
+function cross(answer: Answer) {
   const { head, parts } = encodeAnswer(answer)
   return decodeAnswer(JSON.parse(JSON.stringify(head)), parts)
 }
@@ -36,7 +36,7 @@ function cross(answer) {
 test('answers arrive as they were sent, and bodies are not copied on the way out', () => {
   const withDelta = { ...head, delayMs: 7, body, delta: { from: 'u', bytes: Buffer.from('delta') } }
   const keptForNow = { type: kept.type, key: kept.key, version: kept.version }
-  const forbidden = { ...failed, code: /** @type {const} */ ('forbidden'), tokenDigest: 'd' }
+  const forbidden = { ...failed, code: 'forbidden' as const, tokenDigest: 'd' }
   for (const answer of [{ ...head, body }, withDelta, current, kept, keptForNow, failed, forbidden]) {
     expect(cross(answer)).toEqual(answer)
   }

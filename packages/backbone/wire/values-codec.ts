@@ -1,29 +1,42 @@
 // Values on the wire: positions are the versions that gateways hold, answers are states of keys, the one notice is a
 // refresh, and the one command asks whether a viewer may read a key. Wants of one viewer's values bring that viewer's
 // token.
-import { errorCodes, excerpt } from '@keycast/protocol'
-import { readKey, WireError } from './codec.ts'
+import { type ErrorCode, errorCodes, excerpt } from '@keycast/protocol'
+import type { Answer, Credentials, Decision, Held } from '../backbone.ts'
+import { type Codec, readKey, WireError } from './codec.ts'
+
+/** The backend's content changed: ask it now. At most KEYS_PER_REQUEST_MAX keys. */
+export interface RefreshNotice {
+  type: 'refresh'
+  keys: string[]
+}
 
 /**
- * @typedef {import('../backbone.ts').Answer} Answer
- * @typedef {import('../backbone.ts').Held} Held
- *
- * The backend's content changed: ask it now. At most KEYS_PER_REQUEST_MAX keys.
- * @typedef {{ type: 'refresh', keys: string[] }} RefreshNotice
- *
  * Whether the viewer that a viewer key names may read the key it names. `maxAgeMs`: an admission that the backend gave
  * longer ago does not answer it. Nodes before values/1.6 take no notice.
- * @typedef {{ type: 'authorize', key: string, maxAgeMs?: number } & import('../backbone.ts').Credentials} AuthorizeCommand
- *
+ */
+type AuthorizeCommand = { type: 'authorize'; key: string; maxAgeMs?: number } & Credentials
+
+/**
  * `WantPayload` goes with a want: a quiet watch hears of changes only; one of a viewer key brings credentials.
  * `ConfirmedHeads` goes with a beat: for each namespace, how old the moment is up to which all refreshes are over and
  * their results sent.
- * @typedef {{ quiet?: boolean } & import('../backbone.ts').Credentials} WantPayload
- * @typedef {{ lagsMs: Record<string, number> }} ConfirmedHeads
- *
- * @typedef {{ Position: Held, Payload: WantPayload, Answer: Answer, Notice: RefreshNotice, Command: AuthorizeCommand,
- *   Result: import('../backbone.ts').Decision, Heads: ConfirmedHeads }} Values
  */
+type WantPayload = { quiet?: boolean } & Credentials
+
+interface ConfirmedHeads {
+  lagsMs: Record<string, number>
+}
+
+export interface Values {
+  Position: Held
+  Payload: WantPayload
+  Answer: Answer
+  Notice: RefreshNotice
+  Command: AuthorizeCommand
+  Result: Decision
+  Heads: ConfirmedHeads
+}
 
 const formats = new Set(['json', 'text', 'base64'])
 
@@ -33,8 +46,7 @@ const GENERAL_CODE = 'backend_error'
 /** Replaces a format of a newer fetcher: bytes can always be given as bytes. */
 const GENERAL_FORMAT = 'base64'
 
-/** @type {import('./codec.ts').Codec<Values>} */
-export const valuesCodec = {
+export const valuesCodec: Codec<Values> = {
   wire: 'values/1.6',
   readPosition({ version, ageMs, plan }) {
     if (typeof version !== 'string' || !isAge(ageMs)) throw new WireError('a position is not a version and its age')
@@ -100,14 +112,8 @@ export const valuesCodec = {
   },
 }
 
-/**
- * Completes the head instead of copying it: it is fresh from JSON.
- *
- * @param {any} head
- * @param {Buffer[]} parts
- * @returns {Answer}
- */
-function readValue(head, parts) {
+/** Completes the head instead of copying it: it is fresh from JSON. */
+function readValue(head: any, parts: Buffer[]): Answer {
   if (!isKept(head) || typeof head.contentType !== 'string' || typeof head.format !== 'string' || parts.length === 0) {
     return incomplete(head.key)
   }
@@ -130,12 +136,8 @@ const headerGrammar = /^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/
 /** A token of 8 KiB and its scheme. */
 const AUTHORIZATION_CHARACTERS_MAX = 9_000
 
-/**
- * The text stays out of the error: errors are logged.
- *
- * @param {any} head @returns {import('../backbone.ts').Credentials}
- */
-function readCredentials({ authorization, expiresAt }) {
+/** The text stays out of the error: errors are logged. */
+function readCredentials({ authorization, expiresAt }: any): Credentials {
   if (authorization === undefined) return {}
   if (typeof authorization !== 'string' || !isAge(expiresAt)) throw new WireError('the credentials are incomplete')
   if (authorization.length > AUTHORIZATION_CHARACTERS_MAX || !headerGrammar.test(authorization)) {
@@ -144,36 +146,29 @@ function readCredentials({ authorization, expiresAt }) {
   return { authorization, expiresAt }
 }
 
-/** @param {any} head @returns {Answer} */
-function readFailed(head) {
+function readFailed(head: any): Answer {
   const hasTime = head.retryAfterMs === undefined || isAge(head.retryAfterMs)
   if (!isAged(head) || !hasTime || typeof head.code !== 'string') return incomplete(head.key)
   if (!Object.hasOwn(errorCodes, head.code)) head.code = GENERAL_CODE
   // It goes to clients as it is.
-  if (typeof head.message !== 'string')
-    head.message = errorCodes[/** @type {import('@keycast/protocol').ErrorCode} */ (head.code)]
+  if (typeof head.message !== 'string') head.message = errorCodes[head.code as ErrorCode]
   if (typeof head.tokenDigest !== 'string') delete head.tokenDigest
   return head
 }
 
-/** @param {any} head */
-const isKept = head =>
+const isKept = (head: any) =>
   isAged(head) &&
   typeof head.version === 'string' &&
   head.maxAgeMs !== undefined &&
   typeof head.store === 'boolean' &&
   (head.next === undefined || isNext(head.next))
 
-/** @param {any} next */
-const isNext = next => isAge(next?.inMs) && isAge(next.everyMs) && next.everyMs > 0
+const isNext = (next: any) => isAge(next?.inMs) && isAge(next.everyMs) && next.everyMs > 0
 
-/** @param {any} head */
-const isAged = head => isAge(head.ageMs) && (head.maxAgeMs === undefined || isAge(head.maxAgeMs))
+const isAged = (head: any) => isAge(head.ageMs) && (head.maxAgeMs === undefined || isAge(head.maxAgeMs))
 
-/** @param {unknown} ageMs */
-const isAge = ageMs => typeof ageMs === 'number' && ageMs >= 0
+const isAge = (ageMs: unknown) => typeof ageMs === 'number' && ageMs >= 0
 
-/** @param {string} key @returns {never} */
-function incomplete(key) {
+function incomplete(key: string): never {
   throw new WireError(`the answer for ${excerpt(key)} is incomplete`)
 }

@@ -1,7 +1,10 @@
 // Keys that belong to one viewer: a name for the pair of a viewer and a key. No client can name it, for no key holds a
 // space.
 
-/** @typedef {{ key: string, viewer: string }} Viewed */
+export interface Viewed {
+  key: string
+  viewer: string
+}
 
 const SEPARATOR = ' '
 
@@ -11,14 +14,10 @@ const viewerGrammar = /^(?:[A-Za-z0-9_-]{43}|anonymous)$/
 /** All viewers without a token. */
 export const ANONYMOUS_VIEWER = 'anonymous'
 
-/** @param {string} key @param {string} viewer */
-export const viewerKey = (key, viewer) => `${key}${SEPARATOR}${viewer}`
+export const viewerKey = (key: string, viewer: string) => `${key}${SEPARATOR}${viewer}`
 
-/**
- * @param {string} text
- * @returns {Viewed | undefined} `undefined` if it names no viewer. `keyProblem` checks the rest
- */
-export function readViewerKey(text) {
+/** @returns `undefined` if it names no viewer. `keyProblem` checks the rest */
+export function readViewerKey(text: string): Viewed | undefined {
   const end = text.indexOf(SEPARATOR)
   if (end === -1) return undefined
   const viewer = text.slice(end + 1)

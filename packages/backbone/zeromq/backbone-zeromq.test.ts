@@ -1,8 +1,9 @@
 // The promise kept over real sockets: the parts that backbone-memory.test.ts cannot show.
 import { once } from 'node:events'
-import { connect, createServer } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { everyInterval } from '@keycast/service'
 import { Dealer, Pull, Push, Router } from 'zeromq'
+import type { Log } from '../gateway/link.ts'
 import { endpointsOf } from '../gateway/nodes.ts'
 import { createHub } from '../hub/hub.ts'
 import { startLogLink, startLogNode } from '../memory/test-service.ts'
@@ -14,21 +15,17 @@ import { dialZeromq } from './dial.ts'
 
 const deep = '['.repeat(5_000) + ']'.repeat(5_000)
 
-/** @type {import('../gateway/link.ts').Log} */
-const log = { debug() {}, info() {}, warn() {}, error() {} }
+const log: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** @type {(() => Promise<void>)[]} */
-const cleanups = []
+const cleanups: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
 })
 
-/** @param {{ requestsPort?: number, answersPort?: number }} [ports] */
-async function startNode({ requestsPort = 0, answersPort = 0 } = {}) {
+async function startNode({ requestsPort = 0, answersPort = 0 }: { requestsPort?: number; answersPort?: number } = {}) {
   const hub = createZeromqHub({ host: '127.0.0.1', requestsPort, answersPort, log })
   const heard = createQueue()
-  /** @type {Map<string, Buffer>} */
-  const bodies = new Map()
+  const bodies = new Map<string, Buffer>()
   await hub.start({
     onWatch: (link, { key, held }) => {
       heard.push(`watch ${key}${held ? ` ${held.version}` : ''}`)
@@ -38,7 +35,9 @@ async function startNode({ requestsPort = 0, answersPort = 0 } = {}) {
     onUnwatch: (_, key) => heard.push(`unwatch ${key}`),
     onCancelGet: () => {},
     onRefresh: key => heard.push(`refresh ${key}`),
-    onLinkLost: () => heard.push('lost'),
+    onLinkLost: () => {
+      heard.push('lost')
+    },
     answerFor: (_, key) => {
       const body = bodies.get(key)
       const version = String(body?.length)
@@ -62,15 +61,14 @@ async function startNode({ requestsPort = 0, answersPort = 0 } = {}) {
 }
 
 /** Resolves when the node's ports can be bound again: libzmq frees them some time after the sockets are closed. */
-async function stopped(/** @type {Awaited<ReturnType<typeof startNode>>} */ { hub, requestsPort, answersPort }) {
+async function stopped({ hub, requestsPort, answersPort }: Awaited<ReturnType<typeof startNode>>) {
   await hub.stop()
   for (const port of [requestsPort, answersPort]) {
     while (!(await isFree(port)));
   }
 }
 
-/** @param {number} port @returns {Promise<boolean>} */
-function isFree(port) {
+function isFree(port: number): Promise<boolean> {
   return new Promise(resolve => {
     const server = createServer()
     server.once('error', () => resolve(false))
@@ -78,8 +76,7 @@ function isFree(port) {
   })
 }
 
-/** @param {string} nodes */
-async function startGateway(nodes, gatewayLog = log) {
+async function startGateway(nodes: string, gatewayLog = log) {
   const answers = createQueue()
   const backbone = createZeromqBackbone({
     nodes,
@@ -94,13 +91,10 @@ async function startGateway(nodes, gatewayLog = log) {
 
 /** Arrivals, to be awaited one by one. */
 function createQueue() {
-  /** @type {any[]} */
-  const items = []
-  /** @type {((item: any) => void)[]} */
-  const waiting = []
+  const items: any[] = []
+  const waiting: ((item: any) => void)[] = []
   return {
-    /** @param {any} item */
-    push(item) {
+    push(item: any) {
       const next = waiting.shift()
       if (next) next(item)
       else items.push(item)
@@ -149,11 +143,11 @@ test('a node that is restarted on its ports is told everything again', async () 
 test('a node that stops says so: no gateway waits for its silence', async () => {
   const node = await startNode()
   const told = createQueue()
-  const tell = (/** @type {unknown} */ fields, /** @type {string | undefined} */ what) => told.push(what ?? fields)
+  const tell = (fields: unknown, what: string | undefined) => told.push(what ?? fields)
   const { backbone } = await startGateway(`127.0.0.1:${node.requestsPort}:${node.answersPort}`, {
     ...log,
-    info: /** @type {any} */ (tell),
-    warn: /** @type {any} */ (tell),
+    info: tell as any,
+    warn: tell as any,
   })
   backbone.watch('a:1')
   await node.heard.next()
@@ -220,7 +214,7 @@ test('a node that says what nests 5,000 levels deep is none, and the keys are se
   })
   await pull.bind('tcp://127.0.0.1:*')
   await router.bind('tcp://127.0.0.1:*')
-  const portOf = (/** @type {Pull | Router} */ socket) => String(socket.lastEndpoint).split(':').at(-1)
+  const portOf = (socket: Pull | Router) => String(socket.lastEndpoint).split(':').at(-1)
   const node = await startNode()
   const nodes = `127.0.0.1:${portOf(pull)}:${portOf(router)},127.0.0.1:${node.requestsPort}:${node.answersPort}`
   const { backbone, answers } = await startGateway(nodes)
@@ -235,8 +229,7 @@ test('a node that says what nests 5,000 levels deep is none, and the keys are se
       await router.send([routingId, `{"type":${deep},"link":"${link}"}`])
     }
   })()
-  /** @type {Set<string>} */
-  const answered = new Set()
+  const answered = new Set<string>()
   while (answered.size < keys.length) answered.add((await answers.next()).key)
   router.close()
   await speaking
@@ -246,7 +239,7 @@ test('a port that is taken is named', async () => {
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   cleanups.push(async () => void taken.close())
-  const { port } = /** @type {import('node:net').AddressInfo} */ (taken.address())
+  const { port } = taken.address() as AddressInfo
 
   await expect(startNode({ answersPort: port })).rejects.toThrow(`tcp://127.0.0.1:${port}`)
 })
@@ -260,7 +253,7 @@ test('a hub without CURVE binds loopback addresses only', () => {
 test('a gateway without CURVE links loopback addresses only', () => {
   for (const host of ['fetcher', '10.0.0.1', 'localhost']) {
     const nodes = `127.0.0.1:7001:7002,${host}:7001:7002`
-    const events = /** @type {any} */ ({})
+    const events = {} as any
     expect(() => createZeromqBackbone({ nodes, messageBytesMax: 1, events, log })).toThrow(host)
     expect(() => createZeromqRooms({ nodes, events, log })).toThrow(host)
   }
@@ -298,10 +291,10 @@ test('entries and commands of a second service cross with all their parts', asyn
 test('a node whose answers cannot be read beats on, and its keys go to another', async () => {
   let ports = { requestsPort: 0, answersPort: 0 }
   const hub = createHub({
-    codec: /** @type {any} */ ({
+    codec: {
       ...valuesCodec,
-      encodeAnswer: (/** @type {object} */ _) => ({ head: {}, parts: [] }),
-    }),
+      encodeAnswer: (_: object) => ({ head: {}, parts: [] }),
+    } as any,
     bind: bindZeromq(
       { requests: 'tcp://127.0.0.1:*', answers: 'tcp://127.0.0.1:*' },
       {

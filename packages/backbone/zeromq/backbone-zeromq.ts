@@ -1,33 +1,46 @@
 // The backbones of values and of rooms over ZeroMQ, as gateways and nodes create them. Everything but the sockets is in
 // gateway/ and hub/.
 import { isIP } from 'node:net'
-import { everyInterval } from '@keycast/service'
-import { createNodeSource, endpointsOf, readNodes } from '../gateway/nodes.ts'
-import { createRoomsBackbone } from '../gateway/rooms/rooms-backbone.ts'
+import { type Containment, everyInterval } from '@keycast/service'
+import type { Backbone, BackboneEvents, Hub } from '../backbone.ts'
+import type { Log } from '../gateway/link.ts'
+import { createNodeSource, endpointsOf, type NodeAddress, readNodes } from '../gateway/nodes.ts'
+import { createRoomsBackbone, type RoomsBackbone, type RoomsEvents } from '../gateway/rooms/rooms-backbone.ts'
 import { createValuesBackbone } from '../gateway/values/values-backbone.ts'
-import { createHub } from '../hub/hub.ts'
+import { createHub, type Hub as HubType } from '../hub/hub.ts'
 import { createValuesHub } from '../hub/values-hub.ts'
-import { HISTORY_BYTES_MAX, roomsCodec } from '../wire/rooms-codec.ts'
-import { bindZeromq } from './bind.ts'
-import { linkSecurity } from './curve.ts'
+import { HISTORY_BYTES_MAX, type Rooms, roomsCodec } from '../wire/rooms-codec.ts'
+import { bindZeromq, type HubCurve } from './bind.ts'
+import { type LinkCurve, linkSecurity } from './curve.ts'
 import { dialZeromq } from './dial.ts'
 
 const now = () => performance.now()
 
+interface ZeromqBackboneOptions {
+  /** `host[:requests:answers]`, comma-separated. */
+  nodes: string
+  /** Largest message taken from a node: above the largest value there may be. */
+  messageBytesMax: number
+  events: BackboneEvents
+  containment?: Pick<Containment, 'guard' | 'caught'>
+  log: Log
+  /** As the nodes have it; absent: plaintext. */
+  curve?: LinkCurve
+}
+
 /**
  * The gateway's side.
  *
- * @param {object} options
- * @param {string} options.nodes `host[:requests:answers]`, comma-separated
- * @param {number} options.messageBytesMax largest message taken from a node: above the largest value there may be
- * @param {import('../backbone.ts').BackboneEvents} options.events
- * @param {Pick<import('@keycast/service').Containment, 'guard' | 'caught'>} [options.containment]
- * @param {import('../gateway/link.ts').Log} options.log
- * @param {import('./curve.ts').LinkCurve} [options.curve] as the nodes have it; absent: plaintext
- * @returns {import('../backbone.ts').Backbone}
  * @throws {Error} when `nodes` or a key cannot be read, or a node is beyond this host and there is no CURVE
  */
-export function createZeromqBackbone({ nodes, messageBytesMax, events, containment, log, curve }) {
+export function createZeromqBackbone({
+  nodes,
+  messageBytesMax,
+  events,
+  containment,
+  log,
+  curve,
+}: ZeromqBackboneOptions): Backbone {
   const security = curve && linkSecurity(curve)
   return createValuesBackbone({
     nodeSource: createNodeSource({ nodes: nodesToLink(readNodes(nodes), curve), every: everyInterval, log }),
@@ -43,19 +56,22 @@ export function createZeromqBackbone({ nodes, messageBytesMax, events, containme
 /** Largest part taken from a journal: a history, and as much again for what says whose each message is. */
 const ROOMS_PART_BYTES_MAX = 2 * HISTORY_BYTES_MAX
 
+interface ZeromqRoomsOptions {
+  /** `host[:publications:deliveries]` of the journal, comma-separated. */
+  nodes: string
+  events: RoomsEvents
+  containment?: Pick<Containment, 'guard' | 'caught'>
+  log: Log
+  /** As the nodes have it; absent: plaintext. */
+  curve?: LinkCurve
+}
+
 /**
  * The gateway's side of rooms.
  *
- * @param {object} options
- * @param {string} options.nodes `host[:publications:deliveries]` of the journal, comma-separated
- * @param {import('../gateway/rooms/rooms-backbone.ts').RoomsEvents} options.events
- * @param {Pick<import('@keycast/service').Containment, 'guard' | 'caught'>} [options.containment]
- * @param {import('../gateway/link.ts').Log} options.log
- * @param {import('./curve.ts').LinkCurve} [options.curve] as the nodes have it; absent: plaintext
- * @returns {import('../gateway/rooms/rooms-backbone.ts').RoomsBackbone}
  * @throws {Error} when `nodes` or a key cannot be read, or a node is beyond this host and there is no CURVE
  */
-export function createZeromqRooms({ nodes, events, containment, log, curve }) {
+export function createZeromqRooms({ nodes, events, containment, log, curve }: ZeromqRoomsOptions): RoomsBackbone {
   const security = curve && linkSecurity(curve)
   return createRoomsBackbone({
     nodeSource: createNodeSource({ nodes: nodesToLink(readNodes(nodes, 'journal'), curve), every: everyInterval, log }),
@@ -68,44 +84,42 @@ export function createZeromqRooms({ nodes, events, containment, log, curve }) {
   })
 }
 
-/**
- * Where a node binds. Port 0 takes a free one; `curve` encrypts, and admits only the clients it names.
- *
- * @typedef {{ host: string, requestsPort: number, answersPort: number, log: import('../gateway/link.ts').Log,
- *   containment?: Pick<import('@keycast/service').Containment, 'guard' | 'caught'>, curve?:
- *   import('./bind.ts').HubCurve }} NodeOptions
- * @typedef {{ ports: () => { requestsPort: number, answersPort: number } }} Ports
- */
+/** Where a node binds. Port 0 takes a free one; `curve` encrypts, and admits only the clients it names. */
+interface NodeOptions {
+  host: string
+  requestsPort: number
+  answersPort: number
+  log: Log
+  containment?: Pick<Containment, 'guard' | 'caught'>
+  curve?: HubCurve
+}
+
+interface Ports {
+  ports: () => { requestsPort: number; answersPort: number }
+}
 
 /**
  * The fetcher's side.
  *
- * @param {NodeOptions} options
- * @returns {import('../backbone.ts').Hub & Ports}
  * @throws {Error} when the host is not a loopback address and there is no CURVE: every peer would be served
  */
-export function createZeromqHub(options) {
+export function createZeromqHub(options: NodeOptions): Hub & Ports {
   return hubOver(options, createValuesHub)
 }
 
 /**
  * The journal's side.
  *
- * @param {NodeOptions} options
- * @returns {import('../hub/hub.ts').Hub<import('../wire/rooms-codec.ts').Rooms> & Ports}
  * @throws {Error} as {@link createZeromqHub}
  */
-export function createZeromqRoomsHub(options) {
+export function createZeromqRoomsHub(options: NodeOptions): HubType<Rooms> & Ports {
   return hubOver(options, sockets => createHub({ codec: roomsCodec, ...sockets }))
 }
 
-/**
- * @template H
- * @param {NodeOptions} options
- * @param {(sockets: Omit<Parameters<typeof createValuesHub>[0], 'codec'>) => H} create
- * @returns {H & Ports}
- */
-function hubOver({ host, requestsPort, answersPort, containment, log, curve }, create) {
+function hubOver<H>(
+  { host, requestsPort, answersPort, containment, log, curve }: NodeOptions,
+  create: (sockets: Omit<Parameters<typeof createValuesHub>[0], 'codec'>) => H,
+): H & Ports {
   if (!curve && !isLoopback(host)) {
     throw new Error(`without CURVE the backbone binds loopback addresses only: ${host} is none`)
   }
@@ -124,14 +138,9 @@ function hubOver({ host, requestsPort, answersPort, containment, log, curve }, c
   return { ...create(sockets), ports: () => ports }
 }
 
-/** @param {string} host @param {number} port */
-const endpoint = (host, port) => `tcp://${host}:${port === 0 ? '*' : port}`
+const endpoint = (host: string, port: number) => `tcp://${host}:${port === 0 ? '*' : port}`
 
-/**
- * @param {import('../gateway/nodes.ts').NodeAddress[]} nodes
- * @param {import('./curve.ts').LinkCurve | undefined} curve
- */
-function nodesToLink(nodes, curve) {
+function nodesToLink(nodes: NodeAddress[], curve: LinkCurve | undefined) {
   const [host] = curve ? [] : hostsBeyondLoopback(nodes)
   if (host !== undefined) throw new Error(`without CURVE the backbone links loopback addresses only: ${host} is none`)
   return nodes
@@ -140,10 +149,8 @@ function nodesToLink(nodes, curve) {
 /**
  * The hosts that must not be linked to without CURVE. Names are among them: whoever answers for a name would be sent
  * viewers' tokens, and decide what viewers see.
- *
- * @param {import('../gateway/nodes.ts').NodeAddress[]} nodes
  */
-export const hostsBeyondLoopback = nodes => nodes.flatMap(({ host }) => (isLoopback(host) ? [] : host))
+export const hostsBeyondLoopback = (nodes: NodeAddress[]) => nodes.flatMap(({ host }) => (isLoopback(host) ? [] : host))
 
-/** @param {string} host @returns {boolean} whether the backbone may be plain there: a name is no address */
-export const isLoopback = host => isIP(host) === 4 && host.startsWith('127.')
+/** @returns whether the backbone may be plain there: a name is no address */
+export const isLoopback = (host: string): boolean => isIP(host) === 4 && host.startsWith('127.')

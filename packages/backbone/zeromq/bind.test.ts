@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import type { Log } from '../gateway/link.ts'
 import { bindZeromq } from './bind.ts'
 
-/** @type {import('../gateway/link.ts').Log} */
-const log = { debug() {}, info() {}, warn() {}, error() {} }
+const log: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** Longer than what is usual for heartbeats: 2 s until one is sent, and 6 s to wait for its answer. */
 const STANDSTILL_MS = 9_000
@@ -11,8 +11,8 @@ const STANDSTILL_MS = 9_000
 /** More than fit into a PULL socket's queue and what TCP takes on top. */
 const REQUESTS = 2_000
 
-/** A process of its own, which goes on while this one stands still. @param {number} port */
-const startSender = port =>
+/** A process of its own, which goes on while this one stands still. */
+const startSender = (port: number) =>
   spawn(
     process.execPath,
     [
@@ -33,8 +33,7 @@ const startSender = port =>
   )
 
 test('a node that is seconds behind with thousands of requests gets them all, in order', async () => {
-  /** @type {number[]} */
-  const numbers = []
+  const numbers: number[] = []
   const { promise: all, resolve: onAll } = withResolvers()
   const { promise: port, resolve: onBound } = withResolvers()
   const bound = await bindZeromq(
@@ -56,9 +55,9 @@ test('a node that is seconds behind with thousands of requests gets them all, in
   expect(numbers).toEqual(Array.from({ length: REQUESTS }, (_, number) => number))
 }, 20_000)
 
-/** `Promise.withResolvers` is newer than Node 20. @returns {{ promise: Promise<any>, resolve: (value: any) => void }} */
-function withResolvers() {
-  let resolve = (/** @type {any} */ _) => {}
+/** `Promise.withResolvers` is newer than Node 20. */
+function withResolvers(): { promise: Promise<any>; resolve: (value: any) => void } {
+  let resolve = (_: any) => {}
   const promise = new Promise(done => {
     resolve = done
   })

@@ -1,15 +1,18 @@
 // The pair of sockets that a node binds for all gateways; dial.ts is the other end.
 import { setImmediate } from 'node:timers/promises'
 import { Pull, Router } from 'zeromq'
-import { FAREWELL_MS } from '../hub/hub.ts'
+import type { Log } from '../gateway/link.ts'
+import { type Bind, FAREWELL_MS } from '../hub/hub.ts'
 import { REQUEST_BYTES_MAX } from '../wire/envelope.ts'
 import { receive } from './receive.ts'
 import { createWriter } from './writer.ts'
 import { startZap } from './zap.ts'
 
-/**
- * @typedef {{ secretKey: string, clientKeys: string[] }} HubCurve Z85: this node's secret, the public keys it admits
- */
+/** Z85: this node's secret, the public keys it admits. */
+export interface HubCurve {
+  secretKey: string
+  clientKeys: string[]
+}
 
 /** Stands for the message of a stranger that sent none. */
 const EMPTY = Buffer.alloc(0)
@@ -28,16 +31,16 @@ const vanishing = {
   tcpMaxRetransmitTimeout: 10_000, // milliseconds
 }
 
-/**
- * @param {{ requests: string, answers: string }} endpoints two `tcp://` addresses; port 0 or * takes a free one
- * @param {object} options
- * @param {import('../gateway/link.ts').Log} options.log
- * @param {(ports: { requestsPort: number, answersPort: number }) => void} options.bound
- * @param {HubCurve} [options.curve] absent: plaintext, for loopback
- * @returns {import('../hub/hub.ts').Bind}
- */
+interface Options {
+  log: Log
+  bound: (ports: { requestsPort: number; answersPort: number }) => void
+  /** absent: plaintext, for loopback. */
+  curve?: HubCurve
+}
+
+/** @param endpoints two `tcp://` addresses; port 0 or * takes a free one */
 export const bindZeromq =
-  ({ requests, answers }, { log, bound, curve }) =>
+  ({ requests, answers }: { requests: string; answers: string }, { log, bound, curve }: Options): Bind =>
   async ({ request, beat }) => {
     const security = curve ? { curveServer: true, curveSecretKey: curve.secretKey, zapDomain: 'keycast' } : {}
     const pull = new Pull({ ...vanishing, ...security, maxMessageSize: REQUEST_BYTES_MAX, linger: 0 })
@@ -52,8 +55,7 @@ export const bindZeromq =
       maxMessageSize: REQUEST_BYTES_MAX,
       linger: FAREWELL_MS,
     })
-    /** @type {Awaited<ReturnType<typeof startZap>> | undefined} */
-    let zap
+    let zap: Awaited<ReturnType<typeof startZap>> | undefined
     try {
       if (curve) {
         for (const socket of [pull, router]) reportRefused(socket, log)
@@ -71,7 +73,7 @@ export const bindZeromq =
 
     const writer = createWriter(router)
     let requestsRead = 0
-    const readRequest = (/** @type {Buffer[]} */ parts) => {
+    const readRequest = (parts: Buffer[]) => {
       requestsRead++
       request(parts)
     }
@@ -101,32 +103,25 @@ export const bindZeromq =
     }
   }
 
-/**
- * Logs peers without CURVE or with the wrong server key: they never get as far as the ZAP handler.
- *
- * @param {Pull | Router} socket
- * @param {import('../gateway/link.ts').Log} log
- */
-async function reportRefused(socket, log) {
+/** Logs peers without CURVE or with the wrong server key: they never get as far as the ZAP handler. */
+async function reportRefused(socket: Pull | Router, log: Log) {
   for await (const event of socket.events) {
     if (!event.type.startsWith('handshake:error')) continue
-    const { address, error } = /** @type {{ address: string, error: Error }} */ (/** @type {unknown} */ (event))
+    const { address, error } = event as unknown as { address: string; error: Error }
     log.warn({ address, error: error.message }, 'a client that does not fit was refused')
   }
 }
 
-/** @param {Pull | Router} socket @param {string} endpoint */
-async function bindSocket(socket, endpoint) {
+async function bindSocket(socket: Pull | Router, endpoint: string) {
   try {
     await socket.bind(endpoint)
   } catch (error) {
-    const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
+    const { code, message } = error as NodeJS.ErrnoException
     const [, address, port] = /^tcp:\/\/(.*):(\d+)$/.exec(endpoint) ?? []
     throw Object.assign(new Error(`cannot bind ${endpoint}: ${message}`), { code, address, port: Number(port) })
   }
 }
 
-/** @param {Pull | Router} socket */
-function portOf(socket) {
+function portOf(socket: Pull | Router) {
   return Number(String(socket.lastEndpoint).split(':').at(-1))
 }

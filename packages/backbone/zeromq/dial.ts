@@ -4,11 +4,16 @@
 // requests  fetcher  gateway   PUSH → PULL      what the gateway wants
 // answers   fetcher  gateway   ROUTER ↔ DEALER  answers; beats both ways
 import { Dealer, Push } from 'zeromq'
+import type { Dial } from '../gateway/link.ts'
 import { FAREWELL_MS } from '../hub/hub.ts'
 import { receive } from './receive.ts'
 import { createWriter } from './writer.ts'
 
-/** @typedef {{ requests: string, answers: string }} Endpoints two `tcp://` addresses */
+/** Two `tcp://` addresses. */
+interface Endpoints {
+  requests: string
+  answers: string
+}
 
 /**
  * A request waits this long for room in the socket. Shorter than a peer's silence takes to be noticed, so that a closed
@@ -19,14 +24,14 @@ const SEND_TIMEOUT_MS = 500
 /** Requests queued in the socket. Further ones stay with the link as state, which is bounded by keys. */
 const REQUESTS_QUEUED_MAX = 16
 
-/**
- * @param {Endpoints} endpoints
- * @param {{ messageBytesMax: number, security?: ReturnType<typeof import('./curve.ts').linkSecurity> }} options larger
- *   answers are refused,
- *   and their sender is cut off
- * @returns {import('../gateway/link.ts').Dial}
- */
-export function dialZeromq({ requests, answers }, { messageBytesMax, security }) {
+/** @param options larger answers are refused, and their sender is cut off */
+export function dialZeromq(
+  { requests, answers }: Endpoints,
+  {
+    messageBytesMax,
+    security,
+  }: { messageBytesMax: number; security?: ReturnType<typeof import('./curve.ts').linkSecurity> },
+): Dial {
   return message => {
     // `immediate`: without it requests would queue for a node that may never come. Linger 0: messages left in a closed
     // socket are sent again by the next one. No routing id: a reused one can stay deaf for ever.
@@ -62,7 +67,7 @@ export function dialZeromq({ requests, answers }, { messageBytesMax, security })
         new Promise((resolve, reject) => {
           pushWriter.write(parts, error => {
             if (!error) resolve(true)
-            else if (!closed && /** @type {NodeJS.ErrnoException} */ (error).code === 'EAGAIN') resolve(false)
+            else if (!closed && (error as NodeJS.ErrnoException).code === 'EAGAIN') resolve(false)
             else reject(error)
           })
         }),

@@ -3,9 +3,15 @@ import { hubCurveOf, hubKeyProblems } from './hub-keys.ts'
 
 const { publicKey, secretKey } = createCurveKeyPair()
 
-/** @param {{ host?: string, secret?: string, clients?: string }} [given] */
-const problemsOf = ({ host = '127.0.0.1', secret, clients } = {}) =>
-  hubKeyProblems({ host, backboneSecretKey: secret, backboneClientKeys: clients }, 'A_HOST')
+const problemsOf = ({
+  host = '127.0.0.1',
+  secret,
+  clients,
+}: {
+  host?: string
+  secret?: string
+  clients?: string
+} = {}) => hubKeyProblems({ host, backboneSecretKey: secret, backboneClientKeys: clients }, 'A_HOST')
 
 test('without keys a hub serves gateways of its own host, in plain text', () => {
   expect(problemsOf()).toEqual([])

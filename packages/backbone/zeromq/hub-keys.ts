@@ -1,5 +1,5 @@
 // The CURVE keys of a hub as its service is set: fetchers and journals have the same settings and the same checks of them.
-import { setting } from '@keycast/service'
+import { type Config, setting } from '@keycast/service'
 import { isLoopback } from './backbone-zeromq.ts'
 import { curveKeyProblems } from './curve.ts'
 
@@ -14,16 +14,19 @@ export const hubKeySettings = {
   }),
 }
 
-/** @typedef {import('@keycast/service').Config<typeof hubKeySettings>} HubKeys */
+type HubKeys = Config<typeof hubKeySettings>
 
 /**
  * Finds conflicts between keys that are well-formed as settings.
  *
- * @param {HubKeys & { host: string }} config `host`: the address that gateways connect to
- * @param {string} hostVariable the setting of `host`
- * @returns {string[]} naming the settings, without the keys
+ * @param config `host`: the address that gateways connect to
+ * @param hostVariable the setting of `host`
+ * @returns naming the settings, without the keys
  */
-export function hubKeyProblems({ host, backboneSecretKey, backboneClientKeys }, hostVariable) {
+export function hubKeyProblems(
+  { host, backboneSecretKey, backboneClientKeys }: HubKeys & { host: string },
+  hostVariable: string,
+): string[] {
   const problems = curveKeyProblems({
     BACKBONE_SECRET_KEY: backboneSecretKey === undefined ? [] : [backboneSecretKey],
     BACKBONE_CLIENT_KEYS: keysIn(backboneClientKeys),
@@ -39,12 +42,13 @@ export function hubKeyProblems({ host, backboneSecretKey, backboneClientKeys }, 
 /**
  * The keys of an encrypted backbone, or `undefined` for a plain one.
  *
- * @param {HubKeys} config without problems
- * @returns {{ secretKey: string, clientKeys: string[] } | undefined}
+ * @param config without problems
  */
-export function hubCurveOf({ backboneSecretKey: secretKey, backboneClientKeys }) {
+export function hubCurveOf({
+  backboneSecretKey: secretKey,
+  backboneClientKeys,
+}: HubKeys): { secretKey: string; clientKeys: string[] } | undefined {
   return secretKey === undefined ? undefined : { secretKey, clientKeys: keysIn(backboneClientKeys) }
 }
 
-/** @param {string | undefined} text */
-const keysIn = text => (text ?? '').split(/[\s,]+/).filter(Boolean)
+const keysIn = (text: string | undefined) => (text ?? '').split(/[\s,]+/).filter(Boolean)

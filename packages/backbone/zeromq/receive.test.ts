@@ -1,7 +1,7 @@
 import { receive } from './receive.ts'
 
-/** A socket that gives the messages of the script, then closes. @param {(string | Error)[]} script */
-function scripted(script) {
+/** A socket that gives the messages of the script, then closes. */
+function scripted(script: (string | Error)[]) {
   return {
     closed: false,
     async receive() {
@@ -19,8 +19,7 @@ function scripted(script) {
 const again = () => Object.assign(new Error('Operation was not possible or timed out'), { code: 'EAGAIN' })
 
 test('messages are handled in order until the socket is closed', async () => {
-  /** @type {string[]} */
-  const handled = []
+  const handled: string[] = []
 
   await receive(scripted(['a', 'b']), ([part]) => handled.push(part.toString()))
 
@@ -28,8 +27,7 @@ test('messages are handled in order until the socket is closed', async () => {
 })
 
 test('a receive that finds nothing after all is tried again', async () => {
-  /** @type {string[]} */
-  const handled = []
+  const handled: string[] = []
 
   await receive(scripted([again(), 'a', again(), 'b']), ([part]) => handled.push(part.toString()))
 

@@ -2,13 +2,11 @@
 import { setImmediate } from 'node:timers/promises'
 import { TURN_MS } from '@keycast/service'
 
-/**
- * Calls `handle` for each message until the socket is closed.
- *
- * @param {{ receive: () => Promise<Buffer[]>, closed: boolean }} socket
- * @param {(parts: Buffer[]) => void} handle
- */
-export async function receive(socket, handle) {
+/** Calls `handle` for each message until the socket is closed. */
+export async function receive(
+  socket: { receive: () => Promise<Buffer[]>; closed: boolean },
+  handle: (parts: Buffer[]) => void,
+) {
   let turnEndsAt = performance.now() + TURN_MS
   while (!socket.closed) {
     const parts = await next(socket)
@@ -19,17 +17,14 @@ export async function receive(socket, handle) {
   }
 }
 
-/**
- * @param {{ receive: () => Promise<Buffer[]>, closed: boolean }} socket
- * @returns {Promise<Buffer[] | undefined>} `undefined` if there was none after all
- */
-async function next(socket) {
+/** @returns `undefined` if there was none after all */
+async function next(socket: { receive: () => Promise<Buffer[]>; closed: boolean }): Promise<Buffer[] | undefined> {
   try {
     return await socket.receive()
   } catch (error) {
     // EAGAIN is how a closing socket ends a receive. It also comes, on a socket with CURVE, with each ZMTP heartbeat that
     // a peer sends: zeromq.js 6.8.0 is told that there is something to read, and there is no message for it.
-    if (/** @type {NodeJS.ErrnoException} */ (error).code === 'EAGAIN') return undefined
+    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return undefined
     throw error
   }
 }

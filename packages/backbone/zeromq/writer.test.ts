@@ -1,8 +1,7 @@
 import { createWriter } from './writer.ts'
 
 test('messages leave in order, one send at a time, whatever the socket says to one of them', async () => {
-  /** @type {string[]} */
-  const log = []
+  const log: string[] = []
   let sending = false
   const writer = createWriter({
     async send([part]) {
@@ -28,8 +27,7 @@ test('messages leave in order, one send at a time, whatever the socket says to o
 })
 
 test('it can be waited for until everything written has left', async () => {
-  /** @type {string[]} */
-  const left = []
+  const left: string[] = []
   const writer = createWriter({
     async send([part]) {
       await new Promise(setImmediate)

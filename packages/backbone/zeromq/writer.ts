@@ -1,27 +1,25 @@
 // The one writer of a ZeroMQ socket: zeromq.js allows a single send at a time and throws EBUSY, synchronously, on a
 // second one. Messages wait here in order; the caller keeps the queue bounded.
 
-/**
- * @typedef {{ send: (parts: Buffer[]) => Promise<void> }} Sender the part of a socket that is used here
- * @param {Sender} socket
- */
-export function createWriter(socket) {
-  /** @type {{ parts: Buffer[], done: (error?: Error) => void }[]} */
-  let queue = []
-  /** @type {Promise<void> | undefined} */
-  let draining
+/** The part of a socket that is used here. */
+interface Sender {
+  send: (parts: Buffer[]) => Promise<void>
+}
+
+export function createWriter(socket: Sender) {
+  let queue: { parts: Buffer[]; done: (error?: Error) => void }[] = []
+  let draining: Promise<void> | undefined
 
   async function drain() {
     while (queue.length > 0) {
       const batch = queue
       queue = []
       for (const { parts, done } of batch) {
-        /** @type {Error | undefined} */
-        let failure
+        let failure: Error | undefined
         try {
           await socket.send(parts)
         } catch (error) {
-          failure = /** @type {Error} */ (error)
+          failure = error as Error
         }
         done(failure)
       }
@@ -30,8 +28,7 @@ export function createWriter(socket) {
   }
 
   return {
-    /** @param {Buffer[]} parts @param {(error?: Error) => void} done */
-    write(parts, done) {
+    write(parts: Buffer[], done: (error?: Error) => void) {
       queue.push({ parts, done })
       draining ??= drain()
     },

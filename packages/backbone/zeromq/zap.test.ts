@@ -1,22 +1,21 @@
 // Encrypted links: who is admitted, who is refused, and that a refusal is seen in the log.
 import { createZeromqBackbone, createZeromqHub } from './backbone-zeromq.ts'
-import { createCurveKeyPair } from './curve.ts'
+import { createCurveKeyPair, type LinkCurve } from './curve.ts'
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 const server = createCurveKeyPair()
 const client = createCurveKeyPair()
 
 // One node for the whole file: libzmq knows one ZAP handler a process, and frees its address some time after it closed.
-/** @type {(line: string) => void} */
-let onWarning = () => {}
+let onWarning: (line: string) => void = () => {}
 const hub = createZeromqHub({
   host: '0.0.0.0',
   requestsPort: 0,
   answersPort: 0,
-  log: /** @type {any} */ ({
+  log: {
     ...silent,
-    warn: (/** @type {unknown} */ _, /** @type {string} */ text) => onWarning(text),
-  }),
+    warn: (_: unknown, text: string) => onWarning(text),
+  } as any,
   curve: { secretKey: server.secretKey, clientKeys: [client.publicKey] },
 })
 let nodes = ''
@@ -35,8 +34,7 @@ beforeAll(async () => {
 })
 afterAll(() => hub.stop())
 
-/** @type {(() => Promise<void>)[]} */
-const cleanups = []
+const cleanups: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0)) await cleanup()
 })
@@ -46,10 +44,8 @@ const nextWarning = () =>
     onWarning = resolve
   })
 
-/** @param {import('./curve.ts').LinkCurve} [curve] */
-async function watchThrough(curve) {
-  /** @type {(answer: unknown) => void} */
-  let onAnswer = () => {}
+async function watchThrough(curve?: LinkCurve) {
+  let onAnswer: (answer: unknown) => void = () => {}
   const answered = new Promise(resolve => {
     onAnswer = resolve
   })

@@ -1,6 +1,7 @@
 // Decides which clients may connect: the ZAP handler (RFC 27/ZAP). CURVE alone admits every client that knows the
 // server's public key; libzmq asks this handler, in the same process, about each client's own key.
 import { Router } from 'zeromq'
+import type { Log } from '../gateway/link.ts'
 import { encodeZ85 } from './curve.ts'
 import { receive } from './receive.ts'
 import { createWriter } from './writer.ts'
@@ -11,10 +12,15 @@ const ENDPOINT = 'inproc://zeromq.zap.01'
 /**
  * Answers libzmq's questions until closed. Must be bound before the sockets it guards, which set a `zapDomain`.
  *
- * @param {{ clientKeys: Iterable<string>, log: import('../gateway/link.ts').Log }} options public keys in Z85
- * @returns {Promise<{ close: () => Promise<void> }>}
+ * @param options public keys in Z85
  */
-export async function startZap({ clientKeys, log }) {
+export async function startZap({
+  clientKeys,
+  log,
+}: {
+  clientKeys: Iterable<string>
+  log: Log
+}): Promise<{ close: () => Promise<void> }> {
   const allowed = new Set(clientKeys)
   const router = new Router({ linger: 0 })
   await router.bind(ENDPOINT)

@@ -1,18 +1,15 @@
 // For tests: invariants of a primary, true whenever none of its functions runs. Each message says what a viewer would
 // notice.
-import { isInUse } from './keys/entry.ts'
+import { type Entry, isInUse } from './keys/entry.ts'
 import { isAnswered, isFailing } from './keys/held.ts'
-import { isCold, isKept, isWanted, isWantedBy, isWatched } from './keys/interest.ts'
-import { costOf } from './keys/key-table.ts'
+import { type Interest, isCold, isKept, isWanted, isWantedBy, isWatched } from './keys/interest.ts'
+import { costOf, type KeyTable } from './keys/key-table.ts'
 import { countOf, eachWatcher, watcherIn } from './keys/watchers.ts'
+import type { Origin } from './origins/origins.ts'
+import type { Primary } from './primary.ts'
 
-/** @typedef {import('./keys/entry.ts').Entry} Entry */
-
-/**
- * @param {import('./primary.ts').Primary} primary
- * @throws {Error} the message names the invariant and the key
- */
-export function checkInvariants({ table, interest, origins }) {
+/** @throws {Error} the message names the invariant and the key */
+export function checkInvariants({ table, interest, origins }: Primary) {
   const entries = [...table.entries()]
   for (const entry of entries) {
     const broken = brokenRule(entry)
@@ -23,12 +20,8 @@ export function checkInvariants({ table, interest, origins }) {
   for (const origin of origins.values()) checkOrigin(entries, origin)
 }
 
-/**
- * Runs for every key after nearly every call, so it makes no lists.
- *
- * @param {Entry} entry @returns {string | undefined}
- */
-function brokenRule(entry) {
+/** Runs for every key after nearly every call, so it makes no lists. */
+function brokenRule(entry: Entry): string | undefined {
   const { fetch, held, timing, origin, namespace } = entry
   const kept = isKept(entry)
   const failing = isFailing(entry)
@@ -54,23 +47,18 @@ function brokenRule(entry) {
   return undefined
 }
 
-/** @param {Entry[]} entries @param {import('./keys/key-table.ts').KeyTable} table */
-function checkCounts(entries, table) {
+function checkCounts(entries: Entry[], table: KeyTable) {
   let bytes = 0
   for (const entry of entries) bytes += entry.bytes
   const expected = { keys: entries.length, bytes }
   const stats = table.stats()
-  for (const name of /** @type {const} */ (['keys', 'bytes'])) {
+  for (const name of ['keys', 'bytes'] as const) {
     if (stats[name] !== expected[name]) throw new Error(`${name}: ${stats[name]} are counted of ${expected[name]}`)
   }
 }
 
-/**
- * Each want of a link stands in the entry and in the index by link.
- *
- * @param {Entry[]} entries @param {import('./keys/interest.ts').Interest} interest
- */
-function checkLinks(entries, interest) {
+/** Each want of a link stands in the entry and in the index by link. */
+function checkLinks(entries: Entry[], interest: Interest) {
   const held = new Set(entries)
   let indexed = 0
   for (const link of interest.links()) {
@@ -99,8 +87,7 @@ function checkLinks(entries, interest) {
   }
 }
 
-/** @param {Entry[]} entries @param {import('./origins/origins.ts').Origin} origin */
-function checkOrigin(entries, origin) {
+function checkOrigin(entries: Entry[], origin: Origin) {
   const under = { cold: { queued: 0, inFlight: 0 }, refresh: { queued: 0, inFlight: 0 } }
   let kept = 0
   for (const entry of entries) {
@@ -111,7 +98,7 @@ function checkOrigin(entries, origin) {
   }
   if (origin.keptKeys !== kept)
     throw new Error(`${origin.name}: ${origin.keptKeys} keys are counted as kept of ${kept}`)
-  for (const lane of /** @type {const} */ (['cold', 'refresh'])) {
+  for (const lane of ['cold', 'refresh'] as const) {
     if (origin.queue.queuedIn(lane) !== under[lane].queued)
       throw new Error(`${origin.name}: ${lane} fetches are queued, and lost`)
     if (origin.queue.inFlightOf(lane) !== under[lane].inFlight) throw new Error(`${origin.name}: ${lane} places leak`)

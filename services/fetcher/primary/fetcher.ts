@@ -1,5 +1,14 @@
 // Puts a fetcher node together: the hub towards gateways, the primary's state, the workers.
-import { everyInterval, valuesAndRooms } from '@keycast/service'
+import type { Hub } from '@keycast/backbone'
+import {
+  type Containment,
+  everyInterval,
+  type JournalNamespaces,
+  type Log,
+  type Metrics,
+  type Namespaces,
+  valuesAndRooms,
+} from '@keycast/service'
 import { createAsks, isAsk } from './authorize/asks.ts'
 import { createAuthorize } from './authorize/authorize.ts'
 import { createAuthorizeMetrics } from './authorize/metrics.ts'
@@ -11,7 +20,7 @@ import { createInTurns } from './timing/in-turns.ts'
 import { createTimerWheel } from './timing/timer-wheel.ts'
 import { creditFor } from './workers/credit.ts'
 import { createForks } from './workers/processes.ts'
-import { bindWork } from './workers/work-socket.ts'
+import { bindWork, type WorkSocket } from './workers/work-socket.ts'
 import { createWorkers } from './workers/workers.ts'
 
 /** Upper end of the first wait before a worker that did not live long is replaced. */
@@ -22,16 +31,16 @@ const QUESTION_MS_INITIAL = 1_000
 
 const now = () => performance.now()
 
-/**
- * @param {object} deps
- * @param {import('@keycast/service').Namespaces & { journal: import('@keycast/service').JournalNamespaces }} deps.namespaces
- * @param {import('@keycast/backbone').Hub} deps.hub
- * @param {import('@keycast/service').Metrics} deps.metrics
- * @param {{ workers: number, inFlightMax: number, authorizeInFlightMax: number, cacheBytesMax: number }} deps.settings
- * @param {import('@keycast/service').Containment} deps.containment
- * @param {import('@keycast/service').Log} deps.log
- */
-export function createFetcher({ namespaces, hub, metrics, settings, containment, log }) {
+interface Deps {
+  namespaces: Namespaces & { journal: JournalNamespaces }
+  hub: Hub
+  metrics: Metrics
+  settings: { workers: number; inFlightMax: number; authorizeInFlightMax: number; cacheBytesMax: number }
+  containment: Containment
+  log: Log
+}
+
+export function createFetcher({ namespaces, hub, metrics, settings, containment, log }: Deps) {
   const wheel = createTimerWheel({ now })
   const counts = createFetcherMetrics(metrics, originNames(namespaces))
   const firstBackoff = createBackoff({ initialMs: RESTART_MS_INITIAL, random: Math.random })
@@ -74,8 +83,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     authorizeInFlightMax,
   })
   exportLevels(metrics, { primary, workers, hub, settings })
-  /** @type {import('./workers/work-socket.ts').WorkSocket} */
-  let socket
+  let socket: WorkSocket
   let serving = false
 
   /** Resolves once gateways can connect and every worker takes leases. */

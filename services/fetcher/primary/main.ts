@@ -21,8 +21,7 @@ const WORKERS_MAX = 4
 
 const containment = createContainment({ ends: ['link', 'lease', 'worker', 'request'], log })
 
-/** @type {Awaited<ReturnType<typeof start>>} */
-let parts
+let parts: Awaited<ReturnType<typeof start>>
 
 async function start() {
   const namespaces = readNamespaces({ path: config.configPath })

@@ -21,13 +21,13 @@ test('what is counted comes out under its name, in base units', async () => {
   counts.ended('http://backend', { kind: 'current', status: 304, store: true }, 0, 30)
   counts.ended('http://backend', { kind: 'current', status: 200, store: true }, 0, 30)
   counts.ended('http://backend', { kind: 'failed', code: 'not_found', message: '' }, 0, 30)
-  const content = /** @type {const} */ ({
+  const content = {
     version: 'w',
     contentType: 'text/plain',
     format: 'text',
     status: 200,
     store: true,
-  })
+  } as const
   counts.ended('http://backend', { kind: 'value', deltaFrom: 'v', ...content }, 0, 30)
   counts.ended('http://backend', { kind: 'value', deltaSkipped: 'gain', ...content }, 0, 30)
   counts.ended('http://backend', { kind: 'value', ...content }, 0, 30)

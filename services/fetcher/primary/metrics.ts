@@ -1,34 +1,36 @@
 // The metrics of a fetcher node. No label has more values than keycast.yaml names backends, or there are error codes.
-import { createFastHistogram } from '@keycast/service'
+import type { Answer, Hub } from '@keycast/backbone'
+import { createFastHistogram, type FastHistogram, type FastHistogramSeries, type Metrics } from '@keycast/service'
+import type { Result } from '../work/messages.ts'
+import type { Lane } from './fetching/fetch-queue.ts'
+import type { RefusalCode } from './gateways/refusals.ts'
+import type { Origin } from './origins/origins.ts'
+import type { Primary } from './primary.ts'
+import type { WorkerMetrics, Workers } from './workers/workers.ts'
 
-/**
- * @typedef {import('../work/messages.ts').Result} Result
- * @typedef {import('./fetching/fetch-queue.ts').Lane} Lane
- * @typedef {import('./gateways/refusals.ts').RefusalCode} RefusalCode
- *
- * @typedef {object} FetchMetrics
- * @property {(how: typeof ways[number]) => void} wanted how a gateway's want of a key was met
- * @property {(code: RefusalCode) => void} refused a want of a key was not met, or was met and has ended
- * @property {(lane: Lane, waitedMs: number) => void} started
- * @property {(origin: string, result: Result, bytes: number, tookMs: number) => void} ended
- * @property {() => void} reissued
- * @property {(type: import('@keycast/backbone').Answer['type']) => void} answered
- * @property {(tookMs: number) => void} relayed a change went out to a gateway
- * @property {(why: 'forbidden' | 'expired') => void} ownEnded a user's own value was dropped
- *
- * @typedef {import('./workers/workers.ts').WorkerMetrics} WorkerMetrics
- */
+export interface FetchMetrics {
+  /** How a gateway's want of a key was met. */
+  wanted: (how: (typeof ways)[number]) => void
+  /** A want of a key was not met, or was met and has ended. */
+  refused: (code: RefusalCode) => void
+  started: (lane: Lane, waitedMs: number) => void
+  ended: (origin: string, result: Result, bytes: number, tookMs: number) => void
+  reissued: () => void
+  answered: (type: Answer['type']) => void
+  /** A change went out to a gateway. */
+  relayed: (tookMs: number) => void
+  /** A user's own value was dropped. */
+  ownEnded: (why: 'forbidden' | 'expired') => void
+}
 
-/** @type {Lane[]} */
-const lanes = ['cold', 'refresh']
+const lanes: Lane[] = ['cold', 'refresh']
 
-const ways = /** @type {const} */ (['memory', 'plan', 'coalesced', 'fetched'])
+const ways = ['memory', 'plan', 'coalesced', 'fetched'] as const
 
-/** @type {RefusalCode[]} */
-const refusalCodes = ['bad_key', 'unknown_namespace', 'capacity', 'forbidden', 'token_expired']
+const refusalCodes: RefusalCode[] = ['bad_key', 'unknown_namespace', 'capacity', 'forbidden', 'token_expired']
 
 /** How fetches end. not_modified: 304. unchanged: 200 with the bytes that are held. value: other bytes. Others are error codes. */
-const outcomes = /** @type {const} */ ([
+const outcomes = [
   'value',
   'unchanged',
   'not_modified',
@@ -42,17 +44,16 @@ const outcomes = /** @type {const} */ ([
   'invalid_content',
   'too_large',
   'fetcher_timeout',
-])
+] as const
 
 /** From a backend that is near up to the longest timeout. */
 const FETCH_BUCKETS = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
-/**
- * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} metrics
- * @param {Iterable<string>} origins the backends of keycast.yaml
- * @returns {FetchMetrics & WorkerMetrics}
- */
-export function createFetcherMetrics({ counter, histogram, fastHistogram }, origins) {
+/** @param origins the backends of keycast.yaml */
+export function createFetcherMetrics(
+  { counter, histogram, fastHistogram }: Pick<Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>,
+  origins: Iterable<string>,
+): FetchMetrics & WorkerMetrics {
   const wanted = counter({
     name: 'wants_total',
     help: 'Watches and gets of gateways that were met: from memory; by the plan of another node; coalesced, with a fetch under way; fetched.',
@@ -136,22 +137,17 @@ export function createFetcherMetrics({ counter, histogram, fastHistogram }, orig
 /**
  * How long fetches take, a histogram for each backend and outcome. All are there from the start: rate() takes what
  * Prometheus sees first for what was there before.
- *
- * @param {Iterable<string>} origins
  */
-function createFetchTimes(origins) {
-  /** @type {Map<string, Map<string, import('@keycast/service').FastHistogram>>} */
-  const byOrigin = new Map()
-  /** @type {import('@keycast/service').FastHistogramSeries[]} */
-  const series = []
+function createFetchTimes(origins: Iterable<string>) {
+  const byOrigin = new Map<string, Map<string, FastHistogram>>()
+  const series: FastHistogramSeries[] = []
 
-  /** @param {string} origin one of keycast.yaml @param {string} outcome one of few */
-  function of(origin, outcome) {
+  /** @param origin one of keycast.yaml @param outcome one of few */
+  function of(origin: string, outcome: string) {
     return byOrigin.get(origin)?.get(outcome) ?? add(origin, outcome)
   }
 
-  /** @param {string} origin @param {string} outcome */
-  function add(origin, outcome) {
+  function add(origin: string, outcome: string) {
     const histogram = createFastHistogram(FETCH_BUCKETS)
     const ofOrigin = byOrigin.get(origin) ?? new Map()
     byOrigin.set(origin, ofOrigin.set(outcome, histogram))
@@ -163,26 +159,25 @@ function createFetchTimes(origins) {
   return { of, series }
 }
 
-/** @param {Result} result */
-function outcomeOf(result) {
+function outcomeOf(result: Result) {
   if (result.kind === 'failed') return result.code
   if (result.kind === 'value') return 'value'
   return result.status === 304 ? 'not_modified' : 'unchanged'
 }
 
-/**
- * Exports levels, read from the parts at each scrape.
- *
- * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge'>} metrics
- * @param {object} parts
- * @param {Pick<import('./primary.ts').Primary, 'origins' | 'table'>} parts.primary
- * @param {Pick<import('./workers/workers.ts').Workers, 'stats'>} parts.workers
- * @param {Pick<import('@keycast/backbone').Hub, 'stats'>} parts.hub
- * @param {{ inFlightMax: number, cacheBytesMax: number }} parts.settings
- */
-export function exportLevels({ counter, gauge }, { primary, workers, hub, settings }) {
-  /** @param {string} name @param {string} help @param {() => number} read */
-  const level = (name, help, read) =>
+interface Parts {
+  primary: Pick<Primary, 'origins' | 'table'>
+  workers: Pick<Workers, 'stats'>
+  hub: Pick<Hub, 'stats'>
+  settings: { inFlightMax: number; cacheBytesMax: number }
+}
+
+/** Exports levels, read from the parts at each scrape. */
+export function exportLevels(
+  { counter, gauge }: Pick<Metrics, 'counter' | 'gauge'>,
+  { primary, workers, hub, settings }: Parts,
+) {
+  const level = (name: string, help: string, read: () => number) =>
     gauge({
       name,
       help,
@@ -219,8 +214,7 @@ export function exportLevels({ counter, gauge }, { primary, workers, hub, settin
   )
   level('link_unconfirmed_bytes', 'Bytes sent to gateways and not yet confirmed by them.', () => hub.stats().bytesOut)
 
-  /** @param {string} name @param {string} help @param {(lane: Lane, origin: import('./origins/origins.ts').Origin) => number} read */
-  const laneLevel = (name, help, read) =>
+  const laneLevel = (name: string, help: string, read: (lane: Lane, origin: Origin) => number) =>
     gauge({
       name,
       help,
@@ -238,8 +232,7 @@ export function exportLevels({ counter, gauge }, { primary, workers, hub, settin
   )
   laneLevel('fetches_in_flight', 'Fetches leased to a worker.', (lane, origin) => origin.queue.inFlightOf(lane))
 
-  /** @param {string} name @param {string} help @param {(origin: import('./origins/origins.ts').Origin) => number} read */
-  const originLevel = (name, help, read) =>
+  const originLevel = (name: string, help: string, read: (origin: Origin) => number) =>
     gauge({
       name,
       help,

@@ -1,5 +1,5 @@
 // Everything that can happen to a few keys, in random order, and the invariants that hold all the same.
-
+import type { Answer } from '@keycast/backbone'
 import { randomNumbers } from '../../../test/support/random.js'
 import { isKept, isWanted } from './keys/interest.ts'
 import { setup } from './test-support.ts'
@@ -9,9 +9,9 @@ const STEPS = 300
 const links = ['a', 'b', 'c']
 const keys = ['doc:1', 'doc:2', 'doc:3', 'other:1']
 
-/** A primary, and a backend whose keys change just before a refresh says so. @param {() => number} random */
-function world(random) {
-  const pick = (/** @type {any[]} */ choices) => choices[Math.floor(random() * choices.length)]
+/** A primary, and a backend whose keys change just before a refresh says so. */
+function world(random: () => number) {
+  const pick = (choices: any[]) => choices[Math.floor(random() * choices.length)]
   const primary = setup({
     inFlightMax: pick([1, 2, 4]),
     credit: 4,
@@ -23,12 +23,11 @@ function world(random) {
   })
   /** The number of changes of each key. */
   const changes = new Map(keys.map(key => [key, 0]))
-  /** That number when the backend was asked, by lease. @type {WeakMap<object, number>} */
-  const read = new WeakMap()
-  /** Gets without an answer, with that number when they were made. @type {Map<string, number>} */
-  const gets = new Map()
-  /** @type {import('@keycast/backbone').Answer[]} */
-  const tooOld = []
+  /** That number when the backend was asked, by lease. */
+  const read = new WeakMap<object, number>()
+  /** Gets without an answer, with that number when they were made. */
+  const gets = new Map<string, number>()
+  const tooOld: Answer[] = []
 
   function noteReads() {
     for (const key of primary.leased()) {
@@ -41,19 +40,17 @@ function world(random) {
     primary,
     gets,
     tooOld,
-    /** @param {string} key under lease */
-    answer: key =>
-      primary.value(key, `v${read.get(/** @type {object} */ (primary.lease(key)))}`, { store: random() < 0.9 }),
-    /** @param {string} link */
-    take(link) {
+    /** @param key under lease */
+    answer: (key: string) =>
+      primary.value(key, `v${read.get(primary.lease(key) as object)}`, { store: random() < 0.9 }),
+    take(link: string) {
       for (const answer of primary.take(link)) {
         const since = gets.get(link + answer.key) ?? 0
         gets.delete(link + answer.key)
         if (answer.type !== 'failed' && Number(answer.version.slice(1)) < since) tooOld.push(answer)
       }
     },
-    /** @param {number} ms */
-    pass: ms => primary.pass(ms, noteReads),
+    pass: (ms: number) => primary.pass(ms, noteReads),
     step() {
       const [link, key] = [pick(links), pick(keys)]
       const leased = pick(primary.leased())
@@ -84,7 +81,7 @@ function world(random) {
         time: () => world.pass(pick([10, 200, 1_100])),
       }
       const often = ['get', 'get', 'change', 'answer', 'answer', 'take']
-      happens[/** @type {keyof typeof happens} */ (pick([...Object.keys(happens), ...often]))]()
+      happens[pick([...Object.keys(happens), ...often]) as keyof typeof happens]()
       noteReads()
     },
     /** A backend that is well, and links that read. */

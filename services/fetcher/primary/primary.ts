@@ -1,36 +1,43 @@
 // Puts the primary's state and its events together; its links to gateways and workers are given to it.
-import { createFetches } from './fetching/fetches.ts'
+import type { Containment, Namespaces } from '@keycast/service'
+import { createFetches, type Pool } from './fetching/fetches.ts'
 import { createResults } from './fetching/results.ts'
 import { createRefusals } from './gateways/refusals.ts'
 import { createRefusedWants } from './gateways/refused-wants.ts'
 import { createGatewayWants } from './gateways/wants.ts'
 import { createInterest } from './keys/interest.ts'
 import { createKeyTable } from './keys/key-table.ts'
+import type { FetchMetrics } from './metrics.ts'
 import { createOrigins } from './origins/origins.ts'
 import { createRecovery } from './origins/recovery.ts'
 import { createBackoff } from './timing/backoff.ts'
 import { createInTurns } from './timing/in-turns.ts'
 import { createRefreshes } from './timing/refreshes-under-way.ts'
 import { createSchedule } from './timing/schedule.ts'
+import type { TimerWheel } from './timing/timer-wheel.ts'
 
-/** @typedef {ReturnType<typeof createPrimary>} Primary */
+export type Primary = ReturnType<typeof createPrimary>
 
 /** Upper end of the first wait after a failed fetch. */
 const BACKOFF_MS_INITIAL = 250
 
-/**
- * @param {object} deps
- * @param {import('@keycast/service').Namespaces} deps.namespaces
- * @param {import('./fetching/fetches.ts').Pool} deps.pool
- * @param {(link: string, key: string) => void} deps.markDue the link is due the key's latest state
- * @param {import('./timing/timer-wheel.ts').TimerWheel} deps.wheel
- * @param {import('./metrics.ts').FetchMetrics} deps.metrics
- * @param {{ inFlightMax: number, cacheBytesMax: number }} deps.settings
- * @param {Pick<import('@keycast/service').Containment, 'guard'>} [deps.containment]
- * @param {() => number} deps.now monotonic, in milliseconds
- * @param {() => number} [deps.wallNow] in milliseconds since 1970
- * @param {() => number} [deps.random] 0 up to 1
- */
+interface Deps {
+  namespaces: Namespaces
+  pool: Pool
+  /** The link is due the key's latest state. */
+  markDue: (link: string, key: string) => void
+  wheel: TimerWheel
+  metrics: FetchMetrics
+  settings: { inFlightMax: number; cacheBytesMax: number }
+  containment?: Pick<Containment, 'guard'>
+  /** Monotonic, in milliseconds. */
+  now: () => number
+  /** In milliseconds since 1970. */
+  wallNow?: () => number
+  /** 0 up to 1. */
+  random?: () => number
+}
+
 export function createPrimary({
   namespaces,
   pool,
@@ -42,7 +49,7 @@ export function createPrimary({
   now,
   wallNow = Date.now,
   random = Math.random,
-}) {
+}: Deps) {
   const origins = createOrigins({ namespaces, inFlightMax: settings.inFlightMax, now })
   const table = createKeyTable({ bytesMax: settings.cacheBytesMax, onEvicted: entry => refusals.refuseAll(entry) })
   const interest = createInterest({ markDue, wheel, now })

@@ -1,22 +1,19 @@
 // For tests: a primary on a clock that the test turns, with a backend and workers that answer when the test says so.
+import type { Answer, Credentials, Held } from '@keycast/backbone'
+import type { ErrorCode } from '@keycast/protocol'
+import type { Containment, Namespace } from '@keycast/service'
+import type { Result } from '../work/messages.ts'
 import { checkInvariants } from './check-invariants.fixture.ts'
+import type { Fetch, Pool } from './fetching/fetches.ts'
 import { createPrimary } from './primary.ts'
 import { createTimerWheel, TICK_MS } from './timing/timer-wheel.ts'
 
-/**
- * @typedef {import('@keycast/backbone').Answer} Answer
- * @typedef {import('@keycast/backbone').Held} Held
- * @typedef {import('@keycast/service').Namespace} Namespace
- * @typedef {import('../work/messages.ts').Result} Result
- * @typedef {import('./fetching/fetches.ts').Fetch} Fetch
- * @typedef {ReturnType<typeof setup>} Setup
- */
+export type Setup = ReturnType<typeof setup>
 
 /** A primary with more keys than this is checked after every second, third, … call. */
 const KEYS_CHECKED_ALWAYS = 30
 
-/** @param {string} name @param {Partial<Namespace>} own @returns {Namespace} */
-const namespaceOf = (name, own) => ({
+const namespaceOf = (name: string, own: Partial<Namespace>): Namespace => ({
   name,
   source: 'http',
   urlFor: id => `http://backend/${name}/${id}`,
@@ -29,16 +26,18 @@ const namespaceOf = (name, own) => ({
   ...own,
 })
 
-/**
- * @param {object} [options]
- * @param {Record<string, Partial<Namespace>>} [options.namespaces]
- * @param {number} [options.inFlightMax]
- * @param {number} [options.cacheBytesMax]
- * @param {number} [options.credit] leases the workers take
- * @param {() => number} [options.random]
- * @param {Pick<import('@keycast/service').Containment, 'guard'>} [options.containment]
- * @param {number} [options.markDueMs] the time it takes to note that a link is due something
- */
+interface Options {
+  namespaces?: Record<string, Partial<Namespace>>
+  inFlightMax?: number
+  cacheBytesMax?: number
+  /** Leases the workers take. */
+  credit?: number
+  random?: () => number
+  containment?: Pick<Containment, 'guard'>
+  /** The time it takes to note that a link is due something. */
+  markDueMs?: number
+}
+
 export function setup({
   namespaces = { doc: {} },
   inFlightMax = 256,
@@ -47,7 +46,7 @@ export function setup({
   random = () => 0.5,
   containment,
   markDueMs = 0,
-} = {}) {
+}: Options = {}) {
   let at = 1_000_000
   const now = () => at
   let turn = () => {}
@@ -59,24 +58,19 @@ export function setup({
     },
   })
   const byName = new Map(Object.entries(namespaces).map(([name, own]) => [name, namespaceOf(name, own)]))
-  /**
-   * Leases not yet answered.
-   *
-   * @type {{ fetch: Fetch, message: Parameters<import('./fetching/fetches.ts').Pool['lease']>[1] }[]}
-   */
-  const leased = []
-  /** The times of each key's leases. @type {Map<string, number[]>} */
-  const asked = new Map()
-  /** The keys of which each link is due the latest state. @type {Map<string, Set<string>>} */
-  const due = new Map()
-  /** @type {Record<string, number>} */
-  const met = { memory: 0, plan: 0, coalesced: 0, fetched: 0 }
-  /** The code of each want that was refused or ended. @type {string[]} */
-  const refused = []
-  /** Each change's wait for a link to take it, in milliseconds. @type {number[]} */
-  const relayed = []
-  /** The reasons why users' own values were dropped. @type {string[]} */
-  const ownEnded = []
+  /** Leases not yet answered. */
+  const leased: { fetch: Fetch; message: Parameters<Pool['lease']>[1] }[] = []
+  /** The times of each key's leases. */
+  const asked = new Map<string, number[]>()
+  /** The keys of which each link is due the latest state. */
+  const due = new Map<string, Set<string>>()
+  const met: Record<string, number> = { memory: 0, plan: 0, coalesced: 0, fetched: 0 }
+  /** The code of each want that was refused or ended. */
+  const refused: string[] = []
+  /** Each change's wait for a link to take it, in milliseconds. */
+  const relayed: number[] = []
+  /** The reasons why users' own values were dropped. */
+  const ownEnded: string[] = []
 
   const primary = createPrimary({
     namespaces: { get: name => byName.get(name), names: [...byName.keys()] },
@@ -114,17 +108,11 @@ export function setup({
   const events = checked(primary.hubEvents)
   const { ended, lost, startAll } = checked(primary.fetches)
 
-  /**
-   * The same functions, each of which must leave the primary as it ought to be.
-   *
-   * @template {Record<string, any>} T
-   * @param {T} functions
-   * @returns {T}
-   */
-  function checked(functions) {
+  /** The same functions, each of which must leave the primary as it ought to be. */
+  function checked<T extends Record<string, any>>(functions: T): T {
     const wrapped = Object.entries(functions).map(([name, run]) => [
       name,
-      (/** @type {any[]} */ ...values) => {
+      (...values: any[]) => {
         const returned = run(...values)
         check()
         return returned
@@ -140,8 +128,8 @@ export function setup({
     if (++checks % Math.ceil((keys + 1) / KEYS_CHECKED_ALWAYS) === 0) checkInvariants(primary)
   }
 
-  /** @param {string} key @returns {Fetch} the oldest lease of the key, which is over now */
-  function end(key) {
+  /** @returns the oldest lease of the key, which is over now */
+  function end(key: string): Fetch {
     const index = leased.findIndex(({ message }) => message.key === key)
     if (index === -1) throw new Error(`${key} is not leased`)
     return leased.splice(index, 1)[0].fetch
@@ -151,8 +139,8 @@ export function setup({
     ...events,
     primary,
     now,
-    asked: (/** @type {string} */ key) => asked.get(key)?.length ?? 0,
-    askedAt: (/** @type {string} */ key) => asked.get(key) ?? [],
+    asked: (key: string) => asked.get(key)?.length ?? 0,
+    askedAt: (key: string) => asked.get(key) ?? [],
     met,
     refused,
     /** How many keys are counted as kept fresh. */
@@ -161,34 +149,35 @@ export function setup({
     ownEnded,
     /** Keys under lease, in order. */
     leased: () => leased.map(({ message }) => message.key),
-    /** @param {string} key */
-    lease: key => leased.find(({ message }) => message.key === key),
-    /** @param {string} link @param {string} key @param {Held} [held] @param {import('@keycast/backbone').Credentials} [credentials] */
-    watch: (link, key, held, credentials) => events.onWatch(link, { key, held, credentials }),
-    /** @param {string} link @param {string} key @param {Held} [held] @param {import('@keycast/backbone').Credentials} [credentials] */
-    get: (link, key, held, credentials) => events.onGet(link, { key, held, credentials }),
+    lease: (key: string) => leased.find(({ message }) => message.key === key),
+    watch: (link: string, key: string, held?: Held, credentials?: Credentials) =>
+      events.onWatch(link, { key, held, credentials }),
+    get: (link: string, key: string, held?: Held, credentials?: Credentials) =>
+      events.onGet(link, { key, held, credentials }),
     cancelGet: events.onCancelGet,
 
-    /** Ends the key's lease. @param {string} key @param {Result} result @param {Buffer} [body] @param {Buffer} [delta] */
-    answer: (key, result, body, delta) => ended(end(key), result, body, delta),
-    /** @param {string} key @param {string} version @param {Partial<Result> & { body?: Buffer, delta?: Buffer }} [more] */
-    value(key, version, { body = Buffer.from(version), delta, ...more } = {}) {
+    /** Ends the key's lease. */
+    answer: (key: string, result: Result, body?: Buffer, delta?: Buffer) => ended(end(key), result, body, delta),
+    value(
+      key: string,
+      version: string,
+      { body = Buffer.from(version), delta, ...more }: Partial<Result> & { body?: Buffer; delta?: Buffer } = {},
+    ) {
       const content = { kind: 'value', version, contentType: 'application/json', format: 'json' }
-      const result = /** @type {Result} */ ({ ...content, status: 200, store: true, ...more })
+      const result = { ...content, status: 200, store: true, ...more } as Result
       setup.answer(key, result, body, delta)
     },
-    /** @param {string} key @param {object} [more] */
-    current: (key, more) => setup.answer(key, { kind: 'current', status: 304, store: true, ...more }),
-    /** @param {string} key @param {import('@keycast/protocol').ErrorCode} code @param {object} [more] */
-    fail: (key, code, more) => setup.answer(key, { kind: 'failed', code, message: code, ...more }),
-    /** The worker that has the key's lease dies. @param {string} key */
-    lose(key) {
+    current: (key: string, more?: object) => setup.answer(key, { kind: 'current', status: 304, store: true, ...more }),
+    fail: (key: string, code: ErrorCode, more?: object) =>
+      setup.answer(key, { kind: 'failed', code, message: code, ...more }),
+    /** The worker that has the key's lease dies. */
+    lose(key: string) {
       lost(end(key))
       startAll()
     },
 
-    /** The answers that a link with credit is sent now. @param {string} link @returns {Answer[]} */
-    take(link) {
+    /** The answers that a link with credit is sent now. */
+    take(link: string): Answer[] {
       const answers = []
       const keys = due.get(link) ?? new Set()
       for (const key of keys) {
@@ -198,11 +187,11 @@ export function setup({
       }
       return answers
     },
-    /** The same in short. @param {string} link */
-    sent: link => setup.take(link).map(short),
+    /** The same in short. */
+    sent: (link: string) => setup.take(link).map(short),
 
-    /** @param {number} ms @param {() => void} [each] after each tick */
-    pass(ms, each = () => {}) {
+    /** @param each after each tick */
+    pass(ms: number, each: () => void = () => {}) {
       for (const until = at + ms; at < until; ) {
         at = Math.min(until, at + TICK_MS)
         turn()
@@ -210,8 +199,8 @@ export function setup({
         each()
       }
     },
-    /** Time passes, and nothing here runs. @param {number} ms */
-    freeze(ms) {
+    /** Time passes, and nothing here runs. */
+    freeze(ms: number) {
       at += ms
       turn()
       check()
@@ -220,16 +209,14 @@ export function setup({
   return setup
 }
 
-/** @param {Answer} answer */
-export function short(answer) {
+export function short(answer: Answer) {
   return answer.type === 'failed' ? answer.code : `${answer.type} ${answer.version}`
 }
 
-/** @param {number} count */
-export const keysOf = count => Array.from({ length: count }, (_, id) => `doc:${id}`)
+export const keysOf = (count: number) => Array.from({ length: count }, (_, id) => `doc:${id}`)
 
-/** A primary with watched keys of one backend that is well. @param {string[]} keys @param {Parameters<typeof setup>[0]} [options] */
-export function watched(keys, options) {
+/** A primary with watched keys of one backend that is well. */
+export function watched(keys: string[], options?: Parameters<typeof setup>[0]) {
   const primary = setup(options)
   for (const key of keys) {
     primary.watch('a', key)
@@ -239,9 +226,9 @@ export function watched(keys, options) {
   return primary
 }
 
-/** Answers all that is leased. @param {Setup} primary @param {(key: string) => void} answer */
+/** Answers all that is leased. */
 export const answering =
-  ({ leased }, answer) =>
+  ({ leased }: Setup, answer: (key: string) => void) =>
   () => {
     for (const key of leased()) answer(key)
   }

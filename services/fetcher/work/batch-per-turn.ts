@@ -2,14 +2,11 @@
 import { MESSAGES_MAX } from './messages.ts'
 
 /**
- * @template T
- * @template [To=undefined]
- * @param {(items: T[], to: To) => void} send called at the end of the turn, as often as needed, with {@link MESSAGES_MAX} items
- *   for one receiver at most
+ * @param send called at the end of the turn, as often as needed, with {@link MESSAGES_MAX} items for one receiver at
+ *   most
  */
-export function batchPerTurn(send) {
-  /** @type {Map<To, T[]>} */
-  let gathered = new Map()
+export function batchPerTurn<T, To = undefined>(send: (items: T[], to: To) => void) {
+  let gathered = new Map<To, T[]>()
 
   function flush() {
     const batches = gathered
@@ -20,8 +17,7 @@ export function batchPerTurn(send) {
   }
 
   return {
-    /** @param {T} item @param {To} to */
-    add(item, to) {
+    add(item: T, to: To) {
       if (gathered.size === 0) setImmediate(flush)
       const items = gathered.get(to)
       if (items) items.push(item)

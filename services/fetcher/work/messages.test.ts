@@ -1,10 +1,17 @@
-import { decodeFromWorker, decodeLeases, encodeWork, WorkError } from './messages.ts'
+import {
+  type Credit,
+  decodeFromWorker,
+  decodeLeases,
+  encodeWork,
+  type Lease,
+  type Loaded,
+  type ResultMessage,
+  WorkError,
+} from './messages.ts'
 
-/** @param {unknown[]} messages */
-const part = (...messages) => Buffer.from(JSON.stringify(messages))
+const part = (...messages: unknown[]) => Buffer.from(JSON.stringify(messages))
 
-/** @type {import('./messages.ts').ResultMessage} */
-const value = {
+const value: ResultMessage = {
   type: 'result',
   lease: 7,
   kind: 'value',
@@ -14,17 +21,16 @@ const value = {
   status: 200,
   store: true,
 }
-const current = /** @type {const} */ ({
+const current = {
   type: 'result',
   lease: 8,
   kind: 'current',
   status: 304,
   store: true,
-})
+} as const
 
 test('leases arrive as they were sent', () => {
-  /** @type {import('./messages.ts').Lease} */
-  const lease = {
+  const lease: Lease = {
     type: 'lease',
     lease: 7,
     key: 'conversation:1',
@@ -40,8 +46,7 @@ test('leases arrive as they were sent', () => {
 })
 
 test('values travel with their bodies untouched and a delta behind its body, other messages alone', () => {
-  /** @type {import('./messages.ts').Loaded<import('./messages.ts').Credit | import('./messages.ts').ResultMessage>[]} */
-  const sent = [
+  const sent: Loaded<Credit | ResultMessage>[] = [
     { message: value, body: Buffer.from('{}') },
     { message: current },
     { message: { ...value, deltaFrom: 'u' }, body: Buffer.from('[]'), delta: Buffer.from('delta') },

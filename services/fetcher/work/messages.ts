@@ -5,42 +5,92 @@
 //
 // Part 0 is a list of these messages as JSON. A part follows for each `value` result, in order: its body, the bytes
 // themselves; and behind that, where the result has `deltaFrom`, the delta.
-import { errorCodes } from '@keycast/protocol'
+import { type ErrorCode, errorCodes } from '@keycast/protocol'
+
+/** How a body is to be shown; `base64` marks bytes that are no text. */
+type Format = 'json' | 'text' | 'base64'
 
 /**
- * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
- * @typedef {'json' | 'text' | 'base64'} Format how a body is to be shown; `base64` marks bytes that are no text
- *
- * Worker → primary, on start and each second: it is alive, and takes at most `credit` leases at one time.
- * `worker` is its `cluster.worker.id`, which ties the socket to the process. And what it has used so far, and holds.
- * @typedef {{ cpuMs: number, residentBytes: number }} Usage
- * @typedef {{ type: 'credit', worker: number, credit: number } & Usage} Credit
- *
- * Primary → worker: ask the backend once. `headers` are the namespace's (secret: never logged). `version`, `etag` and
- * `lastModified` are of the value the primary holds; absent where it holds none. `delta`: one may be of use. `statusOf`: only the
- * status is wanted, of a request with this method; `headers` are then the viewer's own.
- * @typedef {{ type: 'lease', lease: number, key: string, url: string, headers: Record<string, string>, timeoutMs: number,
- *   bytesMax: number, delta: boolean, etag?: string, lastModified?: string, version?: string, statusOf?: 'HEAD' | 'GET' }} Lease
- *
- * What the backend's answer says beside its content. `maxAgeMs`: Cache-Control's or Expires', less Age; absent where not given.
- * `store` false: hold it only while watched. `lastModified`: only where it may be used as a validator.
- * @typedef {{ status: number, store: boolean, maxAgeMs?: number, etag?: string, lastModified?: string }} Freshness
- *
- * Worker → primary: the result of one lease, how its fetch ended.
- * A `current` result stands for 304, and for 200 with the very content of the lease's `version`. Without `store` it is a 304
- * that has no Cache-Control: what the primary holds of that stands, and of `maxAgeMs` too unless one is given.
- * With `deltaFrom` a value brings a fossil delta from that version, the lease's, to its own; with `deltaSkipped` it says
- * why there is none from a version the lease named, though one would be of use.
- * @typedef {{ version: string, contentType: string, format: Format }} Content
- * @typedef {'no_base' | 'size' | 'time' | 'gain'} DeltaSkip
- * @typedef {{ kind: 'value', deltaFrom?: string, deltaSkipped?: DeltaSkip } & Content & Freshness} ValueResult
- * @typedef {{ kind: 'current', store?: boolean } & Omit<Freshness, 'store'>} CurrentResult
- * @typedef {{ kind: 'failed', code: ErrorCode, message: string, status?: number, retryAfterMs?: number,
- *   maxAgeMs?: number }} FailedResult
- * @typedef {{ kind: 'status', status: number, retryAfterMs?: number }} StatusResult to a lease with `statusOf`
- * @typedef {ValueResult | CurrentResult | FailedResult | StatusResult} Result
- * @typedef {{ type: 'result', lease: number } & Result} ResultMessage
+ * Worker → primary, on start and each second: it is alive, and takes at most `credit` leases at one time. `worker` is
+ * its `cluster.worker.id`, which ties the socket to the process. And what it has used so far, and holds.
  */
+export interface Usage {
+  cpuMs: number
+  residentBytes: number
+}
+
+export type Credit = { type: 'credit'; worker: number; credit: number } & Usage
+
+/**
+ * Primary → worker: ask the backend once. `headers` are the namespace's (secret: never logged). `version`, `etag` and
+ * `lastModified` are of the value the primary holds; absent where it holds none. `delta`: one may be of use.
+ * `statusOf`: only the status is wanted, of a request with this method; `headers` are then the viewer's own.
+ */
+export interface Lease {
+  type: 'lease'
+  lease: number
+  key: string
+  url: string
+  headers: Record<string, string>
+  timeoutMs: number
+  bytesMax: number
+  delta: boolean
+  etag?: string
+  lastModified?: string
+  version?: string
+  statusOf?: 'HEAD' | 'GET'
+}
+
+/**
+ * What the backend's answer says beside its content. `maxAgeMs`: Cache-Control's or Expires', less Age; absent where
+ * not given. `store` false: hold it only while watched. `lastModified`: only where it may be used as a validator.
+ */
+interface Freshness {
+  status: number
+  store: boolean
+  maxAgeMs?: number
+  etag?: string
+  lastModified?: string
+}
+
+/**
+ * Worker → primary: the result of one lease, how its fetch ended. A `current` result stands for 304, and for 200 with
+ * the very content of the lease's `version`. Without `store` it is a 304 that has no Cache-Control: what the primary
+ * holds of that stands, and of `maxAgeMs` too unless one is given. With `deltaFrom` a value brings a fossil delta from
+ * that version, the lease's, to its own; with `deltaSkipped` it says why there is none from a version the lease named,
+ * though one would be of use.
+ */
+export interface Content {
+  version: string
+  contentType: string
+  format: Format
+}
+
+export type DeltaSkip = 'no_base' | 'size' | 'time' | 'gain'
+
+export type ValueResult = { kind: 'value'; deltaFrom?: string; deltaSkipped?: DeltaSkip } & Content & Freshness
+
+export type CurrentResult = { kind: 'current'; store?: boolean } & Omit<Freshness, 'store'>
+
+export interface FailedResult {
+  kind: 'failed'
+  code: ErrorCode
+  message: string
+  status?: number
+  retryAfterMs?: number
+  maxAgeMs?: number
+}
+
+/** To a lease with `statusOf`. */
+interface StatusResult {
+  kind: 'status'
+  status: number
+  retryAfterMs?: number
+}
+
+export type Result = ValueResult | CurrentResult | FailedResult | StatusResult
+
+export type ResultMessage = { type: 'result'; lease: number } & Result
 
 /** The environment variable in which a primary gives its workers the endpoint of this incarnation. */
 export const WORK_ENDPOINT_VARIABLE = 'KEYCAST_WORK_ENDPOINT'
@@ -52,19 +102,18 @@ const kinds = new Set(['value', 'current', 'failed', 'status'])
 
 /** A message that does not follow this file. Both sides run the same code: this is a programmer's error. */
 export class WorkError extends Error {
-  /** @param {string} message */
-  constructor(message) {
+  constructor(message: string) {
     super(message)
     this.name = 'WorkError'
   }
 }
 
-/**
- * A message with what it carries. The bytes are passed on, not copied: they must never change again.
- *
- * @template T
- * @typedef {{ message: T, body?: Buffer, delta?: Buffer }} Loaded
- */
+/** A message with what it carries. The bytes are passed on, not copied: they must never change again. */
+export interface Loaded<T> {
+  message: T
+  body?: Buffer
+  delta?: Buffer
+}
 
 /**
  * Messages that go out as one: ZeroMQ costs a call per message, which is more than all else that is done for it. More would
@@ -72,13 +121,9 @@ export class WorkError extends Error {
  */
 export const MESSAGES_MAX = 32
 
-/**
- * @param {Loaded<Credit | Lease | ResultMessage>[]} loaded
- * @returns {Buffer[]} the parts
- */
-export function encodeWork(loaded) {
-  /** @type {Buffer[]} */
-  const parts = [Buffer.from(JSON.stringify(loaded.map(({ message }) => message)))]
+/** @returns the parts */
+export function encodeWork(loaded: Loaded<Credit | Lease | ResultMessage>[]): Buffer[] {
+  const parts: Buffer[] = [Buffer.from(JSON.stringify(loaded.map(({ message }) => message)))]
   for (const { body, delta } of loaded) {
     if (body) parts.push(body)
     if (delta) parts.push(delta)
@@ -87,51 +132,48 @@ export function encodeWork(loaded) {
 }
 
 /**
- * @param {Buffer[]} parts as a worker receives them
- * @returns {Lease[]}
+ * @param parts as a worker receives them
  * @throws {WorkError}
  */
-export function decodeLeases(parts) {
+export function decodeLeases(parts: Buffer[]): Lease[] {
   return parse(parts[0]).map(message => {
     if (message.type !== 'lease' || typeof message.lease !== 'number' || typeof message.url !== 'string') {
       throw new WorkError('a worker was sent something that is no lease')
     }
-    return /** @type {Lease} */ (message)
+    return message as Lease
   })
 }
 
 /**
- * @param {Buffer[]} parts as the primary receives them, without the routing id
- * @returns {Loaded<Credit | ResultMessage>[]} a body exactly where the result is a `value`, a delta exactly where that has
- *   `deltaFrom`
+ * @param parts as the primary receives them, without the routing id
+ * @returns a body exactly where the result is a `value`, a delta exactly where that has `deltaFrom`
  * @throws {WorkError}
  */
-export function decodeFromWorker(parts) {
+export function decodeFromWorker(parts: Buffer[]): Loaded<Credit | ResultMessage>[] {
   let next = 1
   const loaded = parse(parts[0]).map(message => {
     if (message.type === 'credit' && [message.credit, message.cpuMs, message.residentBytes].every(Number.isFinite)) {
-      return { message: /** @type {Credit} */ (message) }
+      return { message: message as Credit }
     }
     const whole = message.type === 'result' && typeof message.lease === 'number' && kinds.has(message.kind)
     const known = message.kind !== 'failed' || Object.hasOwn(errorCodes, message.code)
     if (!whole || !known) throw new WorkError('the primary was sent something that is neither credit nor result')
     const body = message.kind === 'value' ? parts[next++] : undefined
     const delta = message.deltaFrom === undefined ? undefined : parts[next++]
-    return { message: /** @type {ResultMessage} */ (message), body, delta }
+    return { message: message as ResultMessage, body, delta }
   })
   if (next !== parts.length) throw new WorkError(`results that need ${next} parts came with ${parts.length}`)
   return loaded
 }
 
-/** @param {Buffer} part @returns {Record<string, any>[]} */
-function parse(part) {
+function parse(part: Buffer): Record<string, any>[] {
   let parsed
   try {
     parsed = JSON.parse(part.toString())
   } catch {
     throw new WorkError('a message is no JSON')
   }
-  const isObject = (/** @type {unknown} */ one) => typeof one === 'object' && one !== null
+  const isObject = (one: unknown) => typeof one === 'object' && one !== null
   if (!Array.isArray(parsed) || !parsed.every(isObject)) throw new WorkError('a message is no list of JSON objects')
   return parsed
 }

@@ -1,19 +1,17 @@
-import { createServer } from 'node:http'
-import { createServer as createTcpServer } from 'node:net'
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
+import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
+import type { Lease } from '../work/messages.ts'
 import { createAsker } from './ask.ts'
 import { createConnections } from './http/connections.ts'
 
-/** @type {(() => void)[]} */
-let cleanups = []
+let cleanups: (() => void)[] = []
 afterEach(() => {
   for (const cleanup of cleanups) cleanup()
   cleanups = []
 })
 
-/** @param {import('node:http').RequestListener} handler */
-async function setup(handler) {
-  /** @type {import('node:http').IncomingMessage[]} */
-  const requests = []
+async function setup(handler: RequestListener) {
+  const requests: IncomingMessage[] = []
   const server = createServer((request, response) => {
     requests.push(request)
     handler(request, response)
@@ -22,12 +20,11 @@ async function setup(handler) {
   return { requests, ...(await askerOf(server)) }
 }
 
-/** @param {import('node:net').Server} server */
-async function askerOf(server) {
+async function askerOf(server: Server) {
   let connections = 0
   server.on('connection', () => connections++)
   await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const { port } = server.address() as AddressInfo
   const clientConnections = createConnections()
   const asker = createAsker({ connections: clientConnections })
   cleanups.push(() => {
@@ -36,8 +33,7 @@ async function askerOf(server) {
   })
   return {
     connections: () => connections,
-    /** @param {Partial<import('./ask.ts').Lease> & { path?: string }} [changes] */
-    ask: ({ path = '/rights/1', ...changes } = {}) =>
+    ask: ({ path = '/rights/1', ...changes }: Partial<Lease> & { path?: string } = {}) =>
       asker.ask({
         type: 'lease',
         lease: 1,
@@ -53,28 +49,25 @@ async function askerOf(server) {
   }
 }
 
-test.each(/** @type {const} */ (['HEAD', 'GET']))(
-  '%s brings the status, over connections that are kept',
-  async statusOf => {
-    const { ask, requests, connections } = await setup((_, response) =>
-      response.writeHead(403, { 'content-length': 0 }).end(),
-    )
-    expect(await ask({ statusOf })).toMatchObject({ kind: 'status', status: 403 })
-    expect(requests[0].method).toBe(statusOf)
-    expect(requests[0].headers).toMatchObject({ authorization: 'Bearer ann', 'user-agent': 'keycast-fetcher' })
-    for (let i = 0; i < 9; i++) await ask({ statusOf })
-    expect(connections()).toBeLessThan(4)
-  },
-)
+test.each(['HEAD', 'GET'] as const)('%s brings the status, over connections that are kept', async statusOf => {
+  const { ask, requests, connections } = await setup((_, response) =>
+    response.writeHead(403, { 'content-length': 0 }).end(),
+  )
+  expect(await ask({ statusOf })).toMatchObject({ kind: 'status', status: 403 })
+  expect(requests[0].method).toBe(statusOf)
+  expect(requests[0].headers).toMatchObject({ authorization: 'Bearer ann', 'user-agent': 'keycast-fetcher' })
+  for (let i = 0; i < 9; i++) await ask({ statusOf })
+  expect(connections()).toBeLessThan(4)
+})
 
 const forbidden = 'HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n'
 
 /**
  * A server that sends the body of a HEAD, too, and so late that its connection carries the next question.
  *
- * @param {string} head of each response but those to `/secret`
+ * @param head of each response but those to `/secret`
  */
-function setupLateBody(head) {
+function setupLateBody(head: string) {
   const server = createTcpServer(socket => {
     let owed = ''
     socket.on('error', () => {})

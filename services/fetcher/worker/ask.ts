@@ -1,29 +1,24 @@
 // One lease whose status alone is wanted: asks a backend whether a viewer may read. The body is thrown away.
-
+import type { Lease, Result } from '../work/messages.ts'
 import { retryAfterMsOf } from './freshness.ts'
+import type { Connections } from './http/connections.ts'
 import { Exchange, ExchangeError } from './http/exchange.ts'
 
-/**
- * @typedef {import('../work/messages.ts').Lease} Lease
- * @typedef {import('../work/messages.ts').Result} Result
- * @typedef {ReturnType<typeof createAsker>} Asker
- */
+export type Asker = ReturnType<typeof createAsker>
 
 /** A body up to this is read, so that its connection serves the next request; with a longer one it is closed. */
 const BODY_BYTES_MAX = 65_536
 
-/**
- * @param {object} options
- * @param {import('./http/connections.ts').Connections} options.connections
- * @param {() => number} [options.now] milliseconds since 1970
- */
-export function createAsker({ connections, now = Date.now }) {
+interface Options {
+  connections: Connections
+  /** Milliseconds since 1970. */
+  now?: () => number
+}
+
+export function createAsker({ connections, now = Date.now }: Options) {
   return {
-    /**
-     * @param {Lease} lease
-     * @returns {Promise<Result>} never rejects, whatever a backend or a network does
-     */
-    async ask({ url, headers, statusOf, timeoutMs }) {
+    /** @returns never rejects, whatever a backend or a network does */
+    async ask({ url, headers, statusOf, timeoutMs }: Lease): Promise<Result> {
       const sent = { accept: '*/*', 'user-agent': 'keycast-fetcher', ...headers }
       const exchange = new Exchange({ url, method: statusOf, headers: sent, timeoutMs, bytesMax: BODY_BYTES_MAX })
       let head
@@ -39,14 +34,8 @@ export function createAsker({ connections, now = Date.now }) {
   }
 }
 
-/**
- * Nothing of the error but its code: Node's messages name the backend's address.
- *
- * @param {ExchangeError} error
- * @param {number} timeoutMs
- * @returns {Result}
- */
-function failureOf({ why, code }, timeoutMs) {
+/** Nothing of the error but its code: Node's messages name the backend's address. */
+function failureOf({ why, code }: ExchangeError, timeoutMs: number): Result {
   if (why === 'deadline')
     return {
       kind: 'failed',

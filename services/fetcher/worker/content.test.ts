@@ -1,9 +1,11 @@
 import { VALUE_TAIL, valueHead, versionOf } from '@keycast/protocol'
-import { readContent } from './content.ts'
+import { type ReadValue, readContent } from './content.ts'
 
-/** @param {string | number[]} content @param {string} [contentType] @param {{ version?: string, bytesMax?: number }} [lease] */
-const read = (content, contentType, { version, bytesMax = 1_000 } = {}) =>
-  readContent(Buffer.from(/** @type {string} */ (content)), { contentType, version, bytesMax })
+const read = (
+  content: string | number[],
+  contentType?: string,
+  { version, bytesMax = 1_000 }: { version?: string; bytesMax?: number } = {},
+) => readContent(Buffer.from(content as string), { contentType, version, bytesMax })
 
 const bom = '\ufeff'
 
@@ -66,8 +68,7 @@ test('JSON is valid exactly where its characters parse, wherever it is damaged',
   }
 })
 
-/** @param {Buffer} bytes */
-function parses(bytes) {
+function parses(bytes: Buffer) {
   try {
     JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
     return true
@@ -122,7 +123,7 @@ test('the content of the version held ends there, valid or not', () => {
 
 test('the same bytes under another content type are another version, which is told to those who hold the first', () => {
   const types = ['application/json', 'application/ld+json', 'text/plain', 'text/html', 'application/octet-stream']
-  const values = types.map(type => /** @type {import('./content.ts').ReadValue} */ (read('{}', type)))
+  const values = types.map(type => read('{}', type) as ReadValue)
   expect(new Set(values.map(({ version }) => version)).size).toBe(types.length)
   const { version } = values[2]
   expect(read('{}', 'text/html', { version })).toMatchObject({ kind: 'value', contentType: 'text/html;charset=utf-8' })

@@ -1,32 +1,35 @@
 // From the bytes a backend sent to the content that every gateway and client gets.
 import { isUtf8 } from 'node:buffer'
 import { MIMEType } from 'node:util'
-import { versionOf } from '@keycast/protocol'
+import { type ErrorCode, versionOf } from '@keycast/protocol'
+import type { Content } from '../work/messages.ts'
 import { utf8Of, withoutBom } from './text.ts'
 
-/**
- * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
- * @typedef {import('../work/messages.ts').Content} Content
- *
- * @typedef {{ kind: 'value', body: Buffer } & Content} ReadValue `body`: JSON and text in UTF-8 without a BOM
- * @typedef {ReadValue | { kind: 'current' } | { kind: 'failed', code: ErrorCode, message: string }} ReadContent
- */
+/** `body`: JSON and text in UTF-8 without a BOM. */
+export type ReadValue = { kind: 'value'; body: Buffer } & Content
+
+type ReadContent = ReadValue | { kind: 'current' } | { kind: 'failed'; code: ErrorCode; message: string }
 
 /** Longest content type that is read: it is kept with each value. The names in it have 127 characters each (RFC 6838). */
 const CONTENT_TYPE_CHARACTERS_MAX = 512
 
+interface Context {
+  /** As the backend declared it. */
+  contentType: string | undefined
+  /** Held already: content of that version is not looked at further. */
+  version: string | undefined
+  /** Transcoding may make a body up to three times as long. */
+  bytesMax: number
+}
+
 /**
  * The version is made from the body as it is passed on, after a BOM is cut and text is transcoded, and from its type:
  * whoever holds that content, on whatever node, knows its version.
- *
- * @param {Buffer} received
- * @param {object} context
- * @param {string | undefined} context.contentType as the backend declared it
- * @param {string | undefined} context.version held already: content of that version is not looked at further
- * @param {number} context.bytesMax transcoding may make a body up to three times as long
- * @returns {ReadContent}
  */
-export function readContent(received, { contentType: declared, version: held, bytesMax }) {
+export function readContent(
+  received: Buffer,
+  { contentType: declared, version: held, bytesMax }: Context,
+): ReadContent {
   const mediaType = readMediaType(declared)
   const kind = kindOf(mediaType)
   const text = kind === 'text' ? utf8Of(received, mediaType.params.get('charset')) : undefined
@@ -46,7 +49,7 @@ export function readContent(received, { contentType: declared, version: held, by
   return { kind: 'value', version, contentType, format: kind === 'json' ? 'json' : text ? 'text' : 'base64', body }
 }
 
-/** Nothing is guessed from the bytes: content without a type that can be read is just bytes. @param {string} [written] */
+/** Nothing is guessed from the bytes: content without a type that can be read is just bytes. */
 function readMediaType(written = 'application/octet-stream') {
   try {
     if (written.length <= CONTENT_TYPE_CHARACTERS_MAX) return new MIMEType(written)
@@ -56,8 +59,7 @@ function readMediaType(written = 'application/octet-stream') {
   return new MIMEType('application/octet-stream')
 }
 
-/** @param {MIMEType} mediaType @returns {'json' | 'text' | 'bytes'} */
-function kindOf({ type, subtype, essence }) {
+function kindOf({ type, subtype, essence }: MIMEType): 'json' | 'text' | 'bytes' {
   if (essence === 'application/json' || essence === 'text/json' || subtype.endsWith('+json')) return 'json'
   const isText = type === 'text' || essence === 'application/xml' || essence === 'application/javascript'
   return isText || subtype.endsWith('+xml') ? 'text' : 'bytes'
@@ -66,10 +68,8 @@ function kindOf({ type, subtype, essence }) {
 /**
  * The reason why a body is no JSON (RFC 8259), or `undefined` if it is. Gateways splice it into a message as it came,
  * so it must be one whole value and nothing else.
- *
- * @param {Buffer} body
  */
-function jsonProblem(body) {
+function jsonProblem(body: Buffer) {
   if (body.length === 0) return 'the content is empty, which no JSON is'
   if (!isUtf8(body)) return 'the JSON is not in UTF-8'
   try {

@@ -4,24 +4,20 @@ import { viewerKey } from '@keycast/backbone'
 import { versionOf } from '@keycast/protocol'
 import { applyDelta } from 'fossil-delta'
 import { randomNumbers } from '../../../test/support/random.js'
-import { createDeltas } from './deltas.ts'
+import { createDeltas, type Deltas } from './deltas.ts'
 
 const MIB = 1024 ** 2
 
-/** @param {string} key @param {string | undefined} version @param {boolean} [delta] */
-const lease = (key, version, delta = true) => ({ key, version, delta })
+const lease = (key: string, version: string | undefined, delta = true) => ({ key, version, delta })
 
-const of = (/** @type {string} */ version, store = true) => ({ version, store })
+const of = (version: string, store = true) => ({ version, store })
 
-/** @param {number} n @param {number} [bytes] */
-const body = (n, bytes = 5_000) => Buffer.from(`{"n":${n},"pad":"${'lorem ipsum '.repeat(bytes / 12)}"}`)
+const body = (n: number, bytes = 5_000) => Buffer.from(`{"n":${n},"pad":"${'lorem ipsum '.repeat(bytes / 12)}"}`)
 
-/** Makes a key's deltas one after the other. @param {import('./deltas.ts').Deltas} deltas */
-function follow(deltas, key = 'a:1') {
-  /** @type {string | undefined} */
-  let held
-  /** @param {Buffer} bytes */
-  return bytes => {
+/** Makes a key's deltas one after the other. */
+function follow(deltas: Deltas, key = 'a:1') {
+  let held: string | undefined
+  return (bytes: Buffer) => {
     const version = versionOf(bytes)
     const made = deltas.make(lease(key, held), { version, store: true }, bytes)
     held = version
@@ -34,12 +30,12 @@ test('a small change makes a small delta, from the version held to the bytes the
   expect(next(body(1))).toEqual({})
   const { delta } = next(body(2))
   expect(delta?.length).toBeLessThan(60)
-  expect(Buffer.from(applyDelta(body(1), /** @type {Buffer} */ (delta)))).toEqual(body(2))
+  expect(Buffer.from(applyDelta(body(1), delta as Buffer))).toEqual(body(2))
 })
 
 test('whatever is changed, cut, doubled or put in, a delta makes exactly the new bytes', () => {
   const random = randomNumbers(7)
-  const upTo = (/** @type {number} */ max) => Math.floor(random() * max)
+  const upTo = (max: number) => Math.floor(random() * max)
   const next = follow(createDeltas({ bytesMax: MIB, now: () => 0 }))
   let held = randomBytes(2_000)
   next(held)

@@ -1,16 +1,18 @@
 // Deltas from the version a lease names to the one that was pulled. A key goes to the same worker while that lives, so
 // each worker holds the last bodies of its keys.
-
 import { readViewerKey } from '@keycast/backbone'
 import { detached } from '@keycast/service'
 import { createDelta } from 'fossil-delta'
 import { LRUCache } from 'lru-cache'
+import type { DeltaSkip, Lease } from '../work/messages.ts'
 
-/**
- * @typedef {import('../work/messages.ts').DeltaSkip} DeltaSkip
- * @typedef {{ version: string, body: Buffer, store: boolean }} Base
- * @typedef {ReturnType<typeof createDeltas>} Deltas
- */
+interface Base {
+  version: string
+  body: Buffer
+  store: boolean
+}
+
+export type Deltas = ReturnType<typeof createDeltas>
 
 /** Below it a delta saves nothing: it names two versions, and has a checksum of its own. */
 const BODY_BYTES_MIN = 128
@@ -45,23 +47,27 @@ const TIME_SHARE = 0.25
 /** Time saved up for when many keys change at once. */
 const SAVED_MS_MAX = 500
 
-/**
- * @param {object} options
- * @param {number} options.bytesMax bodies held; 0: no deltas
- * @param {() => number} [options.now] monotonic, in milliseconds
- */
-export function createDeltas({ bytesMax, now = () => performance.now() }) {
+interface Options {
+  /** Bodies held; 0: no deltas. */
+  bytesMax: number
+  /** Monotonic, in milliseconds. */
+  now?: () => number
+}
+
+export function createDeltas({ bytesMax, now = () => performance.now() }: Options) {
   const bases = bytesMax > 0 ? createBases(bytesMax, now) : undefined
   let savedMs = SAVED_MS_MAX
   let savedAt = now()
 
   /**
-   * @param {Pick<import('../work/messages.ts').Lease, 'key' | 'version' | 'delta'>} lease `version`: what whoever gets this holds
-   * @param {{ version: string, store: boolean }} value
-   * @param {Buffer} body
-   * @returns {{ delta?: Buffer, skipped?: DeltaSkip }} neither where there is no version to start from, or no use for one
+   * @param lease `version`: what whoever gets this holds
+   * @returns neither where there is no version to start from, or no use for one
    */
-  function make({ key, version: from, delta: isOfUse }, { version, store }, body) {
+  function make(
+    { key, version: from, delta: isOfUse }: Pick<Lease, 'key' | 'version' | 'delta'>,
+    { version, store }: { version: string; store: boolean },
+    body: Buffer,
+  ): { delta?: Buffer; skipped?: DeltaSkip } {
     if (!isOfUse) {
       bases?.delete(key)
       return {}
@@ -82,35 +88,34 @@ export function createDeltas({ bytesMax, now = () => performance.now() }) {
    * The backend says that the version which a lease names is the latest. A body whose key changes rarely would else be gone
    * when it does.
    *
-   * @param {Pick<import('../work/messages.ts').Lease, 'key' | 'version' | 'delta'>} lease
-   * @param {{ store?: boolean }} result without `store`: as the backend said before
+   * @param result without `store`: as the backend said before
    */
-  function confirm({ key, version, delta: isOfUse }, { store }) {
+  function confirm(
+    { key, version, delta: isOfUse }: Pick<Lease, 'key' | 'version' | 'delta'>,
+    { store }: { store?: boolean },
+  ) {
     const base = bases?.get(key)
     if (!base) return
     if (!isOfUse) bases?.delete(key)
     else if (base.version === version) hold(key, { ...base, store: store ?? base.store })
   }
 
-  /** @param {string} key @param {string} version @param {Buffer} body @param {boolean} store */
-  function keep(key, version, body, store) {
+  function keep(key: string, version: string, body: Buffer, store: boolean) {
     if (isOfSize(body)) hold(key, { version, body: detached(body), store })
     else bases?.delete(key)
   }
 
-  /** @param {string} key @param {Base} base */
-  function hold(key, base) {
+  function hold(key: string, base: Base) {
     bases?.set(key, base, { ttl: ttlOf(key, base.store) })
   }
 
-  /** @param {string} key @param {boolean} store @returns {number} 0: for as long as there is room */
-  function ttlOf(key, store) {
+  /** @returns 0: for as long as there is room */
+  function ttlOf(key: string, store: boolean): number {
     if (!store) return UNSTORED_MS
     return readViewerKey(key) ? OWN_MS : 0
   }
 
-  /** @param {() => { delta?: Buffer, skipped?: DeltaSkip }} work @returns {{ delta?: Buffer, skipped?: DeltaSkip }} */
-  function timed(work) {
+  function timed(work: () => { delta?: Buffer; skipped?: DeltaSkip }): { delta?: Buffer; skipped?: DeltaSkip } {
     const startedAt = now()
     savedMs = Math.min(SAVED_MS_MAX, savedMs + (startedAt - savedAt) * TIME_SHARE)
     savedAt = startedAt
@@ -123,8 +128,7 @@ export function createDeltas({ bytesMax, now = () => performance.now() }) {
   return { make, confirm }
 }
 
-/** @param {number} bytesMax @param {() => number} now @returns {LRUCache<string, Base>} */
-function createBases(bytesMax, now) {
+function createBases(bytesMax: number, now: () => number): LRUCache<string, Base> {
   return new LRUCache({
     maxSize: bytesMax,
     sizeCalculation: ({ body }) => body.length + BASE_BYTES,
@@ -133,7 +137,6 @@ function createBases(bytesMax, now) {
   })
 }
 
-/** @param {Buffer} body */
-function isOfSize({ length }) {
+function isOfSize({ length }: Buffer) {
   return length >= BODY_BYTES_MIN && length <= BODY_BYTES_MAX
 }

@@ -2,8 +2,8 @@ import { confirmedFreshnessOf, freshnessOf, retryAfterMsOf, validatorsOf } from 
 
 const now = Date.UTC(2026, 0, 1)
 
-/** @param {number} ms relative to `now` */
-const date = ms => new Date(now + ms).toUTCString()
+/** @param ms relative to `now` */
+const date = (ms: number) => new Date(now + ms).toUTCString()
 
 test.each([
   [undefined, { store: true, maxAgeMs: undefined }],

@@ -2,7 +2,8 @@
 // wait after a failure.
 import { readHttpDate } from './http-date.ts'
 
-/** @typedef {Record<string, string | undefined>} Headers names in lower case, as Node gives them */
+/** Names in lower case, as Node gives them. */
+export type Headers = Record<string, string | undefined>
 
 /** RFC 9111 section 1.2.2: what a cache does with more seconds than it can count. */
 const SECONDS_MAX = 2 ** 31
@@ -24,13 +25,10 @@ const directiveGrammar = /([\w!#$%&'*+.^`|~-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|
  * before `max-age` before Expires, `private` as little to be stored as `no-store`. Where several values of a directive
  * compete, the first holds; one that is no number, like `no-cache`, leaves no time at all.
  *
- * @param {Headers} headers
- * @param {number} now milliseconds since 1970, where the response has no Date
- * @returns {{ store: boolean, maxAgeMs: number | undefined }}
+ * @param now milliseconds since 1970, where the response has no Date
  */
-export function freshnessOf(headers, now) {
-  /** @type {Map<string, string>} */
-  const directives = new Map()
+export function freshnessOf(headers: Headers, now: number): { store: boolean; maxAgeMs: number | undefined } {
+  const directives = new Map<string, string>()
   for (const [, name, quoted, bare] of (headers['cache-control'] ?? '').matchAll(directiveGrammar)) {
     const directive = name.toLowerCase()
     if (!directives.has(directive)) directives.set(directive, quoted ?? bare ?? '')
@@ -48,39 +46,36 @@ export function freshnessOf(headers, now) {
 /**
  * The same of a 304, which confirms the fields that it does not repeat (RFC 9111 section 4.3.4).
  *
- * @param {Headers} headers
- * @param {number} now
- * @returns {{ store: boolean | undefined, maxAgeMs: number | undefined }} `undefined` where what was held before stands
+ * @returns `undefined` where what was held before stands
  */
-export function confirmedFreshnessOf(headers, now) {
+export function confirmedFreshnessOf(
+  headers: Headers,
+  now: number,
+): { store: boolean | undefined; maxAgeMs: number | undefined } {
   const freshness = freshnessOf(headers, now)
   return headers['cache-control'] === undefined ? { ...freshness, store: undefined } : freshness
 }
 
-/**
- * Backends write `Expires: 0` for expired content, and may write any other text that is no date.
- *
- * @param {Headers} headers @param {number} now
- */
-function expiresMsOf(headers, now) {
+/** Backends write `Expires: 0` for expired content, and may write any other text that is no date. */
+function expiresMsOf(headers: Headers, now: number) {
   if (headers.expires === undefined) return undefined
   const ms = readHttpDate(headers.expires) - dateOf(headers, now)
   return Number.isNaN(ms) ? 0 : Math.max(0, ms)
 }
 
-/** @param {string} text */
-function readSeconds(text) {
+function readSeconds(text: string) {
   return /^\d+$/.test(text) ? Math.min(Number(text), SECONDS_MAX) : undefined
 }
 
 /**
  * The validators for asking for the value again. An entity tag, weak or strong, goes back as it came.
  *
- * @param {Headers} headers
- * @param {number} now milliseconds since 1970, where the response has no Date
- * @returns {{ etag: string | undefined, lastModified: string | undefined }}
+ * @param now milliseconds since 1970, where the response has no Date
  */
-export function validatorsOf(headers, now) {
+export function validatorsOf(
+  headers: Headers,
+  now: number,
+): { etag: string | undefined; lastModified: string | undefined } {
   const { etag, 'last-modified': lastModified } = headers
   return {
     etag: etag !== undefined && etag.length <= ETAG_CHARACTERS_MAX ? etag : undefined,
@@ -88,8 +83,7 @@ export function validatorsOf(headers, now) {
   }
 }
 
-/** @param {string} lastModified @param {Headers} headers @param {number} now */
-function isSettled(lastModified, headers, now) {
+function isSettled(lastModified: string, headers: Headers, now: number) {
   return dateOf(headers, now) - readHttpDate(lastModified) >= LAST_MODIFIED_SETTLED_MS
 }
 
@@ -97,11 +91,9 @@ function isSettled(lastModified, headers, now) {
  * Retry-After, in seconds or as a date (RFC 9110 section 10.2.3). A date is held against the response's own Date, so
  * that the backend's clock may be wrong.
  *
- * @param {Headers} headers
- * @param {number} now milliseconds since 1970, where the response has no Date
- * @returns {number | undefined}
+ * @param now milliseconds since 1970, where the response has no Date
  */
-export function retryAfterMsOf(headers, now) {
+export function retryAfterMsOf(headers: Headers, now: number): number | undefined {
   const written = headers['retry-after']
   if (written === undefined) return undefined
   const seconds = readSeconds(written)
@@ -109,8 +101,7 @@ export function retryAfterMsOf(headers, now) {
   return Number.isNaN(ms) ? undefined : Math.max(0, ms)
 }
 
-/** @param {Headers} headers @param {number} now */
-function dateOf(headers, now) {
+function dateOf(headers: Headers, now: number) {
   const date = readHttpDate(headers.date ?? '')
   return Number.isNaN(date) ? now : date
 }

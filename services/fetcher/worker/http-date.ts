@@ -3,10 +3,9 @@
 /**
  * Reads the form of today and the two obsolete ones, which a recipient must still accept.
  *
- * @param {string} text
- * @returns {number} milliseconds since 1970, NaN where the text is no date
+ * @returns milliseconds since 1970, NaN where the text is no date
  */
-export function readHttpDate(text) {
+export function readHttpDate(text: string): number {
   // Date.parse alone would take "5" or "-1" for a date, and any length of comment after one.
   if (!/^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[\w ,:-]{17,32}$/.test(text)) return Number.NaN
   // asctime's form names no zone and means GMT, where Date.parse would take it for local time.

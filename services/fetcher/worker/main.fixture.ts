@@ -3,11 +3,17 @@
 import cluster from 'node:cluster'
 import { createInterface } from 'node:readline'
 import { Router } from 'zeromq'
-import { decodeFromWorker, encodeWork, WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../work/messages.ts'
+import {
+  decodeFromWorker,
+  encodeWork,
+  type Lease,
+  WORK_CREDIT_VARIABLE,
+  WORK_ENDPOINT_VARIABLE,
+} from '../work/messages.ts'
 import { runWorker } from './main.ts'
 
-/** Nobody listens there: the result comes at once. @type {import('../work/messages.ts').Lease} */
-const lease = {
+/** Nobody listens there: the result comes at once. */
+const lease: Lease = {
   type: 'lease',
   lease: 1,
   key: 'conversation:1',
@@ -33,8 +39,7 @@ async function runPrimary() {
     process.exit()
   })
 
-  /** @type {Buffer} */
-  let routingId
+  let routingId: Buffer
   createInterface({ input: process.stdin }).on('line', line => {
     const [command, changes = '{}'] = line.split(' ')
     const message = { ...lease, ...JSON.parse(changes) }
@@ -49,7 +54,6 @@ async function runPrimary() {
   }
 }
 
-/** @param {object} seen */
-function print(seen) {
+function print(seen: object) {
   process.stdout.write(`${JSON.stringify(seen)}\n`)
 }

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -12,8 +13,7 @@ jest.setTimeout(20_000) // each test starts two processes, on a machine that may
 
 const fixture = fileURLToPath(new URL('./main.fixture.ts', import.meta.url))
 
-/** @type {(() => void)[]} */
-let cleanups = []
+let cleanups: (() => void)[] = []
 afterEach(() => {
   for (const cleanup of cleanups) cleanup()
   cleanups = []
@@ -29,8 +29,8 @@ async function setup() {
   })
   const lines = createInterface({ input: primary.stdout })[Symbol.asyncIterator]()
 
-  /** @param {(line: any) => boolean} wanted @returns {Promise<any>} the next such line */
-  async function printed(wanted) {
+  /** @returns the next such line */
+  async function printed(wanted: (line: any) => boolean): Promise<any> {
     const { value, done } = await lines.next()
     if (done) throw new Error('the primary and its worker are gone')
     const line = JSON.parse(value)
@@ -42,8 +42,7 @@ async function setup() {
     pid,
     credit: message.credit,
     printed,
-    /** @param {string} command */
-    tell: command => primary.stdin.write(`${command}\n`),
+    tell: (command: string) => primary.stdin.write(`${command}\n`),
   }
 }
 
@@ -71,7 +70,7 @@ test('questions who may read and pulls share no connection, though they go to on
     server.close()
     server.closeAllConnections()
   })
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const { port } = server.address() as AddressInfo
   const url = `http://127.0.0.1:${port}/`
 
   for (const changes of [{ url }, { url, statusOf: 'GET' }, { url }, { url, statusOf: 'GET' }]) {

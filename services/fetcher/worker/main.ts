@@ -38,8 +38,8 @@ export async function runWorker() {
   if (!self || !workEndpoint || !workCredit)
     throw new Error('a worker is started by the primary of a fetcher, never alone')
 
-  /** @param {unknown} error a programmer's: the primary starts another worker */
-  const die = error => {
+  /** @param error a programmer's: the primary starts another worker */
+  const die = (error: unknown) => {
     log.fatal({ err: error }, 'worker failed')
     process.exit(1)
   }
@@ -57,8 +57,7 @@ export async function runWorker() {
   const puller = createPuller({ connections: pullConnections })
   const asker = createAsker({ connections: askConnections })
   const deltas = createDeltas({ bytesMax: deltaBytesMax })
-  /** @type {ReturnType<typeof startWorker> | undefined} */
-  let worker
+  let worker: ReturnType<typeof startWorker> | undefined
   // The primary asked for it, or died: either way no result is wanted any more.
   self.once('disconnect', () => {
     worker?.stop()

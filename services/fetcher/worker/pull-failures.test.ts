@@ -1,7 +1,6 @@
+import type { RequestListener } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { answering, json, secret, setup } from './pull.fixture.ts'
-
-/** @typedef {import('node:http').RequestListener} RequestListener */
 
 test('a backend that never answers meets the deadline, and its connection is given up', async () => {
   const { pull, requests, server } = await setup(() => {})
@@ -183,7 +182,7 @@ test.each([
   ['a body over the cap', answering(200, json, 'x'.repeat(5_000))],
   ['an error', answering(500, {}, secret)],
   ['a body that is invalid', answering(200, json, secret)],
-])('no failure (%s) repeats the headers of the namespace', async (_, /** @type {RequestListener} */ handler) => {
+])('no failure (%s) repeats the headers of the namespace', async (_, handler: RequestListener) => {
   const { pull } = await setup(handler)
 
   const { result } = await pull({ timeoutMs: 200 })

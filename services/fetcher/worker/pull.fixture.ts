@@ -1,15 +1,11 @@
 // A backend on a free port and a puller that asks it, for the tests of pull.ts.
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Lease } from '../work/messages.ts'
 import { createConnections } from './http/connections.ts'
 import { createPuller } from './pull.ts'
 
-/**
- * @typedef {import('node:http').RequestListener} RequestListener
- * @typedef {import('../work/messages.ts').Lease} Lease
- */
-
-/** @type {(() => void)[]} */
-let cleanups = []
+let cleanups: (() => void)[] = []
 afterEach(() => {
   for (const cleanup of cleanups) cleanup()
   cleanups = []
@@ -18,10 +14,9 @@ afterEach(() => {
 /** Secrets that no result may repeat. */
 export const secret = 'Bearer of-a-secret'
 
-/** A backend that counts what it is asked, and a puller; both end with the test. @param {RequestListener} handler */
-export async function setup(handler) {
-  /** @type {import('node:http').IncomingMessage[]} */
-  const requests = []
+/** A backend that counts what it is asked, and a puller; both end with the test. */
+export async function setup(handler: RequestListener) {
+  const requests: IncomingMessage[] = []
   const server = createServer((request, response) => {
     requests.push(request)
     handler(request, response)
@@ -29,7 +24,7 @@ export async function setup(handler) {
   let connections = 0
   server.on('connection', () => connections++)
   await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const { port } = server.address() as AddressInfo
   const clientConnections = createConnections()
   const puller = createPuller({ connections: clientConnections })
   cleanups.push(() => {
@@ -41,13 +36,12 @@ export async function setup(handler) {
     server,
     requests,
     connections: () => connections,
-    /** @param {Partial<Lease>} [changes] */
-    pull: changes => puller.pull(lease({ url: `http://127.0.0.1:${port}/conversations/1`, ...changes })),
+    pull: (changes?: Partial<Lease>) =>
+      puller.pull(lease({ url: `http://127.0.0.1:${port}/conversations/1`, ...changes })),
   }
 }
 
-/** @param {Partial<Lease>} changes @returns {Lease} */
-export function lease(changes) {
+export function lease(changes: Partial<Lease>): Lease {
   return {
     type: 'lease',
     lease: 1,
@@ -61,9 +55,8 @@ export function lease(changes) {
   }
 }
 
-/** @param {number} status @param {Record<string, string>} [headers] @param {string | Buffer} [body] @returns {RequestListener} */
 export const answering =
-  (status, headers = {}, body = '') =>
+  (status: number, headers: Record<string, string> = {}, body: string | Buffer = ''): RequestListener =>
   (_, response) => {
     response.writeHead(status, headers).end(body)
   }

@@ -1,29 +1,26 @@
 // One lease, one GET, one result, whatever happens. A worker retries nothing: the primary does.
-import { Axios, AxiosHeaders } from 'axios'
+import { Axios, AxiosHeaders, type AxiosRequestConfig } from 'axios'
+import type { FailedResult, Lease } from '../work/messages.ts'
+import type { Connections } from './http/connections.ts'
 import { Exchange, ExchangeError } from './http/exchange.ts'
 import { inflate } from './http/inflate.ts'
-import { failureOfHead, resultOf } from './response.ts'
+import { failureOfHead, type Pulled, resultOf } from './response.ts'
 
-/**
- * @typedef {import('../work/messages.ts').Lease} Lease
- * @typedef {import('../work/messages.ts').FailedResult} FailedResult
- * @typedef {import('./response.ts').Pulled} Pulled
- * @typedef {ReturnType<typeof createPuller>} Puller
- */
+export type Puller = ReturnType<typeof createPuller>
 
 /** axios takes headers of its own class as they are, and copies any others: nobody reads those of its responses here. */
 const noHeaders = new AxiosHeaders()
 
-/**
- * @param {object} options
- * @param {import('./http/connections.ts').Connections} options.connections
- * @param {() => number} [options.now] milliseconds since 1970
- */
-export function createPuller({ connections, now = Date.now }) {
-  /** axios's way to the network. @param {any} config axios's, with the exchange @returns {Promise<any>} */
-  async function adapter(config) {
-    /** @type {Exchange} */
-    const exchange = config.exchange
+interface Options {
+  connections: Connections
+  /** Milliseconds since 1970. */
+  now?: () => number
+}
+
+export function createPuller({ connections, now = Date.now }: Options) {
+  /** axios's way to the network. @param config axios's, with the exchange */
+  async function adapter(config: any): Promise<any> {
+    const exchange: Exchange = config.exchange
     const data = await inflate(await connections.send(exchange), exchange.bytesMax)
     return { status: data.status, headers: noHeaders, data, config }
   }
@@ -32,15 +29,12 @@ export function createPuller({ connections, now = Date.now }) {
   const client = new Axios({ adapter, validateStatus: null })
 
   return {
-    /**
-     * @param {Lease} lease
-     * @returns {Promise<Pulled>} never rejects, whatever a backend or a network does
-     */
-    async pull(lease) {
+    /** @returns never rejects, whatever a backend or a network does */
+    async pull(lease: Lease): Promise<Pulled> {
       try {
         const { url, timeoutMs, bytesMax } = lease
         const config = { exchange: new Exchange({ url, headers: headersOf(lease), timeoutMs, bytesMax }) }
-        const { data } = await client.request(/** @type {import('axios').AxiosRequestConfig} */ (config))
+        const { data } = await client.request(config as AxiosRequestConfig)
         return resultOf(lease, data, now())
       } catch (error) {
         if (!(error instanceof ExchangeError)) throw error
@@ -50,10 +44,8 @@ export function createPuller({ connections, now = Date.now }) {
   }
 }
 
-/** @param {Lease} lease */
-function headersOf({ headers, etag, lastModified }) {
-  /** @type {Record<string, string>} */
-  const sent = {
+function headersOf({ headers, etag, lastModified }: Lease) {
+  const sent: Record<string, string> = {
     accept: 'application/json, */*;q=0.5',
     'user-agent': 'keycast-fetcher',
     ...headers,
@@ -70,13 +62,8 @@ function headersOf({ headers, etag, lastModified }) {
 /**
  * The meaning of an exchange that did not end with a whole response. Messages reach clients: nothing of the error but
  * its code goes into them, for Node's errors carry the backend's address.
- *
- * @param {Lease} lease
- * @param {ExchangeError} error
- * @param {number} now
- * @returns {FailedResult}
  */
-function failureOf({ timeoutMs, bytesMax }, { why, code, head }, now) {
+function failureOf({ timeoutMs, bytesMax }: Lease, { why, code, head }: ExchangeError, now: number): FailedResult {
   // The head may have come whole before the body failed, and mostly it says enough: a 404 with a huge page is a 404.
   const byHead = head && failureOfHead(head.status, head.headers, now)
   if (byHead) return byHead

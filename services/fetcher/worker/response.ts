@@ -1,24 +1,18 @@
 // From a backend's whole response to the result that the primary gets.
+import type { FailedResult, Lease, Result } from '../work/messages.ts'
 import { readContent } from './content.ts'
-import { confirmedFreshnessOf, freshnessOf, retryAfterMsOf, validatorsOf } from './freshness.ts'
+import { confirmedFreshnessOf, freshnessOf, type Headers, retryAfterMsOf, validatorsOf } from './freshness.ts'
+import type { Response } from './http/exchange.ts'
 import { failureOfStatus } from './status.ts'
 
-/**
- * @typedef {import('../work/messages.ts').Lease} Lease
- * @typedef {import('../work/messages.ts').Result} Result
- * @typedef {import('../work/messages.ts').FailedResult} FailedResult
- * @typedef {import('./freshness.ts').Headers} Headers
- *
- * @typedef {{ result: Result, body?: Buffer }} Pulled `body` exactly where the result is a `value`
- */
+/** `body` exactly where the result is a `value`. */
+export interface Pulled {
+  result: Result
+  body?: Buffer
+}
 
-/**
- * @param {Lease} lease
- * @param {import('./http/exchange.ts').Response} response
- * @param {number} now milliseconds since 1970
- * @returns {Pulled}
- */
-export function resultOf(lease, { status, headers, body: received }, now) {
+/** @param now milliseconds since 1970 */
+export function resultOf(lease: Lease, { status, headers, body: received }: Response, now: number): Pulled {
   const validators = validatorsOf(headers, now)
   const freshness = freshnessOf(headers, now)
   if (status === 304 && isConditional(lease)) {
@@ -50,12 +44,10 @@ export function resultOf(lease, { status, headers, body: received }, now) {
 /**
  * The failure that a response's status and header alone decide, whatever becomes of its body.
  *
- * @param {number} status
- * @param {Headers} headers
- * @param {number} now milliseconds since 1970
- * @returns {FailedResult | undefined} `undefined` where the body is needed
+ * @param now milliseconds since 1970
+ * @returns `undefined` where the body is needed
  */
-export function failureOfHead(status, headers, now) {
+export function failureOfHead(status: number, headers: Headers, now: number): FailedResult | undefined {
   const failure = failureOfStatus(status)
   if (!failure) return undefined
   const result = failed(status, failure.code, failure.message)
@@ -66,12 +58,10 @@ export function failureOfHead(status, headers, now) {
   return result
 }
 
-/** @param {Lease} lease */
-function isConditional({ etag, lastModified }) {
+function isConditional({ etag, lastModified }: Lease) {
   return etag !== undefined || lastModified !== undefined
 }
 
-/** @param {number} status @param {FailedResult['code']} code @param {string} message @returns {FailedResult} */
-function failed(status, code, message) {
+function failed(status: number, code: FailedResult['code'], message: string): FailedResult {
   return { kind: 'failed', code, message, status }
 }

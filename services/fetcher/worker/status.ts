@@ -1,15 +1,11 @@
 // The meaning of a backend's status for the key (RFC 9110 section 15).
-
-/** @typedef {import('@keycast/protocol').ErrorCode} ErrorCode */
+import type { ErrorCode } from '@keycast/protocol'
 
 /**
  * The failure a status stands for, or `undefined` where the response holds the key's value. 304 is no failure where it
  * was asked for: the caller has seen to that before.
- *
- * @param {number} status
- * @returns {{ code: ErrorCode, message: string } | undefined}
  */
-export function failureOfStatus(status) {
+export function failureOfStatus(status: number): { code: ErrorCode; message: string } | undefined {
   switch (status) {
     case 200:
     case 203: // changed on its way by a proxy, and still the key's content

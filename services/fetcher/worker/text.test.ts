@@ -1,7 +1,6 @@
 import { utf8Of, withoutBom } from './text.ts'
 
-/** @param {number[]} bytes @param {string | null} [charset] */
-const decode = (bytes, charset = null) => utf8Of(Buffer.from(bytes), charset)?.toString()
+const decode = (bytes: number[], charset: string | null = null) => utf8Of(Buffer.from(bytes), charset)?.toString()
 
 test.each([
   ['nothing', [0x68, 0x69, 0xc3, 0xa9], null, 'hié'],

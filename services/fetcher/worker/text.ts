@@ -17,11 +17,10 @@ const windows1252Specials =
  * The text in UTF-8 without a BOM, or `undefined` if it does not decode. A BOM counts for more than the declared
  * character set (https://encoding.spec.whatwg.org/#decode). With neither, text must be UTF-8.
  *
- * @param {Buffer} received
- * @param {string | null} charset as declared, by any of its names
- * @returns {Buffer | undefined} the very bytes received, or a part of them, where they are UTF-8
+ * @param charset as declared, by any of its names
+ * @returns the very bytes received, or a part of them, where they are UTF-8
  */
-export function utf8Of(received, charset) {
+export function utf8Of(received: Buffer, charset: string | null): Buffer | undefined {
   try {
     const decoder = new TextDecoder(charsetOfBom(received) ?? charset ?? 'utf-8', { fatal: true })
     if (decoder.encoding === 'windows-1252') return Buffer.from(decodeWindows1252(received))
@@ -33,34 +32,26 @@ export function utf8Of(received, charset) {
   return isUtf8(body) ? body : undefined
 }
 
-/**
- * The bytes without the UTF-8 BOM they may start with.
- *
- * @param {Buffer} bytes
- */
-export function withoutBom(bytes) {
+/** The bytes without the UTF-8 BOM they may start with. */
+export function withoutBom(bytes: Buffer) {
   return startsWith(bytes, utf8Bom) ? bytes.subarray(utf8Bom.length) : bytes
 }
 
-/** @param {Buffer} bytes */
-function charsetOfBom(bytes) {
+function charsetOfBom(bytes: Buffer) {
   if (startsWith(bytes, utf8Bom)) return 'utf-8'
   if (startsWith(bytes, utf16LittleEndianBom)) return 'utf-16le'
   if (startsWith(bytes, utf16BigEndianBom)) return 'utf-16be'
   return undefined
 }
 
-/** @param {Buffer} bytes @param {Buffer} start */
-function startsWith(bytes, start) {
+function startsWith(bytes: Buffer, start: Buffer) {
   return bytes.length >= start.length && start.compare(bytes, 0, start.length) === 0
 }
 
 /**
  * windows-1252, which ISO-8859-1 and US-ASCII are other names of. Node's own decoder gives control characters in place
  * of quotes, dashes and the euro in several releases (nodejs/node issue 60888), so nodes would disagree on a version.
- *
- * @param {Buffer} bytes
  */
-function decodeWindows1252(bytes) {
+function decodeWindows1252(bytes: Buffer) {
   return bytes.toString('latin1').replace(/[\x80-\x9f]/g, control => windows1252Specials[control.charCodeAt(0) - 0x80])
 }

@@ -6,8 +6,7 @@ import { warmUp } from './warm-up.ts'
 test('code that leases take is run: values and confirmations, with nothing left open', async () => {
   const connections = createConnections()
   const puller = createPuller({ connections })
-  /** @type {Record<string, number>} */
-  const kinds = {}
+  const kinds: Record<string, number> = {}
   const pulls = await warmUp({
     puller: {
       async pull(lease) {

@@ -1,6 +1,10 @@
 // Runs a worker's code before the first lease comes. JavaScript runs several times slower until it is compiled, and the
 // first thousand keys of a process just started would pay for that. The backend is a server in this process.
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Lease } from '../work/messages.ts'
+import type { Deltas } from './deltas.ts'
+import type { Puller } from './pull.ts'
 
 /** Pulls under way at one time. */
 const CONCURRENCY = 16
@@ -10,15 +14,17 @@ const WARM_UP_MS_MAX = 1_000
 
 const body = JSON.stringify({ warm: 'up', text: 'x'.repeat(1_000) })
 
-/**
- * @param {object} options
- * @param {Pick<import('./pull.ts').Puller, 'pull'>} options.puller
- * @param {import('./deltas.ts').Deltas} options.deltas
- * @param {number} options.pullsMax 0: none
- * @param {() => number} [options.now] monotonic, in milliseconds
- * @returns {Promise<number>} pulls made
- */
-export async function warmUp({ puller, deltas, pullsMax, now = () => performance.now() }) {
+interface Options {
+  puller: Pick<Puller, 'pull'>
+  deltas: Deltas
+  /** 0: none. */
+  pullsMax: number
+  /** Monotonic, in milliseconds. */
+  now?: () => number
+}
+
+/** @returns pulls made */
+export async function warmUp({ puller, deltas, pullsMax, now = () => performance.now() }: Options): Promise<number> {
   if (pullsMax === 0) return 0
   const endsAt = now() + WARM_UP_MS_MAX
   let etags = 0
@@ -29,14 +35,13 @@ export async function warmUp({ puller, deltas, pullsMax, now = () => performance
   })
   // `exclusive`: a cluster's primary would otherwise listen, and hand connections to any of its workers.
   await new Promise(resolve => server.listen({ port: 0, host: '127.0.0.1', exclusive: true }, () => resolve(undefined)))
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const { port } = server.address() as AddressInfo
   let pulls = 0
 
   async function pullSome() {
     while (pulls < pullsMax && now() < endsAt) {
       const id = pulls++
-      /** @type {import('../work/messages.ts').Lease} */
-      const lease = {
+      const lease: Lease = {
         type: 'lease',
         lease: id,
         key: 'warm:up',

@@ -2,38 +2,37 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Router } from 'zeromq'
-import { decodeFromWorker, encodeWork } from '../work/messages.ts'
+import { decodeFromWorker, encodeWork, type Lease } from '../work/messages.ts'
+import type { Deltas } from './deltas.ts'
+import type { Pulled } from './response.ts'
 import { openWorkSocket } from './work-socket.ts'
 import { startWorker } from './worker.ts'
 
-/**
- * @typedef {import('../work/messages.ts').Lease} Lease
- * @typedef {import('./response.ts').Pulled} Pulled
- */
-
-/** @type {(() => void)[]} */
-let cleanups = []
+let cleanups: (() => void)[] = []
 afterEach(() => {
   for (const cleanup of cleanups) cleanup()
   cleanups = []
 })
 
-/**
- * A primary's socket, and a worker at its other end.
- *
- * @param {{ pull?: (lease: Lease) => Promise<Pulled>, deltas?: import('./deltas.ts').Deltas, credit?: number, beatMs?: number }} [options]
- */
-async function setup({ pull = async () => current, deltas = noDeltas, credit = 4, beatMs = 60_000 } = {}) {
+/** A primary's socket, and a worker at its other end. */
+async function setup({
+  pull = async () => current,
+  deltas = noDeltas,
+  credit = 4,
+  beatMs = 60_000,
+}: {
+  pull?: (lease: Lease) => Promise<Pulled>
+  deltas?: Deltas
+  credit?: number
+  beatMs?: number
+} = {}) {
   const directory = mkdtempSync(join(tmpdir(), 'keycast-'))
   const endpoint = `ipc://${directory}/work`
   const router = new Router({ linger: 0 })
   await router.bind(endpoint)
-  /** @type {(error: unknown) => void} */
-  let onBroken = () => {}
-  /** @type {unknown[][]} */
-  const logged = []
-  /** @type {Promise<unknown>} */
-  const broken = new Promise(resolve => {
+  let onBroken: (error: unknown) => void = () => {}
+  const logged: unknown[][] = []
+  const broken = new Promise<unknown>(resolve => {
     onBroken = resolve
   })
   const worker = startWorker({
@@ -45,7 +44,7 @@ async function setup({ pull = async () => current, deltas = noDeltas, credit = 4
     credit,
     beatMs,
     usage: () => ({ cpuMs: 20, residentBytes: 5_000 }),
-    log: { error: (/** @type {unknown[]} */ ...line) => void logged.push(line) },
+    log: { error: (...line: unknown[]) => void logged.push(line) },
   })
   cleanups.push(() => {
     worker.stop()
@@ -53,8 +52,7 @@ async function setup({ pull = async () => current, deltas = noDeltas, credit = 4
     rmSync(directory, { recursive: true })
   })
   const [routingId, ...first] = await router.receive()
-  /** @type {ReturnType<typeof decodeFromWorker>} */
-  let read = []
+  let read: ReturnType<typeof decodeFromWorker> = []
   return {
     router,
     worker,
@@ -63,22 +61,19 @@ async function setup({ pull = async () => current, deltas = noDeltas, credit = 4
     first: decodeFromWorker(first)[0],
     async next() {
       if (read.length === 0) read = decodeFromWorker((await router.receive()).slice(1))
-      return /** @type {typeof read[number]} */ (read.shift())
+      return read.shift() as (typeof read)[number]
     },
-    /** @param {number} number @param {Partial<Lease>} [changes] */
-    lease: (number, changes) => router.send([routingId, ...encodeWork([{ message: lease(number, changes) }])]),
-    /** @param {string} text */
-    say: text => router.send([routingId, text]),
+    lease: (number: number, changes?: Partial<Lease>) =>
+      router.send([routingId, ...encodeWork([{ message: lease(number, changes) }])]),
+    say: (text: string) => router.send([routingId, text]),
   }
 }
 
 const noDeltas = { make: () => ({}), confirm() {} }
 
-/** @type {Pulled} */
-const current = { result: { kind: 'current', status: 304, store: true } }
+const current: Pulled = { result: { kind: 'current', status: 304, store: true } }
 
-/** @param {number} number @param {Partial<Lease>} [changes] @returns {Lease} */
-const lease = (number, changes) => ({
+const lease = (number: number, changes?: Partial<Lease>): Lease => ({
   type: 'lease',
   lease: number,
   key: `conversation:${number}`,
@@ -103,8 +98,7 @@ test('it says so again with each beat', async () => {
 
 test('each lease ends in one result, values with their bytes', async () => {
   const body = Buffer.from(JSON.stringify('x'.repeat(130_000)))
-  /** @type {Pulled} */
-  const value = {
+  const value: Pulled = {
     result: {
       kind: 'value',
       version: 'v',
@@ -116,8 +110,7 @@ test('each lease ends in one result, values with their bytes', async () => {
     },
     body,
   }
-  /** @type {string[]} */
-  const pulled = []
+  const pulled: string[] = []
   const { lease, next } = await setup({
     pull: async ({ url }) => {
       pulled.push(url)
@@ -147,8 +140,7 @@ test('an empty body is a body', async () => {
 })
 
 test('a body that the backend confirms is held on to, for the next delta', async () => {
-  /** @type {unknown[][]} */
-  const confirmed = []
+  const confirmed: unknown[][] = []
   const { lease, next } = await setup({
     pull: async () => current,
     deltas: { ...noDeltas, confirm: (...args) => confirmed.push(args) },
@@ -159,10 +151,9 @@ test('a body that the backend confirms is held on to, for the next delta', async
 })
 
 test('a value that differs little from the version its lease names comes with the delta, or with why not', async () => {
-  const content = /** @type {const} */ ({ contentType: 'text/plain', format: 'text', status: 200, store: true })
+  const content = { contentType: 'text/plain', format: 'text', status: 200, store: true } as const
   const delta = Buffer.from('the delta')
-  /** @type {unknown[][]} */
-  const asked = []
+  const asked: unknown[][] = []
   const { lease, next } = await setup({
     pull: async ({ lease }) => ({
       result: { kind: 'value', version: `v${lease}`, ...content },
@@ -197,8 +188,7 @@ test('a value that differs little from the version its lease names comes with th
 })
 
 test('a slow pull holds up no other', async () => {
-  /** @type {(pulled: Pulled) => void} */
-  let finish = () => {}
+  let finish: (pulled: Pulled) => void = () => {}
   const { lease, next } = await setup({
     pull: ({ lease }) => (lease === 1 ? new Promise(resolve => (finish = resolve)) : Promise.resolve(current)),
   })
@@ -216,7 +206,7 @@ test('many results at once all arrive, none twice', async () => {
 
   for (const number of numbers) await lease(number)
   const seen = []
-  for (const _ of numbers) seen.push(/** @type {any} */ ((await next()).message).lease)
+  for (const _ of numbers) seen.push(((await next()).message as any).lease)
 
   expect(seen.sort((a, b) => a - b)).toEqual(numbers)
 })
@@ -235,8 +225,7 @@ test.each([
   expect(logged).toEqual([[{ err: expect.any(TypeError), namespace: 'conversation' }, expect.any(String)]])
 })
 
-/** @returns {never} */
-function throws() {
+function throws(): never {
   throw new TypeError('no function')
 }
 
@@ -254,10 +243,8 @@ test('what is no lease is an error that ends the worker', async () => {
 })
 
 test('a pull that ends after the worker was stopped disturbs nobody', async () => {
-  /** @type {(pulled: Pulled) => void} */
-  let finish = () => {}
-  /** @type {() => void} */
-  let started = () => {}
+  let finish: (pulled: Pulled) => void = () => {}
+  let started: () => void = () => {}
   const underWay = new Promise(resolve => (started = () => resolve(undefined)))
   let failed = false
   const { lease, worker, broken } = await setup({

@@ -1,27 +1,29 @@
 // A worker announces its credit each second, pulls the keys it is leased, asks backends whether viewers may read, and
 // sends the results.
 import { namespaceOf } from '@keycast/protocol'
-import { createOnceAMinute } from '@keycast/service'
+import { createOnceAMinute, type Log } from '@keycast/service'
+import type { Lease, Result, Usage } from '../work/messages.ts'
+import type { Asker } from './ask.ts'
+import type { Deltas } from './deltas.ts'
+import type { Puller } from './pull.ts'
+import type { WorkSocket } from './work-socket.ts'
 
-/**
- * @typedef {import('../work/messages.ts').Lease} Lease
- * @typedef {import('../work/messages.ts').Result} Result
- * @typedef {import('./work-socket.ts').WorkSocket} WorkSocket
- */
+interface Options {
+  openWorkSocket: (onLease: (lease: Lease) => void) => WorkSocket
+  puller: Pick<Puller, 'pull'>
+  asker: Pick<Asker, 'ask'>
+  deltas: Deltas
+  /** As the primary's cluster knows this worker. */
+  id: number
+  /** Leases taken at one time. */
+  credit: number
+  beatMs: number
+  /** Of this process. */
+  usage: () => Usage
+  log: Pick<Log, 'error'>
+}
 
-/**
- * @param {object} options
- * @param {(onLease: (lease: Lease) => void) => WorkSocket} options.openWorkSocket
- * @param {Pick<import('./pull.ts').Puller, 'pull'>} options.puller
- * @param {Pick<import('./ask.ts').Asker, 'ask'>} options.asker
- * @param {import('./deltas.ts').Deltas} options.deltas
- * @param {number} options.id as the primary's cluster knows this worker
- * @param {number} options.credit leases taken at one time
- * @param {number} options.beatMs
- * @param {() => import('../work/messages.ts').Usage} options.usage of this process
- * @param {Pick<import('@keycast/service').Log, 'error'>} options.log
- */
-export function startWorker({ openWorkSocket, puller, asker, deltas, id, credit, beatMs, usage, log }) {
+export function startWorker({ openWorkSocket, puller, asker, deltas, id, credit, beatMs, usage, log }: Options) {
   let pulling = 0
   let beating = false
   const isLogDue = createOnceAMinute(() => performance.now())
@@ -32,16 +34,14 @@ export function startWorker({ openWorkSocket, puller, asker, deltas, id, credit,
     pull(lease)
   })
 
-  /** @param {Lease} lease */
-  async function pull(lease) {
+  async function pull(lease: Lease) {
     pulling += 1
     const { result, body, delta } = await resultOf(lease).catch(error => failed(lease, error))
     pulling -= 1
     await socket.send({ type: 'result', lease: lease.lease, ...result }, body, delta)
   }
 
-  /** @param {Lease} lease @returns {Promise<{ result: Result, body?: Buffer, delta?: Buffer }>} */
-  async function resultOf(lease) {
+  async function resultOf(lease: Lease): Promise<{ result: Result; body?: Buffer; delta?: Buffer }> {
     if (lease.statusOf) return { result: await asker.ask(lease) }
     const { result, body } = await puller.pull(lease)
     if (result.kind === 'current') deltas.confirm(lease, result)
@@ -54,11 +54,9 @@ export function startWorker({ openWorkSocket, puller, asker, deltas, id, credit,
    * A response that breaks the code here costs its own fetch alone. If it ended this worker, all other leases would be lost
    * with it, and then the next worker's, which gets the same key.
    *
-   * @param {Lease} lease
-   * @param {unknown} error a programmer's
-   * @returns {{ result: Result, body?: undefined, delta?: undefined }}
+   * @param error a programmer's
    */
-  function failed({ key }, error) {
+  function failed({ key }: Lease, error: unknown): { result: Result; body?: undefined; delta?: undefined } {
     if (isLogDue(String(error))) log.error({ err: error, namespace: namespaceOf(key) }, 'a response could not be read')
     return { result: { kind: 'failed', code: 'invalid_content', message: "the backend's response could not be read" } }
   }

@@ -1,7 +1,7 @@
 // Limits how often an address may have tokens checked: a bucket each, so that garbage costs its sender's share and
 // nobody else's.
-import { fullBucket, refill, waitMsFor } from '../sessions/bucket.ts'
-import { createRecentMap } from './recent-map.ts'
+import { type Bucket, fullBucket, refill, waitMsFor } from '../sessions/bucket.ts'
+import { createRecentMap, type RecentMap } from './recent-map.ts'
 
 /** Checks that fail, a second and address. One costs some 0.25 ms of a core, so 20 are half a percent of it. */
 const PER_SECOND = 20
@@ -12,20 +12,19 @@ const BURST = 200
 /** Addresses remembered: at some 150 bytes each they take 10 MB. An address forgotten has a full bucket again. */
 const ADDRESSES_MAX = 65_536
 
-/**
- * @param {object} options
- * @param {() => number} options.now monotonic, in milliseconds
- * @param {number} [options.perSecond]
- * @param {number} [options.burst]
- * @param {number} [options.addressesMax]
- */
-export function createAttempts({ now, perSecond = PER_SECOND, burst = BURST, addressesMax = ADDRESSES_MAX }) {
-  /** @type {import('./recent-map.ts').RecentMap<string, import('../sessions/bucket.ts').Bucket>} */
-  const buckets = createRecentMap(addressesMax)
+interface Options {
+  /** Monotonic, in milliseconds. */
+  now: () => number
+  perSecond?: number
+  burst?: number
+  addressesMax?: number
+}
+
+export function createAttempts({ now, perSecond = PER_SECOND, burst = BURST, addressesMax = ADDRESSES_MAX }: Options) {
+  const buckets: RecentMap<string, Bucket> = createRecentMap(addressesMax)
   const rate = { perSecond, max: burst }
 
-  /** @param {string} address */
-  function refilled(address) {
+  function refilled(address: string) {
     const nowMs = now()
     const known = buckets.get(address)
     if (known) return refill(known, rate, nowMs)
@@ -38,26 +37,22 @@ export function createAttempts({ now, perSecond = PER_SECOND, burst = BURST, add
     /**
      * Takes one attempt.
      *
-     * @param {string} address as {@link import('./client-address.ts').limitKeyOf} gives it
-     * @returns {number} 0: it may be made; else how long to wait, in milliseconds, and nothing is taken
+     * @param address as {@link import('./client-address.ts').limitKeyOf} gives it
+     * @returns 0: it may be made; else how long to wait, in milliseconds, and nothing is taken
      */
-    take(address) {
+    take(address: string): number {
       const bucket = refilled(address)
       if (bucket.left < 1) return waitMsFor(1 - bucket.left, rate)
       bucket.left--
       return 0
     },
 
-    /**
-     * The token was good: what it took is given back, or a crowd behind one address could not come in.
-     *
-     * @param {string} address
-     */
-    giveBack(address) {
+    /** The token was good: what it took is given back, or a crowd behind one address could not come in. */
+    giveBack(address: string) {
       const bucket = refilled(address)
       bucket.left = Math.min(burst, bucket.left + 1)
     },
   }
 }
 
-/** @typedef {ReturnType<typeof createAttempts>} Attempts */
+export type Attempts = ReturnType<typeof createAttempts>

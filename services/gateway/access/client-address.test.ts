@@ -1,10 +1,14 @@
 import { limitKeyOf, readClient, readClientAddress, trustedProxiesProblem } from './client-address.ts'
 
-/** @param {{ from?: string, forwarded?: string, trusted?: string }} request */
-const addressOf = ({ from, forwarded, trusted = '10.0.0.0/8, fd00::/8' }) =>
-  readClientAddress(trusted)(
-    /** @type {any} */ ({ headers: { 'x-forwarded-for': forwarded }, socket: { remoteAddress: from } }),
-  )
+const addressOf = ({
+  from,
+  forwarded,
+  trusted = '10.0.0.0/8, fd00::/8',
+}: {
+  from?: string
+  forwarded?: string
+  trusted?: string
+}) => readClientAddress(trusted)({ headers: { 'x-forwarded-for': forwarded }, socket: { remoteAddress: from } } as any)
 
 test.each([
   ['the connection has it', { from: '192.0.2.1' }, '192.0.2.1'],

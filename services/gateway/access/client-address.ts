@@ -1,5 +1,6 @@
 // The address that limits are counted by: the connection's own, or the one that a trusted proxy names.
-import { BlockList, isIP } from 'node:net'
+import type { IncomingMessage } from 'node:http'
+import { BlockList, isIP, type Socket } from 'node:net'
 import { excerpt } from '@keycast/protocol'
 
 /** Shared by connections without an address, such as one that is gone already. */
@@ -11,9 +12,9 @@ const mappedGrammar = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
 /**
  * Finds what is wrong with a list of networks, if anything.
  *
- * @param {string} text comma-separated addresses and networks, as in `10.0.0.0/8, fd00::/8`; empty: none
+ * @param text comma-separated addresses and networks, as in `10.0.0.0/8, fd00::/8`; empty: none
  */
-export function trustedProxiesProblem(text) {
+export function trustedProxiesProblem(text: string) {
   for (const written of listOf(text)) {
     if (networkOf(written) === undefined) {
       return `${excerpt(written)} is no address or network, as in 10.0.0.7, 10.0.0.0/8 or fd00::/8`
@@ -23,11 +24,12 @@ export function trustedProxiesProblem(text) {
 }
 
 /**
- * @param {string} trustedProxies without a problem
- * @returns {(request: Pick<import('node:http').IncomingMessage, 'headers' | 'socket'>) => string} the client's address:
- *   the last one in `X-Forwarded-For` that no trusted proxy has
+ * @param trustedProxies without a problem
+ * @returns the client's address: the last one in `X-Forwarded-For` that no trusted proxy has
  */
-export function readClientAddress(trustedProxies) {
+export function readClientAddress(
+  trustedProxies: string,
+): (request: Pick<IncomingMessage, 'headers' | 'socket'>) => string {
   const isTrusted = readNetworks(trustedProxies)
 
   return ({ headers, socket }) => {
@@ -48,11 +50,10 @@ export function readClientAddress(trustedProxies) {
 }
 
 /**
- * @param {string} trustedProxies without a problem
- * @returns {(request: Pick<import('node:http').IncomingMessage, 'socket'>) => boolean} whether the connection comes
- *   from a trusted proxy, or from a program at its address
+ * @param trustedProxies without a problem
+ * @returns whether the connection comes from a trusted proxy, or from a program at its address
  */
-export function readIsTrusted(trustedProxies) {
+export function readIsTrusted(trustedProxies: string): (request: Pick<IncomingMessage, 'socket'>) => boolean {
   const isTrusted = readNetworks(trustedProxies)
   return ({ socket }) => {
     const address = plain(socket.remoteAddress ?? '')
@@ -61,11 +62,11 @@ export function readIsTrusted(trustedProxies) {
 }
 
 /**
- * @param {string} trustedProxies without a problem
- * @returns {(socket: Pick<import('node:net').Socket, 'remoteAddress'>) => string | undefined} the name that limits on
- *   connections are counted under, before anything was read; `undefined` for a trusted proxy, which has many clients
+ * @param trustedProxies without a problem
+ * @returns the name that limits on connections are counted under, before anything was read; `undefined` for a trusted
+ *   proxy, which has many clients
  */
-export function readClient(trustedProxies) {
+export function readClient(trustedProxies: string): (socket: Pick<Socket, 'remoteAddress'>) => string | undefined {
   const isTrusted = readNetworks(trustedProxies)
   return ({ remoteAddress = '' }) => {
     const address = plain(remoteAddress)
@@ -74,8 +75,7 @@ export function readClient(trustedProxies) {
   }
 }
 
-/** @param {string} trustedProxies @returns {(address: string) => boolean} */
-function readNetworks(trustedProxies) {
+function readNetworks(trustedProxies: string): (address: string) => boolean {
   const networks = new BlockList()
   for (const written of listOf(trustedProxies)) {
     const network = networkOf(written)
@@ -88,9 +88,9 @@ function readNetworks(trustedProxies) {
  * The name that limits are counted under: an IPv4 address, or the /64 of an IPv6 one, for a single line is given a
  * whole /64.
  *
- * @param {string} address as {@link readClientAddress} gives it
+ * @param address as {@link readClientAddress} gives it
  */
-export function limitKeyOf(address) {
+export function limitKeyOf(address: string) {
   if (isIP(address) !== 6) return address
   const [head, tail] = address.split('::', 2)
   const groups = head === '' ? [] : head.split(':')
@@ -106,8 +106,8 @@ export function limitKeyOf(address) {
     .join(':')}::/64`
 }
 
-/** @param {string} address @returns {string} empty where it is none; an IPv4 one never as IPv6, and without a zone */
-function plain(address) {
+/** @returns empty where it is none; an IPv4 one never as IPv6, and without a zone */
+function plain(address: string): string {
   const mapped = mappedGrammar.exec(address)?.[1]
   if (mapped !== undefined) return isIP(mapped) === 4 ? mapped : ''
   const zone = address.indexOf('%')
@@ -115,18 +115,16 @@ function plain(address) {
   return isIP(bare) === 0 ? '' : bare.toLowerCase()
 }
 
-/** Some proxies add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. @param {string} text */
-function withoutPort(text) {
+/** Some proxies add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+function withoutPort(text: string) {
   return /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text
 }
 
-/** @param {string} text */
-function listOf(text) {
+function listOf(text: string) {
   return text.trim() === '' ? [] : text.split(',').map(each => each.trim())
 }
 
-/** @param {string} written @returns {{ address: string, prefix: number, family: 'ipv4' | 'ipv6' } | undefined} */
-function networkOf(written) {
+function networkOf(written: string): { address: string; prefix: number; family: 'ipv4' | 'ipv6' } | undefined {
   const [address, prefix, ...rest] = written.split('/')
   const version = isIP(address)
   if (version === 0 || rest.length > 0 || address.includes('%')) return undefined

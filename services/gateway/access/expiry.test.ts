@@ -1,17 +1,14 @@
-import { createExpiries, GRACE_MS } from './expiry.ts'
+import { createExpiries, type Expiries, GRACE_MS } from './expiry.ts'
 
 const START_MS = 1_800_000_000_000
 
 const setup = () => {
-  /** @type {string[]} */
-  const seen = []
-  /** @type {import('./expiry.ts').Expiries<{ name: string }>} */
-  const expiries = createExpiries({
+  const seen: string[] = []
+  const expiries: Expiries<{ name: string }> = createExpiries({
     expired: ({ name }) => seen.push(`${name} expired`),
     over: ({ name }) => seen.push(`${name} over`),
   })
-  /** @param {number} afterMs */
-  const sweepAt = afterMs => {
+  const sweepAt = (afterMs: number) => {
     seen.length = 0
     expiries.sweep(START_MS + afterMs)
     return [...seen]
@@ -72,8 +69,7 @@ test('a token that had expired before it was scheduled comes up with the next sw
 })
 
 test('a token brought while a session is told keeps it from being over', () => {
-  /** @type {string[]} */
-  const seen = []
+  const seen: string[] = []
   const ann = {}
   const expiries = createExpiries({
     expired: item => expiries.schedule(item, START_MS + 3_600_000),

@@ -9,40 +9,39 @@ const PAGE_MS = 1_000
 /**
  * Times are wall-clock ones, as `exp` is. A clock that is set back makes sessions live on until it comes to their time
  * again; one that is set forward ends them.
- *
- * @template T
- * @typedef {{ item: T, expiresAtMs: number, told: boolean, page: number }} Entry
  */
+interface Entry<T> {
+  item: T
+  expiresAtMs: number
+  told: boolean
+  page: number
+}
 
-/**
- * @template {object} T
- * @param {object} events
- * @param {(item: T) => void} events.expired once per token: to be told `token_expired`; may schedule or cancel
- * @param {(item: T) => void} events.over the grace is over: to be closed with 4001; it stands in the calendar no more
- */
-export function createExpiries({ expired, over }) {
-  /** @type {Map<T, Entry<T>>} */
-  const entries = new Map()
-  /** @type {Map<number, Set<Entry<T>>>} */
-  const pages = new Map()
+interface Events<T extends object> {
+  /** Once per token: to be told `token_expired`; may schedule or cancel. */
+  expired: (item: T) => void
+  /** The grace is over: to be closed with 4001; it stands in the calendar no more. */
+  over: (item: T) => void
+}
 
-  /** @param {Entry<T>} entry @param {number} atMs */
-  function put(entry, atMs) {
+export function createExpiries<T extends object>({ expired, over }: Events<T>) {
+  const entries = new Map<T, Entry<T>>()
+  const pages = new Map<number, Set<Entry<T>>>()
+
+  function put(entry: Entry<T>, atMs: number) {
     entry.page = Math.ceil(atMs / PAGE_MS)
     const page = pages.get(entry.page)
     if (page) page.add(entry)
     else pages.set(entry.page, new Set([entry]))
   }
 
-  /** @param {Entry<T>} entry */
-  function takeOut(entry) {
+  function takeOut(entry: Entry<T>) {
     const page = pages.get(entry.page)
     page?.delete(entry)
     if (page?.size === 0) pages.delete(entry.page)
   }
 
-  /** @param {T} item */
-  function cancel(item) {
+  function cancel(item: T) {
     const entry = entries.get(item)
     if (!entry) return
     entries.delete(item)
@@ -50,13 +49,8 @@ export function createExpiries({ expired, over }) {
   }
 
   return {
-    /**
-     * A session has a token, or another one.
-     *
-     * @param {T} item
-     * @param {number} expiresAtMs
-     */
-    schedule(item, expiresAtMs) {
+    /** A session has a token, or another one. */
+    schedule(item: T, expiresAtMs: number) {
       cancel(item)
       const entry = { item, expiresAtMs, told: false, page: 0 }
       entries.set(item, entry)
@@ -66,8 +60,7 @@ export function createExpiries({ expired, over }) {
     /** A session ended: the calendar holds it no longer. */
     cancel,
 
-    /** @param {number} nowMs */
-    sweep(nowMs) {
+    sweep(nowMs: number) {
       const lastPage = Math.floor(nowMs / PAGE_MS)
       // Pages that hold nothing are not in the map, so a clock that leaps costs nothing.
       const due = [...pages.keys()].filter(page => page <= lastPage).sort((a, b) => a - b)
@@ -94,7 +87,4 @@ export function createExpiries({ expired, over }) {
   }
 }
 
-/**
- * @template {object} T
- * @typedef {ReturnType<typeof createExpiries<T>>} Expiries
- */
+export type Expiries<T extends object> = ReturnType<typeof createExpiries<T>>

@@ -4,8 +4,7 @@ import { badTokens, issuers, sign } from './test-tokens.ts'
 
 const nowMs = 1_800_000_000_000
 
-/** @param {unknown} written @param {boolean} user */
-const rule = (written, user) => readRule(written, { user, strict: true }).rule
+const rule = (written: unknown, user: boolean) => readRule(written, { user, strict: true }).rule
 
 function setup() {
   const { gateway } = createTestGateway({
@@ -20,8 +19,7 @@ function setup() {
   return gateway
 }
 
-/** @param {Awaited<ReturnType<ReturnType<typeof setup>['explain']>>} explained @returns {any} */
-const ok = explained => explained
+const ok = (explained: Awaited<ReturnType<ReturnType<typeof setup>['explain']>>): any => explained
 
 test.each([
   ['tick:open', 'anonymous', 'tick:open'],
@@ -52,14 +50,14 @@ test('where no rule admits a key, each that was asked is listed, long ones in pa
 
 test('the request that asks the backend is named, for keys whose namespace has one', async () => {
   const authorize = {
-    urlFor: (/** @type {string} */ id) => `http://api/${id}`,
+    urlFor: (id: string) => `http://api/${id}`,
     origin: 'http://api',
     method: 'HEAD',
     keepMs: 1,
   }
   const { gateway } = createTestGateway({
     startAtMs: nowMs,
-    namespaces: { doc: /** @type {any} */ ({ authorize }), tick: {} },
+    namespaces: { doc: { authorize } as any, tick: {} },
   })
   expect(ok(await gateway.explain('doc:7', {})).backendDecides).toBe('HEAD http://api/7')
   expect(ok(await gateway.explain('doc:7/8', { sub: 'ann' })).backendDecides).toBeUndefined()

@@ -1,8 +1,13 @@
 // Answers an operator who asks why a user may or may not use a key: rule by rule, by the rules and key sets in force.
 // Clients are never told as much.
+import type { Deciding, Namespaces } from '@keycast/service'
 import { decodeJwt } from 'jose'
+import type { Refusal } from '../keys/problem.ts'
 import { createPatternSet, fillUser } from './pattern.ts'
-import { decide, mapVerbs, readRule } from './rights.ts'
+import type { Policy } from './policy-file.ts'
+import type { Revocations } from './revocations/revocations.ts'
+import { decide, mapVerbs, type Rights, type Rule, readRule, type Verb } from './rights.ts'
+import type { RefusalReason, Tokens } from './tokens/tokens.ts'
 
 /** Patterns of a rule that an answer lists: a token may hold 1,000. */
 const PATTERNS_SHOWN_MAX = 10
@@ -11,32 +16,39 @@ const PATTERNS_SHOWN_MAX = 10
 const ADDRESS = 'the operator'
 
 /**
- * @typedef {import('./rights.ts').Rule} Rule
- * @typedef {import('./rights.ts').Verb} Verb
- * @typedef {import('./tokens/tokens.ts').RefusalReason} RefusalReason
- *
  * For whom a key is asked: a token as a client would send it, a user as if with a valid token, or a client without one.
- * @typedef {{ token: string } | { sub: string, keys?: unknown } | Record<string, never>} Viewer
- *
- * @typedef {object} Verdict
- * @property {boolean} allowed
- * @property {string} [pattern] the pattern that admits the key
- * @property {string} [rule] the rule that holds it: `anonymous`, `everyone`, `token keys`
- * @property {{ rule: string, patterns: string[], more: number }[]} [asked] the rules that do not admit it
- *
- * @typedef {object} Explanation
- * @property {string} key
- * @property {string | null} user `null`: a client without a token
- * @property {number} [expiresInMs] of the token
- * @property {number} [revokedBefore] tokens of the user issued before it are refused, in Unix seconds
- * @property {{ reason: RefusalReason, message: string }} [refused] the token is; then nothing is granted
- * @property {string} [backendDecides] the request that asks the backend as well, where the key may be read
- * @property {string} [keyProblem] the problem of the key itself, whoever asks
- * @property {Record<Verb, Verdict>} verbs
  */
+type Viewer = { token: string } | { sub: string; keys?: unknown } | Record<string, never>
 
-/** The text that an operator reads for each reason. @type {Record<RefusalReason, string>} */
-const refusalTexts = {
+export interface Verdict {
+  allowed: boolean
+  /** The pattern that admits the key. */
+  pattern?: string
+  /** The rule that holds it: `anonymous`, `everyone`, `token keys`. */
+  rule?: string
+  /** The rules that do not admit it. */
+  asked?: { rule: string; patterns: string[]; more: number }[]
+}
+
+export interface Explanation {
+  key: string
+  /** `null`: a client without a token. */
+  user: string | null
+  /** Of the token. */
+  expiresInMs?: number
+  /** Tokens of the user issued before it are refused, in Unix seconds. */
+  revokedBefore?: number
+  /** The token is; then nothing is granted. */
+  refused?: { reason: RefusalReason; message: string }
+  /** The request that asks the backend as well, where the key may be read. */
+  backendDecides?: string
+  /** The problem of the key itself, whoever asks. */
+  keyProblem?: string
+  verbs: Record<Verb, Verdict>
+}
+
+/** The text that an operator reads for each reason. */
+const refusalTexts: Record<RefusalReason, string> = {
   not_accepted: 'access.tokens names nobody who may sign tokens',
   too_big: 'it is longer than 8 KiB',
   malformed: 'it is no JWT',
@@ -61,26 +73,24 @@ const refusalTexts = {
   busy: 'too many tokens are being checked: ask again',
 }
 
-/**
- * @param {object} deps
- * @param {import('./policy-file.ts').Policy} deps.policy
- * @param {ReturnType<typeof import('./rights.ts').createRights>} deps.rights
- * @param {Pick<import('./tokens/tokens.ts').Tokens, 'verify'>} deps.tokens
- * @param {Pick<import('./revocations/revocations.ts').Revocations, 'revokedBefore'>} deps.revocations
- * @param {(key: string) => import('../keys/problem.ts').Refusal | undefined} deps.problemOf
- * @param {Pick<import('@keycast/service').Namespaces, 'get'>} deps.namespaces
- * @param {{ get: (name: string) => import('@keycast/service').Deciding | undefined }} deps.deciding the same and those of rooms
- * @param {() => number} deps.wallNow in milliseconds since 1970
- */
-export function createExplain({ policy, rights, tokens, revocations, problemOf, namespaces, deciding, wallNow }) {
+interface Deps {
+  policy: Policy
+  rights: ReturnType<typeof import('./rights.ts').createRights>
+  tokens: Pick<Tokens, 'verify'>
+  revocations: Pick<Revocations, 'revokedBefore'>
+  problemOf: (key: string) => Refusal | undefined
+  namespaces: Pick<Namespaces, 'get'>
+  /** The same and those of rooms. */
+  deciding: { get: (name: string) => Deciding | undefined }
+  /** In milliseconds since 1970. */
+  wallNow: () => number
+}
+
+export function createExplain({ policy, rights, tokens, revocations, problemOf, namespaces, deciding, wallNow }: Deps) {
   const { anonymous, everyone, claim } = policy
 
-  /**
-   * @param {string} key anything an operator sent
-   * @param {Viewer} viewer
-   * @returns {Promise<Explanation | { problem: string }>}
-   */
-  async function explain(key, viewer) {
+  /** @param key anything an operator sent */
+  async function explain(key: string, viewer: Viewer): Promise<Explanation | { problem: string }> {
     const keyProblem = problemOf(key)?.message
     const backendDecides = keyProblem === undefined ? requestOf(key) : undefined
     if ('token' in viewer) {
@@ -109,8 +119,8 @@ export function createExplain({ policy, rights, tokens, revocations, problemOf, 
     return { ...described, keyProblem, backendDecides }
   }
 
-  /** The request that asks the backend who may read. @param {string} key */
-  function requestOf(key) {
+  /** The request that asks the backend who may read. */
+  function requestOf(key: string) {
     const colon = key.indexOf(':')
     const id = key.slice(colon + 1)
     const name = key.slice(0, colon)
@@ -121,9 +131,8 @@ export function createExplain({ policy, rights, tokens, revocations, problemOf, 
     return namespace?.isPerUser ? `GET ${namespace.urlFor(id)}` : undefined
   }
 
-  /** @param {string} user @param {Rule} granted */
-  function rulesOf(user, granted) {
-    const filled = (/** @type {Rule} */ rule) =>
+  function rulesOf(user: string, granted: Rule) {
+    const filled = (rule: Rule) =>
       mapVerbs(verb => rule[verb].map(pattern => ({ ...fillUser(pattern, user), text: pattern.text })))
     return [
       { name: 'anonymous', rule: anonymous },
@@ -136,13 +145,15 @@ export function createExplain({ policy, rights, tokens, revocations, problemOf, 
 }
 
 /**
- * @param {string} key
- * @param {string | undefined} user
- * @param {import('./rights.ts').Rights} held the rights of a session of the user, which decide
- * @param {{ name: string, rule: Rule }[]} rules it was made of
- * @returns {Explanation}
+ * @param held the rights of a session of the user, which decide
+ * @param rules it was made of
  */
-function describe(key, user, held, rules) {
+function describe(
+  key: string,
+  user: string | undefined,
+  held: Rights,
+  rules: { name: string; rule: Rule }[],
+): Explanation {
   return {
     key,
     user: user ?? null,
@@ -157,8 +168,7 @@ function describe(key, user, held, rules) {
   }
 }
 
-/** @param {{ name: string, rule: Rule }} named @param {Verb} verb */
-function show({ name, rule }, verb) {
+function show({ name, rule }: { name: string; rule: Rule }, verb: Verb) {
   const patterns = rule[verb].map(({ text }) => text)
   const shown = patterns.slice(0, PATTERNS_SHOWN_MAX)
   return { rule: name, patterns: shown, more: patterns.length - shown.length }

@@ -1,19 +1,17 @@
 import { jest } from '@jest/globals'
 import { createRandom } from '../../../test/support/random.js'
-import { createPatternSet, escapeUser, fillUser, PATTERN_CHARACTERS_MAX, readPattern } from './pattern.ts'
+import { createPatternSet, escapeUser, fillUser, PATTERN_CHARACTERS_MAX, type Pattern, readPattern } from './pattern.ts'
 
-/** @param {string} text @param {string} [user] @returns {import('./pattern.ts').Pattern} */
-const read = (text, user) => {
+const read = (text: string, user?: string): Pattern => {
   const pattern = readPattern(text, { user: user !== undefined })
   if ('problem' in pattern) throw new Error(pattern.problem)
   return user === undefined ? pattern : fillUser(pattern, user)
 }
 
-/** @param {string | string[]} patterns @param {string} key @param {string} [user] */
-const admits = (patterns, key, user) => createPatternSet([patterns].flat().map(text => read(text, user))).admits(key)
+const admits = (patterns: string | string[], key: string, user?: string) =>
+  createPatternSet([patterns].flat().map(text => read(text, user))).admits(key)
 
-/** @param {unknown} text @param {boolean} [user] */
-const problemOf = (text, user = true) => {
+const problemOf = (text: unknown, user = true) => {
   const pattern = readPattern(text, { user })
   return 'problem' in pattern ? pattern.problem : undefined
 }
@@ -164,12 +162,8 @@ describe('random patterns and keys', () => {
   })
 })
 
-/**
- * Each step of the tree looks into one map: the number of look-ups is the cost of a question.
- *
- * @param {() => unknown} ask
- */
-function stepsOf(ask) {
+/** Each step of the tree looks into one map: the number of look-ups is the cost of a question. */
+function stepsOf(ask: () => unknown) {
   const looks = jest.spyOn(Map.prototype, 'get')
   try {
     ask()
@@ -179,8 +173,7 @@ function stepsOf(ask) {
   }
 }
 
-/** @param {string} pattern @param {string} key @returns {boolean} */
-function matchesNaively(pattern, key) {
+function matchesNaively(pattern: string, key: string): boolean {
   const wanted = pattern.split(/[:/]/)
   const given = key.split(/[:/]/)
   const last = wanted.length - 1

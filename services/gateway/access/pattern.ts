@@ -18,22 +18,24 @@ const SUB = '{sub}'
 
 const segmentGrammar = /^[A-Za-z0-9._~-]+$/
 
-/**
- * @typedef {object} Pattern
- * @property {string} text as it was written
- * @property {readonly string[]} segments the namespace, then those of the id; `*` is any one
- * @property {boolean} rest whether one segment or more must follow
- * @property {boolean} namesUser whether `{sub}` is still to be filled in
- */
+export interface Pattern {
+  /** As it was written. */
+  text: string
+  /** The namespace, then those of the id; `*` is any one. */
+  segments: readonly string[]
+  /** Whether one segment or more must follow. */
+  rest: boolean
+  /** Whether `{sub}` is still to be filled in. */
+  namesUser: boolean
+}
 
 /**
  * Reads a pattern as an operator or a token writes it.
  *
- * @param {unknown} text
- * @param {{ user: boolean }} options whether there is a user whose name `{sub}` can stand for
- * @returns {Pattern | { problem: string }} a problem names the pattern, shortened where it is long
+ * @param options whether there is a user whose name `{sub}` can stand for
+ * @returns a problem names the pattern, shortened where it is long
  */
-export function readPattern(text, { user }) {
+export function readPattern(text: unknown, { user }: { user: boolean }): Pattern | { problem: string } {
   if (typeof text !== 'string') return { problem: `${excerpt(text)} is no pattern: write text, as in "room:*"` }
   if (text.length > PATTERN_CHARACTERS_MAX) {
     return { problem: `${excerpt(text)} is longer than ${PATTERN_CHARACTERS_MAX} characters` }
@@ -50,16 +52,15 @@ export function readPattern(text, { user }) {
   return { text, segments: [namespace, ...ids], rest, namesUser: ids.some(segment => segment.includes(SUB)) }
 }
 
-/** @param {string} namespace */
-function namespaceTrouble(namespace) {
+function namespaceTrouble(namespace: string) {
   if (namespace === ANY) return undefined
   if (namespace.includes(SUB)) return 'a namespace cannot hold {sub}'
   if (namespace.includes(ANY)) return '* stands for the whole namespace'
   return namespaceProblem(namespace)
 }
 
-/** @param {string[]} segments of the id @param {boolean} user */
-function idTrouble(segments, user) {
+/** @param segments of the id */
+function idTrouble(segments: string[], user: boolean) {
   for (const [index, segment] of segments.entries()) {
     if (segment === ANY) continue
     if (segment === REST) {
@@ -77,14 +78,8 @@ function idTrouble(segments, user) {
   return undefined
 }
 
-/**
- * Puts a user's name in. The result is text to compare with, whatever the name holds.
- *
- * @param {Pattern} pattern
- * @param {string} user
- * @returns {Pattern}
- */
-export function fillUser(pattern, user) {
+/** Puts a user's name in. The result is text to compare with, whatever the name holds. */
+export function fillUser(pattern: Pattern, user: string): Pattern {
   if (!pattern.namesUser) return pattern
   const escaped = escapeUser(user)
   return { ...pattern, segments: pattern.segments.map(each => each.replaceAll(SUB, () => escaped)), namesUser: false }
@@ -94,36 +89,34 @@ export function fillUser(pattern, user) {
  * A user's name as it stands in a key: what is outside `A-Z a-z 0-9 . _ -` is written `~HH`, a byte of UTF-8 each. `~`
  * itself is, too, so that no two names look alike.
  *
- * @param {string} user well-formed Unicode
+ * @param user well-formed Unicode
  */
-export function escapeUser(user) {
+export function escapeUser(user: string) {
   return user.replace(/[^A-Za-z0-9._-]/gu, character =>
     Array.from(Buffer.from(character), byte => `~${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(''),
   )
 }
 
-/**
- * A segment of a pattern, and the segments that may follow it.
- *
- * @typedef {object} Step
- * @property {Map<string, Step> | undefined} literal
- * @property {Step | undefined} any
- * @property {boolean} ends whether a pattern ends here
- * @property {boolean} rest whether a pattern takes all that follows
- */
+/** A segment of a pattern, and the segments that may follow it. */
+interface Step {
+  literal: Map<string, Step> | undefined
+  any: Step | undefined
+  /** Whether a pattern ends here. */
+  ends: boolean
+  /** Whether a pattern takes all that follows. */
+  rest: boolean
+}
 
-/** @returns {Step} */
-const createStep = () => ({ literal: undefined, any: undefined, ends: false, rest: false })
+const createStep = (): Step => ({ literal: undefined, any: undefined, ends: false, rest: false })
 
 /**
  * Patterns compiled to be asked often. One without `*` costs a look into a set. The others share a tree, in which a key
  * takes each step at most once: asking costs no more than reading key and patterns once, and mostly far less.
  *
- * @param {Iterable<Pattern>} patterns with users' names filled in
+ * @param patterns with users' names filled in
  */
-export function createPatternSet(patterns) {
-  /** @type {Set<string>} */
-  const exact = new Set()
+export function createPatternSet(patterns: Iterable<Pattern>) {
+  const exact = new Set<string>()
   const root = createStep()
   for (const pattern of patterns) {
     if (pattern.rest || pattern.segments.includes(ANY)) grow(root, pattern)
@@ -133,20 +126,19 @@ export function createPatternSet(patterns) {
 
   return {
     /**
-     * @param {string} key has passed `keyProblem`
-     * @returns {boolean} whether one of the patterns stands for it
+     * @param key has passed `keyProblem`
+     * @returns whether one of the patterns stands for it
      */
-    admits(key) {
+    admits(key: string): boolean {
       if (exact.has(key)) return true
       return !isFlat && leads(root, segmentsOf(key), 0)
     },
   }
 }
 
-/** @typedef {ReturnType<typeof createPatternSet>} PatternSet */
+export type PatternSet = ReturnType<typeof createPatternSet>
 
-/** @param {Step} step @param {Pattern} pattern */
-function grow(step, { segments, rest }) {
+function grow(step: Step, { segments, rest }: Pattern) {
   for (const segment of segments) {
     if (segment === ANY) {
       step.any ??= createStep()
@@ -165,21 +157,13 @@ function grow(step, { segments, rest }) {
   else step.ends = true
 }
 
-/** @param {string} key */
-function segmentsOf(key) {
+function segmentsOf(key: string) {
   const colon = key.indexOf(':')
   return [key.slice(0, colon), ...key.slice(colon + 1).split('/')]
 }
 
-/**
- * Whether the segments from `index` on lead to the end of a pattern. As deep as a key has segments.
- *
- * @param {Step} step
- * @param {string[]} segments
- * @param {number} index
- * @returns {boolean}
- */
-function leads(step, segments, index) {
+/** Whether the segments from `index` on lead to the end of a pattern. As deep as a key has segments. */
+function leads(step: Step, segments: string[], index: number): boolean {
   if (index === segments.length) return step.ends
   if (step.rest) return true
   const literal = step.literal?.get(segments[index])

@@ -11,8 +11,8 @@ const folder = mkdtempSync(join(tmpdir(), 'keycast-access-'))
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2_048 })
 beforeAll(() => {
-  const publicPem = /** @type {const} */ ({ type: 'spki', format: 'pem' })
-  const privatePem = /** @type {const} */ ({ type: 'pkcs8', format: 'pem' })
+  const publicPem = { type: 'spki', format: 'pem' } as const
+  const privatePem = { type: 'pkcs8', format: 'pem' } as const
   writeFileSync(join(folder, 'ec.pem'), ec.publicKey.export(publicPem))
   writeFileSync(join(folder, 'rsa.pem'), rsa.publicKey.export(publicPem))
   writeFileSync(join(folder, 'private.pem'), ec.privateKey.export(privatePem))
@@ -24,15 +24,20 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** @param {string} yaml @param {{ env?: NodeJS.ProcessEnv, origins?: string, namespaces?: string[] }} [options] */
-const read = (yaml, { env = {}, origins = 'https://example.org', namespaces } = {}) => {
+const read = (
+  yaml: string,
+  {
+    env = {},
+    origins = 'https://example.org',
+    namespaces,
+  }: { env?: NodeJS.ProcessEnv; origins?: string; namespaces?: string[] } = {},
+) => {
   const path = join(folder, 'keycast.yaml')
   writeFileSync(path, yaml)
   return readAccess({ path, env, origins, namespaces })
 }
 
-/** @param {string} yaml @param {Parameters<typeof read>[1]} [options] */
-const problemsOf = (yaml, options) => {
+const problemsOf = (yaml: string, options?: Parameters<typeof read>[1]) => {
   try {
     read(yaml, options)
   } catch (error) {
@@ -42,8 +47,8 @@ const problemsOf = (yaml, options) => {
   throw new Error('the section was accepted')
 }
 
-/** One entry of `tokens`, on line 3. @param {string} fields */
-const entry = fields => `access:\n  tokens:\n    - { ${fields} }\n`
+/** One entry of `tokens`, on line 3. */
+const entry = (fields: string) => `access:\n  tokens:\n    - { ${fields} }\n`
 
 test('without the section nobody gets in, and what to write is said', () => {
   const access = read('namespaces: {}')
@@ -226,8 +231,7 @@ test('a pattern for a namespace that there is not is refused: it would grant not
 })
 
 describe('of several issuers', () => {
-  /** @param {...string} prefixes @returns {string} */
-  const issuers = (...prefixes) =>
+  const issuers = (...prefixes: string[]): string =>
     `access:\n  tokens:\n${prefixes.map(prefix => `    - { jwks: https://h/, algorithms: [ES256]${prefix && `, prefix: ${prefix}`} }\n`).join('')}`
 
   test('one may go without a prefix, wherever it stands', () => {

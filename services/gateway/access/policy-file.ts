@@ -1,36 +1,49 @@
 // Reads the `access` section of keycast.yaml, once, at start: the rules, and who may sign tokens. the gate decides by them.
+import type { KeyObject } from 'node:crypto'
 import { dirname } from 'node:path'
 import { isUser, USER_PREFIX_CHARACTERS_MAX } from '@keycast/protocol'
 import { duration, Misconfigured, substituteVariables } from '@keycast/service'
 import { quantity } from '@keycast/service/namespaces'
 import { readYaml } from '@keycast/service/yaml-file'
-import { z } from 'zod'
-import { readRule, verbs } from './rights.ts'
+import { type core, z } from 'zod'
+import { type Rule, readRule, verbs } from './rights.ts'
 import { cookieProblem } from './token-source.ts'
 import { SECRET_ALGORITHM } from './tokens/algorithms.ts'
 import { jwksProblem, prefixProblems, readKeys } from './tokens/issuer-keys.ts'
 import { typeOf, typeProblem } from './tokens/token-type.ts'
 
-/**
- * @typedef {object} TokenIssuer one entry of `access.tokens`
- * @property {string} name as an operator finds it: `access.tokens.0`
- * @property {string[]} algorithms pinned: a token signed otherwise is refused
- * @property {string | undefined} issuer the required `iss`; `undefined`: any
- * @property {string | undefined} type what the `typ` of the header must be; `undefined`: as usual (token-type.ts)
- * @property {string | undefined} audience a value that `aud` must hold; `undefined`: a token must have no `aud`
- * @property {string} prefix put before `sub`
- * @property {string | undefined} jwks the URL of its public keys
- * @property {import('node:crypto').KeyObject[]} keys its public keys or secrets; none where `jwks` is given
- *
- * @typedef {object} Policy the `access` section, read
- * @property {import('./rights.ts').Rule} anonymous
- * @property {import('./rights.ts').Rule} everyone
- * @property {string} claim
- * @property {TokenIssuer[]} tokens
- * @property {string | undefined} cookie
- * @property {number} lifetimeMsMax a token that is valid for longer is refused, and revocations are kept so long
- * @property {string[]} notes facts that an operator should know at start, a line each. For the log
- */
+/** One entry of `access.tokens`. */
+export interface TokenIssuer {
+  /** As an operator finds it: `access.tokens.0`. */
+  name: string
+  /** pinned: a token signed otherwise is refused. */
+  algorithms: string[]
+  /** The required `iss`; `undefined`: any. */
+  issuer: string | undefined
+  /** What the `typ` of the header must be; `undefined`: as usual (token-type.ts). */
+  type: string | undefined
+  /** A value that `aud` must hold; `undefined`: a token must have no `aud`. */
+  audience: string | undefined
+  /** Put before `sub`. */
+  prefix: string
+  /** The URL of its public keys. */
+  jwks: string | undefined
+  /** Its public keys or secrets; none where `jwks` is given. */
+  keys: KeyObject[]
+}
+
+/** The `access` section, read. */
+export interface Policy {
+  anonymous: Rule
+  everyone: Rule
+  claim: string
+  tokens: TokenIssuer[]
+  cookie: string | undefined
+  /** A token that is valid for longer is refused, and revocations are kept so long. */
+  lifetimeMsMax: number
+  /** Facts that an operator should know at start, a line each. For the log. */
+  notes: string[]
+}
 
 /** Each may be asked to check a token, so their number multiplies the cost of garbage. */
 const ISSUERS_MAX = 16
@@ -45,14 +58,13 @@ const LIFETIME_MS_DEFAULT = 8_784 * 3_600_000
 /** As in an example: more would make it hard to read. */
 const NAMES_SHOWN_MAX = 3
 
-/** Names namespaces, for `*:**` would open those that are added later, too. @param {readonly string[]} namespaces */
-function anonymousRule(namespaces) {
+/** Names namespaces, for `*:**` would open those that are added later, too. */
+function anonymousRule(namespaces: readonly string[]) {
   const shown = namespaces.length > 0 ? namespaces.slice(0, NAMES_SHOWN_MAX) : ['NAMESPACE']
   return `{ anonymous: { read: [${shown.map(name => `"${name}:*"`).join(', ')}] } }`
 }
 
-/** @param {readonly string[]} namespaces */
-const howToWrite = namespaces =>
+const howToWrite = (namespaces: readonly string[]) =>
   [
     'To let anybody read, name what they may read:',
     `  access: ${anonymousRule(namespaces)}`,
@@ -62,33 +74,39 @@ const howToWrite = namespaces =>
 
 /** The `access` section cannot be used. The message names every bad field and its line. */
 export class AccessError extends Misconfigured {
-  /** @param {string} path @param {string[]} problems */
-  constructor(path, problems) {
+  readonly problems: string[]
+
+  constructor(path: string, problems: string[]) {
     super(`Invalid access in ${path}:\n${problems.map(problem => `  ${problem}`).join('\n')}`)
     this.name = 'AccessError'
     this.problems = problems
   }
 }
 
+interface Options {
+  /** Of keycast.yaml. Key files are named relative to its folder. */
+  path: string
+  /** Supplies `${NAME}`. */
+  env?: NodeJS.ProcessEnv
+  /** As GATEWAY_ORIGINS has them. */
+  origins: string
+  /** Those there are; a pattern that names another is refused. */
+  namespaces?: readonly string[]
+}
+
 /**
- * @param {object} options
- * @param {string} options.path of keycast.yaml. Key files are named relative to its folder
- * @param {NodeJS.ProcessEnv} [options.env] supplies `${NAME}`
- * @param {string} options.origins as GATEWAY_ORIGINS has them
- * @param {readonly string[]} [options.namespaces] those there are; a pattern that names another is refused
- * @returns {Policy} if the section is absent, a policy that lets nobody in
+ * @returns if the section is absent, a policy that lets nobody in
  * @throws {AccessError}
  */
-export function readAccess({ path, env = process.env, origins, namespaces }) {
+export function readAccess({ path, env = process.env, origins, namespaces }: Options): Policy {
   const howTo = howToWrite(namespaces ?? [])
-  /** @param {string[]} problems */
-  const refuse = problems => new AccessError(path, problems)
+  const refuse = (problems: string[]) => new AccessError(path, problems)
   const { value: file, lineAt } = readYaml(path, refuse)
-  const { access: written } = /** @type {{ access?: unknown }} */ (file ?? {})
+  const { access: written } = (file ?? {}) as { access?: unknown }
   const notes = written === undefined ? [`no "access" in ${path}: nobody gets in. ${howTo}`] : []
 
-  /** @param {(string | number)[]} where below `access` */
-  const placeOf = where => {
+  /** @param where below `access` */
+  const placeOf = (where: (string | number)[]) => {
     const full = ['access', ...where]
     return `line ${lineAt(full)}: ${full.join('.')}`
   }
@@ -100,8 +118,7 @@ export function readAccess({ path, env = process.env, origins, namespaces }) {
   if (!parsed.success) throw refuse(parsed.error.issues.flatMap(issue => describe(issue, placeOf)))
 
   const { maxLifetime, tokens, cookie, ...rules } = parsed.data
-  /** @type {Policy} */
-  const policy = {
+  const policy: Policy = {
     ...rules,
     tokens: tokens.flatMap(({ issuer }) => issuer ?? []),
     cookie: cookie === '' ? undefined : cookie,
@@ -112,12 +129,12 @@ export function readAccess({ path, env = process.env, origins, namespaces }) {
   return policy
 }
 
-/**
- * @param {Policy} policy
- * @param {{ name: string, issuer: TokenIssuer | undefined }[]} tokens
- * @param {string} howTo write what lets somebody in
- */
-function notesOn({ anonymous, tokens: issuers }, tokens, howTo) {
+/** @param howTo write what lets somebody in */
+function notesOn(
+  { anonymous, tokens: issuers }: Policy,
+  tokens: { name: string; issuer: TokenIssuer | undefined }[],
+  howTo: string,
+) {
   const notes = tokens
     .filter(({ issuer }) => !issuer)
     .map(({ name }) => `${name} has an empty secret: it is as if it were not there`)
@@ -131,24 +148,25 @@ function notesOn({ anonymous, tokens: issuers }, tokens, howTo) {
   return notes
 }
 
-/**
- * @param {import('zod').core.$ZodIssue} issue
- * @param {(where: (string | number)[]) => string} placeOf
- * @returns {string[]}
- */
-function describe(issue, placeOf) {
-  const where = /** @type {(string | number)[]} */ (issue.path)
+function describe(issue: core.$ZodIssue, placeOf: (where: (string | number)[]) => string): string[] {
+  const where = issue.path as (string | number)[]
   if (issue.code === 'unrecognized_keys') return issue.keys.map(key => `${placeOf([...where, key])}: unknown field`)
   return [`${placeOf(where)}: ${issue.message}`]
 }
 
-/** @param {{ folder: string, origins: string, namespaces: Set<string> | undefined }} options */
-function createSchema({ folder, origins, namespaces }) {
+function createSchema({
+  folder,
+  origins,
+  namespaces,
+}: {
+  folder: string
+  origins: string
+  namespaces: Set<string> | undefined
+}) {
   const text = z.string({ error: 'must be text; in quotes where it looks like something else' })
   const named = text.min(1, { error: 'must not be empty: leave it out instead', abort: true })
 
-  /** @param {boolean} user */
-  const rule = user =>
+  const rule = (user: boolean) =>
     z
       .unknown()
       .optional()
@@ -216,8 +234,16 @@ function createSchema({ folder, origins, namespaces }) {
       return listed.map(
         ({ entry: { jwks, typ: type, issuer, audience, algorithms = [], prefix = '', keys }, index }) => {
           const name = `access.tokens.${index}`
-          /** @type {TokenIssuer | undefined} */
-          const issuerOf = keys && { name, jwks, type, issuer, audience, algorithms, prefix, keys }
+          const issuerOf: TokenIssuer | undefined = keys && {
+            name,
+            jwks,
+            type,
+            issuer,
+            audience,
+            algorithms,
+            prefix,
+            keys,
+          }
           return { name, issuer: issuerOf }
         },
       )

@@ -2,20 +2,12 @@
 // number. Taking the oldest entry of a Map one by one does cost more and more, for each look walks over those already
 // deleted.
 
-/**
- * @template K, V
- * @param {number} sizeMax
- * @returns {RecentMap<K, V>}
- */
-export function createRecentMap(sizeMax) {
+export function createRecentMap<K, V>(sizeMax: number): RecentMap<K, V> {
   const generationMax = Math.ceil(sizeMax / 2)
-  /** @type {Map<K, V>} */
-  let young = new Map()
-  /** @type {Map<K, V>} */
-  let old = new Map()
+  let young = new Map<K, V>()
+  let old = new Map<K, V>()
 
-  /** @param {K} key @param {V} value */
-  function set(key, value) {
+  function set(key: K, value: V) {
     if (young.size >= generationMax && !young.has(key)) {
       old = young
       young = new Map()
@@ -27,8 +19,7 @@ export function createRecentMap(sizeMax) {
   return {
     set,
 
-    /** @param {K} key @returns {V | undefined} */
-    get(key) {
+    get(key: K): V | undefined {
       const held = young.get(key)
       if (held !== undefined) return held
       const older = old.get(key)
@@ -36,8 +27,7 @@ export function createRecentMap(sizeMax) {
       return older
     },
 
-    /** @param {K} key */
-    delete(key) {
+    delete(key: K) {
       young.delete(key)
       old.delete(key)
     },
@@ -48,11 +38,9 @@ export function createRecentMap(sizeMax) {
   }
 }
 
-/**
- * @template K, V
- * @typedef {object} RecentMap
- * @property {(key: K, value: V) => void} set
- * @property {(key: K) => V | undefined} get
- * @property {(key: K) => void} delete
- * @property {number} size
- */
+export interface RecentMap<K, V> {
+  set: (key: K, value: V) => void
+  get: (key: K) => V | undefined
+  delete: (key: K) => void
+  size: number
+}

@@ -1,24 +1,30 @@
 // The rights of a session: rules of keycast.yaml and of its token, added up. the gate asks for a request whether they
 // admit its key.
-import { createPatternSet, fillUser, PATTERNS_MAX, readPattern } from './pattern.ts'
+import { createPatternSet, fillUser, PATTERNS_MAX, type Pattern, type PatternSet, readPattern } from './pattern.ts'
 
 /** The verbs that can be granted. Getting, subscribing and reading a history are all `read`. */
-export const verbs = Object.freeze(/** @type {const} */ (['read', 'publish', 'join']))
+export const verbs = Object.freeze(['read', 'publish', 'join'] as const)
 
-/**
- * @typedef {typeof verbs[number]} Verb
- * @typedef {Record<Verb, import('./pattern.ts').Pattern[]>} Rule patterns by verb
- *
- * @typedef {Record<Verb, import('./pattern.ts').PatternSet>} Grant the keys that one rule admits
- *
- * @typedef {object} Rights
- * @property {string | undefined} user `undefined` for an anonymous session
- * @property {readonly Grant[]} grants
- *
- * @typedef {object} AccessRefusal
- * @property {'unauthenticated' | 'forbidden'} code `unauthenticated`: a token might help
- * @property {string} message for the client: the same whether the key exists or not
- */
+export type Verb = (typeof verbs)[number]
+
+/** Patterns by verb. */
+export type Rule = Record<Verb, Pattern[]>
+
+/** The keys that one rule admits. */
+type Grant = Record<Verb, PatternSet>
+
+export interface Rights {
+  /** `undefined` for an anonymous session. */
+  user: string | undefined
+  grants: readonly Grant[]
+}
+
+interface AccessRefusal {
+  /** `unauthenticated`: a token might help. */
+  code: 'unauthenticated' | 'forbidden'
+  /** For the client: the same whether the key exists or not. */
+  message: string
+}
 
 /** Clients read this text. It says nothing about the key: an absent one and a forbidden one answer the same. */
 const messages = Object.freeze({
@@ -29,16 +35,16 @@ const messages = Object.freeze({
 /**
  * Reads patterns by verb, as keycast.yaml and tokens hold them.
  *
- * @param {unknown} written
- * @param {{ user: boolean, strict: boolean }} options `user`: whether `{sub}` has a name to stand for; `strict`: an
- *   unknown verb is a problem. In a token it is not: a newer gateway may know it
- * @returns {{ rule: Rule, problems: { path: (string | number)[], problem: string }[] }} the paths lead into `written`
+ * @param options `user`: whether `{sub}` has a name to stand for; `strict`: an unknown verb is a problem. In a token it
+ *   is not: a newer gateway may know it
+ * @returns the paths lead into `written`
  */
-export function readRule(written, { user, strict }) {
-  /** @type {Rule} */
-  const rule = { read: [], publish: [], join: [] }
-  /** @type {{ path: (string | number)[], problem: string }[]} */
-  const problems = []
+export function readRule(
+  written: unknown,
+  { user, strict }: { user: boolean; strict: boolean },
+): { rule: Rule; problems: { path: (string | number)[]; problem: string }[] } {
+  const rule: Rule = { read: [], publish: [], join: [] }
+  const problems: { path: (string | number)[]; problem: string }[] = []
   if (typeof written !== 'object' || written === null || Array.isArray(written)) {
     problems.push({ path: [], problem: 'must map read, publish or join to patterns, as in { read: ["room:*"] }' })
     return { rule, problems }
@@ -68,25 +74,25 @@ export function readRule(written, { user, strict }) {
   return { rule, problems }
 }
 
-/** @param {string} verb @returns {verb is Verb} */
-function isVerb(verb) {
-  return /** @type {readonly string[]} */ (verbs).includes(verb)
+function isVerb(verb: string): verb is Verb {
+  return (verbs as readonly string[]).includes(verb)
 }
 
-/**
- * @param {object} policy
- * @param {Rule} policy.anonymous the rights of any session
- * @param {Rule} policy.everyone further rights of a session with a valid token
- */
-export function createRights({ anonymous, everyone }) {
+interface Policy {
+  /** The rights of any session. */
+  anonymous: Rule
+  /** Further rights of a session with a valid token. */
+  everyone: Rule
+}
+
+export function createRights({ anonymous, everyone }: Policy) {
   const forAll = createGrant(anonymous)
   // Compiled once for all users: only what names the user is made for each.
   const forEveryone = createGrant(pick(everyone, pattern => !pattern.namesUser))
   const named = pick(everyone, pattern => pattern.namesUser)
   const hasNamed = verbs.some(verb => named[verb].length > 0)
 
-  /** @type {Rights} */
-  const ofAnonymous = { user: undefined, grants: [forAll] }
+  const ofAnonymous: Rights = { user: undefined, grants: [forAll] }
 
   return {
     /** Of a session without a token. */
@@ -98,11 +104,9 @@ export function createRights({ anonymous, everyone }) {
     /**
      * Of a session with a token, and of all that bring the same one: made when the token is verified.
      *
-     * @param {string} user
-     * @param {Rule} [granted] by the token
-     * @returns {Rights}
+     * @param granted by the token
      */
-    of(user, granted) {
+    of(user: string, granted?: Rule): Rights {
       const grants = [forAll, forEveryone]
       if (hasNamed) grants.push(createGrant(fillIn(named, user)))
       if (granted) grants.push(createGrant(fillIn(granted, user)))
@@ -114,33 +118,27 @@ export function createRights({ anonymous, everyone }) {
 /**
  * Decides. To be asked before anything is looked up, so that neither an answer nor its time tells whether a key exists.
  *
- * @param {Rights} rights
- * @param {Verb} verb
- * @param {string} key has passed `keyProblem`
- * @returns {AccessRefusal | undefined} `undefined`: allowed
+ * @param key has passed `keyProblem`
+ * @returns `undefined`: allowed
  */
-export function decide({ user, grants }, verb, key) {
+export function decide({ user, grants }: Rights, verb: Verb, key: string): AccessRefusal | undefined {
   for (const grant of grants) if (grant[verb].admits(key)) return undefined
   const code = user === undefined ? 'unauthenticated' : 'forbidden'
   return { code, message: messages[code] }
 }
 
-/** @param {Rule} rule @returns {Grant} */
-function createGrant(rule) {
+function createGrant(rule: Rule): Grant {
   return mapVerbs(verb => createPatternSet(rule[verb]))
 }
 
-/** @param {Rule} rule @param {(pattern: import('./pattern.ts').Pattern) => boolean} takes @returns {Rule} */
-function pick(rule, takes) {
+function pick(rule: Rule, takes: (pattern: Pattern) => boolean): Rule {
   return mapVerbs(verb => rule[verb].filter(takes))
 }
 
-/** @param {Rule} rule @param {string} user @returns {Rule} */
-function fillIn(rule, user) {
+function fillIn(rule: Rule, user: string): Rule {
   return mapVerbs(verb => rule[verb].map(pattern => fillUser(pattern, user)))
 }
 
-/** @template T @param {(verb: Verb) => T} make @returns {Record<Verb, T>} */
-export function mapVerbs(make) {
+export function mapVerbs<T>(make: (verb: Verb) => T): Record<Verb, T> {
   return { read: make('read'), publish: make('publish'), join: make('join') }
 }

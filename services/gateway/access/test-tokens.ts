@@ -1,13 +1,13 @@
 // Tokens for tests: good ones, and one for each way in which a token can be wrong.
-import { createHmac, createSecretKey, generateKeyPairSync } from 'node:crypto'
+import { createHmac, createSecretKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { SignJWT, UnsecuredJWT } from 'jose'
+import type { TokenIssuer } from './policy-file.ts'
 
 const SECRET = Buffer.from('a secret of more than 32 bytes, it is')
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 
-/** @param {Partial<import('./policy-file.ts').TokenIssuer>} fields @returns {import('./policy-file.ts').TokenIssuer} */
-const issuer = fields => ({
+const issuer = (fields: Partial<TokenIssuer>): TokenIssuer => ({
   name: 'access.tokens.0',
   algorithms: ['ES256'],
   type: undefined,
@@ -25,33 +25,40 @@ export const issuers = [
   issuer({ name: 'access.tokens.1', algorithms: ['HS256'], prefix: 'app|', keys: [createSecretKey(SECRET)] }),
 ]
 
-/**
- * @typedef {object} Wanted
- * @property {string} [sub]
- * @property {object} [keys] the keys that it grants
- * @property {number} nowMs
- * @property {number} [ttlSeconds]
- * @property {string} [jti]
- * @property {string} [audience]
- * @property {number} [notBeforeSeconds] from now
- * @property {import('node:crypto').KeyObject} [key]
- */
+interface Wanted {
+  sub?: string
+  /** The keys that it grants. */
+  keys?: object
+  nowMs: number
+  ttlSeconds?: number
+  jti?: string
+  audience?: string
+  /** From now. */
+  notBeforeSeconds?: number
+  key?: KeyObject
+}
 
-/** @param {Wanted} wanted */
-const claimsOf = ({ sub = 'ann', keys, nowMs, ttlSeconds = 60, jti, audience = 'keycast', notBeforeSeconds }) => {
+const claimsOf = ({
+  sub = 'ann',
+  keys,
+  nowMs,
+  ttlSeconds = 60,
+  jti,
+  audience = 'keycast',
+  notBeforeSeconds,
+}: Wanted) => {
   const iat = Math.floor(nowMs / 1_000)
   const nbf = notBeforeSeconds === undefined ? undefined : iat + notBeforeSeconds
   return JSON.parse(JSON.stringify({ sub, keys, iat, nbf, exp: iat + ttlSeconds, jti, aud: audience }))
 }
 
-/** @param {Wanted} wanted */
-export function sign(wanted) {
+export function sign(wanted: Wanted) {
   return new SignJWT(claimsOf(wanted)).setProtectedHeader({ alg: 'ES256' }).sign(wanted.key ?? privateKey)
 }
 
-/** Signed with the public key as if that were a secret, which a careless verifier takes. @param {Wanted} wanted */
-function signWithPublicKey(wanted) {
-  const part = (/** @type {object} */ value) => Buffer.from(JSON.stringify(value)).toString('base64url')
+/** Signed with the public key as if that were a secret, which a careless verifier takes. */
+function signWithPublicKey(wanted: Wanted) {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const signed = `${part({ alg: 'HS256' })}.${part(claimsOf(wanted))}`
   const pem = publicKey.export({ type: 'spki', format: 'pem' })
   return `${signed}.${createHmac('sha256', pem).update(signed).digest('base64url')}`
@@ -59,12 +66,8 @@ function signWithPublicKey(wanted) {
 
 const keys = { read: ['tick:mine'] }
 
-/**
- * Faults of a token, and how to make one with each.
- *
- * @type {Record<string, (nowMs: number) => Promise<string> | string>}
- */
-export const badTokens = {
+/** Faults of a token, and how to make one with each. */
+export const badTokens: Record<string, (nowMs: number) => Promise<string> | string> = {
   empty: () => '',
   'no token at all': () => 'garbage',
   'signed by a stranger': nowMs => sign({ nowMs, keys, key: stranger.privateKey }),
@@ -85,19 +88,17 @@ const GIVE_UP_MS = 30_000
 /**
  * Sends a client's token, and waits until it is accepted.
  *
- * @param {any} client of a test gateway
- * @param {string} token
- * @param {() => Promise<void>} turn of the gateway
- * @returns {Promise<any[]>} other messages that the client was sent meanwhile
+ * @param client of a test gateway
+ * @param turn of the gateway
+ * @returns other messages that the client was sent meanwhile
  */
-export async function authenticate(client, token, turn) {
+export async function authenticate(client: any, token: string, turn: () => Promise<void>): Promise<any[]> {
   client.send({ type: 'auth', token })
-  /** @type {any[]} */
-  const others = []
+  const others: any[] = []
   for (const endsAt = performance.now() + GIVE_UP_MS; performance.now() < endsAt; ) {
     const read = client.connection.read()
-    others.push(...read.filter((/** @type {any} */ { type }) => type !== 'authed'))
-    if (read.some((/** @type {any} */ { type }) => type === 'authed')) return others
+    others.push(...read.filter(({ type }: any) => type !== 'authed'))
+    if (read.some(({ type }: any) => type === 'authed')) return others
     await turn()
   }
   throw new Error('no authed came')

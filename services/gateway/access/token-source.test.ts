@@ -1,7 +1,7 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { cookieProblem, readTokenSource } from './token-source.ts'
 
-/** @param {import('node:http').IncomingHttpHeaders} headers @param {string} [cookie] */
-const presented = (headers, cookie) => readTokenSource({ cookie })(headers)
+const presented = (headers: IncomingHttpHeaders, cookie?: string) => readTokenSource({ cookie })(headers)
 
 test.each([
   ['Bearer abc', 'abc'],

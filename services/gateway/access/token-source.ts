@@ -1,5 +1,6 @@
 // Finds a request's token: in the Authorization header, else in the configured cookie. Never in the URL, which is
 // logged.
+import type { IncomingHttpHeaders } from 'node:http'
 import { excerpt } from '@keycast/protocol'
 
 /** RFC 6265 section 4.1.1: a cookie's name is a token (RFC 9110 section 5.6.2). */
@@ -11,16 +12,22 @@ const bearerGrammar = /^bearer(?: +(.*))?$/is
 /**
  * A token that came with a request. It may be empty or no token at all: verifying it says so. It is then refused, and
  * not taken for anonymous, or a client's mistake would show as missing rights.
- *
- * @typedef {{ token: string, source: 'header' | 'cookie' }} Presented
  */
+interface Presented {
+  token: string
+  source: 'header' | 'cookie'
+}
 
 /**
- * @param {{ cookie: string | undefined }} options the name of the cookie that may hold a token; `undefined`: none
- * @returns {(headers: import('node:http').IncomingHttpHeaders) => Presented | undefined} `undefined`: the request is
- *   anonymous. Other schemes than Bearer are not looked at: they may be meant for a proxy
+ * @param options the name of the cookie that may hold a token; `undefined`: none
+ * @returns `undefined`: the request is anonymous. Other schemes than Bearer are not looked at: they may be meant for a
+ *   proxy
  */
-export function readTokenSource({ cookie }) {
+export function readTokenSource({
+  cookie,
+}: {
+  cookie: string | undefined
+}): (headers: IncomingHttpHeaders) => Presented | undefined {
   return headers => {
     const bearer = bearerGrammar.exec(headers.authorization ?? '')
     if (bearer) return { token: (bearer[1] ?? '').trim(), source: 'header' }
@@ -33,10 +40,9 @@ export function readTokenSource({ cookie }) {
 /**
  * Finds what is wrong with taking tokens from a cookie, if anything.
  *
- * @param {string} name
- * @param {string} origins as GATEWAY_ORIGINS has them
+ * @param origins as GATEWAY_ORIGINS has them
  */
-export function cookieProblem(name, origins) {
+export function cookieProblem(name: string, origins: string) {
   if (!cookieNameGrammar.test(name)) return `${excerpt(name)} is no cookie's name (RFC 6265 section 4.1.1)`
   // A browser sends cookies with a WebSocket that any page opens: every page would act as the user who sees it.
   if (origins === '*') return 'needs GATEWAY_ORIGINS to name the origins whose pages may connect: it is *'
@@ -44,14 +50,11 @@ export function cookieProblem(name, origins) {
 }
 
 /**
- * @param {string} header
- * @param {string} name
- * @returns {string | undefined} empty where the cookie is given twice with different values: a page of a neighbouring
- *   host can add one, and it cannot be told which is the user's
+ * @returns empty where the cookie is given twice with different values: a page of a neighbouring host can add one, and
+ *   it cannot be told which is the user's
  */
-function cookieValue(header, name) {
-  /** @type {string | undefined} */
-  let found
+function cookieValue(header: string, name: string): string | undefined {
+  let found: string | undefined
   for (const pair of header.split(';')) {
     const equals = pair.indexOf('=')
     if (equals === -1 || pair.slice(0, equals).trim() !== name) continue
@@ -62,7 +65,6 @@ function cookieValue(header, name) {
   return found
 }
 
-/** @param {string} value */
-function unquote(value) {
+function unquote(value: string) {
   return value.length >= 2 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value
 }

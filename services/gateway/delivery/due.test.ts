@@ -1,3 +1,4 @@
+import type { Namespace } from '@keycast/service'
 import { createCounts } from '../counts.ts'
 import { plainEncodings } from '../encodings/index.ts'
 import { createEntry } from '../keys/entry.ts'
@@ -5,14 +6,25 @@ import { createValue } from '../keys/value.ts'
 import { createNamespaces, readFrames } from '../test-support.ts'
 import { addDueFrames, CURRENT, PROBLEM, VALUE } from './due.ts'
 
-const namespace = /** @type {import('@keycast/service').Namespace} */ (createNamespaces().get('tick'))
+const namespace = createNamespaces().get('tick') as Namespace
 const contentType = 'application/json'
 
-/** @param {string} name @returns {any} a session that speaks `keycast.v1.NAME` */
-const sessionOf = name => ({ encoding: plainEncodings.find(({ subprotocol }) => subprotocol === `keycast.v1.${name}`) })
+/** @returns a session that speaks `keycast.v1.NAME` */
+const sessionOf = (name: string): any => ({
+  encoding: plainEncodings.find(({ subprotocol }) => subprotocol === `keycast.v1.${name}`),
+})
 
-/** @param {{ value?: boolean, stale?: boolean, problem?: boolean, speaks?: string }} state */
-function setup({ value = false, stale = false, problem = false, speaks = 'json' }) {
+function setup({
+  value = false,
+  stale = false,
+  problem = false,
+  speaks = 'json',
+}: {
+  value?: boolean
+  stale?: boolean
+  problem?: boolean
+  speaks?: string
+}) {
   const entry = createEntry('tick:1', namespace)
   entry.askedAtMs = 1_000
   if (value) {
@@ -22,10 +34,8 @@ function setup({ value = false, stale = false, problem = false, speaks = 'json' 
   if (problem) entry.problem = { code: 'backend_error', message: 'm', retryAfterMs: 5_000, atMs: 2_000, isLocal: false }
   const counts = createCounts()
   const session = sessionOf(speaks)
-  /** @param {number} due @param {number} [nowMs] */
-  const sentFor = (due, nowMs = 3_000) => {
-    /** @type {Buffer[]} */
-    const pieces = []
+  const sentFor = (due: number, nowMs = 3_000) => {
+    const pieces: Buffer[] = []
     const bytes = addDueFrames(pieces, { session, entry, due, clientVersion: undefined }, counts, nowMs)
     expect(bytes).toBe(Buffer.concat(pieces).length)
     return { pieces, messages: readFrames(Buffer.concat(pieces)) }
@@ -91,8 +101,7 @@ test('a client that has the version a delta starts from is sent the delta, which
   const session = sessionOf('bytes')
   const subscription = { session, entry, due: VALUE, clientVersion: 'v' }
   const counts = createCounts()
-  /** @type {Buffer[]} */
-  const pieces = []
+  const pieces: Buffer[] = []
 
   const bytes = addDueFrames(pieces, subscription, counts, 0)
 

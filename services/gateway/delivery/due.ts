@@ -1,18 +1,15 @@
 // The states that a subscription is due, and their frames. A session is owed states, not a history: whatever happened
 // to a key since the session was last written to, it is sent the latest.
 import { encode } from '@keycast/protocol'
+import type { Counts } from '../counts.ts'
+import type { Encoding } from '../encodings/encoding.ts'
 import { emptySlots } from '../encodings/slots.ts'
 import { askedAtOf } from '../keys/age.ts'
-import { problemMessage } from '../keys/problem.ts'
-
-/**
- * @typedef {import('../encodings/encoding.ts').Encoding} Encoding
- * @typedef {import('../keys/entry.ts').Entry} Entry
- * @typedef {import('../keys/problem.ts').Problem} Problem
- * @typedef {import('../keys/subscriptions.ts').Subscription} Subscription
- * @typedef {import('../keys/value.ts').Value} Value
- * @typedef {import('../transport/transport.ts').Piece} Piece
- */
+import type { Entry } from '../keys/entry.ts'
+import { type Problem, problemMessage } from '../keys/problem.ts'
+import type { Subscription } from '../keys/subscriptions.ts'
+import type { Value } from '../keys/value.ts'
+import type { Piece } from '../transport/transport.ts'
 
 /** Bits of the due states: the value; `current`, where the client holds it already; `stale` or `error`. */
 export const VALUE = 1
@@ -37,13 +34,14 @@ const PROBLEM_FRAME_MS = 1_000
 /**
  * Adds the frames that give a subscription the state its key has now.
  *
- * @param {Piece[]} pieces
- * @param {Pick<Subscription, 'session' | 'entry' | 'due' | 'clientVersion'>} subscription
- * @param {Pick<import('../counts.ts').Counts, 'sent' | 'errors' | 'deltaSavedBytes' | 'deliveries'>} counts
- * @param {number} nowMs
- * @returns {number} bytes added
+ * @returns bytes added
  */
-export function addDueFrames(pieces, subscription, counts, nowMs) {
+export function addDueFrames(
+  pieces: Piece[],
+  subscription: Pick<Subscription, 'session' | 'entry' | 'due' | 'clientVersion'>,
+  counts: Pick<Counts, 'sent' | 'errors' | 'deltaSavedBytes' | 'deliveries'>,
+  nowMs: number,
+): number {
   const { session, entry, due } = subscription
   const { encoding } = session
   const { sent } = counts
@@ -84,10 +82,8 @@ export function addDueFrames(pieces, subscription, counts, nowMs) {
 /**
  * Whether a subscription that is due its key's value has to wait until the encoding has made the value's form. If so,
  * WAITS is set, and the session's list of due subscriptions no longer has it; the outbox's `resume` undoes both.
- *
- * @param {Subscription} subscription
  */
-export function mustWait(subscription) {
+export function mustWait(subscription: Subscription) {
   const { session, entry } = subscription
   if (!session.encoding.mustWait || !entry.value || !(subscription.due & VALUE) || deltaFor(subscription)) return false
   if (!session.encoding.mustWait(entry.value, subscription)) return false
@@ -97,16 +93,17 @@ export function mustWait(subscription) {
 
 /**
  * The frame of the delta between the version that a subscription's client holds and the key's value, if there is one.
- *
- * @param {Pick<Subscription, 'session' | 'entry' | 'clientVersion'>} subscription
  */
-function deltaFor({ session, entry: { value }, clientVersion }) {
+function deltaFor({
+  session,
+  entry: { value },
+  clientVersion,
+}: Pick<Subscription, 'session' | 'entry' | 'clientVersion'>) {
   if (clientVersion === undefined || value?.delta?.from !== clientVersion) return undefined
   return session.encoding.delta?.(value)
 }
 
-/** @param {Value} value @param {Encoding} encoding */
-function currentFrame(value, { slot, control }) {
+function currentFrame(value: Value, { slot, control }: Encoding) {
   value.currentFrames ??= emptySlots()
   value.currentFrames[slot] ??= control(encode({ type: 'current', key: value.key, version: value.version }))
   return value.currentFrames[slot]
@@ -115,12 +112,9 @@ function currentFrame(value, { slot, control }) {
 /**
  * The frame that tells every subscriber of a problem: `stale` where there is a value, else `error`.
  *
- * @param {Entry} entry
- * @param {Problem} problem its own
- * @param {Encoding} encoding
- * @param {number} nowMs
+ * @param problem its own
  */
-function problemFrame(entry, problem, { slot, control }, nowMs) {
+function problemFrame(entry: Entry, problem: Problem, { slot, control }: Encoding, nowMs: number) {
   if (!entry.problemFrames || nowMs - entry.problemFramesAtMs >= PROBLEM_FRAME_MS) {
     entry.problemFrames = emptySlots()
     entry.problemFramesAtMs = nowMs
@@ -129,15 +123,13 @@ function problemFrame(entry, problem, { slot, control }, nowMs) {
   return entry.problemFrames[slot]
 }
 
-/** @param {Entry} entry @param {Problem} problem @param {number} nowMs */
-function problemText(entry, problem, nowMs) {
+function problemText(entry: Entry, problem: Problem, nowMs: number) {
   const { key, value } = entry
   if (!value) return encode(problemMessage(problem, nowMs, { key, subscribed: true }))
   return encode({ type: 'stale', key, sinceMs: Math.round(nowMs - askedAtOf(entry)), code: problem.code })
 }
 
-/** @param {Piece[]} pieces @param {Buffer} frame */
-function push(pieces, frame) {
+function push(pieces: Piece[], frame: Buffer) {
   pieces.push(frame)
   return frame.length
 }

@@ -1,12 +1,10 @@
 import { createFlusher } from './flusher.ts'
 
-/** @param {{ flushMs?: number }} [options] how long each flush takes */
-function setup({ flushMs = 0 } = {}) {
+/** @param options how long each flush takes */
+function setup({ flushMs = 0 }: { flushMs?: number } = {}) {
   let nowMs = 0
-  /** @type {(() => void)[]} */
-  const turns = []
-  /** @type {string[]} */
-  const flushed = []
+  const turns: (() => void)[] = []
+  const flushed: string[] = []
   const flusher = createFlusher({
     flush: ({ id }) => {
       flushed.push(id)
@@ -15,8 +13,7 @@ function setup({ flushMs = 0 } = {}) {
     now: () => nowMs,
     nextTurn: run => turns.push(run),
   })
-  /** @param {string} id */
-  const session = id => /** @type {any} */ ({ id, dirty: false })
+  const session = (id: string) => ({ id, dirty: false }) as any
   const turn = () => turns.shift()?.()
   return { ...flusher, session, flushed, turn, turns }
 }
@@ -51,8 +48,7 @@ test('a fan-out to thousands yields after 5 ms, and goes on in the next turn', (
 
 test('a fence is reached when all marked before it were flushed', () => {
   const { mark, fence, session, turn, turns } = setup({ flushMs: 1 })
-  /** @type {string[]} */
-  const reached = []
+  const reached: string[] = []
   for (let n = 0; n < 20; n++) mark(session(`${n}`))
   fence(() => reached.push('first'))
   mark(session('after'))

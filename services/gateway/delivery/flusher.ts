@@ -1,9 +1,5 @@
 // Flushes sessions once per turn of the event loop, however much was queued for them in it.
-
-/**
- * @typedef {import('../sessions/session.ts').Session} Session
- * @typedef {ReturnType<typeof createFlusher>} Flusher
- */
+import type { Session } from '../sessions/session.ts'
 
 /** Sessions are written to for at most this long at a time: a fan-out to thousands must not delay other events. */
 const TURN_MS_MAX = 5
@@ -11,29 +7,25 @@ const TURN_MS_MAX = 5
 /** The clock is read once in so many flushes: one takes 10 µs. */
 const FLUSHES_PER_LOOK = 8
 
-/**
- * @param {object} deps
- * @param {(session: Session) => void} deps.flush
- * @param {() => number} deps.now monotonic, in milliseconds
- * @param {(run: () => void) => void} [deps.nextTurn] runs it once what came in during this turn was read
- */
-export function createFlusher({ flush, now, nextTurn = setImmediate }) {
-  /** @type {Session[]} */
-  let queue = []
+interface Deps {
+  flush: (session: Session) => void
+  /** Monotonic, in milliseconds. */
+  now: () => number
+  /** Runs it once what came in during this turn was read. */
+  nextTurn?: (run: () => void) => void
+}
+
+export function createFlusher({ flush, now, nextTurn = setImmediate }: Deps) {
+  let queue: Session[] = []
   let next = 0
   let scheduled = false
   /** Sessions ever marked, and flushed. */
   let marked = 0
   let flushed = 0
-  /** @type {{ after: number, reached: () => void }[]} */
-  const fences = []
+  const fences: { after: number; reached: () => void }[] = []
 
-  /**
-   * The session has something to write.
-   *
-   * @param {Session} session
-   */
-  function mark(session) {
+  /** The session has something to write. */
+  function mark(session: Session) {
     if (session.dirty) return
     session.dirty = true
     marked++
@@ -41,12 +33,8 @@ export function createFlusher({ flush, now, nextTurn = setImmediate }) {
     schedule()
   }
 
-  /**
-   * Calls back once every session marked so far was flushed.
-   *
-   * @param {() => void} reached
-   */
-  function fence(reached) {
+  /** Calls back once every session marked so far was flushed. */
+  function fence(reached: () => void) {
     fences.push({ after: marked, reached })
     schedule()
   }

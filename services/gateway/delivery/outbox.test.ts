@@ -1,10 +1,10 @@
 import { createTestGateway } from '../test-support.ts'
 
-const subscribe = (/** @type {unknown[]} */ ...keys) => ({ type: 'subscribe', keys })
-const padded = (/** @type {number} */ n) => JSON.stringify({ n, pad: 'x'.repeat(20_000) })
+const subscribe = (...keys: unknown[]) => ({ type: 'subscribe', keys })
+const padded = (n: number) => JSON.stringify({ n, pad: 'x'.repeat(20_000) })
 
-/** A client that watches keys and does not read. @param {Parameters<typeof createTestGateway>[0]} [options] */
-async function stuck(options) {
+/** A client that watches keys and does not read. */
+async function stuck(options?: Parameters<typeof createTestGateway>[0]) {
   const bench = createTestGateway(options)
   const client = await bench.connect()
   await client.ask(subscribe('tick:1', 'tick:2'))
@@ -116,7 +116,7 @@ test('gets of a client that does not read wait without their values, 64 of them,
 test('a client that reads slower than its keys change is answered its gets, and sent changes beside them', async () => {
   const { backbone, client, turn } = await stuck()
   let n = 1
-  const seen = { answers: /** @type {number[]} */ ([]), changes: 0 }
+  const seen = { answers: [] as number[], changes: 0 }
   // It reads all there is in its socket, and by then both keys have changed again.
   const slowly = async () => {
     for (const key of ['tick:1', 'tick:2']) backbone.value(key, JSON.stringify({ n: ++n, pad: 'x'.repeat(300_000) }))
@@ -198,8 +198,7 @@ test('a session that is due a lot is written to in batches, between which others
   const [greedy, modest] = [await connect(), await connect()]
   await greedy.ask(subscribe(...keys))
   await modest.ask(subscribe('tick:99'))
-  /** @type {string[]} */
-  const order = []
+  const order: string[] = []
   greedy.connection._socket.write = () => order.push('greedy') > 0
   modest.connection._socket.write = () => order.push('modest') > 0
 

@@ -1,30 +1,30 @@
 // Everything that goes to a session goes through here, a close included. Messages queued during one turn of the event
 // loop leave in one write. While a session's socket does not drain, only control messages are queued: its values stay
 // due. No send ends a session: one that takes no more is cut, and ends when the flusher comes to it.
-import { encode } from '@keycast/protocol'
-import { noContainment } from '@keycast/service'
-import { wholeFrame } from '../presence/member-list.ts'
+import { type ControlMessage, encode, type RequestId } from '@keycast/protocol'
+import { type Containment, noContainment } from '@keycast/service'
+import type { Counts } from '../counts.ts'
+import type { Subscription } from '../keys/subscriptions.ts'
+import type { Value } from '../keys/value.ts'
+import { type MembersWatch, wholeFrame } from '../presence/member-list.ts'
+import type { DueMessages } from '../rooms/due-messages.ts'
+import type { RoomSubscription } from '../rooms/room.ts'
+import type { Session } from '../sessions/session.ts'
 import { addDueFrames, MEMBERS, MESSAGES, mustWait, WAITS } from './due.ts'
 import { createFlusher } from './flusher.ts'
-import { queuedBytesOf } from './slow-clients.ts'
+import { queuedBytesOf, type SlowClients } from './slow-clients.ts'
 
-/**
- * @typedef {import('@keycast/protocol').RequestId} RequestId
- * @typedef {import('@keycast/protocol').ControlMessage} ControlMessage
- * @typedef {import('../sessions/session.ts').Session} Session
- * @typedef {import('../keys/subscriptions.ts').Subscription} Subscription
- * @typedef {import('../presence/member-list.ts').MembersWatch} MembersWatch
- * @typedef {import('../rooms/room.ts').RoomSubscription} RoomSubscription
- * @typedef {keyof typeof import('@keycast/protocol').closeCodes} CloseCode
- * @typedef {ReturnType<typeof createOutbox>} Outbox
- *
- * The outbox's reports to parts that are built after it.
- * @typedef {object} OutboxEvents
- * @property {(session: Session, code: CloseCode) => void} onEnd called when the session must be closed now, without
- *   what is queued for it
- * @property {(session: Session) => void} onWritable the session takes values: those its client asked for go before
- *   those it is due
- */
+export type CloseCode = keyof typeof import('@keycast/protocol').closeCodes
+
+export type Outbox = ReturnType<typeof createOutbox>
+
+/** The outbox's reports to parts that are built after it. */
+export interface OutboxEvents {
+  /** Called when the session must be closed now, without what is queued for it. */
+  onEnd: (session: Session, code: CloseCode) => void
+  /** The session takes values: those its client asked for go before those it is due. */
+  onWritable: (session: Session) => void
+}
 
 /**
  * About this many bytes are written to a session before others get their turn, and before it is checked whether its
@@ -32,16 +32,18 @@ import { queuedBytesOf } from './slow-clients.ts'
  */
 const BATCH_BYTES = 256 * 1024
 
-/**
- * @param {object} deps
- * @param {OutboxEvents} deps.events
- * @param {Pick<import('./slow-clients.ts').SlowClients, 'begin' | 'finish'>} deps.slowClients
- * @param {import('../rooms/due-messages.ts').DueMessages} deps.addDueMessages
- * @param {number} deps.unsentBytesMax queued for one session that does not drain
- * @param {Pick<import('@keycast/service').Containment, 'guard'>} [deps.containment]
- * @param {import('../counts.ts').Counts} deps.counts
- * @param {() => number} deps.now monotonic, in milliseconds
- */
+interface Deps {
+  events: OutboxEvents
+  slowClients: Pick<SlowClients, 'begin' | 'finish'>
+  addDueMessages: DueMessages
+  /** Queued for one session that does not drain. */
+  unsentBytesMax: number
+  containment?: Pick<Containment, 'guard'>
+  counts: Counts
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
 export function createOutbox({
   events,
   slowClients,
@@ -50,30 +52,19 @@ export function createOutbox({
   containment = noContainment,
   counts,
   now,
-}) {
+}: Deps) {
   // The sessions behind one that fails are still to be written to.
   const flushOne = containment.guard('session', flush, session => events.onEnd(session, 'internalError'))
   const flusher = createFlusher({ flush: flushOne, now })
 
-  /**
-   * Queues a message for one session.
-   *
-   * @param {Session} session
-   * @param {ControlMessage} message
-   */
-  function send(session, message) {
+  /** Queues a message for one session. */
+  function send(session: Session, message: ControlMessage) {
     if (message.type === 'error' && !isOver(session)) counts.errors[message.code]++
     sendText(session, message.type, encode(message))
   }
 
-  /**
-   * Queues a message that is encoded already.
-   *
-   * @param {Session} session
-   * @param {ControlMessage['type']} type
-   * @param {string} text
-   */
-  function sendText(session, type, text) {
+  /** Queues a message that is encoded already. */
+  function sendText(session: Session, type: ControlMessage['type'], text: string) {
     if (isOver(session)) return
     counts.sent[type]++
     session.pieces.push(text)
@@ -83,30 +74,22 @@ export function createOutbox({
   /**
    * Queues a value as the answer to one request.
    *
-   * @param {Session} session
-   * @param {import('../keys/value.ts').Value} value
-   * @param {RequestId | undefined} id of the request
+   * @param id of the request
    */
-  function sendValue(session, value, id) {
+  function sendValue(session: Session, value: Value, id: RequestId | undefined) {
     if (isOver(session)) return
     counts.sent.value++
     queued(session, session.encoding.addAnswer(value, id, session.pieces))
   }
 
-  /**
-   * Queues a whole frame of the session's transport.
-   *
-   * @param {Session} session
-   * @param {Buffer} frame
-   */
-  function sendFrame(session, frame) {
+  /** Queues a whole frame of the session's transport. */
+  function sendFrame(session: Session, frame: Buffer) {
     if (isOver(session)) return
     session.pieces.push(frame)
     queued(session, frame.length)
   }
 
-  /** @param {Session} session @param {number} bytes */
-  function queued(session, bytes) {
+  function queued(session: Session, bytes: number) {
     session.pieceBytes += bytes
     if (session.stalledAtMs !== undefined) {
       if (queuedBytesOf(session) > unsentBytesMax) cut(session, 'slow')
@@ -119,44 +102,31 @@ export function createOutbox({
   /**
    * Makes a state of its key due to a subscription. The session is sent the latest state at the time of writing.
    *
-   * @param {Subscription} subscription
-   * @param {number} bits of due.ts
+   * @param bits of due.ts
    */
-  function owe(subscription, bits) {
+  function owe(subscription: Subscription, bits: number) {
     if (subscription.due === 0) subscription.session.due.push(subscription)
     else if (subscription.due & bits) counts.conflated++
     subscription.due |= bits
     markDue(subscription.session)
   }
 
-  /**
-   * Makes the messages after its cursor due to a room's subscription.
-   *
-   * @param {RoomSubscription} subscription
-   */
-  function oweMessages(subscription) {
+  /** Makes the messages after its cursor due to a room's subscription. */
+  function oweMessages(subscription: RoomSubscription) {
     if (subscription.due === 0) subscription.session.due.push(subscription)
     subscription.due = MESSAGES
     markDue(subscription.session)
   }
 
-  /**
-   * Makes all members of a room due to a session that is told of them.
-   *
-   * @param {MembersWatch} watch
-   */
-  function oweMembers(watch) {
+  /** Makes all members of a room due to a session that is told of them. */
+  function oweMembers(watch: MembersWatch) {
     if (watch.due === 0) watch.session.due.push(watch)
     watch.due = MEMBERS
     markDue(watch.session)
   }
 
-  /**
-   * Takes back everything that an ended subscription was due.
-   *
-   * @param {Subscription | RoomSubscription | MembersWatch} subscription
-   */
-  function forget(subscription) {
+  /** Takes back everything that an ended subscription was due. */
+  function forget(subscription: Subscription | RoomSubscription | MembersWatch) {
     const { session, due } = subscription
     if (due === 0) return
     subscription.due = 0
@@ -169,12 +139,8 @@ export function createOutbox({
     session.dueEnded = 0
   }
 
-  /**
-   * The encoding has made the form that these subscriptions waited for, or has given up on it.
-   *
-   * @param {Subscription[]} waiting
-   */
-  function resume(waiting) {
+  /** The encoding has made the form that these subscriptions waited for, or has given up on it. */
+  function resume(waiting: Subscription[]) {
     for (const subscription of waiting) {
       // A subscription without the bit ended meanwhile.
       if (!(subscription.due & WAITS)) continue
@@ -184,23 +150,17 @@ export function createOutbox({
     }
   }
 
-  /** @param {Session} session */
-  function markDue(session) {
+  function markDue(session: Session) {
     if (!session.dirty && session.stalledAtMs === undefined) flusher.mark(session)
   }
 
-  /** Whether values can be queued for the session now. @param {Session} session */
-  function isWritable(session) {
+  /** Whether values can be queued for the session now. */
+  function isWritable(session: Session) {
     return session.stalledAtMs === undefined
   }
 
-  /**
-   * Closes the session once what is queued for it was written; at once where it does not take it.
-   *
-   * @param {Session} session
-   * @param {CloseCode} code
-   */
-  function close(session, code) {
+  /** Closes the session once what is queued for it was written; at once where it does not take it. */
+  function close(session: Session, code: CloseCode) {
     if (session.ended || session.closing) return
     if (session.stalledAtMs !== undefined) return cut(session, code)
     session.closing = code
@@ -211,10 +171,9 @@ export function createOutbox({
    * The session's client does not take what is queued: all of it is dropped now, and the session ends in a turn of its own.
    * If it ended here, the caller would go on with it, and nothing unsubscribes what is subscribed after the end.
    *
-   * @param {Session} session that is stalled
-   * @param {CloseCode} code
+   * @param session that is stalled
    */
-  function cut(session, code) {
+  function cut(session: Session, code: CloseCode) {
     session.closing = code
     discard(session)
     flusher.mark(session)
@@ -223,10 +182,8 @@ export function createOutbox({
   /**
    * The session's turn has come: what it is due is written, up to a batch of it. It ends only here, where no caller is in
    * the middle of something.
-   *
-   * @param {Session} session
    */
-  function flush(session) {
+  function flush(session: Session) {
     if (session.ended) return
     write(session)
     const { closing, due, stalledAtMs, transport } = session
@@ -234,8 +191,7 @@ export function createOutbox({
     else if (closing && (stalledAtMs !== undefined || transport.isOpen())) events.onEnd(session, closing)
   }
 
-  /** @param {Session} session */
-  function write(session) {
+  function write(session: Session) {
     if (session.stalledAtMs !== undefined) return
     // A close frame was sent, and nothing may follow it (RFC 6455 section 5.5.1).
     if (!session.transport.isOpen()) return discard(session)
@@ -259,8 +215,8 @@ export function createOutbox({
     if (session.closing) cut(session, session.closing)
   }
 
-  /** @param {Session} session @returns {number} bytes added to its pieces */
-  function addDue(session) {
+  /** @returns bytes added to its pieces */
+  function addDue(session: Session): number {
     const { due, pieces } = session
     if (due.length === 0) return 0
     // Adds at least one value: a client that never runs out of gets would otherwise see no change of the keys it
@@ -276,14 +232,14 @@ export function createOutbox({
         continue
       }
       if (each.due === MESSAGES) {
-        const room = /** @type {RoomSubscription} */ (each)
+        const room = each as RoomSubscription
         bytes += addDueMessages(pieces, room, bytesMax - bytes, nowMs)
         // Behind the others: a room that never runs out of messages must not hold them up.
         if (room.due !== 0) due.push(room)
         continue
       }
       if (each.due === MEMBERS) {
-        const watch = /** @type {MembersWatch} */ (each)
+        const watch = each as MembersWatch
         watch.due = 0
         counts.sent.members++
         const frame = wholeFrame(watch.list)
@@ -291,7 +247,7 @@ export function createOutbox({
         bytes += frame.length
         continue
       }
-      const subscription = /** @type {Subscription} */ (each)
+      const subscription = each as Subscription
       if (session.encoding.mustWait && mustWait(subscription)) continue
       bytes += addDueFrames(pieces, subscription, counts, nowMs)
       subscription.due = 0
@@ -301,12 +257,8 @@ export function createOutbox({
     return bytes
   }
 
-  /**
-   * The session took all that was written.
-   *
-   * @param {Session} session
-   */
-  function drained(session) {
+  /** The session took all that was written. */
+  function drained(session: Session) {
     // A cut session lost what was queued for it: nothing may follow that hole.
     if (session.stalledAtMs === undefined || isCut(session)) return
     counts.stalls.observe(now() - session.stalledAtMs)
@@ -317,12 +269,8 @@ export function createOutbox({
     flusher.mark(session)
   }
 
-  /**
-   * Drops all that is queued for a session that has ended, or is about to.
-   *
-   * @param {Session} session
-   */
-  function discard(session) {
+  /** Drops all that is queued for a session that has ended, or is about to. */
+  function discard(session: Session) {
     slowClients.finish(session)
     session.pieces = []
     session.pieceBytes = 0
@@ -351,14 +299,12 @@ export function createOutbox({
 
 /**
  * Whether what was queued for the session is dropped, and it ends with the next flush: nothing else closes one that is stalled.
- *
- * @param {Session} session
  */
-function isCut({ closing, stalledAtMs }) {
+function isCut({ closing, stalledAtMs }: Session) {
   return closing !== undefined && stalledAtMs !== undefined
 }
 
-/** Whether nothing more is queued for the session. @param {Session} session */
-function isOver(session) {
+/** Whether nothing more is queued for the session. */
+function isOver(session: Session) {
   return session.ended || isCut(session)
 }

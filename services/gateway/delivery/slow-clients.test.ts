@@ -1,24 +1,27 @@
 import { createTestGateway, FakeConnection } from '../test-support.ts'
+import type { Piece } from '../transport/transport.ts'
 import { createSlowClients } from './slow-clients.ts'
 
 const LARGE = 100_000
 
-/** @param {{ stallMsMax?: number, unsentTotalBytesMax?: number }} [options] */
-function setup({ stallMsMax = 30_000, unsentTotalBytesMax = 1_000_000 } = {}) {
+function setup({
+  stallMsMax = 30_000,
+  unsentTotalBytesMax = 1_000_000,
+}: {
+  stallMsMax?: number
+  unsentTotalBytesMax?: number
+} = {}) {
   let nowMs = 0
-  /** @type {string[]} */
-  const ended = []
+  const ended: string[] = []
   const slowClients = createSlowClients({ stallMsMax, unsentTotalBytesMax, now: () => nowMs })
-  /** @param {string} id @param {import('../transport/transport.ts').Piece[]} pieces */
-  const stall = (id, ...pieces) => {
+  const stall = (id: string, ...pieces: Piece[]) => {
     const transport = new FakeConnection()
     transport._socket._handle.bytesWritten = transport._socket._handle.writeQueueSize = LARGE
-    const session = /** @type {any} */ ({ id, transport, pieces: [], pieceBytes: 0, deferredGets: [], answersHeld: 0 })
+    const session = { id, transport, pieces: [], pieceBytes: 0, deferredGets: [], answersHeld: 0 } as any
     slowClients.begin(session, pieces)
     return session
   }
-  /** @param {number} ms */
-  const sweepAfter = ms => {
+  const sweepAfter = (ms: number) => {
     nowMs += ms
     slowClients.sweep((session, code, isUrgent) => {
       ended.push(`${session.id} ${code}${isUrgent ? ' urgent' : ''}`)

@@ -1,50 +1,40 @@
 // Slow clients: sessions whose sockets do not drain. Those that take nothing at all for too long are closed, and those that
 // hold most where all of them together hold too much memory. They are checked now and then, never per message. A session whose own
 // queue passes its limit is cut by outbox.ts.
+import type { Session } from '../sessions/session.ts'
+import type { Piece } from '../transport/transport.ts'
 
-/**
- * @typedef {import('../transport/transport.ts').Piece} Piece
- * @typedef {import('../sessions/session.ts').Session} Session
- * @typedef {ReturnType<typeof createSlowClients>} SlowClients
- *
- * @typedef {object} Stall
- * @property {number} takenBytes bytes taken from its socket, when that number last grew
- * @property {number} takenAtMs
- * @property {number} copiedBytes bytes of the session's own memory that were written
- * @property {ArrayBufferLike[]} pinned memory that was written as it is, and may be shared with other sessions
- */
+export type SlowClients = ReturnType<typeof createSlowClients>
 
-/**
- * Closes a session, which calls {@link SlowClients.finish}. An urgent end also frees the socket's memory soon.
- * @typedef {(session: Session, code: 'slow', isUrgent: boolean) => void} End
- */
+interface Stall {
+  /** Bytes taken from its socket, when that number last grew. */
+  takenBytes: number
+  takenAtMs: number
+  /** Bytes of the session's own memory that were written. */
+  copiedBytes: number
+  /** Memory that was written as it is, and may be shared with other sessions. */
+  pinned: ArrayBufferLike[]
+}
 
-/**
- * @param {object} deps
- * @param {number} deps.stallMsMax
- * @param {number} deps.unsentTotalBytesMax
- * @param {() => number} deps.now monotonic, in milliseconds
- */
-export function createSlowClients({ stallMsMax, unsentTotalBytesMax, now }) {
-  /** @type {Map<Session, Stall>} */
-  const stalls = new Map()
-  /**
-   * The number of slow sessions that hold each piece of memory. A value sent to thousands counts once.
-   *
-   * @type {Map<ArrayBufferLike, number>}
-   */
-  const pins = new Map()
+/** Closes a session, which calls {@link SlowClients.finish}. An urgent end also frees the socket's memory soon. */
+type End = (session: Session, code: 'slow', isUrgent: boolean) => void
+
+interface Deps {
+  stallMsMax: number
+  unsentTotalBytesMax: number
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
+export function createSlowClients({ stallMsMax, unsentTotalBytesMax, now }: Deps) {
+  const stalls = new Map<Session, Stall>()
+  /** The number of slow sessions that hold each piece of memory. A value sent to thousands counts once. */
+  const pins = new Map<ArrayBufferLike, number>()
   let pinnedBytes = 0
 
-  /**
-   * The session's socket did not take all that was just written.
-   *
-   * @param {Session} session
-   * @param {Piece[]} pieces
-   */
-  function begin(session, pieces) {
-    /** @type {Stall} */
-    const stall = { takenBytes: session.transport.takenBytes(), takenAtMs: now(), copiedBytes: 0, pinned: [] }
+  /** The session's socket did not take all that was just written. */
+  function begin(session: Session, pieces: Piece[]) {
+    const stall: Stall = { takenBytes: session.transport.takenBytes(), takenAtMs: now(), copiedBytes: 0, pinned: [] }
     for (const piece of pieces) {
       const copied = session.transport.copiedBytes(piece)
       if (copied === 0 && typeof piece !== 'string') pin(stall, piece.buffer)
@@ -53,16 +43,15 @@ export function createSlowClients({ stallMsMax, unsentTotalBytesMax, now }) {
     stalls.set(session, stall)
   }
 
-  /** @param {Stall} stall @param {ArrayBufferLike} memory */
-  function pin(stall, memory) {
+  function pin(stall: Stall, memory: ArrayBufferLike) {
     const holders = pins.get(memory) ?? 0
     if (holders === 0) pinnedBytes += memory.byteLength
     pins.set(memory, holders + 1)
     stall.pinned.push(memory)
   }
 
-  /** The session took all, or has ended. @param {Session} session */
-  function finish(session) {
+  /** The session took all, or has ended. */
+  function finish(session: Session) {
     const stall = stalls.get(session)
     if (!stall) return
     stalls.delete(session)
@@ -77,15 +66,13 @@ export function createSlowClients({ stallMsMax, unsentTotalBytesMax, now }) {
     }
   }
 
-  /** @param {ArrayBufferLike} memory that is pinned */
-  const holdersOf = memory => /** @type {number} */ (pins.get(memory))
+  /** @param memory that is pinned */
+  const holdersOf = (memory: ArrayBufferLike) => pins.get(memory) as number
 
   /**
    * Closes the sessions that have not taken anything for too long, and those that hold most where all hold too much.
-   *
-   * @param {End} end
    */
-  function sweep(end) {
+  function sweep(end: End) {
     const nowMs = now()
     let ownBytes = 0
     for (const [session, stall] of stalls) {
@@ -102,8 +89,8 @@ export function createSlowClients({ stallMsMax, unsentTotalBytesMax, now }) {
     if (ownBytes + pinnedBytes > unsentTotalBytesMax) relieve(ownBytes, end)
   }
 
-  /** @param {number} ownBytes of all that are stalled @param {End} end */
-  function relieve(ownBytes, end) {
+  /** @param ownBytes of all that are stalled */
+  function relieve(ownBytes: number, end: End) {
     const largestFirst = [...stalls]
       .map(([session, stall]) => ({ session, own: ownBytesOf(session, stall), shared: shareOf(stall) }))
       .sort((one, other) => other.own + other.shared - one.own - one.shared)
@@ -115,16 +102,16 @@ export function createSlowClients({ stallMsMax, unsentTotalBytesMax, now }) {
     }
   }
 
-  /** A session's share of the memory that it holds together with others. @param {Stall} stall */
-  function shareOf({ pinned }) {
+  /** A session's share of the memory that it holds together with others. */
+  function shareOf({ pinned }: Stall) {
     return pinned.reduce((bytes, memory) => bytes + memory.byteLength / holdersOf(memory), 0)
   }
 
   return { begin, finish, sweep, size: () => stalls.size }
 }
 
-/** The bytes that only this session holds, queued or in its socket. @param {Session} session @param {Stall} stall */
-function ownBytesOf(session, { copiedBytes }) {
+/** The bytes that only this session holds, queued or in its socket. */
+function ownBytesOf(session: Session, { copiedBytes }: Stall) {
   return queuedBytesOf(session) + copiedBytes
 }
 
@@ -137,12 +124,13 @@ const DEFERRED_GET_BYTES = 512
 /** The cost of an answer that waits for a message: key and id, and records. */
 const HELD_ANSWER_BYTES = 512
 
-/**
- * The memory that is queued for a session.
- *
- * @param {Pick<Session, 'pieces' | 'pieceBytes' | 'deferredGets' | 'answersHeld'>} session
- */
-export function queuedBytesOf({ pieces, pieceBytes, deferredGets, answersHeld }) {
+/** The memory that is queued for a session. */
+export function queuedBytesOf({
+  pieces,
+  pieceBytes,
+  deferredGets,
+  answersHeld,
+}: Pick<Session, 'pieces' | 'pieceBytes' | 'deferredGets' | 'answersHeld'>) {
   const waitingBytes = deferredGets.length * DEFERRED_GET_BYTES + answersHeld * HELD_ANSWER_BYTES
   return pieceBytes + pieces.length * PIECE_BYTES + waitingBytes
 }

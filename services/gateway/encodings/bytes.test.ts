@@ -1,6 +1,6 @@
 import { createTestGateway } from '../test-support.ts'
 
-const noText = { contentType: 'application/octet-stream', format: /** @type {const} */ ('base64') }
+const noText = { contentType: 'application/octet-stream', format: 'base64' as const }
 
 async function setup() {
   const bench = createTestGateway()

@@ -1,35 +1,33 @@
 // `keycast.v1.bytes`: a value is a binary message, a line of JSON and the body as it is, or a delta to it. The body is
 // never copied into a frame: what stands before it is a piece of its own, and the two leave in one write.
-import { BYTES_SUBPROTOCOL, deltaLine, valueLine } from '@keycast/protocol'
+import type { Delta } from '@keycast/backbone'
+import { BYTES_SUBPROTOCOL, deltaLine, type RequestId, valueLine } from '@keycast/protocol'
 import { detached } from '@keycast/service'
+import type { Value } from '../keys/value.ts'
 import { binaryFrameStart, textFrame } from '../transport/frames.ts'
+import type { PlainEncoding } from './encoding.ts'
 
-/**
- * @typedef {import('./encoding.ts').PlainEncoding} PlainEncoding
- * @typedef {import('../keys/value.ts').Value} Value
- *
- * `start` stands before the body; `delta` is a whole frame.
- * @typedef {{ start: Buffer | undefined, delta: Buffer | undefined }} Form
- */
+/** `start` stands before the body; `delta` is a whole frame. */
+interface Form {
+  start: Buffer | undefined
+  delta: Buffer | undefined
+}
 
 /**
  * The size of a delta's frame beside the delta, as counted: its header, and a line with a usual key and two versions.
  */
 const DELTA_LINE_BYTES = 256
 
-/** @param {number} slot @returns {PlainEncoding} */
-export function createBytes(slot) {
-  /** @param {Value} value @returns {Form} */
-  function formOf(value) {
-    const made = /** @type {Form | undefined} */ (value.forms[slot])
+export function createBytes(slot: number): PlainEncoding {
+  function formOf(value: Value): Form {
+    const made = value.forms[slot] as Form | undefined
     if (made) return made
     const form = { start: undefined, delta: undefined }
     value.forms[slot] = form
     return form
   }
 
-  /** @type {PlainEncoding['addValue']} */
-  function addValue(value, pieces) {
+  const addValue: PlainEncoding['addValue'] = (value, pieces) => {
     const form = formOf(value)
     form.start ??= detached(startOf(value))
     pieces.push(form.start, value.body)
@@ -61,20 +59,19 @@ export function createBytes(slot) {
   }
 }
 
-/** @param {Value} value @param {import('@keycast/protocol').RequestId} [id] of the one request it answers */
-function head({ key, version, contentType }, id) {
+/** @param id of the one request it answers */
+function head({ key, version, contentType }: Value, id?: RequestId) {
   return valueLine({ id, key, version, contentType })
 }
 
-/** @param {Value} value @param {import('@keycast/protocol').RequestId} [id] */
-function startOf(value, id) {
+function startOf(value: Value, id?: RequestId) {
   return binaryFrameStart(head(value, id), value.body.length)
 }
 
-/** @param {Value} value has a delta */
-function deltaFrame(value) {
+/** @param value has a delta */
+function deltaFrame(value: Value) {
   const { key, version, contentType } = value
-  const { from, bytes } = /** @type {import('@keycast/backbone').Delta} */ (value.delta)
+  const { from, bytes } = value.delta as Delta
   const start = binaryFrameStart(deltaLine({ key, from, version, contentType }), bytes.length)
   const frame = detached(Buffer.concat([start, bytes]))
   // The frame holds the same bytes: reading them there frees the delta as it was received.

@@ -2,17 +2,16 @@
 import { randomBytes } from 'node:crypto'
 import { inflateRawSync } from 'node:zlib'
 import { createValue } from '../keys/value.ts'
+import type { Settings } from '../settings.ts'
 import { createTestGateway, readFrames } from '../test-support.ts'
 import { createCompressed } from './compressed-encoding.ts'
 import { plainEncodings } from './index.ts'
 
 const DEFLATE = 'permessage-deflate'
 
-/** @param {number} n @param {number} [bytes] */
-const documentOf = (n, bytes = 20_000) => JSON.stringify({ n, text: `good morning ${n} `.repeat(bytes / 16) })
+const documentOf = (n: number, bytes = 20_000) => JSON.stringify({ n, text: `good morning ${n} `.repeat(bytes / 16) })
 
-/** @param {Partial<import('../settings.ts').Settings>} [settings] */
-async function setup(settings) {
+async function setup(settings?: Partial<Settings>) {
   const { connect, backbone, turn, ...rest } = createTestGateway({ settings })
   const plain = await connect()
   const deflated = await connect('', DEFLATE)
@@ -25,8 +24,8 @@ async function setup(settings) {
     plain,
     deflated,
     bytes,
-    /** The messages that arrive once zlib's threads are done. @param {typeof plain} client @returns {Promise<any[]>} */
-    async compressed(client) {
+    /** The messages that arrive once zlib's threads are done. */
+    async compressed(client: typeof plain): Promise<any[]> {
       for (;;) {
         const received = await client.received()
         if (received.length > 0) return received
@@ -178,8 +177,7 @@ test('any head makes one frame with the same blocks', async () => {
     counts: { sentCompressed: 0, savedBytes: 0 },
   })
   for (const id of [undefined, 1, 'x'.repeat(128)]) {
-    /** @type {Buffer[]} */
-    const pieces = []
+    const pieces: Buffer[] = []
     const bytes = encoding.addAnswer(value, id, pieces)
     const frame = Buffer.concat(pieces)
     expect(bytes).toBe(frame.length)

@@ -1,39 +1,33 @@
 // An encoding made of a plain one, for sessions that negotiated permessage-deflate: the message's head stored, the body's
 // DEFLATE blocks behind it. Until a value's blocks are made, or where they gain nothing, its messages are the plain ones.
+import type { RequestId } from '@keycast/protocol'
 import { detached } from '@keycast/service'
+import type { Counts } from '../counts.ts'
+import type { Value } from '../keys/value.ts'
 import { compressedFrameStart } from '../transport/frames.ts'
+import type { Piece } from '../transport/transport.ts'
+import type { CompressedForm, Compression } from './compression-queue.ts'
 import { storedBlock } from './deflate.ts'
+import type { Encoding, PlainEncoding } from './encoding.ts'
 
-/**
- * @typedef {import('./encoding.ts').Encoding} Encoding
- * @typedef {import('./compression-queue.ts').CompressedForm} CompressedForm
- * @typedef {import('../keys/value.ts').Value} Value
- */
+interface Deps {
+  compression: Pick<Compression, 'formOf'>
+  counts: Pick<Counts, 'sentCompressed' | 'savedBytes'>
+}
 
-/**
- * @param {import('./encoding.ts').PlainEncoding} plain
- * @param {number} slot
- * @param {object} deps
- * @param {Pick<import('./compression-queue.ts').Compression, 'formOf'>} deps.compression
- * @param {Pick<import('../counts.ts').Counts, 'sentCompressed' | 'savedBytes'>} deps.counts
- * @returns {Encoding}
- */
-export function createCompressed(plain, slot, { compression, counts }) {
-  /** @param {Value} value @param {Buffer} blocks @param {import('@keycast/protocol').RequestId} [id] */
-  function startOf(value, blocks, id) {
+export function createCompressed(plain: PlainEncoding, slot: number, { compression, counts }: Deps): Encoding {
+  function startOf(value: Value, blocks: Buffer, id?: RequestId) {
     return compressedFrameStart(plain.isBinary, storedBlock(plain.head(value, id)), blocks.length)
   }
 
-  /** @type {Encoding['addValue']} */
-  function addValue(value, pieces) {
-    const form = /** @type {CompressedForm | undefined} */ (value.forms[slot])
+  const addValue: Encoding['addValue'] = (value, pieces) => {
+    const form = value.forms[slot] as CompressedForm | undefined
     if (!form?.blocks) return plain.addValue(value, pieces)
     form.start ??= detached(startOf(value, form.blocks))
     return add(pieces, form.start, form.blocks, form.savedBytes)
   }
 
-  /** @param {import('./encoding.ts').Piece[]} pieces @param {Buffer} start @param {Buffer} blocks @param {number} savedBytes */
-  function add(pieces, start, blocks, savedBytes) {
+  function add(pieces: Piece[], start: Buffer, blocks: Buffer, savedBytes: number) {
     counts.sentCompressed++
     counts.savedBytes += savedBytes
     pieces.push(start, blocks)

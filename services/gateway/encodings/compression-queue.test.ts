@@ -1,22 +1,17 @@
 import { randomBytes } from 'node:crypto'
 import { createCounts } from '../counts.ts'
 import { mustWait, VALUE, WAITS } from '../delivery/due.ts'
-import { createValue } from '../keys/value.ts'
+import type { Subscription } from '../keys/subscriptions.ts'
+import { createValue, type Value } from '../keys/value.ts'
 import { createEncodings, valueBytes } from './index.ts'
 
-const text = (/** @type {string} */ word, bytes = 10_000) =>
-  Buffer.from(JSON.stringify(word.repeat(bytes / word.length)))
+const text = (word: string, bytes = 10_000) => Buffer.from(JSON.stringify(word.repeat(bytes / word.length)))
 
-/** @param {(source: Buffer) => Promise<Buffer>} [deflate] */
-function setUp(deflate) {
-  /** @type {Map<string, import('../keys/value.ts').Value>} */
-  const held = new Map()
-  /** @type {{ source: Buffer, done: (blocks?: Buffer) => void, fail: () => void }[]} */
-  const jobs = []
-  /** @type {unknown[]} */
-  const resumed = []
-  /** @type {string[]} */
-  const grown = []
+function setUp(deflate?: (source: Buffer) => Promise<Buffer>) {
+  const held = new Map<string, Value>()
+  const jobs: { source: Buffer; done: (blocks?: Buffer) => void; fail: () => void }[] = []
+  const resumed: unknown[] = []
+  const grown: string[] = []
   const counts = createCounts()
   const encodings = createEncodings({
     latest: key => held.get(key),
@@ -36,7 +31,7 @@ function setUp(deflate) {
           })
         })),
   })
-  const encodingOf = (/** @type {boolean} */ isBytes) =>
+  const encodingOf = (isBytes: boolean) =>
     encodings.forTransport({ subprotocol: isBytes ? 'keycast.v1.bytes' : '', isCompressed: true })
   let versions = 0
   return {
@@ -44,8 +39,7 @@ function setUp(deflate) {
     jobs,
     resumed,
     grown,
-    /** @param {string} key @param {Buffer} body */
-    hold(key, body) {
+    hold(key: string, body: Buffer) {
       const value = createValue({
         key,
         version: `v${++versions}`,
@@ -56,27 +50,24 @@ function setUp(deflate) {
       held.set(key, value)
       return value
     },
-    forget: (/** @type {string} */ key) => held.delete(key),
-    /** The pieces of a value if it is sent compressed. @param {import('../keys/value.ts').Value} value */
-    compressed(value) {
-      /** @type {Buffer[]} */
-      const pieces = []
+    forget: (key: string) => held.delete(key),
+    /** The pieces of a value if it is sent compressed. */
+    compressed(value: Value) {
+      const pieces: Buffer[] = []
       encodingOf(false).addValue(value, pieces)
       return pieces[0][0] & 0x40 ? pieces : undefined
     },
-    /** A subscription that is due the key's value. @param {string} key @param {boolean} [isBytes] */
-    subscription: (key, isBytes = false) =>
-      /** @type {import('../keys/subscriptions.ts').Subscription} */ (
-        /** @type {unknown} */ ({
-          due: VALUE,
-          entry: {
-            get value() {
-              return held.get(key)
-            },
+    /** A subscription that is due the key's value. */
+    subscription: (key: string, isBytes = false) =>
+      ({
+        due: VALUE,
+        entry: {
+          get value() {
+            return held.get(key)
           },
-          session: { encoding: encodingOf(isBytes) },
-        })
-      ),
+        },
+        session: { encoding: encodingOf(isBytes) },
+      }) as unknown as Subscription,
     settle: () => new Promise(resolve => setImmediate(resolve)),
   }
 }

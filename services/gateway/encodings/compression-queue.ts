@@ -4,24 +4,36 @@
 // A session that is due a value which is still being compressed waits for that; nobody else does. A version that is
 // overtaken meanwhile is dropped, and sessions that waited for it are sent the newer one uncompressed: otherwise a key
 // that changes faster than it compresses would keep them waiting for ever.
+import type { Counts } from '../counts.ts'
+import type { Subscription } from '../keys/subscriptions.ts'
+import type { Value } from '../keys/value.ts'
 import { DEFLATE_BYTES_MIN, deflateBlocks } from './deflate.ts'
+import type { PlainEncoding } from './encoding.ts'
 
 /**
- * @typedef {import('../keys/subscriptions.ts').Subscription} Subscription
- * @typedef {import('../keys/value.ts').Value} Value
- * @typedef {import('./encoding.ts').PlainEncoding} PlainEncoding
- *
  * The compressed form of one version for one encoding. While it has neither `blocks` nor `isPlain`, it is being made.
- * @typedef {object} CompressedForm
- * @property {Buffer | undefined} start the bytes before the blocks, in the frame that every session is sent
- * @property {Buffer | undefined} blocks the body, compressed: the end of every frame
- * @property {number} savedBytes the difference between the plain body's length and that of `blocks`
- * @property {boolean} isPlain whether nobody is to wait: while there are no blocks, the value is sent uncompressed
- * @property {Subscription[]} waiting
- *
- * @typedef {{ value: Value, slot: number, source: Buffer, form: CompressedForm, atMs: number }} Job
- * @typedef {ReturnType<typeof createCompression>} Compression
  */
+export interface CompressedForm {
+  /** The bytes before the blocks, in the frame that every session is sent. */
+  start: Buffer | undefined
+  /** The body, compressed: the end of every frame. */
+  blocks: Buffer | undefined
+  /** The difference between the plain body's length and that of `blocks`. */
+  savedBytes: number
+  /** Whether nobody is to wait: while there are no blocks, the value is sent uncompressed. */
+  isPlain: boolean
+  waiting: Subscription[]
+}
+
+interface Job {
+  value: Value
+  slot: number
+  source: Buffer
+  form: CompressedForm
+  atMs: number
+}
+
+export type Compression = ReturnType<typeof createCompression>
 
 /** At one time: libuv has four threads, which files and name look-ups need as well, and zlib takes 256 KB for each. */
 const RUNNING_MAX = 2
@@ -29,32 +41,32 @@ const RUNNING_MAX = 2
 /** Most bytes queued for compression, 0.1 s of work: past it values go uncompressed rather than late. */
 const BACKLOG_BYTES_MAX = 4 * 1024 ** 2
 
-/**
- * @param {object} deps
- * @param {(wireKey: string) => Value | undefined} deps.latest
- * @param {(wireKey: string) => void} deps.grown the key's value takes more memory now
- * @param {(waiting: Subscription[]) => void} deps.resume these subscriptions no longer wait
- * @param {Pick<import('../counts.ts').Counts, 'compressions'>} deps.counts
- * @param {(ms: number) => void} deps.observe the time from first demand to the form
- * @param {() => number} deps.now monotonic, in milliseconds
- * @param {(source: Buffer) => Promise<Buffer>} [deps.deflate]
- */
-export function createCompression({ latest, grown, resume, counts, observe, now, deflate = deflateBlocks }) {
-  /** @type {Job[]} */
-  const queue = []
+interface Deps {
+  latest: (wireKey: string) => Value | undefined
+  /** The key's value takes more memory now. */
+  grown: (wireKey: string) => void
+  /** These subscriptions no longer wait. */
+  resume: (waiting: Subscription[]) => void
+  counts: Pick<Counts, 'compressions'>
+  /** The time from first demand to the form. */
+  observe: (ms: number) => void
+  /** Monotonic, in milliseconds. */
+  now: () => number
+  deflate?: (source: Buffer) => Promise<Buffer>
+}
+
+export function createCompression({ latest, grown, resume, counts, observe, now, deflate = deflateBlocks }: Deps) {
+  const queue: Job[] = []
   let running = 0
   let backlogBytes = 0
 
   /**
    * The form of a value in an encoding's slot. The first call has it made.
    *
-   * @param {Value} value
-   * @param {number} slot of the compressed encoding
-   * @param {Pick<PlainEncoding, 'body'>} plain
-   * @returns {CompressedForm}
+   * @param slot of the compressed encoding
    */
-  function formOf(value, slot, plain) {
-    const made = /** @type {CompressedForm | undefined} */ (value.forms[slot])
+  function formOf(value: Value, slot: number, plain: Pick<PlainEncoding, 'body'>): CompressedForm {
+    const made = value.forms[slot] as CompressedForm | undefined
     if (made) return made
     const source = plain.body(value)
     const isBusy = backlogBytes > 0 && backlogBytes + source.length > BACKLOG_BYTES_MAX
@@ -84,8 +96,8 @@ export function createCompression({ latest, grown, resume, counts, observe, now,
     }
   }
 
-  /** Never rejects. @param {Job} job */
-  async function run(job) {
+  /** Never rejects. */
+  async function run(job: Job) {
     const { value, source, form } = job
     const blocks = latest(value.wireKey) === value ? await deflate(source).catch(() => undefined) : undefined
     if (latest(value.wireKey) !== value) {
@@ -107,11 +119,11 @@ export function createCompression({ latest, grown, resume, counts, observe, now,
     resume(waiting)
   }
 
-  /** Sessions that waited for an overtaken version do not wait again for the one that overtook it. @param {Job} job */
-  function sendNewerPlain({ value: { wireKey }, slot, form }) {
+  /** Sessions that waited for an overtaken version do not wait again for the one that overtook it. */
+  function sendNewerPlain({ value: { wireKey }, slot, form }: Job) {
     const newer = latest(wireKey)
     if (!newer || form.waiting.length === 0) return
-    const its = /** @type {CompressedForm | undefined} */ (newer.forms[slot])
+    const its = newer.forms[slot] as CompressedForm | undefined
     if (its) its.isPlain = true
     else put(newer, slot, true)
   }
@@ -119,8 +131,7 @@ export function createCompression({ latest, grown, resume, counts, observe, now,
   return { formOf }
 }
 
-/** @param {Value} value @param {number} slot @param {boolean} isPlain @returns {CompressedForm} */
-function put(value, slot, isPlain) {
+function put(value: Value, slot: number, isPlain: boolean): CompressedForm {
   const form = { start: undefined, blocks: undefined, savedBytes: 0, isPlain, waiting: [] }
   value.forms[slot] = form
   return form

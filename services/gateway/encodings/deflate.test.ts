@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { inflateRawSync } from 'node:zlib'
 import { deflateBlocks, storedBlock } from './deflate.ts'
 
-/** As a receiver does it (RFC 7692 section 7.2.2). @param {Buffer[]} parts */
-const inflate = (...parts) =>
+/** As a receiver does it (RFC 7692 section 7.2.2). */
+const inflate = (...parts: Buffer[]) =>
   inflateRawSync(Buffer.concat([...parts, Buffer.from([0, 0, 0xff, 0xff])]), { finishFlush: 2 })
 
 const json = Buffer.from(

@@ -22,10 +22,9 @@ const STORED_HEADER_BYTES = 5
 /**
  * The end of a message's payload, compressed: what follows the {@link storedBlock} of its head.
  *
- * @param {Buffer} body
- * @returns {Promise<Buffer>} in memory of its own
+ * @returns in memory of its own
  */
-export async function deflateBlocks(body) {
+export async function deflateBlocks(body: Buffer): Promise<Buffer> {
   const blocks = await deflate(body, { finishFlush: constants.Z_SYNC_FLUSH })
   const kept = Buffer.allocUnsafeSlow(blocks.length - SYNC_TAIL_BYTES)
   blocks.copy(kept, 0, 0, kept.length)
@@ -35,9 +34,9 @@ export async function deflateBlocks(body) {
 /**
  * Bytes as a DEFLATE block that stores them, not the last of its series (RFC 1951 section 3.2.4).
  *
- * @param {string} text at most 65,535 bytes in UTF-8: heads are a few hundred
+ * @param text at most 65,535 bytes in UTF-8: heads are a few hundred
  */
-export function storedBlock(text) {
+export function storedBlock(text: string) {
   const bytes = Buffer.byteLength(text)
   if (bytes > STORED_BYTES_MAX) throw new RangeError(`a stored block holds ${STORED_BYTES_MAX} bytes, not ${bytes}`)
   const block = Buffer.allocUnsafe(STORED_HEADER_BYTES + bytes)

@@ -1,4 +1,5 @@
 // Deltas: which sessions are sent one, and that a client that applies them always has the bytes of that version.
+import type { Delta } from '@keycast/backbone'
 import { versionOf } from '@keycast/protocol'
 import { applyDelta, createDelta } from 'fossil-delta'
 import { randomNumbers } from '../../../test/support/random.js'
@@ -9,14 +10,12 @@ import { valueBytes } from './index.ts'
 const K = 'tick:1'
 const PAD = 'lorem ipsum dolor '.repeat(200)
 
-/** @param {number} n @param {string} [pad] */
-const body = (n, pad = PAD) => Buffer.from(JSON.stringify({ n, pad }))
+const body = (n: number, pad: string = PAD) => Buffer.from(JSON.stringify({ n, pad }))
 
-/** Made once for all tests, some of which go back and forth between the same few. @type {Map<string, Buffer>} */
-const deltas = new Map()
+/** Made once for all tests, some of which go back and forth between the same few. */
+const deltas = new Map<string, Buffer>()
 
-/** @param {Buffer} from @param {Buffer} to @returns {import('@keycast/backbone').Delta} */
-function deltaOf(from, to) {
+function deltaOf(from: Buffer, to: Buffer): Delta {
   const version = versionOf(from)
   const pair = `${version} ${versionOf(to)}`
   const bytes = deltas.get(pair) ?? Buffer.from(createDelta(from, to))
@@ -24,21 +23,19 @@ function deltaOf(from, to) {
   return { from: version, bytes }
 }
 
-const subscribe = (/** @type {string} */ key, /** @type {string} */ version) => ({
+const subscribe = (key: string, version: string) => ({
   type: 'subscribe',
   keys: [{ key, version }],
 })
 
 async function setup() {
   const bench = createTestGateway()
-  /** @param {number} n @param {number} [from] */
-  const change = (n, from) =>
+  const change = (n: number, from?: number) =>
     bench.backbone.value(K, body(n), { delta: from ? deltaOf(body(from), body(n)) : undefined })
   return { ...bench, change, speakBytes: () => bench.connect('keycast.v1.bytes') }
 }
 
-const types = async (/** @type {{ received: () => Promise<any[]> }} */ client) =>
-  (await client.received()).map(({ type }) => type)
+const types = async (client: { received: () => Promise<any[]> }) => (await client.received()).map(({ type }) => type)
 
 test('a session that was sent the version before is sent the delta, every such session the same Buffer', async () => {
   const { speakBytes, change } = await setup()
@@ -155,7 +152,7 @@ test('a delta counts in the cache', () => {
     key: K,
     version: 'w',
     contentType: 'text/plain',
-    format: /** @type {const} */ ('text'),
+    format: 'text' as const,
     body: body(2),
   }
   const bytes = Buffer.alloc(100)
@@ -174,7 +171,7 @@ test.each([0, 1, 2, 3, 4, 5, 6, 7])(
     const viewers = await Promise.all(
       Array.from({ length: 4 }, async () => ({
         client: await connect('keycast.v1.bytes'),
-        held: /** @type {Buffer | undefined} */ (undefined),
+        held: undefined as Buffer | undefined,
       })),
     )
     for (const { client } of viewers) client.send({ type: 'subscribe', keys: [K] })

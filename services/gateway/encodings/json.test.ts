@@ -4,14 +4,11 @@ import { plainEncodings, valueBytes } from './index.ts'
 
 const [json] = plainEncodings
 
-/** @param {object} rest */
-const answer = rest =>
-  /** @type {any} */ ({ key: 'tick:1', version: 'v', contentType: 'application/json', format: 'json', ...rest })
+const answer = (rest: object) =>
+  ({ key: 'tick:1', version: 'v', contentType: 'application/json', format: 'json', ...rest }) as any
 
-/** @param {(pieces: Buffer[]) => number} add */
-function piecesOf(add) {
-  /** @type {Buffer[]} */
-  const pieces = []
+function piecesOf(add: (pieces: Buffer[]) => number) {
+  const pieces: Buffer[] = []
   expect(add(pieces)).toBe(Buffer.concat(pieces).length)
   return pieces
 }

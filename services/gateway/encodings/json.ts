@@ -1,21 +1,22 @@
 // `keycast.v1.json`: text messages, with a value's body spliced into its message.
 import { JSON_SUBPROTOCOL, VALUE_TAIL, valueHead } from '@keycast/protocol'
+import type { Value } from '../keys/value.ts'
 import { textFrame, textFrameStart } from '../transport/frames.ts'
+import type { PlainEncoding } from './encoding.ts'
 
 /**
- * @typedef {import('./encoding.ts').PlainEncoding} PlainEncoding
- * @typedef {import('../keys/value.ts').Value} Value
- *
  * `frame` is what every session is sent; `body`, its end from the value's body on, follows the head of an answer that
  * carries an id. They share their memory.
- * @typedef {{ frame: Buffer, body: Buffer }} Form
  */
+interface Form {
+  frame: Buffer
+  body: Buffer
+}
 
-/** @param {number} slot @returns {PlainEncoding} */
-export function createJson(slot) {
-  /** @param {Value} value @returns {Form} built when the first session needs it */
-  function formOf(value) {
-    const built = /** @type {Form | undefined} */ (value.forms[slot])
+export function createJson(slot: number): PlainEncoding {
+  /** @returns built when the first session needs it */
+  function formOf(value: Value): Form {
+    const built = value.forms[slot] as Form | undefined
     if (built) return built
     const { frame, bodyOffset } = textFrame(valueHead(value), literal(value), VALUE_TAIL)
     const form = { frame, body: frame.subarray(bodyOffset) }
@@ -25,15 +26,14 @@ export function createJson(slot) {
     return form
   }
 
-  /** @type {PlainEncoding['addValue']} */
-  function addValue(value, pieces) {
+  const addValue: PlainEncoding['addValue'] = (value, pieces) => {
     const { frame } = formOf(value)
     pieces.push(frame)
     return frame.length
   }
 
-  /** @type {PlainEncoding['head']} */
-  const head = ({ key, version, contentType, format }, id) => valueHead({ id, key, version, contentType, format })
+  const head: PlainEncoding['head'] = ({ key, version, contentType, format }, id) =>
+    valueHead({ id, key, version, contentType, format })
 
   return {
     subprotocol: JSON_SUBPROTOCOL,
@@ -58,12 +58,8 @@ export function createJson(slot) {
   }
 }
 
-/**
- * The body as a JSON value: as it came, or as a string's literal.
- *
- * @param {Value} value
- */
-function literal({ format, body }) {
+/** The body as a JSON value: as it came, or as a string's literal. */
+function literal({ format, body }: Value) {
   switch (format) {
     case 'json':
       return body

@@ -1,24 +1,23 @@
+import type { Namespace } from '@keycast/service'
 import { createRights, readRule } from '../access/rights.ts'
 import { createEntry } from '../keys/entry.ts'
+import type { Refusal } from '../keys/problem.ts'
 import { createNamespaces, createTestGateway } from '../test-support.ts'
 import { createGate } from './gate.ts'
 
-const namespace = /** @type {import('@keycast/service').Namespace} */ (createNamespaces().get('tick'))
+const namespace = createNamespaces().get('tick') as Namespace
 
-/** @param {string[]} read @param {boolean} [user] */
-const rightsTo = (read, user = false) => {
-  const rule = (/** @type {unknown} */ written) => readRule(written, { user: false, strict: true }).rule
+const rightsTo = (read: string[], user = false) => {
+  const rule = (written: unknown) => readRule(written, { user: false, strict: true }).rule
   const rights = createRights({ anonymous: rule({ read }), everyone: rule({}) })
   return user ? rights.of('ann') : rights.anonymous
 }
 
 const all = rightsTo(['*:**'])
 
-/** @param {string[]} [cached] */
-const setup = (cached = []) => {
+const setup = (cached: string[] = []) => {
   const counts = { accessRefused: { unauthenticated: 0, forbidden: 0 } }
-  /** @type {string[]} */
-  const looked = []
+  const looked: string[] = []
   const gate = createGate({
     namespaces: createNamespaces({ tick: {}, file: { idSegmentsMax: 3 } }),
     decisions: { applies: () => false, ask: () => undefined },
@@ -37,8 +36,7 @@ const setup = (cached = []) => {
 
 test('a key that breaks the grammar, or whose namespace does not exist, may not be asked for', () => {
   const { check, operator } = setup()
-  /** @type {((key: string) => unknown)[]} */
-  const doors = [key => operator('value', key), key => check(all, 'get', key)]
+  const doors: ((key: string) => unknown)[] = [key => operator('value', key), key => check(all, 'get', key)]
   for (const ask of doors) {
     expect(ask('tick:1')).toBeUndefined()
     expect(ask('no key')).toMatchObject({ code: 'bad_key', message: expect.stringContaining('namespace:id') })
@@ -78,8 +76,7 @@ test('a key that no door checked is never asked for', () => {
 
 /** A gate of rooms and values whose backend decides about `doc:*`. */
 const deciding = () => {
-  /** @type {((problem?: import('../keys/problem.ts').Refusal) => void)[]} */
-  const questions = []
+  const questions: ((problem?: Refusal) => void)[] = []
   const gate = createGate({
     namespaces: createNamespaces(
       { doc: {}, own: { isPerUser: true } },
@@ -95,9 +92,9 @@ const deciding = () => {
     now: () => 0,
   })
   const everything = { read: ['*:**'], publish: ['*:**'], join: ['*:**'] }
-  const rule = (/** @type {unknown} */ written) => readRule(written, { user: false, strict: true }).rule
+  const rule = (written: unknown) => readRule(written, { user: false, strict: true }).rule
   const { anonymous: rights } = createRights({ anonymous: rule(everything), everyone: rule({}) })
-  const asker = { rights, viewer: /** @type {any} */ ({ name: 'ann' }), account: undefined }
+  const asker = { rights, viewer: { name: 'ann' } as any, account: undefined }
   return { gate, questions, asker }
 }
 
@@ -113,24 +110,20 @@ test('an admitted key comes with all that was looked up for it', () => {
   })
 })
 
-test.each(
-  /** @type {const} */ ([
-    ['publish', 'news:1', 'only the server publishes here'],
-    ['join', 'news:1', 'nobody joins this room'],
-  ]),
-)('to %s where the namespace lets no client do that is forbidden', (act, key, message) => {
+test.each([
+  ['publish', 'news:1', 'only the server publishes here'],
+  ['join', 'news:1', 'nobody joins this room'],
+] as const)('to %s where the namespace lets no client do that is forbidden', (act, key, message) => {
   const { gate, asker } = deciding()
   expect(gate.enter(asker, act, key)).toMatchObject({ code: 'forbidden', message })
 })
 
-test.each(
-  /** @type {const} */ ([
-    ['get', 'room:1'],
-    ['history', 'own:1'],
-    ['publish', 'own:1'],
-    ['join', 'own:1'],
-  ]),
-)('to %s %s is told that the namespace is of the other kind', (act, key) => {
+test.each([
+  ['get', 'room:1'],
+  ['history', 'own:1'],
+  ['publish', 'own:1'],
+  ['join', 'own:1'],
+] as const)('to %s %s is told that the namespace is of the other kind', (act, key) => {
   const { gate, asker } = deciding()
   expect(gate.enter(asker, act, key)).toMatchObject({ code: 'unknown_namespace' })
 })
@@ -164,8 +157,8 @@ test('what one user publishes is not published in the name of another', async ()
 
 test('after a wait an asker that is another viewer enters anew, where it matters who asks', () => {
   const { gate, asker } = deciding()
-  const own = /** @type {any} */ (gate.enter(asker, 'get', 'own:1'))
-  const room = /** @type {any} */ (gate.enter(asker, 'history', 'room:1'))
+  const own = gate.enter(asker, 'get', 'own:1') as any
+  const room = gate.enter(asker, 'history', 'room:1') as any
   asker.viewer = { name: 'bob' }
   expect(gate.recheck(own)).toBe('again')
   expect(gate.recheck(room)).toBeUndefined()
@@ -173,10 +166,10 @@ test('after a wait an asker that is another viewer enters anew, where it matters
 
 test('after a wait rights that were lost, or a token that was revoked, refuse the key', () => {
   const { gate, asker } = deciding()
-  const admitted = /** @type {any} */ (gate.enter(asker, 'get', 'own:1'))
+  const admitted = gate.enter(asker, 'get', 'own:1') as any
   expect(gate.recheck(admitted)).toBeUndefined()
   asker.rights = rightsTo([])
   expect(gate.recheck(admitted)).toMatchObject({ code: 'unauthenticated' })
-  const revoked = { ...asker, revoked: () => ({ code: /** @type {const} */ ('token_refused') }) }
+  const revoked = { ...asker, revoked: () => ({ code: 'token_refused' as const }) }
   expect(gate.recheck({ ...admitted, asker: revoked })).toEqual({ code: 'token_refused' })
 })

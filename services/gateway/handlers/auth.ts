@@ -1,12 +1,10 @@
 // Says for whom a session is, with a token: as its first message, in place of anonymous rights, or to renew it in place.
-import { errorMessage } from '@keycast/protocol'
+import { type Auth, type ControlMessage, errorMessage } from '@keycast/protocol'
+import type { Identify } from '../access/identify.ts'
 import { REFUSED } from '../access/tokens/tokens.ts'
 import { OFFENCE_REQUESTS } from '../sessions/rate-limit.ts'
-
-/**
- * @typedef {import('@keycast/protocol').Auth} Auth
- * @typedef {import('../sessions/session.ts').Session} Session
- */
+import type { Session } from '../sessions/session.ts'
+import type { HandlerDeps } from './index.ts'
 
 /** Tokens of one session that may be under verification. More would only wait for each other. */
 const PENDING_MAX = 4
@@ -14,13 +12,15 @@ const PENDING_MAX = 4
 /** A user with too many sessions is told to come back after this time, in milliseconds. */
 const FULL_RETRY_MS = 5_000
 
-/** @param {Pick<import('./index.ts').HandlerDeps, 'identify' | 'revocations' | 'accounts' | 'credentials' | 'outbox' | 'rateLimit'>} deps */
-export const createAuth = ({ identify, revocations, accounts, credentials, outbox, rateLimit }) => {
-  /**
-   * @param {Session} session
-   * @param {Auth} message
-   */
-  function auth(session, { id, token }) {
+export const createAuth = ({
+  identify,
+  revocations,
+  accounts,
+  credentials,
+  outbox,
+  rateLimit,
+}: Pick<HandlerDeps, 'identify' | 'revocations' | 'accounts' | 'credentials' | 'outbox' | 'rateLimit'>) => {
+  function auth(session: Session, { id, token }: Auth) {
     if (session.authsPending >= PENDING_MAX) {
       const message = 'too many tokens of this session are being checked: wait for the answers first'
       return outbox.send(session, errorMessage('too_many_waiting', { id, message }))
@@ -38,12 +38,7 @@ export const createAuth = ({ identify, revocations, accounts, credentials, outbo
     return concluded
   }
 
-  /**
-   * @param {Session} session
-   * @param {Auth['id']} id
-   * @param {Awaited<ReturnType<import('../access/identify.ts').Identify['verify']>>} result
-   */
-  function conclude(session, id, result) {
+  function conclude(session: Session, id: Auth['id'], result: Awaited<ReturnType<Identify['verify']>>) {
     if ('refused' in result) {
       const { code, message, retryAfterMs } = result.refused
       return refuse(session, errorMessage(code, { id, message, retryAfterMs }))
@@ -61,8 +56,7 @@ export const createAuth = ({ identify, revocations, accounts, credentials, outbo
     credentials.renew(session, verified, id)
   }
 
-  /** @param {Session} session @param {import('@keycast/protocol').ControlMessage & { type: 'error' }} error */
-  function refuse(session, error) {
+  function refuse(session: Session, error: ControlMessage & { type: 'error' }) {
     outbox.send(session, error)
     // No honest client has many tokens refused. A token that could not be checked is not the client's fault.
     if (error.retryAfterMs === undefined) rateLimit.charge(session, OFFENCE_REQUESTS)

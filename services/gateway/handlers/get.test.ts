@@ -1,7 +1,7 @@
 import { ENTRY_BYTES } from '../keys/cache.ts'
 import { createTestGateway } from '../test-support.ts'
 
-const get = (/** @type {object} */ rest) => ({ type: 'get', id: 7, key: 'tick:1', ...rest })
+const get = (rest: object) => ({ type: 'get', id: 7, key: 'tick:1', ...rest })
 
 test('a value that is cached and fresh is sent from memory, with the id', async () => {
   const { gateway, backbone, connect, pass } = createTestGateway()
@@ -135,8 +135,7 @@ test('the shared body of a large value is written as it is, after a head of its 
   void gateway.singleFlight.want('tick:1')
   backbone.value('tick:1', JSON.stringify({ text: 'x'.repeat(130_000) }))
   const client = await connect()
-  /** @type {Buffer[]} */
-  const written = []
+  const written: Buffer[] = []
   client.connection._socket.write = bytes => written.push(bytes) > 0
 
   client.send(get({ id: 1 }))

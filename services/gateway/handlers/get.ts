@@ -1,23 +1,31 @@
 // Answers one request for one value: from memory if that is fresh enough, else from the fetcher, asked once for all
 // requests of the key. If the client does not read, its get waits without the value.
-import { isRefusal } from '../gate/gate.ts'
-import { problemMessage } from '../keys/problem.ts'
+import type { Get } from '@keycast/protocol'
+import { type Admitted, isRefusal } from '../gate/gate.ts'
+import type { Result } from '../keys/entry.ts'
+import { problemMessage, type Refusal } from '../keys/problem.ts'
+import type { Session } from '../sessions/session.ts'
+import type { HandlerDeps } from './index.ts'
 
-/**
- * @typedef {import('@keycast/protocol').Get} Get
- * @typedef {import('../sessions/session.ts').Session} Session
- */
-
-/** @param {Pick<import('./index.ts').HandlerDeps, 'gate' | 'admissions' | 'values' | 'singleFlight' | 'outbox' | 'getsWaitingMax' | 'counts' | 'now'>} deps */
-export const createGet = ({ gate, admissions, values, singleFlight, outbox, getsWaitingMax, counts, now }) => {
+export const createGet = ({
+  gate,
+  admissions,
+  values,
+  singleFlight,
+  outbox,
+  getsWaitingMax,
+  counts,
+  now,
+}: Pick<
+  HandlerDeps,
+  'gate' | 'admissions' | 'values' | 'singleFlight' | 'outbox' | 'getsWaitingMax' | 'counts' | 'now'
+>) => {
   /**
-   * @param {Session} session
-   * @param {Get} message
-   * @param {number} asOfMs the time at which the answer must be fresh: a get that waited is not asked for again because
-   *   of its wait
-   * @returns {Promise<void> | void} once it is answered, or waits for its client
+   * @param asOfMs the time at which the answer must be fresh: a get that waited is not asked for again because of its
+   *   wait
+   * @returns once it is answered, or waits for its client
    */
-  function get(session, message, asOfMs) {
+  function get(session: Session, message: Get, asOfMs: number): Promise<void> | void {
     const entered = gate.enter(session, 'get', message.key)
     if (!(entered instanceof Promise)) return find(session, message, asOfMs, entered)
     if (!mayWait(session)) return sendProblem(session, message, tooManyWaiting)
@@ -28,14 +36,7 @@ export const createGet = ({ gate, admissions, values, singleFlight, outbox, gets
     })
   }
 
-  /**
-   * @param {Session} session
-   * @param {Get} message
-   * @param {number} asOfMs
-   * @param {import('../gate/gate.ts').Admitted | import('../keys/problem.ts').Refusal} entered
-   * @returns {Promise<void> | void}
-   */
-  function find(session, message, asOfMs, entered) {
+  function find(session: Session, message: Get, asOfMs: number, entered: Admitted | Refusal): Promise<void> | void {
     if (isRefusal(entered)) return sendProblem(session, message, entered)
     if (!outbox.isWritable(session)) return defer(session, message, asOfMs)
     const result = values.fresh(entered.wireKey, asOfMs)
@@ -57,38 +58,26 @@ export const createGet = ({ gate, admissions, values, singleFlight, outbox, gets
     })
   }
 
-  /**
-   * @param {Session} session
-   * @param {Get} message
-   * @param {import('../keys/entry.ts').Result} result
-   */
-  function answer(session, message, { value, problem }) {
+  function answer(session: Session, message: Get, { value, problem }: Result) {
     const { id, key, version } = message
     if (problem) sendProblem(session, message, problem)
     else if (value.version === version) outbox.send(session, { type: 'current', id, key, version })
     else outbox.sendValue(session, value, id)
   }
 
-  /**
-   * The client does not read. Its get waits without the value, which may be a newer one by then.
-   *
-   * @param {Session} session
-   * @param {Get} message
-   * @param {number} asOfMs
-   */
-  function defer(session, message, asOfMs) {
+  /** The client does not read. Its get waits without the value, which may be a newer one by then. */
+  function defer(session: Session, message: Get, asOfMs: number) {
     if (session.ended) return
     if (mayWait(session)) session.deferredGets.push({ get: message, asOfMs })
     else sendProblem(session, message, tooManyWaiting)
   }
 
-  /** Whether one more get of the session may wait, for the fetcher or for its client. @param {Session} session */
-  function mayWait({ pendingGets, deferredGets }) {
+  /** Whether one more get of the session may wait, for the fetcher or for its client. */
+  function mayWait({ pendingGets, deferredGets }: Session) {
     return pendingGets + deferredGets.length < getsWaitingMax
   }
 
-  /** @param {Session} session @param {Get} message @param {import('../keys/problem.ts').Refusal} problem */
-  function sendProblem(session, { id, key }, problem) {
+  function sendProblem(session: Session, { id, key }: Get, problem: Refusal) {
     // The get says nothing about a subscription to the same key, which may stand.
     const subscribed = admissions.has(session, key)
     outbox.send(session, problemMessage(problem, now(), { id, key, subscribed }))
@@ -97,5 +86,4 @@ export const createGet = ({ gate, admissions, values, singleFlight, outbox, gets
   return get
 }
 
-/** @type {import('../keys/problem.ts').Refusal} */
-const tooManyWaiting = { code: 'too_many_waiting' }
+const tooManyWaiting: Refusal = { code: 'too_many_waiting' }

@@ -3,14 +3,13 @@ import { createTestGateway } from '../test-support.ts'
 
 const key = 'room:1'
 
-/** @type {(() => Promise<void>)[]} */
-const stops = []
+const stops: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const stop of stops.splice(0)) await stop()
 })
 
-/** A journal that counts its reads, of messages so long that a few fill a batch. @param {{ messageBytes: number }} options */
-async function setUp({ messageBytes }) {
+/** A journal that counts its reads, of messages so long that a few fill a batch. */
+async function setUp({ messageBytes }: { messageBytes: number }) {
   const memory = createMemoryRooms()
   const reads = { count: 0, underWay: 0, underWayMax: 0 }
   const started = createTestGateway({
@@ -43,14 +42,14 @@ async function setUp({ messageBytes }) {
   return { ...started, reads }
 }
 
-/** @param {{ received: () => Promise<any[]> }} client @param {number} count @returns {Promise<any[]>} that many messages */
-async function until(client, count) {
+/** @returns that many messages */
+async function until(client: { received: () => Promise<any[]> }, count: number): Promise<any[]> {
   const told = []
   for (let turns = 0; turns < 200 && told.length < count; turns++) told.push(...(await client.received()))
   return told
 }
 
-const idsOf = (/** @type {any[]} */ messages) => messages.filter(({ type }) => type === 'history').map(({ id }) => id)
+const idsOf = (messages: any[]) => messages.filter(({ type }) => type === 'history').map(({ id }) => id)
 
 test.each([
   ['shorter', 5_000],

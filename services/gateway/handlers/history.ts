@@ -1,29 +1,29 @@
 // Answers requests for parts of rooms' histories, one after the other for each session: the journal is asked for the next
 // once the answer before is written. If the client does not read, the request waits without the messages.
-import { historyBody } from '@keycast/protocol'
-import { isRefusal } from '../gate/gate.ts'
-import { problemMessage } from '../keys/problem.ts'
-import { isSubscribed } from '../sessions/session.ts'
+import { type History, historyBody } from '@keycast/protocol'
+import { type Admitted, isRefusal } from '../gate/gate.ts'
+import { problemMessage, type Refusal } from '../keys/problem.ts'
+import type { Histories } from '../rooms/histories.ts'
+import { isSubscribed, type Session } from '../sessions/session.ts'
 import { textFrame } from '../transport/frames.ts'
+import type { HandlerDeps } from './index.ts'
 
-/**
- * @typedef {import('@keycast/protocol').History} History
- * @typedef {import('../sessions/session.ts').Session} Session
- */
-
-/** @param {Pick<import('./index.ts').HandlerDeps, 'gate' | 'histories' | 'outbox' | 'getsWaitingMax' | 'containment' | 'counts' | 'now'>} deps */
-export const createHistory = ({ gate, histories, outbox, getsWaitingMax, containment, counts, now }) => {
+export const createHistory = ({
+  gate,
+  histories,
+  outbox,
+  getsWaitingMax,
+  containment,
+  counts,
+  now,
+}: Pick<HandlerDeps, 'gate' | 'histories' | 'outbox' | 'getsWaitingMax' | 'containment' | 'counts' | 'now'>) => {
   /** For requests that waited: no caller is there to see their errors. */
   const again = containment.guard('session', history, session => outbox.close(session, 'internalError'))
-  /** Sessions whose last request is being read, or its answer not written yet. @type {Set<Session>} */
-  const reading = new Set()
+  /** Sessions whose last request is being read, or its answer not written yet. */
+  const reading = new Set<Session>()
 
-  /**
-   * @param {Session} session
-   * @param {History} message
-   * @returns {Promise<void> | void} once it is answered, or waits for its client
-   */
-  function history(session, message) {
+  /** @returns once it is answered, or waits for its client */
+  function history(session: Session, message: History): Promise<void> | void {
     const problem = gate.check(session.rights, 'history', message.key)
     if (problem) return refuse(session, message, problem)
     const waiting = session.pendingGets + session.deferredGets.length
@@ -35,11 +35,7 @@ export const createHistory = ({ gate, histories, outbox, getsWaitingMax, contain
     return isRefusal(entered) ? refuse(session, message, entered) : read(session, message, entered)
   }
 
-  /**
-   * @param {Session} session @param {History} message
-   * @param {Promise<import('../gate/gate.ts').Admitted | import('../keys/problem.ts').Refusal>} entering
-   */
-  async function waitToEnter(session, message, entering) {
+  async function waitToEnter(session: Session, message: History, entering: Promise<Admitted | Refusal>) {
     session.pendingGets++
     const entered = await entering
     session.pendingGets--
@@ -49,8 +45,7 @@ export const createHistory = ({ gate, histories, outbox, getsWaitingMax, contain
     return history(session, message)
   }
 
-  /** @param {Session} session @param {History} message @param {import('../gate/gate.ts').Admitted} admitted */
-  async function read(session, message, admitted) {
+  async function read(session: Session, message: History, admitted: Admitted) {
     reading.add(session)
     session.pendingGets++
     const result = await histories.read(message)
@@ -64,24 +59,22 @@ export const createHistory = ({ gate, histories, outbox, getsWaitingMax, contain
 
   /**
    * Resumes the session's requests, up to the first that is read. A session that takes no more now is resumed by the outbox.
-   *
-   * @param {Session} session
    */
-  function readNext(session) {
+  function readNext(session: Session) {
     while (!reading.has(session) && outbox.isWritable(session)) {
       const index = session.deferredGets.findIndex(({ get }) => get.type === 'history')
       if (index === -1) return
       const [{ get: message }] = session.deferredGets.splice(index, 1)
-      again(session, /** @type {History} */ (message))
+      again(session, message as History)
     }
   }
 
-  /**
-   * @param {Session} session @param {History} message
-   * @param {Awaited<ReturnType<import('../rooms/histories.ts').Histories['read']>>} result
-   * @param {import('../gate/gate.ts').Admitted} admitted
-   */
-  function answer(session, message, { problem, history: found }, admitted) {
+  function answer(
+    session: Session,
+    message: History,
+    { problem, history: found }: Awaited<ReturnType<Histories['read']>>,
+    admitted: Admitted,
+  ) {
     if (session.ended) return
     const changed = gate.recheck(admitted)
     if (changed === 'again') return defer(session, message)
@@ -95,13 +88,11 @@ export const createHistory = ({ gate, histories, outbox, getsWaitingMax, contain
     outbox.sendFrame(session, textFrame('', historyBody({ type, id, key, ...head }, messages)).frame)
   }
 
-  /** @param {Session} session @param {History} message */
-  function defer(session, message) {
+  function defer(session: Session, message: History) {
     session.deferredGets.push({ get: message, asOfMs: now() })
   }
 
-  /** @param {Session} session @param {History} message @param {import('../keys/problem.ts').Refusal} refusal */
-  function refuse(session, { id, key }, refusal) {
+  function refuse(session: Session, { id, key }: History, refusal: Refusal) {
     outbox.send(session, problemMessage(refusal, now(), { id, key, subscribed: isSubscribed(session, key) }))
   }
 

@@ -1,5 +1,24 @@
 // Everything a client can ask, each request in a file of its own.
-import { excerpt } from '@keycast/protocol'
+import { type ClientMessage, excerpt } from '@keycast/protocol'
+import type { Containment } from '@keycast/service'
+import type { Identify } from '../access/identify.ts'
+import type { Revocations } from '../access/revocations/revocations.ts'
+import type { Counts } from '../counts.ts'
+import type { Outbox } from '../delivery/outbox.ts'
+import type { Gate } from '../gate/gate.ts'
+import type { Admissions } from '../keys/admissions.ts'
+import type { Endings } from '../keys/endings.ts'
+import type { SingleFlight } from '../keys/single-flight.ts'
+import type { Subscriptions } from '../keys/subscriptions.ts'
+import type { Values } from '../keys/values.ts'
+import type { Joins } from '../presence/joins.ts'
+import type { Histories } from '../rooms/histories.ts'
+import type { Publishes } from '../rooms/publishes.ts'
+import type { Rooms } from '../rooms/rooms.ts'
+import type { Accounts } from '../sessions/accounts.ts'
+import type { Credentials } from '../sessions/credentials.ts'
+import type { RateLimit } from '../sessions/rate-limit.ts'
+import type { DeferredGet, Session } from '../sessions/session.ts'
 import { createAuth } from './auth.ts'
 import { createGet } from './get.ts'
 import { createHistory } from './history.ts'
@@ -10,35 +29,36 @@ import { createPublish } from './publish.ts'
 import { createSubscribe } from './subscribe.ts'
 import { createUnsubscribe } from './unsubscribe.ts'
 
-/**
- * @typedef {import('@keycast/protocol').ClientMessage} ClientMessage
- * @typedef {import('../sessions/session.ts').Session} Session
- *
- * @typedef {object} HandlerDeps
- * @property {Pick<import('../gate/gate.ts').Gate, 'enter' | 'recheck' | 'check'>} gate
- * @property {Pick<import('../access/identify.ts').Identify, 'verify'>} identify
- * @property {Pick<import('../access/revocations/revocations.ts').Revocations, 'isRevoked'>} revocations
- * @property {Pick<import('../sessions/accounts.ts').Accounts, 'of' | 'hasRoom'>} accounts
- * @property {Pick<import('../sessions/credentials.ts').Credentials, 'renew'>} credentials
- * @property {Pick<import('../keys/values.ts').Values, 'fresh'>} values
- * @property {Pick<import('../keys/single-flight.ts').SingleFlight, 'want'>} singleFlight
- * @property {import('../keys/admissions.ts').Admissions} admissions
- * @property {import('../keys/subscriptions.ts').Subscriptions} subscriptions
- * @property {Pick<import('../keys/endings.ts').Endings, 'remove'>} endings
- * @property {Pick<import('../rooms/rooms.ts').Rooms, 'isRoom' | 'announce' | 'finish' | 'stats'>} rooms
- * @property {Pick<import('../rooms/publishes.ts').Publishes, 'fromSession'>} publishes
- * @property {Pick<import('../rooms/histories.ts').Histories, 'read'>} histories
- * @property {Pick<import('../presence/joins.ts').Joins, 'join' | 'leave'>} joins
- * @property {import('../delivery/outbox.ts').Outbox} outbox
- * @property {Pick<import('../sessions/rate-limit.ts').RateLimit, 'charge' | 'keysWaitMs' | 'chargeKeys'>} rateLimit
- * @property {number} getsWaitingMax of one session
- * @property {Pick<import('@keycast/service').Containment, 'guard'>} containment
- * @property {import('../counts.ts').Counts} counts
- * @property {() => number} now monotonic, in milliseconds
- */
+export type { ClientMessage } from '@keycast/protocol'
 
-/** @param {HandlerDeps} deps */
-export function createHandlers(deps) {
+export type { Session } from '../sessions/session.ts'
+
+export interface HandlerDeps {
+  gate: Pick<Gate, 'enter' | 'recheck' | 'check'>
+  identify: Pick<Identify, 'verify'>
+  revocations: Pick<Revocations, 'isRevoked'>
+  accounts: Pick<Accounts, 'of' | 'hasRoom'>
+  credentials: Pick<Credentials, 'renew'>
+  values: Pick<Values, 'fresh'>
+  singleFlight: Pick<SingleFlight, 'want'>
+  admissions: Admissions
+  subscriptions: Subscriptions
+  endings: Pick<Endings, 'remove'>
+  rooms: Pick<Rooms, 'isRoom' | 'announce' | 'finish' | 'stats'>
+  publishes: Pick<Publishes, 'fromSession'>
+  histories: Pick<Histories, 'read'>
+  joins: Pick<Joins, 'join' | 'leave'>
+  outbox: Outbox
+  rateLimit: Pick<RateLimit, 'charge' | 'keysWaitMs' | 'chargeKeys'>
+  /** Of one session. */
+  getsWaitingMax: number
+  containment: Pick<Containment, 'guard'>
+  counts: Counts
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
+export function createHandlers(deps: HandlerDeps) {
   const auth = createAuth(deps)
   const get = createGet(deps)
   const subscribe = createSubscribe(deps)
@@ -49,12 +69,8 @@ export function createHandlers(deps) {
   const join = createJoin(deps)
   const leave = createLeave(deps)
 
-  /**
-   * @param {Session} session
-   * @param {ClientMessage} message
-   * @returns {unknown} a promise where some of the work is still to be done
-   */
-  function handle(session, message) {
+  /** @returns a promise where some of the work is still to be done */
+  function handle(session: Session, message: ClientMessage): unknown {
     deps.counts.received[message.type]++
     switch (message.type) {
       case 'auth':
@@ -80,12 +96,8 @@ export function createHandlers(deps) {
     }
   }
 
-  /**
-   * The client reads again: answers what waited for that.
-   *
-   * @param {Session} session
-   */
-  function resumeGets(session) {
+  /** The client reads again: answers what waited for that. */
+  function resumeGets(session: Session) {
     const deferred = session.deferredGets
     session.deferredGets = []
     // Some may have to wait again: for the fetcher, or because the first answers filled the socket.
@@ -94,18 +106,15 @@ export function createHandlers(deps) {
 
   const answerNow = deps.containment.guard(
     'session',
-    (
-      /** @type {Session} */ session,
-      /** @type {import('../sessions/session.ts').DeferredGet['get']} */ message,
-      /** @type {number} */ asOfMs,
-    ) => (message.type === 'get' ? get(session, message, asOfMs) : history(session, message)),
+    (session: Session, message: DeferredGet['get'], asOfMs: number) =>
+      message.type === 'get' ? get(session, message, asOfMs) : history(session, message),
     session => deps.outbox.close(session, 'internalError'),
   )
 
   return { handle, resumeGets }
 }
 
-/** @param {never} message that is read although it has no handler: fails the type check */
-function unknownMessage(message) {
-  return new Error(`no handler for ${excerpt(/** @type {{ type: unknown }} */ (message).type)}`)
+/** @param message that is read although it has no handler: fails the type check */
+function unknownMessage(message: never) {
+  return new Error(`no handler for ${excerpt((message as { type: unknown }).type)}`)
 }

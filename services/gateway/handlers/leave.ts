@@ -1,11 +1,9 @@
 // Leaves a room. One that was not joined is left already.
+import type { Leave } from '@keycast/protocol'
+import type { Session } from '../sessions/session.ts'
+import type { HandlerDeps } from './index.ts'
 
-/** @param {Pick<import('./index.ts').HandlerDeps, 'joins'>} deps */
-export const createLeave = ({ joins }) =>
-  /**
-   * @param {import('../sessions/session.ts').Session} session
-   * @param {import('@keycast/protocol').Leave} message
-   */
-  function leave(session, message) {
+export const createLeave = ({ joins }: Pick<HandlerDeps, 'joins'>) =>
+  function leave(session: Session, message: Leave) {
     joins.leave(session, message)
   }

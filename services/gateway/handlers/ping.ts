@@ -1,31 +1,22 @@
 // Answers pings, which clients use to measure: the cheapest request there is, so the text is put together, not encoded.
-import { encode } from '@keycast/protocol'
-
-/**
- * @typedef {import('@keycast/protocol').Ping} Ping
- * @typedef {import('../sessions/session.ts').Session} Session
- */
+import { encode, type Ping, type RequestId } from '@keycast/protocol'
+import type { Session } from '../sessions/session.ts'
+import type { HandlerDeps } from './index.ts'
 
 /** A pong's text around its numbers, as the protocol spells it. */
 const [start, middle, end] = encode({ type: 'pong', id: 111, count: 222 }).split(/111|222/)
 const [startWithoutId] = encode({ type: 'pong', count: 222 }).split('222')
 
-/** @param {Pick<import('./index.ts').HandlerDeps, 'outbox'>} deps */
-export const createPing = ({ outbox }) => {
+export const createPing = ({ outbox }: Pick<HandlerDeps, 'outbox'>) => {
   let count = 0
 
-  /**
-   * @param {Session} session
-   * @param {Ping} message
-   */
-  return function ping(session, { id }) {
+  return function ping(session: Session, { id }: Ping) {
     count++
     const head = id === undefined ? startWithoutId : start + idText(id) + middle
     outbox.sendText(session, 'pong', head + count + end)
   }
 }
 
-/** @param {import('@keycast/protocol').RequestId} id */
-function idText(id) {
+function idText(id: RequestId) {
   return typeof id === 'number' ? `${id}` : JSON.stringify(id)
 }

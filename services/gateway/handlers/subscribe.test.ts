@@ -1,7 +1,7 @@
 import { versionOf } from '@keycast/protocol'
 import { createTestGateway } from '../test-support.ts'
 
-const subscribe = (/** @type {unknown[]} */ ...keys) => ({ type: 'subscribe', id: 1, keys })
+const subscribe = (...keys: unknown[]) => ({ type: 'subscribe', id: 1, keys })
 
 test('a cold key is said to be subscribed at once, watched, and sent when its value comes', async () => {
   const { backbone, connect } = createTestGateway()
@@ -31,8 +31,7 @@ test('a fan-out writes one and the same Buffer to every session', async () => {
   const { gateway, backbone, connect } = createTestGateway()
   const clients = await Promise.all([connect(), connect()])
   for (const client of clients) await client.ask(subscribe('tick:1'))
-  /** @type {unknown[]} */
-  const written = []
+  const written: unknown[] = []
   for (const { connection } of clients) connection._socket.write = bytes => written.push(bytes) > 0
 
   backbone.value('tick:1', '{"n":1}')
@@ -42,7 +41,7 @@ test('a fan-out writes one and the same Buffer to every session', async () => {
   expect(written[0]).toBe(written[1])
   // The stored body is a part of that frame: its bytes are in memory once.
   const outcome = gateway.values.fresh('tick:1')
-  expect(outcome?.value?.body.buffer).toBe(/** @type {Buffer} */ (written[0]).buffer)
+  expect(outcome?.value?.body.buffer).toBe((written[0] as Buffer).buffer)
 })
 
 test('a key watched already is sent from memory', async () => {

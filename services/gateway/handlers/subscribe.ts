@@ -1,23 +1,20 @@
 // Subscribes a session to keys. Values are confirmed at once, then the state of each follows; rooms once it is known where
 // their streams begin.
-import { errorMessage } from '@keycast/protocol'
-
-/**
- * @typedef {import('@keycast/protocol').Subscribe} Subscribe
- * @typedef {import('@keycast/protocol').Wanted} Wanted
- * @typedef {import('../sessions/session.ts').Session} Session
- */
+import { errorMessage, type Subscribe, type Wanted } from '@keycast/protocol'
+import type { Session } from '../sessions/session.ts'
+import type { HandlerDeps } from './index.ts'
 
 /** Cheap enough for a client that asks for thousands of keys too many, once. */
 const REFUSALS_PER_TOKEN = 10
 
-/** @param {Pick<import('./index.ts').HandlerDeps, 'admissions' | 'subscriptions' | 'rooms' | 'outbox' | 'rateLimit'>} deps */
-export const createSubscribe = ({ admissions, subscriptions, rooms, outbox, rateLimit }) => {
-  /**
-   * @param {Session} session
-   * @param {Subscribe} message
-   */
-  return function subscribe(session, { id, keys }) {
+export const createSubscribe = ({
+  admissions,
+  subscriptions,
+  rooms,
+  outbox,
+  rateLimit,
+}: Pick<HandlerDeps, 'admissions' | 'subscriptions' | 'rooms' | 'outbox' | 'rateLimit'>) => {
+  return function subscribe(session: Session, { id, keys }: Subscribe) {
     const retryAfterMs = rateLimit.keysWaitMs(session)
     if (retryAfterMs > 0) return outbox.send(session, errorMessage('rate_limited', { id, retryAfterMs }))
 
@@ -26,8 +23,7 @@ export const createSubscribe = ({ admissions, subscriptions, rooms, outbox, rate
     const keysBefore = askedKeys()
     const accepted = []
     const refused = []
-    /** @type {Wanted[]} */
-    const ofRooms = []
+    const ofRooms: Wanted[] = []
     for (const each of wanted.values()) {
       const { key, version } = each
       if (rooms.isRoom(key)) {

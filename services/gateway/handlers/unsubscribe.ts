@@ -1,17 +1,10 @@
 // Ends a session's subscriptions to keys. The request is idempotent: a key it was not subscribed to is no error.
+import type { Unsubscribe } from '@keycast/protocol'
+import type { Session } from '../sessions/session.ts'
+import type { HandlerDeps } from './index.ts'
 
-/**
- * @typedef {import('@keycast/protocol').Unsubscribe} Unsubscribe
- * @typedef {import('../sessions/session.ts').Session} Session
- */
-
-/** @param {Pick<import('./index.ts').HandlerDeps, 'admissions' | 'outbox'>} deps */
-export const createUnsubscribe = ({ admissions, outbox }) =>
-  /**
-   * @param {Session} session
-   * @param {Unsubscribe} message
-   */
-  function unsubscribe(session, { id, keys }) {
+export const createUnsubscribe = ({ admissions, outbox }: Pick<HandlerDeps, 'admissions' | 'outbox'>) =>
+  function unsubscribe(session: Session, { id, keys }: Unsubscribe) {
     for (const key of keys) admissions.unsubscribe(session, key)
     outbox.send(session, { type: 'ok', id })
   }

@@ -1,9 +1,11 @@
 // Every GET for a key begins here: it finds the user, checks that the rights cover the key, and asks whether the
 // backend lets the user read it. Browsers are told to show the answer as it is, and to run nothing of it.
-import { isRefusal } from '../gate/gate.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { type Act, type Admitted, type Gate, isRefusal } from '../gate/gate.ts'
+import type { PendingLimit } from './pending-limit.ts'
 import { sendProblem } from './problems.ts'
 
-/** @typedef {ReturnType<typeof createAdmit>} Admit */
+export type Admit = ReturnType<typeof createAdmit>
 
 /** The content comes from a backend or a user: a page among it must not act under this origin's name. */
 export const securityHeaders = Object.freeze({
@@ -13,22 +15,23 @@ export const securityHeaders = Object.freeze({
   'cross-origin-resource-policy': 'same-origin',
 })
 
-/**
- * @param {object} deps
- * @param {ReturnType<typeof import('./authenticate.ts').createAuthenticate>} deps.authenticate
- * @param {Pick<import('../gate/gate.ts').Gate, 'enter'>} deps.gate
- * @param {import('./pending-limit.ts').PendingLimit} deps.pending
- */
-export function createAdmit({ authenticate, gate, pending }) {
+interface Deps {
+  authenticate: ReturnType<typeof import('./authenticate.ts').createAuthenticate>
+  gate: Pick<Gate, 'enter'>
+  pending: PendingLimit
+}
+
+export function createAdmit({ authenticate, gate, pending }: Deps) {
   /**
-   * @param {import('fastify').FastifyRequest} request for the key that its `*` names
-   * @param {import('fastify').FastifyReply} reply
-   * @param {import('../gate/gate.ts').Act} act
-   * @returns {Promise<import('../gate/gate.ts').Admitted & { hasToken: boolean } | undefined>} `undefined` if it was
-   *   refused and answered already
+   * @param request for the key that its `*` names
+   * @returns `undefined` if it was refused and answered already
    */
-  return async function admit(request, reply, act) {
-    const { '*': key } = /** @type {{ '*': string }} */ (request.params)
+  return async function admit(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    act: Act,
+  ): Promise<(Admitted & { hasToken: boolean }) | undefined> {
+    const { '*': key } = request.params as { '*': string }
     const caller = await authenticate(request.raw)
     // A cache on the way must not give one user's answer to another user.
     if (caller.hasToken) reply.header('vary', 'Authorization, Cookie')

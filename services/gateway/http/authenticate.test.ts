@@ -1,17 +1,17 @@
 import { createAuthenticate } from './authenticate.ts'
 
-/** @param {string | undefined} user whom the request's token names; `undefined`: none came @param {number} retryAfterMs */
-const authenticateAs = (user, retryAfterMs) =>
+/** @param user whom the request's token names; `undefined`: none came */
+const authenticateAs = (user: string | undefined, retryAfterMs: number) =>
   createAuthenticate({
-    identify: /** @type {any} */ ({
+    identify: {
       peerOf: () => ({ address: '192.0.2.7', isNamed: true }),
       verifyRequest: async () => (user === undefined ? undefined : { verified: { user, rights: { grants: [] } } }),
-    }),
-    anonymous: /** @type {any} */ ({ grants: [] }),
-    viewers: /** @type {any} */ ({ of: () => undefined }),
-    accounts: /** @type {any} */ ({ of: (/** @type {string} */ name) => ({ name }), charge: () => retryAfterMs }),
+    } as any,
+    anonymous: { grants: [] } as any,
+    viewers: { of: () => undefined } as any,
+    accounts: { of: (name: string) => ({ name }), charge: () => retryAfterMs } as any,
     revocations: { isRevoked: () => false },
-  })(/** @type {any} */ ({ headers: {} }))
+  })({ headers: {} } as any)
 
 test.each([
   ['ann', 'user'],

@@ -1,28 +1,38 @@
 // Finds the user of an HTTP request and charges the request to that user's allowance, as an upgrade and a session do.
 // For code that polls.
+import type { IncomingMessage } from 'node:http'
+import type { Viewer, Viewers } from '../access/backend/viewers.ts'
+import type { Identify } from '../access/identify.ts'
+import type { Revocations } from '../access/revocations/revocations.ts'
+import type { Rights } from '../access/rights.ts'
 import { REFUSED } from '../access/tokens/tokens.ts'
+import type { Refusal } from '../keys/problem.ts'
+import type { Account, Accounts } from '../sessions/accounts.ts'
+import type { HttpProblem } from './problems.ts'
 
-/** @type {import('../keys/problem.ts').Refusal} */
-const REVOKED = Object.freeze({ code: 'token_refused', message: REFUSED })
+const REVOKED: Refusal = Object.freeze({ code: 'token_refused', message: REFUSED })
 
-/**
- * @param {object} deps
- * @param {Pick<import('../access/identify.ts').Identify, 'peerOf' | 'verifyRequest'>} deps.identify
- * @param {import('../access/rights.ts').Rights} deps.anonymous
- * @param {Pick<import('../access/backend/viewers.ts').Viewers, 'of'>} deps.viewers
- * @param {Pick<import('../sessions/accounts.ts').Accounts, 'of' | 'charge'>} deps.accounts
- * @param {Pick<import('../access/revocations/revocations.ts').Revocations, 'isRevoked'>} deps.revocations
- */
-export function createAuthenticate({ identify, anonymous, viewers, accounts, revocations }) {
+interface Deps {
+  identify: Pick<Identify, 'peerOf' | 'verifyRequest'>
+  anonymous: Rights
+  viewers: Pick<Viewers, 'of'>
+  accounts: Pick<Accounts, 'of' | 'charge'>
+  revocations: Pick<Revocations, 'isRevoked'>
+}
+
+export function createAuthenticate({ identify, anonymous, viewers, accounts, revocations }: Deps) {
   /**
-   * @param {import('node:http').IncomingMessage} request
-   * @returns {Promise<{ hasToken: boolean } & ({ rights: import('../access/rights.ts').Rights, viewer:
-   *   import('../access/backend/viewers.ts').Viewer | undefined, account: import('../sessions/accounts.ts').Account |
-   *   undefined, revoked: () => import('../keys/problem.ts').Refusal | undefined } | { problem:
-   *   import('./problems.ts').HttpProblem, status?: number })>} `revoked`: ask it before anything is sent, because the
-   *   token may have been revoked while the request waited
+   * @returns `revoked`: ask it before anything is sent, because the token may have been revoked while the request
+   *   waited
    */
-  return async function authenticate(request) {
+  return async function authenticate(
+    request: IncomingMessage,
+  ): Promise<
+    { hasToken: boolean } & (
+      | { rights: Rights; viewer: Viewer | undefined; account: Account | undefined; revoked: () => Refusal | undefined }
+      | { problem: HttpProblem; status?: number }
+    )
+  > {
     const peer = identify.peerOf(request)
     const result = await identify.verifyRequest(request, peer.address)
     const hasToken = result !== undefined

@@ -1,18 +1,14 @@
 // Serves the example of a chat at `/chat`, where it is switched on: it is no part of a gateway, so its files may be missing.
-import { addAssets } from './assets.ts'
+import type { FastifyInstance } from 'fastify'
+import { type Assets, addAssets } from './assets.ts'
 import { readFolder, securityHeaders } from './page.ts'
 
 const chatFolder = new URL('../../../examples/chat/', import.meta.url)
 
-/** @returns {import('./assets.ts').Assets} */
-export function readChat() {
+export function readChat(): Assets {
   return readFolder(chatFolder, { index: '/chat', prefix: '/chat/' })
 }
 
-/**
- * @param {import('fastify').FastifyInstance} app
- * @param {import('./assets.ts').Assets} [chat]
- */
-export function addChat(app, chat = readChat()) {
+export function addChat(app: FastifyInstance, chat: Assets = readChat()) {
   addAssets(app, chat, securityHeaders)
 }

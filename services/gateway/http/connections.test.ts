@@ -1,27 +1,26 @@
 import { EventEmitter, once } from 'node:events'
-import { connect } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { jest } from '@jest/globals'
+import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 import { readClient } from '../access/client-address.ts'
 import { createTestGateway } from '../test-support.ts'
 import { limitConnections, limitResponses } from './connections.ts'
 import { createUnreadBodies } from './unread-bodies.ts'
 
-/** @type {(() => unknown)[]} */
-const cleanUps = []
+const cleanUps: (() => unknown)[] = []
 afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
 })
 
-/** @param {(app: import('fastify').FastifyInstance) => void} set */
-async function serve(set) {
+async function serve(set: (app: FastifyInstance) => void) {
   const app = Fastify({ forceCloseConnections: true })
   set(app)
   createTestGateway().gateway.attach(app.server)
   app.get('/large', (_, reply) => reply.send(Buffer.alloc(50_000_000)))
   cleanUps.push(() => app.close())
   await app.listen({ host: '127.0.0.1', port: 0 })
-  const { port } = /** @type {import('node:net').AddressInfo} */ (app.server.address())
+  const { port } = app.server.address() as AddressInfo
   const open = async (localAddress = '127.0.0.1') => {
     const socket = connect({ port, host: '127.0.0.1', localAddress })
     socket.on('error', () => {})
@@ -103,7 +102,7 @@ test.each([
 
 test('values under way are bounded together, one that many are sent counts once', () => {
   const bodies = createUnreadBodies(1_000)
-  const response = () => /** @type {any} */ (new EventEmitter())
+  const response = () => new EventEmitter() as any
   const [shared, other] = [Buffer.alloc(600), Buffer.alloc(600)]
   const [first, second] = [response(), response()]
   expect(bodies.hold(shared, first)).toBe(true)

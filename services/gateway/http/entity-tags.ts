@@ -10,10 +10,9 @@ const LIST_CHARACTERS_MAX = 8_192
  * Whether an `If-None-Match` header names the tag, so that 304 answers the request. Compared weakly, as RFC 9110
  * section 13.1.2 asks: `W/"x"` is the same as `"x"`.
  *
- * @param {string | undefined} header
- * @param {string} opaqueTag without quotes
+ * @param opaqueTag without quotes
  */
-export function matchesAny(header, opaqueTag) {
+export function matchesAny(header: string | undefined, opaqueTag: string) {
   if (header === undefined || header.length > LIST_CHARACTERS_MAX) return false
   if (header.trim() === '*') return true
   for (const [, listed] of header.matchAll(tagGrammar)) {

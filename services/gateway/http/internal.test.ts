@@ -18,28 +18,26 @@ const described = {
   waiters: 1,
   stale: true,
   value: { version: 'abc', contentType: 'application/json', bytes: 7, ageMs: 4_200, maxAgeMs: 1_000, store: true },
-  problem: { code: /** @type {const} */ ('backend_error'), message: 'it said 500', retryAfterMs: 800, agoMs: 300 },
+  problem: { code: 'backend_error' as const, message: 'it said 500', retryAfterMs: 800, agoMs: 300 },
 }
 
-/**
- * @param {{ apiToken?: string | null, refresh?: () => Promise<void>, known?: Partial<typeof described>,
- *   revoke?: ReturnType<Parameters<typeof addInternal>[1]['revoke']>,
- *   shareRevocation?: Parameters<typeof addInternal>[1]['shareRevocation'] }} [given]
- */
 async function setup({
   apiToken = 'secret',
   refresh = async () => {},
   known = {},
   revoke = { outcome: 'added', sessions: 2 },
   shareRevocation,
+}: {
+  apiToken?: string | null
+  refresh?: () => Promise<void>
+  known?: Partial<typeof described>
+  revoke?: ReturnType<Parameters<typeof addInternal>[1]['revoke']>
+  shareRevocation?: Parameters<typeof addInternal>[1]['shareRevocation']
 } = {}) {
-  /** @type {unknown[]} */
-  const revoked = []
-  /** @type {unknown[]} */
-  const explained = []
+  const revoked: unknown[] = []
+  const explained: unknown[] = []
   const no = { allowed: false, asked: [] }
-  /** @type {string[][]} */
-  const refreshed = []
+  const refreshed: string[][] = []
   const app = Fastify()
   const namespaces = createNamespaces({
     tick: { refreshMs: 1_000, maxAgeMs: 1_000, idSegmentsMax: 2 },
@@ -69,8 +67,8 @@ async function setup({
     shareRevocation,
     values: { describe: key => ({ ...described, ...known, key }) },
     ownValues: { areOf: key => key.startsWith('own:'), countOf: () => 3 },
-    publishes: /** @type {any} */ (undefined),
-    rooms: /** @type {any} */ (undefined),
+    publishes: undefined as any,
+    rooms: undefined as any,
     backbone: {
       refresh: keys => {
         refreshed.push(keys)
@@ -79,9 +77,9 @@ async function setup({
     },
   })
   const call = await serve(app)
-  const post = (/** @type {unknown} */ body, headers = json) =>
+  const post = (body: unknown, headers = json) =>
     call('/v1/refresh', { method: 'POST', headers, body: JSON.stringify(body) })
-  const postRevoke = (/** @type {unknown} */ body, headers = json) =>
+  const postRevoke = (body: unknown, headers = json) =>
     call('/v1/revoke', { method: 'POST', headers, body: JSON.stringify(body) })
   return { call, post, postRevoke, refreshed, revoked, explained }
 }
@@ -98,7 +96,7 @@ describe.each(['/v1/keys/tick:1', '/v1/refresh', '/v1/access', '/v1/revoke'])('t
     ['one that is longer', { authorization: 'Bearer secret1' }],
   ])('%s is answered with 401', async (_, headers) => {
     const { call, refreshed } = await setup()
-    const response = await call(path, { method, headers: /** @type {any} */ (headers) })
+    const response = await call(path, { method, headers: headers as any })
     expect(response.status).toBe(401)
     expect(response.headers['www-authenticate']).toBe('Bearer')
     expect(response.json().code).toBe('unauthorized')
@@ -194,7 +192,7 @@ test('a key is described so that its state can be understood', async () => {
 })
 
 test('a key nothing is known of is described too', async () => {
-  const known = /** @type {any} */ ({ value: undefined, problem: undefined, owner: { node: undefined, alive: false } })
+  const known = { value: undefined, problem: undefined, owner: { node: undefined, alive: false } } as any
   const { call } = await setup({ known })
   const answer = (await call('/v1/keys/tick:1', { headers: bearer })).json()
   expect(answer).toMatchObject({ held: false, owner: { node: null, alive: false } })
@@ -263,8 +261,7 @@ describe('POST /v1/access', () => {
 
 describe('POST /v1/revoke where a journal keeps the list', () => {
   test('the answer says that every gateway is told', async () => {
-    /** @type {unknown[]} */
-    const shared = []
+    const shared: unknown[] = []
     const { postRevoke } = await setup({ shareRevocation: async revocation => void shared.push(revocation) })
     const response = await postRevoke({ jti: 'j' })
     expect(response.status).toBe(200)
@@ -282,8 +279,7 @@ describe('POST /v1/revoke where a journal keeps the list', () => {
   })
 
   test('a revocation that has no place is not told to others', async () => {
-    /** @type {unknown[]} */
-    const shared = []
+    const shared: unknown[] = []
     const { postRevoke } = await setup({
       revoke: { outcome: 'full', sessions: 0 },
       shareRevocation: async revocation => void shared.push(revocation),

@@ -2,10 +2,15 @@
 // content changed, `GET /v1/keys/{key}` to answer "why is this stale?", `POST /v1/access` to answer "why may ann not read
 // this?", `POST /v1/revoke` to end a user's sessions. Those about rooms are in room-calls.ts.
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { FetcherUnavailable } from '@keycast/backbone'
+import { type Backbone, FetcherUnavailable } from '@keycast/backbone'
 import { namespaceOf } from '@keycast/protocol'
+import type { Namespace, Namespaces } from '@keycast/service'
+import type { FastifyInstance, onRequestAsyncHookHandler } from 'fastify'
 import { z } from 'zod'
-import { readRevocation } from '../access/revocations/revocations.ts'
+import { type Revocation, readRevocation } from '../access/revocations/revocations.ts'
+import type { Gate } from '../gate/gate.ts'
+import type { OwnValues } from '../keys/own-values.ts'
+import type { Values } from '../keys/values.ts'
 import { sendProblem } from './problems.ts'
 import { addRoomCalls } from './room-calls.ts'
 
@@ -33,25 +38,25 @@ const REFRESH_DEADLINE_MS = 5_000
 /** The caller repeats a refresh that did not reach every node after this time. */
 const RETRY_AFTER_MS = 1_000
 
-/**
- * @param {import('fastify').FastifyInstance} app of the internal listener
- * @param {object} deps
- * @param {Pick<import('../gate/gate.ts').Gate, 'operator'>} deps.gate
- * @param {ReturnType<typeof import('../access/explain.ts').createExplain>} deps.explain
- * @param {(revocation: import('../access/revocations/revocations.ts').Revocation) => { outcome: 'added' | 'known' | 'full',
- *   sessions: number }} deps.revoke
- * @param {(revocation: import('../access/revocations/revocations.ts').Revocation) => Promise<{ problem: string } | undefined>}
- *   [deps.shareRevocation] tells the other gateways; absent where nothing would keep it for them
- * @param {() => number} [deps.wallNow] in milliseconds since 1970
- * @param {Pick<import('../keys/values.ts').Values, 'describe'>} deps.values
- * @param {Pick<import('../keys/own-values.ts').OwnValues, 'areOf' | 'countOf'>} deps.ownValues
- * @param {Pick<import('@keycast/backbone').Backbone, 'refresh'>} deps.backbone
- * @param {import('@keycast/service').Namespaces} deps.namespaces
- * @param {Parameters<typeof addRoomCalls>[1]['publishes']} deps.publishes
- * @param {Parameters<typeof addRoomCalls>[1]['rooms']} deps.rooms
- * @param {string | undefined} deps.apiToken
- */
-export function addInternal(app, deps) {
+interface Deps {
+  gate: Pick<Gate, 'operator'>
+  explain: ReturnType<typeof import('../access/explain.ts').createExplain>
+  revoke: (revocation: Revocation) => { outcome: 'added' | 'known' | 'full'; sessions: number }
+  /** Tells the other gateways; absent where nothing would keep it for them. */
+  shareRevocation?: (revocation: Revocation) => Promise<{ problem: string } | undefined>
+  /** In milliseconds since 1970. */
+  wallNow?: () => number
+  values: Pick<Values, 'describe'>
+  ownValues: Pick<OwnValues, 'areOf' | 'countOf'>
+  backbone: Pick<Backbone, 'refresh'>
+  namespaces: Namespaces
+  publishes: Parameters<typeof addRoomCalls>[1]['publishes']
+  rooms: Parameters<typeof addRoomCalls>[1]['rooms']
+  apiToken: string | undefined
+}
+
+/** @param app of the internal listener */
+export function addInternal(app: FastifyInstance, deps: Deps) {
   const { gate, explain, values, ownValues, backbone, namespaces, revoke, shareRevocation, apiToken } = deps
   const { wallNow = Date.now } = deps
   app.register(async calls => {
@@ -106,7 +111,7 @@ export function addInternal(app, deps) {
 
     // As at /v1/values: the id may hold `/`.
     calls.get('/v1/keys/*', async (request, reply) => {
-      const { '*': key } = /** @type {{ '*': string }} */ (request.params)
+      const { '*': key } = request.params as { '*': string }
       const problem = gate.operator('value', key)
       if (problem) return sendProblem(reply, problem)
       const namespace = namespaces.get(namespaceOf(key))
@@ -119,11 +124,8 @@ export function addInternal(app, deps) {
 /**
  * Admits only calls that carry the token. It is compared by digest, so that neither its content nor its length shows in
  * the time taken.
- *
- * @param {string | undefined} apiToken
- * @returns {import('fastify').onRequestAsyncHookHandler}
  */
-function createGuard(apiToken) {
+function createGuard(apiToken: string | undefined): onRequestAsyncHookHandler {
   const expected = apiToken === undefined ? undefined : digest(`Bearer ${apiToken}`)
   return async ({ headers: { authorization = '' } }, reply) => {
     if (!expected) {
@@ -137,27 +139,21 @@ function createGuard(apiToken) {
   }
 }
 
-/** @param {string} text */
-function digest(text) {
+function digest(text: string) {
   return createHash('sha256').update(text).digest()
 }
 
 /** A body may be wrong 5,000 times: the first few problems say enough. */
 const PROBLEMS_MAX = 10
 
-/**
- * @param {unknown} body
- * @param {Pick<import('../gate/gate.ts').Gate, 'operator'>} gate
- * @returns {{ keys: string[], problems: string[] }} each key once
- */
-function readKeys(body, gate) {
+/** @returns each key once */
+function readKeys(body: unknown, gate: Pick<Gate, 'operator'>): { keys: string[]; problems: string[] } {
   const listed = typeof body === 'object' && body !== null && 'keys' in body ? body.keys : undefined
   if (!Array.isArray(listed) || listed.length === 0) {
     return { keys: [], problems: ['the body must be {"keys":[…]} with at least one key'] }
   }
   if (listed.length > KEYS_MAX) return { keys: [], problems: [`at most ${KEYS_MAX} keys may be named at once`] }
-  /** @type {string[]} */
-  const problems = []
+  const problems: string[] = []
   for (const [index, key] of listed.entries()) {
     const problem = typeof key === 'string' ? gate.operator('value', key)?.message : 'a key is a string'
     if (problem) problems.push(`keys[${index}]: ${problem}`)
@@ -166,13 +162,11 @@ function readKeys(body, gate) {
   return { keys: [...new Set(listed)], problems }
 }
 
-/**
- * The state of a key, for operators. Ages are in milliseconds; unknown fields are absent.
- *
- * @param {ReturnType<import('../keys/values.ts').Values['describe']>} known
- * @param {import('@keycast/service').Namespace | undefined} namespace
- */
-function describeKey({ key, owner, watched, subscribers, waiters, stale, value, problem }, namespace) {
+/** The state of a key, for operators. Ages are in milliseconds; unknown fields are absent. */
+function describeKey(
+  { key, owner, watched, subscribers, waiters, stale, value, problem }: ReturnType<Values['describe']>,
+  namespace: Namespace | undefined,
+) {
   return {
     key,
     owner: { node: owner.node ?? null, alive: owner.alive },
@@ -192,18 +186,11 @@ function describeKey({ key, owner, watched, subscribers, waiters, stale, value, 
   }
 }
 
-/**
- * The state of a key whose values differ per user. It shows no user's value, and no user's name.
- *
- * @param {string} key
- * @param {number} usersHeld
- * @param {import('@keycast/service').Namespace | undefined} namespace
- */
-function describeOwn(key, usersHeld, namespace) {
+/** The state of a key whose values differ per user. It shows no user's value, and no user's name. */
+function describeOwn(key: string, usersHeld: number, namespace: Namespace | undefined) {
   return { key, perUser: true, usersHeld, namespace: namespace && timesOf(namespace) }
 }
 
-/** @param {import('@keycast/service').Namespace} namespace */
-function timesOf({ refreshMs, maxAgeMs, timeoutMs, bytesMax }) {
+function timesOf({ refreshMs, maxAgeMs, timeoutMs, bytesMax }: Namespace) {
   return { refreshMs, maxAgeMs, timeoutMs, bytesMax }
 }

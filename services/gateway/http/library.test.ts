@@ -5,8 +5,7 @@ import { closeServed, serve } from './test-support.ts'
 
 const library = readLibrary()
 
-/** @type {Awaited<ReturnType<typeof serve>>} */
-let get
+let get: Awaited<ReturnType<typeof serve>>
 beforeAll(async () => {
   const app = Fastify()
   addLibrary(app, library)

@@ -1,6 +1,7 @@
 // Serves the client library at `/keycast.js` and `/keycast/`: a page of any origin may import it.
+import type { FastifyInstance } from 'fastify'
 import { browserFiles } from '../../../packages/client/browser-files.js'
-import { addAssets, readAsset } from './assets.ts'
+import { type Assets, addAssets, readAsset } from './assets.ts'
 
 /** Other origins' pages load modules with CORS, and check `integrity` only with it. */
 const headers = Object.freeze({
@@ -9,15 +10,10 @@ const headers = Object.freeze({
   'x-content-type-options': 'nosniff',
 })
 
-/** @returns {import('./assets.ts').Assets} */
-export function readLibrary() {
+export function readLibrary(): Assets {
   return new Map([...browserFiles()].map(([path, file]) => [path, readAsset(file, 'text/javascript; charset=utf-8')]))
 }
 
-/**
- * @param {import('fastify').FastifyInstance} app
- * @param {import('./assets.ts').Assets} [library]
- */
-export function addLibrary(app, library = readLibrary()) {
+export function addLibrary(app: FastifyInstance, library: Assets = readLibrary()) {
   addAssets(app, library, headers)
 }

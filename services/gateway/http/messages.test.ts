@@ -1,5 +1,6 @@
 import { jest } from '@jest/globals'
 import { noContainment } from '@keycast/service'
+import type { Policy } from '../access/policy-file.ts'
 import { readRule } from '../access/rights.ts'
 import { issuers, sign } from '../access/test-tokens.ts'
 import { createTestGateway } from '../test-support.ts'
@@ -10,8 +11,7 @@ afterEach(closeServed)
 
 const key = 'room:1'
 
-/** @param {Partial<import('../access/policy-file.ts').Policy>} [policy] */
-async function setUp(policy) {
+async function setUp(policy?: Partial<Policy>) {
   const { gateway, journal } = createTestGateway({ rooms: { room: {} }, policy })
   await gateway.start()
   const app = createPublicApp({
@@ -42,14 +42,14 @@ test('the newest messages of a room, as they were published', async () => {
   expect(response.json()).not.toHaveProperty('type')
   const whole = await get(`/v1/messages/${key}?after=1&epoch=E1&limit=2`)
   expect(whole.body.toString()).toContain('"data":{"n": 2.0}}')
-  expect(whole.json().messages.map((/** @type {any} */ { seq }) => seq)).toEqual([2, 3])
+  expect(whole.json().messages.map(({ seq }: any) => seq)).toEqual([2, 3])
   expect(gateway.counts.httpMessages['200']).toBe(2)
 })
 
 test('messages before a seq', async () => {
   const { get } = await setUp()
   const { messages, more } = (await get(`/v1/messages/${key}?before=3`)).json()
-  expect(messages.map((/** @type {any} */ { seq }) => seq)).toEqual([1, 2])
+  expect(messages.map(({ seq }: any) => seq)).toEqual([1, 2])
   expect(more).toBe(false)
 })
 

@@ -1,19 +1,22 @@
 // GET /v1/messages/{key}: a part of a room's history, for code that polls or renders on a server. The same that `history`
 // answers over the WebSocket.
-import { historyBody, ProtocolError, readHistoryQuery } from '@keycast/protocol'
-import { countOne } from '../counts.ts'
+import { type History, historyBody, ProtocolError, readHistoryQuery } from '@keycast/protocol'
+import type { FastifyInstance, onResponseHookHandler } from 'fastify'
+import { type Counts, countOne } from '../counts.ts'
+import type { Gate } from '../gate/gate.ts'
 import { createProblem } from '../keys/problem.ts'
-import { securityHeaders } from './admit.ts'
-import { sendProblem } from './problems.ts'
+import type { Histories } from '../rooms/histories.ts'
+import { type Admit, securityHeaders } from './admit.ts'
+import { type HttpProblem, sendProblem } from './problems.ts'
+import type { UnreadBodies } from './unread-bodies.ts'
 
-/**
- * @typedef {object} MessagesDeps
- * @property {Pick<import('../gate/gate.ts').Gate, 'recheck'>} gate
- * @property {import('./admit.ts').Admit} admit
- * @property {Pick<import('../rooms/histories.ts').Histories, 'read'>} histories
- * @property {Pick<import('./unread-bodies.ts').UnreadBodies, 'hold'>} unreadBodies
- * @property {Pick<import('../counts.ts').Counts, 'httpMessages'>} counts
- */
+export interface MessagesDeps {
+  gate: Pick<Gate, 'recheck'>
+  admit: Admit
+  histories: Pick<Histories, 'read'>
+  unreadBodies: Pick<UnreadBodies, 'hold'>
+  counts: Pick<Counts, 'httpMessages'>
+}
 
 /** At most so many requests wait for the journal or hold its answer: at 1 MiB each they take 64 MiB. */
 const PENDING_MAX = 64
@@ -27,15 +30,10 @@ const headers = Object.freeze({
   'cache-control': 'no-store',
 })
 
-/**
- * @param {import('fastify').FastifyInstance} app
- * @param {MessagesDeps} deps
- */
-export function addMessages(app, { gate, admit, histories, unreadBodies, counts }) {
+export function addMessages(app: FastifyInstance, { gate, admit, histories, unreadBodies, counts }: MessagesDeps) {
   let pending = 0
 
-  /** @type {import('fastify').onResponseHookHandler} */
-  const onResponse = (_, reply, done) => {
+  const onResponse: onResponseHookHandler = (_, reply, done) => {
     countOne(counts.httpMessages, String(reply.statusCode))
     done()
   }
@@ -63,13 +61,9 @@ export function addMessages(app, { gate, admit, histories, unreadBodies, counts 
   })
 }
 
-/**
- * @param {string} key @param {unknown} query
- * @returns {import('@keycast/protocol').History | { problem: import('./problems.ts').HttpProblem }}
- */
-function readQuery(key, query) {
+function readQuery(key: string, query: unknown): History | { problem: HttpProblem } {
   try {
-    return readHistoryQuery(key, /** @type {Record<string, unknown>} */ (query))
+    return readHistoryQuery(key, query as Record<string, unknown>)
   } catch (error) {
     if (!(error instanceof ProtocolError)) throw error
     return { problem: { code: error.code, message: error.message } }

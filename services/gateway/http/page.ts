@@ -1,7 +1,8 @@
 // Serves the page at `/` from memory: its files are read once, at start, and have no build step.
 import { readdirSync } from 'node:fs'
 import { extname } from 'node:path'
-import { addAssets, readAsset } from './assets.ts'
+import type { FastifyInstance } from 'fastify'
+import { type Asset, type Assets, addAssets, readAsset } from './assets.ts'
 
 const types = new Map([
   ['.html', 'text/html; charset=utf-8'],
@@ -42,24 +43,14 @@ export const securityHeaders = Object.freeze({
   'x-content-type-options': 'nosniff',
 })
 
-/**
- * Reads the page's files.
- *
- * @param {URL} [folder]
- * @returns {import('./assets.ts').Assets}
- */
-export function readPage(folder = pageFolder) {
+/** Reads the page's files. */
+export function readPage(folder: URL = pageFolder): Assets {
   return readFolder(folder, { index: '/', prefix: '/' })
 }
 
-/**
- * @param {URL} folder
- * @param {{ index: string, prefix: string }} paths of index.html, and of the other files
- * @returns {import('./assets.ts').Assets}
- */
-export function readFolder(folder, { index, prefix }) {
-  /** @type {Map<string, import('./assets.ts').Asset>} */
-  const assets = new Map()
+/** @param paths of index.html, and of the other files */
+export function readFolder(folder: URL, { index, prefix }: { index: string; prefix: string }): Assets {
+  const assets = new Map<string, Asset>()
   for (const name of readdirSync(folder)) {
     const type = types.get(extname(name))
     if (!type || name.endsWith('.test.js')) continue
@@ -69,10 +60,6 @@ export function readFolder(folder, { index, prefix }) {
   return assets
 }
 
-/**
- * @param {import('fastify').FastifyInstance} app
- * @param {import('./assets.ts').Assets} [page]
- */
-export function addPage(app, page = readPage()) {
+export function addPage(app: FastifyInstance, page: Assets = readPage()) {
   addAssets(app, page, securityHeaders)
 }

@@ -1,21 +1,19 @@
 // Errors in HTTP: a status and `{ code, message, retryAfterMs?, problems? }`. Every error on both listeners is sent
 // from here, except those that packages/service answers itself (http-errors.ts).
+import { type ErrorCode, errorCodes } from '@keycast/protocol'
+import type { FastifyReply } from 'fastify'
 
-import { errorCodes } from '@keycast/protocol'
+/** `problems`: each thing that is wrong with a request, where there may be several. */
+export interface HttpProblem {
+  code: ErrorCode | keyof typeof requestStatusOf
+  /** The code's own where it says enough. */
+  message?: string
+  retryAfterMs?: number
+  problems?: string[]
+}
 
-/**
- * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
- *
- * `problems`: each thing that is wrong with a request, where there may be several.
- * @typedef {object} HttpProblem
- * @property {ErrorCode | keyof typeof requestStatusOf} code
- * @property {string} [message] the code's own where it says enough
- * @property {number} [retryAfterMs]
- * @property {string[]} [problems]
- */
-
-/** RFC 9110 section 15: 502 the backend's answer was of no use, 503 not now, 504 no answer in time. @type {Record<ErrorCode, number>} */
-export const statusOf = {
+/** RFC 9110 section 15: 502 the backend's answer was of no use, 503 not now, 504 no answer in time. */
+export const statusOf: Record<ErrorCode, number> = {
   bad_message: 400,
   unknown_type: 400,
   bad_key: 400,
@@ -61,15 +59,11 @@ const requestStatusOf = {
   revocations_full: 507,
 }
 
-/**
- * @param {import('fastify').FastifyReply} reply
- * @param {HttpProblem} problem
- * @param {number} [status] an HTTP status that says more than the code's own
- */
-export function sendProblem(reply, problem, status = statuses[problem.code]) {
+/** @param status an HTTP status that says more than the code's own */
+export function sendProblem(reply: FastifyReply, problem: HttpProblem, status: number = statuses[problem.code]) {
   const {
     code,
-    message = Object.hasOwn(errorCodes, code) ? errorCodes[/** @type {ErrorCode} */ (code)] : code,
+    message = Object.hasOwn(errorCodes, code) ? errorCodes[code as ErrorCode] : code,
     retryAfterMs,
     problems,
   } = problem
@@ -83,5 +77,5 @@ export function sendProblem(reply, problem, status = statuses[problem.code]) {
   return reply.send({ code, message, retryAfterMs, problems })
 }
 
-/** The status of every code that a gateway answers with over HTTP. @type {Record<HttpProblem['code'], number>} */
-export const statuses = { ...statusOf, ...requestStatusOf }
+/** The status of every code that a gateway answers with over HTTP. */
+export const statuses: Record<HttpProblem['code'], number> = { ...statusOf, ...requestStatusOf }

@@ -1,17 +1,18 @@
 // The HTTP side of the port clients connect to: the page, the client library, the values. /ws is the gateway's own.
 import { errorCodes } from '@keycast/protocol'
-import { answerErrors, createOnceAMinute } from '@keycast/service'
+import { answerErrors, type Containment, createOnceAMinute, type Log } from '@keycast/service'
 import Fastify from 'fastify'
+import type { Gate } from '../gate/gate.ts'
 import { createAdmit } from './admit.ts'
 import { addChat } from './chat.ts'
 import { limitConnections, limitResponses } from './connections.ts'
 import { addLibrary } from './library.ts'
-import { addMessages } from './messages.ts'
+import { addMessages, type MessagesDeps } from './messages.ts'
 import { addPage } from './page.ts'
 import { createPendingLimit } from './pending-limit.ts'
 import { sendProblem } from './problems.ts'
 import { createUnreadBodies } from './unread-bodies.ts'
-import { addValues } from './values.ts'
+import { addValues, type ValuesDeps } from './values.ts'
 
 /**
  * A request must come in within this time. Until then its connection counts as no session. A proxy in front has the
@@ -37,21 +38,24 @@ const PENDING_MAX = 4_000
 /** Nothing here takes a body. */
 const BODY_BYTES_MAX = 1_024
 
-/**
- * @param {object} deps
- * @param {Pick<import('../gate/gate.ts').Gate, 'enter' | 'recheck'>} deps.gate
- * @param {import('./values.ts').ValuesDeps['values']} deps.values
- * @param {import('./values.ts').ValuesDeps['singleFlight']} deps.singleFlight
- * @param {Parameters<typeof createAdmit>[0]['authenticate']} deps.authenticate
- * @param {import('./messages.ts').MessagesDeps['histories']} deps.histories
- * @param {import('./values.ts').ValuesDeps['counts'] & import('./messages.ts').MessagesDeps['counts']} deps.counts
- * @param {Pick<import('@keycast/service').Containment, 'caught'>} deps.containment
- * @param {Pick<import('@keycast/service').Log, 'warn'>} deps.log
- * @param {number} deps.connectionsMax of clients that are no sessions
- * @param {Parameters<typeof limitConnections>[1]['clientOf']} deps.clientOf
- * @param {number} deps.unreadBytesMax of the values that clients are sent over HTTP and have not read
- * @param {boolean} [deps.chat] whether the example of a chat is served
- */
+interface Deps {
+  gate: Pick<Gate, 'enter' | 'recheck'>
+  values: ValuesDeps['values']
+  singleFlight: ValuesDeps['singleFlight']
+  authenticate: Parameters<typeof createAdmit>[0]['authenticate']
+  histories: MessagesDeps['histories']
+  counts: ValuesDeps['counts'] & MessagesDeps['counts']
+  containment: Pick<Containment, 'caught'>
+  log: Pick<Log, 'warn'>
+  /** Of clients that are no sessions. */
+  connectionsMax: number
+  clientOf: Parameters<typeof limitConnections>[1]['clientOf']
+  /** Of the values that clients are sent over HTTP and have not read. */
+  unreadBytesMax: number
+  /** Whether the example of a chat is served. */
+  chat?: boolean
+}
+
 export function createPublicApp({
   gate,
   authenticate,
@@ -65,7 +69,7 @@ export function createPublicApp({
   clientOf,
   unreadBytesMax,
   chat = false,
-}) {
+}: Deps) {
   const app = Fastify({
     // Browsers and proxies keep connections open: without forcing, close() would wait for them.
     forceCloseConnections: true,

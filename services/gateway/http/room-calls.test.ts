@@ -14,10 +14,9 @@ async function setUp() {
   await gateway.start()
   const app = Fastify()
   app.addHook('onClose', () => gateway.stop())
-  addInternal(app, { ...gateway, namespaces: /** @type {any} */ ({ get: () => undefined }), apiToken: 'secret' })
+  addInternal(app, { ...gateway, namespaces: { get: () => undefined } as any, apiToken: 'secret' })
   const call = await serve(app)
-  /** @param {string | object} body */
-  const publish = (body, given = headers) =>
+  const publish = (body: string | object, given = headers) =>
     call('/v1/publish', {
       method: 'POST',
       headers: given,

@@ -1,19 +1,24 @@
 // The calls of a backend about rooms: `POST /v1/publish` for messages of its own, `GET /v1/rooms/{key}` to answer "why did
 // it not arrive?".
+import type { RoomsBackbone } from '@keycast/backbone'
 import { ProtocolError, readPublishFields } from '@keycast/protocol'
+import type { FastifyInstance } from 'fastify'
+import type { Gate } from '../gate/gate.ts'
+import type { Publishes } from '../rooms/publishes.ts'
+import type { Rooms } from '../rooms/rooms.ts'
 import { sendProblem } from './problems.ts'
 
 /** The largest message there may be, a key, an id and a name, and what JSON puts around them. */
 const BODY_BYTES_MAX = 516 * 1_024
 
-/**
- * @param {import('fastify').FastifyInstance} calls under the guard of the token
- * @param {object} deps
- * @param {Pick<import('../gate/gate.ts').Gate, 'operator'>} deps.gate
- * @param {Pick<import('../rooms/publishes.ts').Publishes, 'fromBackend'>} deps.publishes
- * @param {Pick<import('../rooms/rooms.ts').Rooms, 'describe' | 'membersOf'>} deps.rooms
- */
-export function addRoomCalls(calls, { gate, publishes, rooms }) {
+interface Deps {
+  gate: Pick<Gate, 'operator'>
+  publishes: Pick<Publishes, 'fromBackend'>
+  rooms: Pick<Rooms, 'describe' | 'membersOf'>
+}
+
+/** @param calls under the guard of the token */
+export function addRoomCalls(calls: FastifyInstance, { gate, publishes, rooms }: Deps) {
   calls.register(async scope => {
     // Read as text: the message's data is passed on exactly as it is written.
     scope.removeContentTypeParser('application/json')
@@ -34,21 +39,19 @@ export function addRoomCalls(calls, { gate, publishes, rooms }) {
 
   // As at /v1/keys: the id may hold `/`.
   calls.get('/v1/rooms/*', async (request, reply) => {
-    const { '*': key } = /** @type {{ '*': string }} */ (request.params)
+    const { '*': key } = request.params as { '*': string }
     const problem = gate.operator('room', key)
     if (problem) return sendProblem(reply, problem)
     return { ...rooms.describe(key), members: describeMembers(await rooms.membersOf(key)) }
   })
 }
 
-/** @param {Awaited<ReturnType<import('@keycast/backbone').RoomsBackbone['membersOf']>>} outcome */
-function describeMembers(outcome) {
+function describeMembers(outcome: Awaited<ReturnType<RoomsBackbone['membersOf']>>) {
   if (outcome.error !== undefined) return { code: outcome.error, message: outcome.message }
   return { count: outcome.count, listed: outcome.members }
 }
 
-/** @param {unknown} body */
-function readBody(body) {
+function readBody(body: unknown) {
   if (typeof body !== 'string')
     return { problem: 'send a JSON object with key and data, and Content-Type: application/json' }
   try {

@@ -1,29 +1,36 @@
 // Serves an app on a free port for tests, and asks it as a client does: over a socket, the path as it is written.
 import { once } from 'node:events'
-import { request } from 'node:http'
+import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
+import type { FastifyInstance } from 'fastify'
 
-/** @typedef {{ method?: string, headers?: Record<string, string>, body?: string }} Asked */
-/** @typedef {{ status: number, headers: import('node:http').IncomingHttpHeaders, body: Buffer, json: () => any }} Answered */
+interface Asked {
+  method?: string
+  headers?: Record<string, string>
+  body?: string
+}
 
-/** @type {import('fastify').FastifyInstance[]} */
-const served = []
+interface Answered {
+  status: number
+  headers: IncomingHttpHeaders
+  body: Buffer
+  json: () => any
+}
 
-/**
- * @param {import('fastify').FastifyInstance} app
- * @returns {Promise<(path: string, asked?: Asked) => Promise<Answered>>}
- */
-export async function serve(app) {
+const served: FastifyInstance[] = []
+
+export async function serve(app: FastifyInstance): Promise<(path: string, asked?: Asked) => Promise<Answered>> {
   served.push(app)
   await app.listen({ host: '127.0.0.1', port: 0 })
-  const { port } = /** @type {import('node:net').AddressInfo} */ (app.server.address())
+  const { port } = app.server.address() as AddressInfo
   return async (path, { method = 'GET', headers = {}, body } = {}) => {
     const sent = request({ host: '127.0.0.1', port, path, method, headers, agent: false })
     sent.end(body)
-    const [response] = /** @type {[import('node:http').IncomingMessage]} */ (await once(sent, 'response'))
+    const [response] = (await once(sent, 'response')) as [IncomingMessage]
     const received = await buffer(response)
     return {
-      status: /** @type {number} */ (response.statusCode),
+      status: response.statusCode as number,
       headers: response.headers,
       body: received,
       json: () => JSON.parse(String(received)),

@@ -1,22 +1,21 @@
 // Bounds the memory of values that are being sent over HTTP: a client that does not read holds its value's bytes, also
 // once the cache has newer ones.
+import type { ServerResponse } from 'node:http'
 
-/** @typedef {ReturnType<typeof createUnreadBodies>} UnreadBodies */
+export type UnreadBodies = ReturnType<typeof createUnreadBodies>
 
-/** @param {number} bytesMax of all values under way; one sent to many counts once */
-export function createUnreadBodies(bytesMax) {
-  /** The number of responses that hold each body. @type {Map<Buffer, number>} */
-  const holders = new Map()
+/** @param bytesMax of all values under way; one sent to many counts once */
+export function createUnreadBodies(bytesMax: number) {
+  /** The number of responses that hold each body. */
+  const holders = new Map<Buffer, number>()
   let bytes = 0
 
   /**
    * Counts a body as held until its response is over.
    *
-   * @param {Buffer} body
-   * @param {import('node:http').ServerResponse} response
-   * @returns {boolean} whether there is room for it
+   * @returns whether there is room for it
    */
-  function hold(body, response) {
+  function hold(body: Buffer, response: ServerResponse): boolean {
     const others = holders.get(body) ?? 0
     if (others === 0) {
       // One is always allowed: a value larger than the limit would otherwise never be served.
@@ -28,8 +27,7 @@ export function createUnreadBodies(bytesMax) {
     return true
   }
 
-  /** @param {Buffer} body */
-  function release(body) {
+  function release(body: Buffer) {
     const others = (holders.get(body) ?? 1) - 1
     if (others > 0) {
       holders.set(body, others)

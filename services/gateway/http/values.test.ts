@@ -1,20 +1,18 @@
-import { createContainment, noContainment } from '@keycast/service'
+import { type Containment, createContainment, noContainment } from '@keycast/service'
 import { createCounts } from '../counts.ts'
+import type { Found, Result } from '../keys/entry.ts'
+import type { Problem } from '../keys/problem.ts'
 import { createValue } from '../keys/value.ts'
 import { createPublicApp } from './public.ts'
 import { closeServed, serve } from './test-support.ts'
-
-/** @typedef {import('../keys/entry.ts').Result} Result */
 
 afterEach(closeServed)
 
 const body = Buffer.from('{"n":1}')
 const value = createValue({ key: 'tick:1', version: 'abc', contentType: 'application/json', format: 'json', body })
-/** @type {import('../keys/entry.ts').Found} */
-const found = { value, ageMs: 1_900, maxAgeMs: 5_900, store: true }
+const found: Found = { value, ageMs: 1_900, maxAgeMs: 5_900, store: true }
 
-/** @param {Partial<import('../keys/problem.ts').Problem>} problem @returns {Result} */
-const failed = problem => ({
+const failed = (problem: Partial<Problem>): Result => ({
   problem: {
     code: 'backend_error',
     message: 'it said 500',
@@ -25,20 +23,21 @@ const failed = problem => ({
   },
 })
 
-/**
- * @param {{ fresh?: Result, later?: Result, refused?: Result, caller?: any, containment?:
- *   import('@keycast/service').Containment }} [given] the answers of memory, the
- *   fetcher, the grammar and the token
- */
+/** @param given the answers of memory, the fetcher, the grammar and the token */
 async function setup({
   fresh,
   later,
   refused,
   caller = { hasToken: false, rights: {} },
   containment = noContainment,
+}: {
+  fresh?: Result
+  later?: Result
+  refused?: Result
+  caller?: any
+  containment?: Containment
 } = {}) {
-  /** @type {string[]} */
-  const asked = []
+  const asked: string[] = []
   const counts = createCounts()
   const app = createPublicApp({
     connectionsMax: 1_000,
@@ -57,7 +56,7 @@ async function setup({
       },
       recheck: ({ asker }) => asker.revoked?.(),
     },
-    histories: /** @type {any} */ (undefined),
+    histories: undefined as any,
     authenticate: async () => ({ revoked: () => undefined, ...caller }),
     values: {
       fresh: key => {
@@ -187,7 +186,7 @@ test.each([
   ['backend_timeout', 504],
   ['fetcher_timeout', 504],
 ])('%s is answered with %i and when to come back', async (code, status) => {
-  const problem = failed({ code: /** @type {any} */ (code), retryAfterMs: 1_200 })
+  const problem = failed({ code: code as any, retryAfterMs: 1_200 })
   const { get } = await setup({ later: problem })
   const response = await get('/v1/values/tick:1')
   expect(response.status).toBe(status)
@@ -256,34 +255,35 @@ test("a user's own value is kept by nobody, nor is it that there is none; it is 
   })
 })
 
-test.each(
-  /** @type {[string, any, number | undefined, number, string | undefined][]} */ ([
-    ['refused', { code: 'token_refused', message: 'm' }, 401, 401, 'Bearer error="invalid_token"'],
-    ['not to be checked now', { code: 'token_refused', message: 'm', retryAfterMs: 1_500 }, 503, 503, undefined],
-    ['good, its user too busy', { code: 'rate_limited', message: 'm', retryAfterMs: 1_500 }, undefined, 429, undefined],
-  ]),
-)('a token that is %s is answered before the key is looked at', async (_, problem, given, status, challenge) => {
-  const { get, asked } = await setup({ fresh: found, caller: { hasToken: true, problem, status: given } })
-  const response = await get('/v1/values/tick:1')
-  expect(response.status).toBe(status)
-  expect(response.headers['www-authenticate']).toBe(challenge)
-  expect(response.headers['retry-after']).toBe(problem.retryAfterMs === undefined ? undefined : '2')
-  expect(response.headers.vary).toBe('Authorization, Cookie')
-  expect(asked).toEqual([])
-})
+test.each([
+  ['refused', { code: 'token_refused', message: 'm' }, 401, 401, 'Bearer error="invalid_token"'],
+  ['not to be checked now', { code: 'token_refused', message: 'm', retryAfterMs: 1_500 }, 503, 503, undefined],
+  ['good, its user too busy', { code: 'rate_limited', message: 'm', retryAfterMs: 1_500 }, undefined, 429, undefined],
+] as [string, any, number | undefined, number, string | undefined][])(
+  'a token that is %s is answered before the key is looked at',
+  async (_, problem, given, status, challenge) => {
+    const { get, asked } = await setup({ fresh: found, caller: { hasToken: true, problem, status: given } })
+    const response = await get('/v1/values/tick:1')
+    expect(response.status).toBe(status)
+    expect(response.headers['www-authenticate']).toBe(challenge)
+    expect(response.headers['retry-after']).toBe(problem.retryAfterMs === undefined ? undefined : '2')
+    expect(response.headers.vary).toBe('Authorization, Cookie')
+    expect(asked).toEqual([])
+  },
+)
 
 test.each([
   ['unauthenticated', 401, 'Bearer'],
   ['forbidden', 403, undefined],
 ])('a key that is %s is answered %i', async (code, status, challenge) => {
-  const { get } = await setup({ fresh: found, refused: failed({ code: /** @type {any} */ (code) }) })
+  const { get } = await setup({ fresh: found, refused: failed({ code: code as any }) })
   const response = await get('/v1/values/tick:1')
   expect(response.status).toBe(status)
   expect(response.headers['www-authenticate']).toBe(challenge)
 })
 
 test('an error while a request is handled is answered with 500 and counted, and the next request is served', async () => {
-  const containment = createContainment({ ends: ['request'], log: /** @type {any} */ ({ error() {} }) })
+  const containment = createContainment({ ends: ['request'], log: { error() {} } as any })
   let isBroken = true
   const caller = {
     hasToken: false,

@@ -1,35 +1,36 @@
 // GET /v1/values/{key}: the value a WebSocket client would get, for code that still polls. From the same cache and the same
 // single flight, with the version as entity tag.
-
-import { countOne } from '../counts.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest, onResponseHookHandler } from 'fastify'
+import { type Counts, countOne } from '../counts.ts'
+import type { Gate } from '../gate/gate.ts'
+import type { Found } from '../keys/entry.ts'
 import { createProblem } from '../keys/problem.ts'
-import { securityHeaders } from './admit.ts'
+import type { SingleFlight } from '../keys/single-flight.ts'
+import type { Values } from '../keys/values.ts'
+import { type Admit, securityHeaders } from './admit.ts'
 import { matchesAny } from './entity-tags.ts'
+import type { PendingLimit } from './pending-limit.ts'
 import { sendProblem } from './problems.ts'
+import type { UnreadBodies } from './unread-bodies.ts'
 
-/**
- * @typedef {import('../keys/entry.ts').Found} Found
- *
- * @typedef {object} ValuesDeps
- * @property {Pick<import('../gate/gate.ts').Gate, 'recheck'>} gate
- * @property {import('./admit.ts').Admit} admit
- * @property {Pick<import('../keys/values.ts').Values, 'fresh'>} values
- * @property {Pick<import('../keys/single-flight.ts').SingleFlight, 'want'>} singleFlight
- * @property {import('./pending-limit.ts').PendingLimit} pending
- * @property {Pick<import('./unread-bodies.ts').UnreadBodies, 'hold'>} unreadBodies
- * @property {Pick<import('../counts.ts').Counts, 'httpHits' | 'httpMisses' | 'httpValues'>} counts
- */
+export interface ValuesDeps {
+  gate: Pick<Gate, 'recheck'>
+  admit: Admit
+  values: Pick<Values, 'fresh'>
+  singleFlight: Pick<SingleFlight, 'want'>
+  pending: PendingLimit
+  unreadBodies: Pick<UnreadBodies, 'hold'>
+  counts: Pick<Counts, 'httpHits' | 'httpMisses' | 'httpValues'>
+}
 
 /** Under it the rest of the path is the key: an id may hold `/`. */
 const VALUES_PATH = '/v1/values/'
 
-/**
- * @param {import('fastify').FastifyInstance} app
- * @param {ValuesDeps} deps
- */
-export function addValues(app, { gate, admit, values, singleFlight, pending, unreadBodies, counts }) {
-  /** @type {import('fastify').onResponseHookHandler} */
-  const onResponse = (_, reply, done) => {
+export function addValues(
+  app: FastifyInstance,
+  { gate, admit, values, singleFlight, pending, unreadBodies, counts }: ValuesDeps,
+) {
+  const onResponse: onResponseHookHandler = (_, reply, done) => {
     countOne(counts.httpValues, String(reply.statusCode))
     done()
   }
@@ -55,14 +56,13 @@ export function addValues(app, { gate, admit, values, singleFlight, pending, unr
   })
 }
 
-/**
- * @param {import('fastify').FastifyRequest} request
- * @param {import('fastify').FastifyReply} reply
- * @param {Found} found
- * @param {{ unreadBodies: ValuesDeps['unreadBodies'], isOwn: boolean, isPrivate: boolean }} how `isOwn`: only this user
- *   has the value; `isPrivate`: it is sent because of a token
- */
-function sendValue({ headers }, reply, { value, ageMs, maxAgeMs, store }, { unreadBodies, isOwn, isPrivate }) {
+/** @param how `isOwn`: only this user has the value; `isPrivate`: it is sent because of a token */
+function sendValue(
+  { headers }: FastifyRequest,
+  reply: FastifyReply,
+  { value, ageMs, maxAgeMs, store }: Found,
+  { unreadBodies, isOwn, isPrivate }: { unreadBodies: ValuesDeps['unreadBodies']; isOwn: boolean; isPrivate: boolean },
+) {
   reply.headers(securityHeaders).headers({
     etag: `"${value.version}"`,
     // The age is rounded up and its limit down: a cache on the way must not keep a value longer than this gateway

@@ -1,25 +1,24 @@
 // Subscriptions to keys whose backend decides who reads them, and that end for another reason.
+import type { RoomsEvents } from '@keycast/backbone'
 import { createMemoryRooms } from '@keycast/backbone/memory'
 import { createTestGateway } from '../test-support.ts'
 
 const KEEP_MS = 10_000
 const authorize = {
-  urlFor: (/** @type {string} */ id) => `http://127.0.0.1/${id}`,
+  urlFor: (id: string) => `http://127.0.0.1/${id}`,
   origin: 'http://127.0.0.1',
-  method: /** @type {const} */ ('HEAD'),
+  method: 'HEAD' as const,
   keepMs: KEEP_MS,
 }
 
-/** @type {(() => Promise<void>)[]} */
-const stops = []
+const stops: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const stop of stops.splice(0)) await stop()
 })
 
 async function setUp() {
   const memory = createMemoryRooms()
-  /** @type {import('@keycast/backbone').RoomsEvents | undefined} */
-  let events
+  let events: RoomsEvents | undefined
   const started = createTestGateway({
     namespaces: { doc: { authorize } },
     rooms: { room: { authorize } },
@@ -45,10 +44,10 @@ async function setUp() {
   return {
     ...started,
     admitAll,
-    /** The journal cannot have the room. @param {string} key */
-    failRoom: key => events?.onFailed(key, { code: 'unknown_namespace', message: 'no such namespace' }),
-    /** How often the backend is asked in so many of its decisions' times. @param {number} keeps */
-    async askedOver(keeps) {
+    /** The journal cannot have the room. */
+    failRoom: (key: string) => events?.onFailed(key, { code: 'unknown_namespace', message: 'no such namespace' }),
+    /** How often the backend is asked in so many of its decisions' times. */
+    async askedOver(keeps: number) {
       let asked = 0
       for (let ms = 0; ms < keeps * KEEP_MS; ms += 1_000) {
         await pass(1_000)

@@ -1,49 +1,57 @@
 // Subscriptions to keys, of values or of rooms, whose backend decides who reads them. A subscription begins when the
 // backend admits its viewer, pauses while the backend cannot be asked, and ends when the viewer is refused.
-import { SUBSCRIBED } from '../access/backend/decisions.ts'
-import { isSubscribed } from '../sessions/session.ts'
-import { createProblem, problemMessage } from './problem.ts'
+import type { ErrorCode, RequestId, RoomStart } from '@keycast/protocol'
+import { type Decisions, SUBSCRIBED } from '../access/backend/decisions.ts'
+import type { Outbox } from '../delivery/outbox.ts'
+import type { Gate } from '../gate/gate.ts'
+import type { Announcement } from '../rooms/announcement.ts'
+import type { Rooms } from '../rooms/rooms.ts'
+import { isSubscribed, type Session } from '../sessions/session.ts'
+import type { Endings } from './endings.ts'
+import type { Places } from './places.ts'
+import { createProblem, problemMessage, type Refusal } from './problem.ts'
+import type { Subscriptions } from './subscriptions.ts'
+
+export type Admissions = ReturnType<typeof createAdmissions>
 
 /**
- * @typedef {import('../sessions/session.ts').Session} Session
- * @typedef {import('./problem.ts').Refusal} Refusal
- * @typedef {ReturnType<typeof createAdmissions>} Admissions
- *
- * How a client asked for a key: with the version it holds of a value, or where a room is to begin, which is announced with the
- * others of its request.
- * @typedef {{ version: string | undefined, room?: undefined } | { room: { start: import('../rooms/room.ts').RoomStart | undefined,
- *   id: import('@keycast/protocol').RequestId | undefined,
- *   announcement: import('../rooms/announcement.ts').Announcement | undefined } }} Asked `announcement`: until it is clear that
- *   this one takes longer
- *
- * A key that a session asked to be subscribed to. `toldCode`: of the failure it was told.
- * @typedef {{ asked: Asked, toldCode: import('@keycast/protocol').ErrorCode | undefined }} Awaited
+ * How a client asked for a key: with the version it holds of a value, or where a room is to begin, which is announced
+ * with the others of its request. `announcement`: until it is clear that this one takes longer.
  */
+type Asked =
+  | { version: string | undefined; room?: undefined }
+  | { room: { start: RoomStart | undefined; id: RequestId | undefined; announcement: Announcement | undefined } }
 
-/**
- * @param {object} deps
- * @param {Pick<import('../gate/gate.ts').Gate, 'check' | 'covers' | 'isViewers'>} deps.gate
- * @param {Pick<import('../access/backend/decisions.ts').Decisions, 'applies' | 'register' | 'unregister'>} deps.decisions
- * @param {Pick<import('./subscriptions.ts').Subscriptions, 'add'>} deps.subscriptions
- * @param {Pick<import('../rooms/rooms.ts').Rooms, 'announce' | 'add' | 'finish' | 'positionOf' | 'hold'>} deps.rooms
- * @param {Pick<import('./endings.ts').Endings, 'remove' | 'drop'>} deps.endings
- * @param {Pick<import('./places.ts').Places, 'take' | 'leave'>} deps.places
- * @param {Pick<import('../delivery/outbox.ts').Outbox, 'send'>} deps.outbox
- * @param {() => number} deps.now monotonic, in milliseconds
- */
-export function createAdmissions({ gate, decisions, subscriptions, rooms, endings, places, outbox, now }) {
+/** A key that a session asked to be subscribed to. `toldCode`: of the failure it was told. */
+export interface Awaited {
+  asked: Asked
+  toldCode: ErrorCode | undefined
+}
+
+interface Deps {
+  gate: Pick<Gate, 'check' | 'covers' | 'isViewers'>
+  decisions: Pick<Decisions, 'applies' | 'register' | 'unregister'>
+  subscriptions: Pick<Subscriptions, 'add'>
+  rooms: Pick<Rooms, 'announce' | 'add' | 'finish' | 'positionOf' | 'hold'>
+  endings: Pick<Endings, 'remove' | 'drop'>
+  places: Pick<Places, 'take' | 'leave'>
+  outbox: Pick<Outbox, 'send'>
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
+export function createAdmissions({ gate, decisions, subscriptions, rooms, endings, places, outbox, now }: Deps) {
   let awaiting = 0
 
   /**
    * Subscribes a session to a key, now or once its viewer is admitted. One that is subscribed is sent the key's state
    * again.
    *
-   * @param {Session} session
-   * @param {string} key as a client sent it
-   * @param {string | undefined} version the client holds
-   * @returns {Refusal | undefined} why it was not subscribed
+   * @param key as a client sent it
+   * @param version the client holds
+   * @returns why it was not subscribed
    */
-  function subscribe(session, key, version) {
+  function subscribe(session: Session, key: string, version: string | undefined): Refusal | undefined {
     // Rights come first: the backend is not asked about keys that the viewer's rights do not cover.
     return gate.check(session.rights, 'subscribe', key) ?? admit(session, key, { version })
   }
@@ -51,21 +59,24 @@ export function createAdmissions({ gate, decisions, subscriptions, rooms, ending
   /**
    * The same for a room. A subscription that exists already has its stream begun anew.
    *
-   * @param {Session} session
-   * @param {string} key as a client sent it
-   * @param {import('../rooms/room.ts').RoomStart | undefined} start
-   * @param {import('../rooms/announcement.ts').Announcement} announcement of the whole request
-   * @returns {Refusal | undefined} why it was not subscribed
+   * @param key as a client sent it
+   * @param announcement of the whole request
+   * @returns why it was not subscribed
    */
-  function subscribeRoom(session, key, start, announcement) {
+  function subscribeRoom(
+    session: Session,
+    key: string,
+    start: RoomStart | undefined,
+    announcement: Announcement,
+  ): Refusal | undefined {
     return (
       gate.check(session.rights, 'subscribe', key) ??
       admit(session, key, { room: { start, id: announcement.id, announcement } })
     )
   }
 
-  /** @param {Session} session @param {string} key that its rights cover @param {Asked} asked */
-  function admit(session, key, asked) {
+  /** @param key that its rights cover */
+  function admit(session: Session, key: string, asked: Asked) {
     if (!decisions.applies(key) || session.subscriptions.has(key)) return add(session, key, asked)
     const awaited = session.awaited?.get(key)
     if (awaited) {
@@ -89,8 +100,8 @@ export function createAdmissions({ gate, decisions, subscriptions, rooms, ending
     return full
   }
 
-  /** @param {Session} session @param {string} key of an admitted viewer @param {Asked} asked */
-  function add(session, key, asked) {
+  /** @param key of an admitted viewer */
+  function add(session: Session, key: string, asked: Asked) {
     if (!asked.room) return subscriptions.add(session, key, asked.version)
     const { start, id, announcement } = asked.room
     if (announcement) return rooms.add(session, key, start, announcement)
@@ -101,28 +112,26 @@ export function createAdmissions({ gate, decisions, subscriptions, rooms, ending
     return problem
   }
 
-  /** @param {Session} session @param {string} key @param {Asked} asked */
-  function wait(session, key, asked) {
+  function wait(session: Session, key: string, asked: Asked) {
     hold(asked)
     session.awaited ??= new Map()
     session.awaited.set(key, { asked, toldCode: undefined })
     awaiting++
   }
 
-  /** The rooms of a request are announced together: the others wait for this one. @param {Asked} asked */
-  function hold({ room }) {
+  /** The rooms of a request are announced together: the others wait for this one. */
+  function hold({ room }: Asked) {
     if (room?.announcement) rooms.hold(room.announcement)
   }
 
-  /** A request's other rooms no longer wait for this one. @param {Asked} asked */
-  function release({ room }) {
+  /** A request's other rooms no longer wait for this one. */
+  function release({ room }: Asked) {
     if (!room?.announcement) return
     rooms.finish(room.announcement)
     room.announcement = undefined
   }
 
-  /** @param {Session} session @param {string} key @returns {Awaited | undefined} */
-  function stopAwaiting(session, key) {
+  function stopAwaiting(session: Session, key: string): Awaited | undefined {
     const awaited = session.awaited?.get(key)
     if (!awaited) return undefined
     session.awaited?.delete(key)
@@ -131,13 +140,8 @@ export function createAdmissions({ gate, decisions, subscriptions, rooms, ending
     return awaited
   }
 
-  /**
-   * Ends a session's subscription to a key, or its wait for one: nothing of the key is written after.
-   *
-   * @param {Session} session
-   * @param {string} key
-   */
-  function unsubscribe(session, key) {
+  /** Ends a session's subscription to a key, or its wait for one: nothing of the key is written after. */
+  function unsubscribe(session: Session, key: string) {
     const awaited = stopAwaiting(session, key)
     if (awaited) release(awaited.asked)
     endings.remove(session, key)
@@ -147,11 +151,9 @@ export function createAdmissions({ gate, decisions, subscriptions, rooms, ending
   /**
    * Applies the backend's decision to one session of the viewer.
    *
-   * @param {Session} session
-   * @param {string} key
-   * @param {Refusal | undefined} problem the reason why its viewer may not read the key now
+   * @param problem the reason why its viewer may not read the key now
    */
-  function decided(session, key, problem) {
+  function decided(session: Session, key: string, problem: Refusal | undefined) {
     if (!problem) return begin(session, key)
     if (problem.retryAfterMs === undefined) return end(session, key, problem)
     if (session.subscriptions.has(key)) {
@@ -169,8 +171,8 @@ export function createAdmissions({ gate, decisions, subscriptions, rooms, ending
     release(awaited.asked)
   }
 
-  /** The viewer is admitted. @param {Session} session @param {string} key */
-  function begin(session, key) {
+  /** The viewer is admitted. */
+  function begin(session: Session, key: string) {
     const awaited = stopAwaiting(session, key)
     if (!awaited) return
     const { announcement } = awaited.asked.room ?? {}
@@ -181,12 +183,8 @@ export function createAdmissions({ gate, decisions, subscriptions, rooms, ending
     tell(session, key, full, false, announcement?.id)
   }
 
-  /**
-   * The request with which a paused subscription starts again.
-   *
-   * @param {Session} session @param {string} key @returns {Asked}
-   */
-  function askedAgain(session, key) {
+  /** The request with which a paused subscription starts again. */
+  function askedAgain(session: Session, key: string): Asked {
     const subscription = session.subscriptions.get(key)
     if (!subscription || !('room' in subscription)) return { version: undefined }
     // No message is lost: the room continues where it stopped. An unanswered request still gets its answer.
@@ -194,8 +192,7 @@ export function createAdmissions({ gate, decisions, subscriptions, rooms, ending
     return { room: { start: rooms.positionOf(subscription), id, announcement: undefined } }
   }
 
-  /** @param {Session} session @param {string} key @param {Refusal} problem */
-  function end(session, key, problem) {
+  function end(session: Session, key: string, problem: Refusal) {
     // A room that the session only joined does not end here: joins.ts ends it.
     if (!isSubscribed(session, key)) return
     const id = session.awaited?.get(key)?.asked.room?.announcement?.id
@@ -203,16 +200,11 @@ export function createAdmissions({ gate, decisions, subscriptions, rooms, ending
     tell(session, key, problem, false, id)
   }
 
-  /**
-   * @param {Session} session @param {string} key @param {Refusal} problem @param {boolean} subscribed
-   * @param {import('@keycast/protocol').RequestId} [id]
-   */
-  function tell(session, key, problem, subscribed, id) {
+  function tell(session: Session, key: string, problem: Refusal, subscribed: boolean, id?: RequestId) {
     outbox.send(session, problemMessage(problem, now(), { id, key, subscribed }))
   }
 
-  /** @param {Session} session @returns {string[]} */
-  const keysOf = session => [...session.subscriptions.keys(), ...(session.awaited?.keys() ?? [])]
+  const keysOf = (session: Session): string[] => [...session.subscriptions.keys(), ...(session.awaited?.keys() ?? [])]
 
   return {
     subscribe,
@@ -220,8 +212,8 @@ export function createAdmissions({ gate, decisions, subscriptions, rooms, ending
     unsubscribe,
     decided,
 
-    /** Ends the subscriptions that the session's rights no longer cover. @param {Session} session */
-    endUncovered(session) {
+    /** Ends the subscriptions that the session's rights no longer cover. */
+    endUncovered(session: Session) {
       for (const key of keysOf(session)) {
         const problem = gate.covers(session.rights, 'subscribe', key)
         if (problem) end(session, key, problem)
@@ -232,10 +224,9 @@ export function createAdmissions({ gate, decisions, subscriptions, rooms, ending
      * The session has another viewer. Decisions for the viewer before say nothing, and that viewer's own values are not
      * this one's.
      *
-     * @param {Session} session
-     * @param {() => void} change sets the new viewer
+     * @param change sets the new viewer
      */
-    changeViewer(session, change) {
+    changeViewer(session: Session, change: () => void) {
       const keys = keysOf(session).filter(gate.isViewers)
       const asked = keys.map(key => session.awaited?.get(key)?.asked ?? askedAgain(session, key))
       for (const key of keys) unsubscribe(session, key)
@@ -248,8 +239,8 @@ export function createAdmissions({ gate, decisions, subscriptions, rooms, ending
       }
     },
 
-    /** @param {Session} session that ended */
-    drop(session) {
+    /** @param session that ended */
+    drop(session: Session) {
       if (session.viewer) for (const key of keysOf(session)) if (decisions.applies(key)) unsubscribe(session, key)
       endings.drop(session)
     },

@@ -1,7 +1,7 @@
 import { askedAtOf, endRefreshes, latestAskedAtOf, planOf } from './age.ts'
 
-/** Asked at 1,000; refreshed at 10,000 and each 5,000 after that. @param {number} untilMs */
-function refreshed(untilMs) {
+/** Asked at 1,000; refreshed at 10,000 and each 5,000 after that. */
+function refreshed(untilMs: number) {
   const confirmations = { untilMs }
   return { confirmations, entry: { askedAtMs: 1_000, refreshes: { confirmations, atMs: 10_000, everyMs: 5_000 } } }
 }
@@ -44,7 +44,7 @@ test.each([
 test('what may not be stored, fails, or is confirmed one by one, another node asks for at once', () => {
   const { entry } = refreshed(12_000)
   const problem = {
-    code: /** @type {const} */ ('backend_error'),
+    code: 'backend_error' as const,
     message: '',
     retryAfterMs: 1,
     atMs: 1,

@@ -1,12 +1,14 @@
+import type { Answer } from '@keycast/backbone'
+import type { Namespace } from '@keycast/service'
 import { createNamespaces } from '../test-support.ts'
 import { askedAtOf } from './age.ts'
 import { applyAnswer } from './apply-answer.ts'
 import { createEntry } from './entry.ts'
 
-const namespace = /** @type {import('@keycast/service').Namespace} */ (createNamespaces().get('tick'))
+const namespace = createNamespaces().get('tick') as Namespace
 const good = { key: 'tick:1', ageMs: 100, maxAgeMs: 1_000, store: true }
-const value = (/** @type {string} */ version, rest = {}) =>
-  /** @type {import('@keycast/backbone').Answer} */ ({
+const value = (version: string, rest = {}) =>
+  ({
     type: 'value',
     version,
     contentType: 'application/json',
@@ -14,18 +16,17 @@ const value = (/** @type {string} */ version, rest = {}) =>
     body: Buffer.from('1'),
     ...good,
     ...rest,
-  })
-const current = (/** @type {string} */ version, rest = {}) =>
-  /** @type {import('@keycast/backbone').Answer} */ ({ type: 'current', version, ...good, ...rest })
-const failed = (/** @type {string} */ code, rest = {}) =>
-  /** @type {import('@keycast/backbone').Answer} */ ({
+  }) as Answer
+const current = (version: string, rest = {}) => ({ type: 'current', version, ...good, ...rest }) as Answer
+const failed = (code: string, rest = {}) =>
+  ({
     type: 'failed',
     key: 'tick:1',
     code,
     message: 'm',
     ageMs: 0,
     ...rest,
-  })
+  }) as Answer
 
 const setup = () => createEntry('tick:1', namespace)
 
@@ -89,8 +90,8 @@ test('that there is nothing takes the place of a value, and is good for its time
 
 describe('of a key that another node keeps as it was', () => {
   const next = { inMs: 4_000, everyMs: 5_000 }
-  const kept = (/** @type {string} */ version) => ({
-    type: /** @type {const} */ ('kept'),
+  const kept = (version: string) => ({
+    type: 'kept' as const,
     key: 'tick:1',
     version,
     next,

@@ -1,27 +1,28 @@
 // Applies an answer of the fetcher to the entry of its key.
+import type { Answer, Confirmations, FailedAnswer, KeptAnswer, Next } from '@keycast/backbone'
+import type { ErrorCode } from '@keycast/protocol'
 import { askedAtOf, endRefreshes } from './age.ts'
+import type { Entry } from './entry.ts'
 import { createProblem } from './problem.ts'
 import { createValue } from './value.ts'
 
 /**
- * @typedef {import('@keycast/backbone').Answer} Answer
- * @typedef {import('@keycast/backbone').FailedAnswer} FailedAnswer
- * @typedef {import('./entry.ts').Entry} Entry
- *
- * `value`: another version, or one where there was none; `confirmed`: the entry's version is the latest; `kept`: another
- * node goes on from what is known of it; `failed`: the try gave nothing and the entry keeps its value; `gone`: the backend
- * has nothing under the key; `refused`: it failed and will not be tried again.
- * @typedef {'value' | 'confirmed' | 'kept' | 'failed' | 'gone' | 'refused'} Change
+ * `value`: another version, or one where there was none; `confirmed`: the entry's version is the latest; `kept`:
+ * another node goes on from what is known of it; `failed`: the try gave nothing and the entry keeps its value; `gone`:
+ * the backend has nothing under the key; `refused`: it failed and will not be tried again.
  */
+export type Change = 'value' | 'confirmed' | 'kept' | 'failed' | 'gone' | 'refused'
 
 /**
- * @param {Entry} entry
- * @param {Answer} answer
- * @param {number} nowMs
- * @param {import('@keycast/backbone').Confirmations} [confirmations] that come with `next`
- * @returns {Change | undefined} `undefined` if it does not fit the entry's state, and the key must be asked for again
+ * @param confirmations that come with `next`
+ * @returns `undefined` if it does not fit the entry's state, and the key must be asked for again
  */
-export function applyAnswer(entry, answer, nowMs, confirmations) {
+export function applyAnswer(
+  entry: Entry,
+  answer: Answer,
+  nowMs: number,
+  confirmations?: Confirmations,
+): Change | undefined {
   if (answer.type === 'kept') return keep(entry, answer, nowMs, confirmations)
   const askedAtMs = nowMs - answer.ageMs
   switch (answer.type) {
@@ -42,14 +43,12 @@ export function applyAnswer(entry, answer, nowMs, confirmations) {
   }
 }
 
-/**
- * @param {Entry} entry
- * @param {import('@keycast/backbone').KeptAnswer} answer
- * @param {number} nowMs
- * @param {import('@keycast/backbone').Confirmations | undefined} confirmations
- * @returns {Change | undefined}
- */
-function keep(entry, { version, next }, nowMs, confirmations) {
+function keep(
+  entry: Entry,
+  { version, next }: KeptAnswer,
+  nowMs: number,
+  confirmations: Confirmations | undefined,
+): Change | undefined {
   // Subscribers that were told of a problem must hear when it ends, and no stored state says so.
   if (entry.value?.version !== version || entry.problem) return undefined
   endRefreshes(entry)
@@ -57,37 +56,19 @@ function keep(entry, { version, next }, nowMs, confirmations) {
   return 'kept'
 }
 
-/**
- * @param {Entry} entry
- * @param {{ maxAgeMs: number, store: boolean }} answer
- * @param {number} askedAtMs
- */
-function confirm(entry, { maxAgeMs, store }, askedAtMs) {
+function confirm(entry: Entry, { maxAgeMs, store }: { maxAgeMs: number; store: boolean }, askedAtMs: number) {
   entry.askedAtMs = Math.max(askedAtOf(entry), askedAtMs)
   entry.maxAgeMs = maxAgeMs
   entry.store = store
   entry.problem = undefined
 }
 
-/**
- * @param {Entry} entry
- * @param {import('@keycast/backbone').Next | undefined} next
- * @param {number} nowMs
- * @param {import('@keycast/backbone').Confirmations | undefined} confirmations
- */
-function awaitRefreshes(entry, next, nowMs, confirmations) {
+function awaitRefreshes(entry: Entry, next: Next | undefined, nowMs: number, confirmations: Confirmations | undefined) {
   entry.refreshes = next && confirmations && { confirmations, atMs: nowMs + next.inMs, everyMs: next.everyMs }
 }
 
-/**
- * An absent key is an answer like any other, with an age up to which it may be used.
- *
- * @param {Entry} entry
- * @param {FailedAnswer} answer
- * @param {number} nowMs
- * @returns {Change}
- */
-function takeNotFound(entry, answer, nowMs) {
+/** An absent key is an answer like any other, with an age up to which it may be used. */
+function takeNotFound(entry: Entry, answer: FailedAnswer, nowMs: number): Change {
   entry.value = undefined
   endRefreshes(entry)
   entry.askedAtMs = Math.max(entry.askedAtMs, nowMs - answer.ageMs)
@@ -98,13 +79,7 @@ function takeNotFound(entry, answer, nowMs) {
   return 'gone'
 }
 
-/**
- * @param {Entry} entry
- * @param {FailedAnswer} answer
- * @param {number} nowMs
- * @returns {Change}
- */
-function takeFailure(entry, answer, nowMs) {
+function takeFailure(entry: Entry, answer: FailedAnswer, nowMs: number): Change {
   endRefreshes(entry)
   // The value was fetched with a token that may no longer read it.
   if (entry.viewer !== undefined && tokenCodes.has(answer.code)) entry.value = undefined
@@ -112,10 +87,9 @@ function takeFailure(entry, answer, nowMs) {
   return answer.retryAfterMs === undefined ? 'refused' : 'failed'
 }
 
-/** Codes about a user's token. @type {Set<import('@keycast/protocol').ErrorCode>} */
-const tokenCodes = new Set(['forbidden', 'token_expired'])
+/** Codes about a user's token. */
+const tokenCodes = new Set<ErrorCode>(['forbidden', 'token_expired'])
 
-/** @param {FailedAnswer} answer @param {number | undefined} retryAfterMs @param {number} nowMs */
-function problemOf({ code, message }, retryAfterMs, nowMs) {
+function problemOf({ code, message }: FailedAnswer, retryAfterMs: number | undefined, nowMs: number) {
   return createProblem(code, nowMs, { message, retryAfterMs: retryAfterMs && Math.ceil(retryAfterMs) })
 }

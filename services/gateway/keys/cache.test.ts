@@ -1,17 +1,16 @@
 import { jest } from '@jest/globals'
+import type { Namespace } from '@keycast/service'
 import { valueBytes } from '../encodings/index.ts'
 import { createNamespaces } from '../test-support.ts'
 import { createCache, ENTRY_BYTES } from './cache.ts'
 import { createEntry } from './entry.ts'
 import { createValue } from './value.ts'
 
-const namespace = /** @type {import('@keycast/service').Namespace} */ (createNamespaces().get('tick'))
+const namespace = createNamespaces().get('tick') as Namespace
 
-/** @param {{ bytesMax: number }} options */
-function setup(options) {
+function setup(options: { bytesMax: number }) {
   const cache = createCache({ ...options, valueBytes })
-  /** @param {string} key @param {number} bytes */
-  const hold = (key, bytes) => {
+  const hold = (key: string, bytes: number) => {
     const entry = createEntry(key, namespace)
     cache.add(entry)
     const body = Buffer.alloc(bytes)
@@ -22,7 +21,7 @@ function setup(options) {
   return { cache, hold }
 }
 
-const someone = /** @type {any} */ ([{}])
+const someone = [{}] as any
 
 test('unwanted entries go when room is needed, the least recently used first', () => {
   const { cache, hold } = setup({ bytesMax: 3 * (ENTRY_BYTES + 1_000) })
@@ -79,7 +78,7 @@ test('a wanted entry fits where the other wanted ones leave it room, whatever el
   cache.add(entry)
   entry.subscriptions = someone
   cache.update(entry)
-  const sized = (/** @type {number} */ bytes) =>
+  const sized = (bytes: number) =>
     createValue({ key: 'c', version: 'v', contentType: 'x/y', format: 'json', body: Buffer.alloc(bytes) })
 
   entry.value = sized(10_000 - 3_000 - 2 * ENTRY_BYTES)
@@ -102,8 +101,7 @@ test('an entry without anything worth knowing goes when it is not wanted', () =>
 })
 
 test('an entry that is no longer wanted is reported', () => {
-  /** @type {string[]} */
-  const unwanted = []
+  const unwanted: string[] = []
   const cache = createCache({ bytesMax: 10_000, valueBytes, onUnwanted: ({ key }) => unwanted.push(key) })
   const entry = createEntry('a', namespace)
   cache.add(entry)

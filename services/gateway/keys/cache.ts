@@ -1,12 +1,10 @@
 // Entries by key, within a limit of bytes. Wanted entries stay; of the others the least recently used goes first.
-import { createUniqueQueue } from '@keycast/service'
-import { isMissing, isWanted } from './entry.ts'
+import { createUniqueQueue, type UniqueQueue } from '@keycast/service'
+import { type Entry, isMissing, isWanted } from './entry.ts'
+import type { Value } from './value.ts'
 
-/**
- * @typedef {import('./entry.ts').Entry} Entry
- * @typedef {import('@keycast/service').UniqueQueue<Entry>} IdleQueue
- * @typedef {ReturnType<typeof createCache>} Cache
- */
+type IdleQueue = UniqueQueue<Entry>
+export type Cache = ReturnType<typeof createCache>
 
 /**
  * The cost of an entry beside its value: the record, its key twice in maps, and a Buffer's and a frame's fixed part.
@@ -19,47 +17,44 @@ export const ENTRY_BYTES = 1_024
  */
 const MISSING_PART = 1 / 8
 
-/**
- * @param {object} options
- * @param {number} options.bytesMax
- * @param {(value: import('./value.ts').Value) => number} options.valueBytes the bytes that a value takes in all its
- *   forms
- * @param {(entry: Entry) => void} [options.onUnwanted] the entry is no longer wanted
- * @param {(entry: Entry) => boolean} [options.mayKeep] tells whether an unwanted entry may stay
- * @param {(entry: Entry) => void} [options.onRemoved]
- */
-export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep = () => true, onRemoved = () => {} }) {
-  /** By wire key. @type {Map<string, Entry>} */
-  const entries = new Map()
+interface Options {
+  bytesMax: number
+  /** The bytes that a value takes in all its forms. */
+  valueBytes: (value: Value) => number
+  /** The entry is no longer wanted. */
+  onUnwanted?: (entry: Entry) => void
+  /** Tells whether an unwanted entry may stay. */
+  mayKeep?: (entry: Entry) => boolean
+  onRemoved?: (entry: Entry) => void
+}
+
+export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep = () => true, onRemoved = () => {} }: Options) {
+  /** By wire key. */
+  const entries = new Map<string, Entry>()
   /** Unwanted entries, the least recently used first. */
   const idle = newQueue()
   /** Unwanted entries that are missing: these go before all others. */
   const idleMissing = newQueue()
-  /** All missing entries, wanted ones too. @type {Set<Entry>} */
-  const missing = new Set()
+  /** All missing entries, wanted ones too. */
+  const missing = new Set<Entry>()
   const missingMax = Math.floor((bytesMax * MISSING_PART) / ENTRY_BYTES)
   let bytes = 0
   let idleBytes = 0
 
-  /** @param {string} wireKey */
-  function peek(wireKey) {
+  function peek(wireKey: string) {
     return entries.get(wireKey)
   }
 
-  /**
-   * This lookup counts as use.
-   *
-   * @param {string} wireKey
-   */
-  function get(wireKey) {
+  /** This lookup counts as use. */
+  function get(wireKey: string) {
     const entry = entries.get(wireKey)
     if (entry && idle.delete(entry)) idle.add(entry)
     else if (entry && idleMissing.delete(entry)) idleMissing.add(entry)
     return entry
   }
 
-  /** @param {Entry} entry the key has none yet */
-  function add(entry) {
+  /** @param entry the key has none yet */
+  function add(entry: Entry) {
     entry.bytes = ENTRY_BYTES
     entries.set(entry.wireKey, entry)
     bytes += entry.bytes
@@ -68,10 +63,8 @@ export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep = () => 
   /**
    * Must be called after each change of an entry, or of the demand for it. Counts its bytes again, drops it if it is of
    * no use, and drops others if there is no room.
-   *
-   * @param {Entry} entry
    */
-  function update(entry) {
+  function update(entry: Entry) {
     if (entries.get(entry.wireKey) !== entry) return
     if (idle.delete(entry) || idleMissing.delete(entry)) idleBytes -= entry.bytes
     const cost = bytesOf(entry)
@@ -92,28 +85,28 @@ export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep = () => 
     while (idle.size > 0 && bytes > bytesMax) dropOldest(idle)
   }
 
-  /** @param {IdleQueue} from that is not empty */
-  function dropOldest(from) {
-    const oldest = /** @type {Entry} */ (from.take())
+  /** @param from that is not empty */
+  function dropOldest(from: IdleQueue) {
+    const oldest = from.take() as Entry
     idleBytes -= oldest.bytes
     remove(oldest)
   }
 
-  /** @param {Entry} entry that is not idle */
-  function remove(entry) {
+  /** @param entry that is not idle */
+  function remove(entry: Entry) {
     entries.delete(entry.wireKey)
     missing.delete(entry)
     bytes -= entry.bytes
     onRemoved(entry)
   }
 
-  /** Whether an entry that is wanted fits beside the others that are, with the value it has. @param {Entry} entry */
-  function fits(entry) {
+  /** Whether an entry that is wanted fits beside the others that are, with the value it has. */
+  function fits(entry: Entry) {
     return bytes - idleBytes - entry.bytes + bytesOf(entry) <= bytesMax
   }
 
-  /** Whether a missing entry that is wanted has its place among the others that are. @param {Entry} entry */
-  function fitsMissing(entry) {
+  /** Whether a missing entry that is wanted has its place among the others that are. */
+  function fitsMissing(entry: Entry) {
     return missing.has(entry) || missing.size - idleMissing.size < missingMax
   }
 
@@ -122,8 +115,7 @@ export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep = () => 
     return bytes - idleBytes >= bytesMax
   }
 
-  /** @param {Entry} entry */
-  function bytesOf({ value }) {
+  function bytesOf({ value }: Entry) {
     return ENTRY_BYTES + (value ? valueBytes(value) : 0)
   }
 
@@ -139,11 +131,10 @@ export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep = () => 
   }
 }
 
-/** @returns {IdleQueue} */
-const newQueue = () => createUniqueQueue()
+const newQueue = (): IdleQueue => createUniqueQueue()
 
-/** @param {Entry} entry that is not wanted */
-function isWorthKeeping(entry) {
+/** @param entry that is not wanted */
+function isWorthKeeping(entry: Entry) {
   if (!entry.store) return false
   return entry.value !== undefined || entry.problem?.code === 'not_found'
 }

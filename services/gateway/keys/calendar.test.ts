@@ -1,17 +1,15 @@
+import type { Namespace } from '@keycast/service'
 import { createNamespaces } from '../test-support.ts'
-import { createCalendar, SWEEP_MS } from './calendar.ts'
-import { createEntry } from './entry.ts'
+import { type Calendar, createCalendar, SWEEP_MS } from './calendar.ts'
+import { createEntry, type Entry } from './entry.ts'
 
-const namespace = /** @type {import('@keycast/service').Namespace} */ (createNamespaces().get('tick'))
+const namespace = createNamespaces().get('tick') as Namespace
 
 function setup() {
-  /** @type {import('./calendar.ts').Calendar<import('./entry.ts').Entry>} */
-  const deadlines = createCalendar()
+  const deadlines: Calendar<Entry> = createCalendar()
   const entry = createEntry('tick:1', namespace)
-  /** @param {number} nowMs @returns {string[]} */
-  const sweep = nowMs => {
-    /** @type {string[]} */
-    const due = []
+  const sweep = (nowMs: number): string[] => {
+    const due: string[] = []
     for (let entry = deadlines.takeDue(nowMs); entry; entry = deadlines.takeDue(nowMs)) due.push(entry.key)
     return due
   }

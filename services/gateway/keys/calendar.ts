@@ -1,9 +1,6 @@
 // Brings entries up when it is time to look at them: requests past their deadline, values that grow old.
 
-/**
- * @template {{ calendarPage: number }} T
- * @typedef {ReturnType<typeof createCalendar<T>>} Calendar
- */
+export type Calendar<T extends { calendarPage: number }> = ReturnType<typeof createCalendar<T>>
 
 /** An entry may come up too late by this much: the period of the sweep. */
 export const SWEEP_MS = 250
@@ -12,23 +9,19 @@ export const SWEEP_MS = 250
  * A calendar with a page per {@link SWEEP_MS}, on which each entry stands at most once. Moving a deadline back costs
  * nothing: an entry that comes up early is looked at and scheduled anew, so a watched key is touched once per deadline
  * and not at each sweep or answer.
- *
- * @template {{ calendarPage: number }} T
  */
-export function createCalendar() {
-  /** @type {Map<number, Set<T>>} */
-  const pages = new Map()
+export function createCalendar<T extends { calendarPage: number }>() {
+  const pages = new Map<number, Set<T>>()
   let nextPage = 0
-  /** The page whose entries are being taken out. @type {{ page: number, entries: Iterator<T> } | undefined} */
-  let opened
+  /** The page whose entries are being taken out. */
+  let opened: { page: number; entries: Iterator<T> } | undefined
 
   /**
    * Brings the entry up at this time, unless it comes up earlier anyway.
    *
-   * @param {T} entry
-   * @param {number} atMs monotonic
+   * @param atMs monotonic
    */
-  function schedule(entry, atMs) {
+  function schedule(entry: T, atMs: number) {
     const page = Math.max(nextPage, Math.ceil(atMs / SWEEP_MS))
     if (entry.calendarPage <= page) return
     cancel(entry)
@@ -38,12 +31,8 @@ export function createCalendar() {
     else pages.set(page, new Set([entry]))
   }
 
-  /**
-   * Takes the entry out. The calendar would otherwise keep an unwanted entry in memory until its time.
-   *
-   * @param {T} entry
-   */
-  function cancel(entry) {
+  /** Takes the entry out. The calendar would otherwise keep an unwanted entry in memory until its time. */
+  function cancel(entry: T) {
     const page = entry.calendarPage
     if (page === Number.POSITIVE_INFINITY) return
     entry.calendarPage = Number.POSITIVE_INFINITY
@@ -55,10 +44,9 @@ export function createCalendar() {
   /**
    * Takes out one entry whose time has come; looking at it may schedule it again.
    *
-   * @param {number} nowMs
-   * @returns {T | undefined} `undefined` where there is none
+   * @returns `undefined` where there is none
    */
-  function takeDue(nowMs) {
+  function takeDue(nowMs: number): T | undefined {
     const lastPage = Math.floor(nowMs / SWEEP_MS)
     for (;;) {
       for (let next = opened?.entries.next(); next && !next.done; next = opened?.entries.next()) {
@@ -73,8 +61,7 @@ export function createCalendar() {
     }
   }
 
-  /** @param {number} lastPage @returns {{ page: number, entries: Iterator<T> } | undefined} */
-  function openNext(lastPage) {
+  function openNext(lastPage: number): { page: number; entries: Iterator<T> } | undefined {
     while (nextPage <= lastPage) {
       const page = nextPage++
       const scheduled = pages.get(page)

@@ -1,13 +1,11 @@
 import { createEndings } from './endings.ts'
 
 function setUp() {
-  const session = /** @type {any} */ ({ subscriptions: new Map() })
-  /** @type {string[]} */
-  const ended = []
-  /** @param {string} kind */
+  const session = { subscriptions: new Map() } as any
+  const ended: string[] = []
   const end =
-    kind =>
-    (/** @type {any} */ { key }) => {
+    (kind: string) =>
+    ({ key }: any) => {
       ended.push(`${kind} ${key}`)
       session.subscriptions.delete(key)
     }

@@ -1,36 +1,30 @@
 // Ends subscriptions, to values or to rooms: a session holds both in one map.
+import type { Rooms } from '../rooms/rooms.ts'
+import type { AnySubscription, Session } from '../sessions/session.ts'
+import type { Subscriptions } from './subscriptions.ts'
 
-/**
- * @typedef {import('../sessions/session.ts').Session} Session
- * @typedef {ReturnType<typeof createEndings>} Endings
- */
+export type Endings = ReturnType<typeof createEndings>
 
-/**
- * @param {object} deps
- * @param {Pick<import('./subscriptions.ts').Subscriptions, 'end'>} deps.subscriptions
- * @param {Pick<import('../rooms/rooms.ts').Rooms, 'end'>} deps.rooms
- */
-export function createEndings({ subscriptions, rooms }) {
-  /** @param {import('../sessions/session.ts').AnySubscription} subscription */
-  function end(subscription) {
+interface Deps {
+  subscriptions: Pick<Subscriptions, 'end'>
+  rooms: Pick<Rooms, 'end'>
+}
+
+export function createEndings({ subscriptions, rooms }: Deps) {
+  function end(subscription: AnySubscription) {
     if ('room' in subscription) rooms.end(subscription)
     else subscriptions.end(subscription)
   }
 
   return {
-    /**
-     * Ends a session's subscription to a key, if it has one: nothing of the key is written after.
-     *
-     * @param {Session} session
-     * @param {string} key
-     */
-    remove(session, key) {
+    /** Ends a session's subscription to a key, if it has one: nothing of the key is written after. */
+    remove(session: Session, key: string) {
       const subscription = session.subscriptions.get(key)
       if (subscription) end(subscription)
     },
 
-    /** @param {Session} session that ended */
-    drop(session) {
+    /** @param session that ended */
+    drop(session: Session) {
       for (const subscription of session.subscriptions.values()) end(subscription)
     },
   }

@@ -1,61 +1,83 @@
 // This gateway's record of one key: its value, its problem, and the sessions and requests that want it. Where values differ
 // per user, there is one for each user.
 import { readViewerKey } from '@keycast/backbone'
+import type { ErrorCode } from '@keycast/protocol'
+import type { Namespace } from '@keycast/service'
+import type { Slots } from '../encodings/slots.ts'
+import type { Refreshes } from './age.ts'
+import type { Problem } from './problem.ts'
+import type { Subscription } from './subscriptions.ts'
+import type { Value } from './value.ts'
 
 /**
- * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
- * @typedef {import('@keycast/service').Namespace} Namespace
- * @typedef {import('./problem.ts').Problem} Problem
- * @typedef {import('./value.ts').Value} Value
- * @typedef {import('./subscriptions.ts').Subscription} Subscription
- *
  * The answer to a request for a key. `ageMs`: since the backend was asked for it; `maxAgeMs`: up to which age it may be
  * used; `store` false: not to be kept by anyone (`no-store`, `private`).
- * @typedef {{ value: Value, problem?: undefined, ageMs: number, maxAgeMs: number, store: boolean }} Found
- * @typedef {{ value?: undefined, problem: Problem }} NotFound
- * @typedef {Found | NotFound} Result
- *
- * A request that waits for an answer of the fetcher.
- * @typedef {{ resolve: (result: Result) => void, deadlineAtMs: number }} Waiter
- *
- * @typedef {object} Entry
- * @property {string} key that clients know
- * @property {string} wireKey for the cache and the backbone: the key, or the viewer key of a user's own value
- * @property {string | undefined} viewer the viewer whose own value it is; `undefined` if all viewers have the same
- * @property {Namespace} namespace
- * @property {Value | undefined} value
- * @property {boolean} wasFound whether it has had a value since it was made
- * @property {number} askedAtMs the time at which the backend was asked for the known state (value or `not_found`);
- *   never moves back
- * @property {import('./age.ts').Refreshes | undefined} refreshes silent refreshes, which move the time above on without
- *   an answer: see age.ts
- * @property {number} maxAgeMs
- * @property {boolean} store
- * @property {Problem | undefined} problem of the last try; undefined after a good one
- * @property {Subscription[]} subscriptions while there are any, the key is watched
- * @property {number} pendingSubscriptions the number of subscriptions that were sent nothing of the value yet
- * @property {number} watchedAtMs
- * @property {boolean} isWatchAnswered whether any answer came since the watch began: from then on the fetcher keeps the
- *   key fresh
- * @property {ErrorCode | undefined} announcedCode of the `error` that every subscriber has been sent
- * @property {boolean} stale whether every subscriber has been sent `stale`
- * @property {import('../encodings/slots.ts').Slots<Buffer> | undefined} problemFrames the frames of that `error` or
- *   `stale`
- * @property {number} problemFramesAtMs
- * @property {Waiter[]} waiters
- * @property {number} calendarPage its page in calendar.ts; Infinity if it has none
- * @property {number} bytes its size, as the cache counted it
  */
+export interface Found {
+  value: Value
+  problem?: undefined
+  ageMs: number
+  maxAgeMs: number
+  store: boolean
+}
+
+interface NotFound {
+  value?: undefined
+  problem: Problem
+}
+
+export type Result = Found | NotFound
+
+/** A request that waits for an answer of the fetcher. */
+interface Waiter {
+  resolve: (result: Result) => void
+  deadlineAtMs: number
+}
+
+export interface Entry {
+  /** That clients know. */
+  key: string
+  /** For the cache and the backbone: the key, or the viewer key of a user's own value. */
+  wireKey: string
+  /** The viewer whose own value it is; `undefined` if all viewers have the same. */
+  viewer: string | undefined
+  namespace: Namespace
+  value: Value | undefined
+  /** Whether it has had a value since it was made. */
+  wasFound: boolean
+  /** The time at which the backend was asked for the known state (value or `not_found`); never moves back. */
+  askedAtMs: number
+  /** Silent refreshes, which move the time above on without an answer: see age.ts. */
+  refreshes: Refreshes | undefined
+  maxAgeMs: number
+  store: boolean
+  /** Of the last try; undefined after a good one. */
+  problem: Problem | undefined
+  /** While there are any, the key is watched. */
+  subscriptions: Subscription[]
+  /** The number of subscriptions that were sent nothing of the value yet. */
+  pendingSubscriptions: number
+  watchedAtMs: number
+  /** Whether any answer came since the watch began: from then on the fetcher keeps the key fresh. */
+  isWatchAnswered: boolean
+  /** Of the `error` that every subscriber has been sent. */
+  announcedCode: ErrorCode | undefined
+  /** Whether every subscriber has been sent `stale`. */
+  stale: boolean
+  /** The frames of that `error` or `stale`. */
+  problemFrames: Slots<Buffer> | undefined
+  problemFramesAtMs: number
+  waiters: Waiter[]
+  /** Its page in calendar.ts; Infinity if it has none. */
+  calendarPage: number
+  /** Its size, as the cache counted it. */
+  bytes: number
+}
 
 /** Shared by all entries without subscriptions or waiters, so that an idle one costs no lists. Never pushed to. */
-export const NOBODY = /** @type {any[]} */ (/** @type {unknown} */ (Object.freeze([])))
+export const NOBODY = Object.freeze([]) as unknown as any[]
 
-/**
- * @param {string} wireKey
- * @param {Namespace} namespace
- * @returns {Entry}
- */
-export function createEntry(wireKey, namespace) {
+export function createEntry(wireKey: string, namespace: Namespace): Entry {
   const viewed = namespace.isPerUser ? readViewerKey(wireKey) : undefined
   return {
     key: viewed?.key ?? wireKey,
@@ -83,20 +105,12 @@ export function createEntry(wireKey, namespace) {
   }
 }
 
-/**
- * Whether the backend never had anything under the key, as far as this gateway saw. Anyone can invent such keys.
- *
- * @param {Entry} entry
- */
-export function isMissing({ wasFound, problem }) {
+/** Whether the backend never had anything under the key, as far as this gateway saw. Anyone can invent such keys. */
+export function isMissing({ wasFound, problem }: Entry) {
   return !wasFound && problem?.code === 'not_found'
 }
 
-/**
- * Whether a session or a request wants the key now. A wanted entry is kept, however large.
- *
- * @param {Entry} entry
- */
-export function isWanted(entry) {
+/** Whether a session or a request wants the key now. A wanted entry is kept, however large. */
+export function isWanted(entry: Entry) {
   return entry.subscriptions.length > 0 || entry.waiters.length > 0
 }

@@ -1,11 +1,12 @@
 // Changes of tokens and users' own values. Fetches use a token that is valid longer as soon as there is one. Values
 // that were fetched with a token that ended are dropped, and fetched again with another.
+import type { Backbone } from '@keycast/backbone'
+import type { Viewer } from '../access/backend/viewers.ts'
+import type { Cache } from './cache.ts'
+import type { Entry } from './entry.ts'
+import type { OwnValues } from './own-values.ts'
 import { createProblem } from './problem.ts'
-
-/**
- * @typedef {import('../access/backend/viewers.ts').Viewer} Viewer
- * @typedef {ReturnType<typeof createOwnValueTokens>} OwnValueTokens
- */
+import type { Subscriptions } from './subscriptions.ts'
 
 /**
  * The fetcher is told of a viewer's token at most this often: a client may renew as often as it is given tokens, and
@@ -16,33 +17,31 @@ const RENEWAL_MS = 1_000
 /** The client may ask again after this time: its user may have another token by then. */
 const RETRY_MS = 1_000
 
-/**
- * @param {object} deps
- * @param {Pick<import('./own-values.ts').OwnValues, 'of'>} deps.ownValues
- * @param {Pick<import('./cache.ts').Cache, 'update'>} deps.cache
- * @param {Pick<import('@keycast/backbone').Backbone, 'renewCredentials'>} deps.backbone
- * @param {Pick<import('./subscriptions.ts').Subscriptions, 'changed'>} deps.subscriptions
- * @param {() => number} deps.now monotonic, in milliseconds
- */
-export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions, now }) {
-  /** Viewers whose token the fetcher must be told of, when it is time. @type {Set<Viewer>} */
-  const due = new Set()
-  /** @type {WeakMap<Viewer, number>} */
-  const saidAtMs = new WeakMap()
+interface Deps {
+  ownValues: Pick<OwnValues, 'of'>
+  cache: Pick<Cache, 'update'>
+  backbone: Pick<Backbone, 'renewCredentials'>
+  subscriptions: Pick<Subscriptions, 'changed'>
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
 
-  /** @param {Viewer} viewer */
-  const isTime = viewer => now() - (saidAtMs.get(viewer) ?? Number.NEGATIVE_INFINITY) >= RENEWAL_MS
+export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions, now }: Deps) {
+  /** Viewers whose token the fetcher must be told of, when it is time. */
+  const due = new Set<Viewer>()
+  const saidAtMs = new WeakMap<Viewer, number>()
 
-  /** @param {Viewer} viewer */
-  function say(viewer) {
+  const isTime = (viewer: Viewer) => now() - (saidAtMs.get(viewer) ?? Number.NEGATIVE_INFINITY) >= RENEWAL_MS
+
+  function say(viewer: Viewer) {
     saidAtMs.set(viewer, now())
     for (const entry of ownValues.of(viewer).keys()) {
       if (entry.subscriptions.length > 0) backbone.renewCredentials(entry.wireKey)
     }
   }
 
-  /** @param {import('./entry.ts').Entry} entry @param {boolean} hasToken whether its user has one that may be valid */
-  function letGo(entry, hasToken) {
+  /** @param hasToken whether its user has one that may be valid */
+  function letGo(entry: Entry, hasToken: boolean) {
     entry.value = undefined
     entry.problem = hasToken ? undefined : createProblem('token_expired', now(), { retryAfterMs: RETRY_MS })
     // The fetcher is told that there is no token, or which one replaces it.
@@ -53,12 +52,8 @@ export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions
   }
 
   return {
-    /**
-     * The viewer has a token that is valid longer: the fetcher is told, now or when it is time.
-     *
-     * @param {Viewer} viewer
-     */
-    renewed(viewer) {
+    /** The viewer has a token that is valid longer: the fetcher is told, now or when it is time. */
+    renewed(viewer: Viewer) {
       if (ownValues.of(viewer).size === 0) return
       if (isTime(viewer)) say(viewer)
       else due.add(viewer)
@@ -73,20 +68,16 @@ export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions
       }
     },
 
-    /** One of the viewer's tokens has expired: values fetched with it are dropped. @param {Viewer} viewer */
-    expired(viewer) {
+    /** One of the viewer's tokens has expired: values fetched with it are dropped. */
+    expired(viewer: Viewer) {
       const digests = viewer.tokens.map(({ bearer }) => bearer.digest)
       for (const [entry, { askedWith }] of [...ownValues.of(viewer)]) {
         if (askedWith === undefined || !digests.includes(askedWith)) letGo(entry, digests.length > 0)
       }
     },
 
-    /**
-     * The viewer's tokens were revoked, or the viewer was forgotten: all its own values are dropped.
-     *
-     * @param {Viewer} viewer
-     */
-    ended(viewer) {
+    /** The viewer's tokens were revoked, or the viewer was forgotten: all its own values are dropped. */
+    ended(viewer: Viewer) {
       for (const entry of [...ownValues.of(viewer).keys()]) letGo(entry, viewer.tokens.length > 0)
     },
   }

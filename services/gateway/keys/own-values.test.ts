@@ -5,18 +5,18 @@ import { inspect } from 'node:util'
 import { tokenDigest } from '@keycast/backbone'
 import { readRule } from '../access/rights.ts'
 import { authenticate, issuers, sign } from '../access/test-tokens.ts'
+import type { Settings } from '../settings.ts'
 import { createTestGateway } from '../test-support.ts'
 
 const startAtMs = 1_800_000_000_000
 const anonymous = readRule({ read: ['own:open', 'tick:*'] }, { user: false, strict: true }).rule
 const everyone = readRule({ read: ['own:inbox', 'own:open', 'own:third'] }, { user: true, strict: true }).rule
-const viewerOf = (/** @type {string} */ user) => createHash('sha256').update(user).digest('base64url')
+const viewerOf = (user: string) => createHash('sha256').update(user).digest('base64url')
 const KEY = 'own:inbox'
-const wire = (/** @type {string} */ user, key = KEY) => `${key} ${viewerOf(user)}`
+const wire = (user: string, key = KEY) => `${key} ${viewerOf(user)}`
 const OPEN = 'own:open anonymous'
 
-/** @param {Partial<import('../settings.ts').Settings>} [settings] */
-function setup(settings) {
+function setup(settings?: Partial<Settings>) {
   const started = createTestGateway({
     startAtMs,
     namespaces: { own: { isPerUser: true, maxAgeMs: 5_000 }, tick: {} },
@@ -25,18 +25,18 @@ function setup(settings) {
   })
   const { connect, turn } = started
   const wallNow = () => startAtMs + started.now() - 1_000_000
-  /** @param {string} sub @param {number} [ttlSeconds] @param {{ jti?: string, keys?: object }} [more] */
-  const token = (sub, ttlSeconds = 300, more = {}) => sign({ sub, nowMs: wallNow(), ttlSeconds, ...more })
+  const token = (sub: string, ttlSeconds = 300, more: { jti?: string; keys?: object } = {}) =>
+    sign({ sub, nowMs: wallNow(), ttlSeconds, ...more })
 
-  const auth = (/** @type {any} */ client, /** @type {string} */ given) => authenticate(client, given, turn)
+  const auth = (client: any, given: string) => authenticate(client, given, turn)
 
   return {
     ...started,
     wallNow,
     token,
     auth,
-    /** A client with a token. @param {string} sub @param {number} [ttlSeconds] */
-    async client(sub, ttlSeconds = 300) {
+    /** A client with a token. */
+    async client(sub: string, ttlSeconds = 300) {
       const client = await connect()
       const given = await token(sub, ttlSeconds)
       await auth(client, given)
@@ -261,21 +261,16 @@ test('several keys that one token was refused for are all asked for with the oth
   expect(await second.received()).toMatchObject([{ type: 'subscribed' }, { type: 'value' }, { type: 'value' }])
 })
 
-/**
- * A user's tokens by name, for tests of the choice among them.
- *
- * @param {Parameters<typeof setup>[0]} [settings]
- */
-function setupTokens(settings) {
+/** A user's tokens by name, for tests of the choice among them. */
+function setupTokens(settings?: Parameters<typeof setup>[0]) {
   const started = setup(settings)
   const { backbone, connect, auth, token } = started
-  /** @type {Map<string, string>} */
-  const names = new Map()
-  const nameOf = (/** @type {string | undefined} */ authorization) => names.get(authorization ?? '')
+  const names = new Map<string, string>()
+  const nameOf = (authorization: string | undefined) => names.get(authorization ?? '')
   return {
     ...started,
-    /** A client with a token of its own. @param {string} name @param {number} ttlSeconds */
-    async withToken(name, ttlSeconds) {
+    /** A client with a token of its own. */
+    async withToken(name: string, ttlSeconds: number) {
       const client = await connect()
       const given = await token('ann', ttlSeconds, { jti: name })
       names.set(`Bearer ${given}`, name)
@@ -284,8 +279,8 @@ function setupTokens(settings) {
     },
     /** The tokens in the wants of a key since the last call. */
     said: (key = KEY) => backbone.said.filter(([each]) => each === wire('ann', key)).map(([, each]) => nameOf(each)),
-    /** The backend refuses the token that was said last, or the one given. @param {string} [key] @param {string} [given] */
-    refuse(key = KEY, given = undefined) {
+    /** The backend refuses the token that was said last, or the one given. */
+    refuse(key: string = KEY, given?: string) {
       const digest = given === undefined ? {} : { tokenDigest: tokenDigest(`Bearer ${given}`) }
       backbone.failed(wire('ann', key), 'forbidden', { retryAfterMs: undefined, ...digest })
     },
@@ -295,7 +290,7 @@ function setupTokens(settings) {
 
 const OTHER_KEY = 'own:open'
 
-const isOfToken = (/** @type {any} */ { code }) => code === 'forbidden' || code === 'token_expired'
+const isOfToken = ({ code }: any) => code === 'forbidden' || code === 'token_expired'
 
 const subscribe = (key = KEY, id = 1) => ({ type: 'subscribe', id, keys: [{ key }] })
 

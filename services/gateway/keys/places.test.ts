@@ -1,8 +1,7 @@
 import { createPlaces } from './places.ts'
 
-/** @param {number} taken @param {any} [account] */
-const session = (taken, account) =>
-  /** @type {any} */ ({ subscriptions: new Map(Array.from({ length: taken }, (_, key) => [key, {}])), account })
+const session = (taken: number, account?: any) =>
+  ({ subscriptions: new Map(Array.from({ length: taken }, (_, key) => [key, {}])), account }) as any
 
 test('a session has so many places, and all sessions together', () => {
   const places = createPlaces({ keysPerSessionMax: 2, subscriptionsMax: 3 })

@@ -1,22 +1,23 @@
 // Counts the keys that sessions are subscribed to, values and rooms together: by session, by account and in all.
-import { keyCountOf } from '../sessions/session.ts'
+import { keyCountOf, type Session } from '../sessions/session.ts'
 
-/**
- * @typedef {import('../sessions/session.ts').Session} Session
- * @typedef {ReturnType<typeof createPlaces>} Places
- */
+export type Places = ReturnType<typeof createPlaces>
 
-/** @param {{ keysPerSessionMax: number, subscriptionsMax: number }} limits */
-export function createPlaces({ keysPerSessionMax, subscriptionsMax }) {
+export function createPlaces({
+  keysPerSessionMax,
+  subscriptionsMax,
+}: {
+  keysPerSessionMax: number
+  subscriptionsMax: number
+}) {
   let taken = 0
   return {
     /**
      * Takes a place for one more subscription.
      *
-     * @param {Session} session
-     * @returns {'too_many_keys' | 'capacity' | undefined} the limit that left no place, if one did
+     * @returns the limit that left no place, if one did
      */
-    take(session) {
+    take(session: Session): 'too_many_keys' | 'capacity' | undefined {
       const { account } = session
       // An ended session would keep its place for good. Nobody is told the code.
       if (session.ended) return 'capacity'
@@ -29,8 +30,8 @@ export function createPlaces({ keysPerSessionMax, subscriptionsMax }) {
       return undefined
     },
 
-    /** A subscription ended. @param {Session} session */
-    leave({ account }) {
+    /** A subscription ended. */
+    leave({ account }: Session) {
       taken--
       if (account) account.keys--
     },

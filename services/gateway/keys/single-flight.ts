@@ -1,34 +1,35 @@
 // Single flight: however many requests want a key that has to be asked for, the fetcher is asked once, and all of them
 // are given its answer.
+import type { Backbone } from '@keycast/backbone'
 import { ANSWER_GRACE_MS } from '@keycast/service'
-import { NOBODY } from './entry.ts'
+import type { Counts } from '../counts.ts'
+import type { Cache } from './cache.ts'
+import type { Calendar } from './calendar.ts'
+import { type Entry, NOBODY, type Result } from './entry.ts'
 import { createProblem, silentFetcher } from './problem.ts'
+import type { Values } from './values.ts'
 
-/**
- * @typedef {import('@keycast/backbone').Backbone} Backbone
- * @typedef {import('./entry.ts').Entry} Entry
- * @typedef {import('./entry.ts').Result} Result
- * @typedef {ReturnType<typeof createSingleFlight>} SingleFlight
- */
+export type SingleFlight = ReturnType<typeof createSingleFlight>
 
-/**
- * @param {object} deps
- * @param {Pick<import('./values.ts').Values, 'open'>} deps.values
- * @param {import('./cache.ts').Cache} deps.cache
- * @param {Pick<Backbone, 'get' | 'cancelGet' | 'nodesAlive'>} deps.backbone
- * @param {Pick<import('./calendar.ts').Calendar<Entry>, 'schedule'>} deps.calendar
- * @param {Pick<import('../counts.ts').Counts, 'coalesced'>} deps.counts
- * @param {() => number} deps.now monotonic, in milliseconds
- */
-export function createSingleFlight({ values, cache, backbone, calendar, counts, now }) {
+interface Deps {
+  values: Pick<Values, 'open'>
+  cache: Cache
+  backbone: Pick<Backbone, 'get' | 'cancelGet' | 'nodesAlive'>
+  calendar: Pick<Calendar<Entry>, 'schedule'>
+  counts: Pick<Counts, 'coalesced'>
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
+export function createSingleFlight({ values, cache, backbone, calendar, counts, now }: Deps) {
   /**
    * Waits for the fetcher's next answer for a key.
    *
-   * @param {string} wireKey of a key that passed the gate
-   * @param {{ deadlineMs?: number }} [options] how long to wait; by default as long as an answer may take
-   * @returns {Promise<Result>} never rejects
+   * @param wireKey of a key that passed the gate
+   * @param options how long to wait; by default as long as an answer may take
+   * @returns never rejects
    */
-  function want(wireKey, { deadlineMs } = {}) {
+  function want(wireKey: string, { deadlineMs }: { deadlineMs?: number } = {}): Promise<Result> {
     if (!cache.peek(wireKey) && cache.isFull()) return Promise.resolve({ problem: createProblem('capacity', now()) })
     const entry = values.open(wireKey)
     const deadlineAtMs = now() + (deadlineMs ?? entry.namespace.timeoutMs + ANSWER_GRACE_MS)
@@ -45,23 +46,16 @@ export function createSingleFlight({ values, cache, backbone, calendar, counts, 
     })
   }
 
-  /**
-   * Gives a result to all who wait for a key.
-   *
-   * @param {Entry} entry
-   * @param {Result} result
-   */
-  function resolve(entry, result) {
+  /** Gives a result to all who wait for a key. */
+  function resolve(entry: Entry, result: Result) {
     for (const waiter of entry.waiters) waiter.resolve(result)
     entry.waiters = NOBODY
   }
 
   /**
    * Gives up on the requests that have waited past their deadline. With the last of them the fetcher is asked no longer.
-   *
-   * @param {Entry} entry
    */
-  function expire(entry) {
+  function expire(entry: Entry) {
     if (entry.waiters.length === 0) return
     const nowMs = now()
     const inTime = entry.waiters.filter(waiter => waiter.deadlineAtMs > nowMs)

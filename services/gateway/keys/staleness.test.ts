@@ -1,6 +1,6 @@
 import { createTestGateway } from '../test-support.ts'
 
-const subscribe = (/** @type {unknown[]} */ ...keys) => ({ type: 'subscribe', keys })
+const subscribe = (...keys: unknown[]) => ({ type: 'subscribe', keys })
 
 // The namespace of createTestGateway: refresh 1 s, timeout 2 s.
 

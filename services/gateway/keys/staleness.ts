@@ -1,12 +1,12 @@
 // Decides when the subscribers of a key are due word of a problem: its last try failed, or the fetcher is silent.
+import type { Backbone } from '@keycast/backbone'
 import { ANSWER_GRACE_MS } from '@keycast/service'
 import { askedAtOf } from './age.ts'
+import type { Calendar } from './calendar.ts'
+import type { Entry } from './entry.ts'
 import { silentFetcher } from './problem.ts'
 
-/**
- * @typedef {import('./entry.ts').Entry} Entry
- * @typedef {ReturnType<typeof createStaleness>} Staleness
- */
+export type Staleness = ReturnType<typeof createStaleness>
 
 /**
  * A fetcher's silence counts this much later than its own report would. The fetcher gives a worker's lease as long over
@@ -26,33 +26,28 @@ const RECHECK_MS = 1_000
 /** A stale value is checked again this often: a beat may have confirmed it. There may be a million such values. */
 const STALE_RECHECK_MS = 5_000
 
-/**
- * @param {object} deps
- * @param {Pick<import('./calendar.ts').Calendar<Entry>, 'schedule'>} deps.calendar
- * @param {Pick<import('@keycast/backbone').Backbone, 'nodesAlive'>} deps.backbone
- * @param {() => number} deps.now monotonic, in milliseconds
- */
-export function createStaleness({ calendar, backbone, now }) {
+interface Deps {
+  calendar: Pick<Calendar<Entry>, 'schedule'>
+  backbone: Pick<Backbone, 'nodesAlive'>
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
+export function createStaleness({ calendar, backbone, now }: Deps) {
   /**
    * Must be called when a watched key's state changes, and when the key comes up in the calendar. It schedules the next
    * check itself.
    *
-   * @param {Entry} entry
-   * @returns {'problem' | 'over' | undefined} the word that every subscriber is due now: the entry's `problem`, or the
-   *   end of the problem that was announced
+   * @returns the word that every subscriber is due now: the entry's `problem`, or the end of the problem that was
+   *   announced
    */
-  function check(entry) {
+  function check(entry: Entry): 'problem' | 'over' | undefined {
     if (entry.subscriptions.length === 0) return undefined
     return entry.value ? checkValue(entry) : checkMissing(entry)
   }
 
-  /**
-   * There is no value: the first failed try is reported, and after it each change of the code.
-   *
-   * @param {Entry} entry
-   * @returns {'problem' | undefined}
-   */
-  function checkMissing(entry) {
+  /** There is no value: the first failed try is reported, and after it each change of the code. */
+  function checkMissing(entry: Entry): 'problem' | undefined {
     if (!entry.problem || entry.problem.isLocal) {
       const reportAtMs = entry.watchedAtMs + entry.namespace.timeoutMs + ANSWER_GRACE_MS
       if (!entry.problem && now() < reportAtMs) {
@@ -68,13 +63,8 @@ export function createStaleness({ calendar, backbone, now }) {
     return 'problem'
   }
 
-  /**
-   * A key with a value is stale when the value is older than it can get while fetches succeed. Reported once.
-   *
-   * @param {Entry} entry
-   * @returns {'problem' | 'over' | undefined}
-   */
-  function checkValue(entry) {
+  /** A key with a value is stale when the value is older than it can get while fetches succeed. Reported once. */
+  function checkValue(entry: Entry): 'problem' | 'over' | undefined {
     if (entry.stale) return checkStale(entry)
     const staleAtMs = staleFrom(entry)
     if (now() < staleAtMs) {
@@ -88,13 +78,8 @@ export function createStaleness({ calendar, backbone, now }) {
     return 'problem'
   }
 
-  /**
-   * An answer ends a problem. So does a beat, if a fetcher that was behind has caught up and found nothing new.
-   *
-   * @param {Entry} entry
-   * @returns {'over' | undefined}
-   */
-  function checkStale(entry) {
+  /** An answer ends a problem. So does a beat, if a fetcher that was behind has caught up and found nothing new. */
+  function checkStale(entry: Entry): 'over' | undefined {
     const { problem, refreshes, namespace } = entry
     if (!problem?.isLocal || !refreshes) return undefined
     const staleAtMs = askedAtOf(entry) + namespace.refreshMs + namespace.timeoutMs
@@ -108,8 +93,8 @@ export function createStaleness({ calendar, backbone, now }) {
     return 'over'
   }
 
-  /** @param {Entry} entry @returns {number} the time at which it is stale, if nothing arrives before */
-  function staleFrom(entry) {
+  /** @returns the time at which it is stale, if nothing arrives before */
+  function staleFrom(entry: Entry): number {
     const { namespace, refreshes, watchedAtMs, isWatchAnswered, problem } = entry
     const limitAtMs = askedAtOf(entry) + namespace.refreshMs + namespace.timeoutMs
     if (problem) return limitAtMs

@@ -1,20 +1,17 @@
 // After any events in any order a subscriber ends with the latest, and nobody is sent what it did not ask for.
-
 import { randomNumbers } from '../../../test/support/random.js'
 import { createTestGateway } from '../test-support.ts'
+import type { Subscription } from './subscriptions.ts'
 
 const KEYS = ['tick:0', 'tick:1', 'tick:2', 'tick:3']
-const codes = /** @type {const} */ (['backend_error', 'backend_timeout', 'not_found', 'capacity'])
+const codes = ['backend_error', 'backend_timeout', 'not_found', 'capacity'] as const
 
-/**
- * A client that believes what it is told. `version` is what it holds of a key, `state` the last word on it.
- *
- * @param {Awaited<ReturnType<ReturnType<typeof createTestGateway>['connect']>>} connected
- */
-function createViewer(connected) {
-  /** @type {Map<string, { subscribed: boolean, version: string | undefined, state: string }>} */
-  const keys = new Map(KEYS.map(key => [key, { subscribed: false, version: undefined, state: 'nothing' }]))
-  const of = (/** @type {string} */ key) => /** @type {{ subscribed: boolean }} */ (keys.get(key))
+/** A client that believes what it is told. `version` is what it holds of a key, `state` the last word on it. */
+function createViewer(connected: Awaited<ReturnType<ReturnType<typeof createTestGateway>['connect']>>) {
+  const keys = new Map<string, { subscribed: boolean; version: string | undefined; state: string }>(
+    KEYS.map(key => [key, { subscribed: false, version: undefined, state: 'nothing' }]),
+  )
+  const of = (key: string) => keys.get(key) as { subscribed: boolean }
   return {
     ...connected,
     keys,
@@ -40,7 +37,7 @@ test.each(Array.from({ length: 20 }, (_, seed) => seed))('a random life, seed %i
   const { gateway, backbone, connect, pass } = createTestGateway({
     settings: { requestsPerSecondMax: 1e6, stallMsMax: 1e9 },
   })
-  const pick = (/** @type {readonly any[]} */ list) => list[Math.floor(random() * list.length)]
+  const pick = (list: readonly any[]) => list[Math.floor(random() * list.length)]
   const viewers = await Promise.all(Array.from({ length: 5 }, async () => createViewer(await connect())))
   let content = 0
 
@@ -86,7 +83,7 @@ test.each(Array.from({ length: 20 }, (_, seed) => seed))('a random life, seed %i
   expect(KEYS.reduce((sum, key) => sum + gateway.values.describe(key).subscribers, 0)).toBe(counted)
   for (const { connection, keys } of viewers) {
     for (const [key, each] of connection.session?.subscriptions ?? []) {
-      const subscription = /** @type {import('./subscriptions.ts').Subscription} */ (each)
+      const subscription = each as Subscription
       expect(subscription.entry.subscriptions[subscription.index]).toBe(subscription)
       expect(keys.get(key)?.subscribed).toBe(true)
     }

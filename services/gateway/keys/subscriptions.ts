@@ -1,45 +1,57 @@
 // Subscriptions of sessions to keys: ties sessions to entries, and makes each change of an entry due to its
 // subscribers.
+import type { Backbone } from '@keycast/backbone'
 import { encode, errorMessage } from '@keycast/protocol'
-import { SUBSCRIBED } from '../access/backend/decisions.ts'
+import { type Decisions, SUBSCRIBED } from '../access/backend/decisions.ts'
+import type { Counts } from '../counts.ts'
 import { CHANGED, CURRENT, PROBLEM, VALUE } from '../delivery/due.ts'
+import type { Outbox } from '../delivery/outbox.ts'
+import type { Session } from '../sessions/session.ts'
 import { askedAtOf, endRefreshes } from './age.ts'
-import { NOBODY } from './entry.ts'
-import { createProblem } from './problem.ts'
+import type { Change } from './apply-answer.ts'
+import type { Cache } from './cache.ts'
+import { type Entry, NOBODY } from './entry.ts'
+import type { OwnValues } from './own-values.ts'
+import type { Places } from './places.ts'
+import { createProblem, type Problem } from './problem.ts'
+import type { Staleness } from './staleness.ts'
+import type { Values } from './values.ts'
 
-/**
- * @typedef {import('./entry.ts').Entry} Entry
- * @typedef {import('./problem.ts').Problem} Problem
- * @typedef {import('../sessions/session.ts').Session} Session
- *
- * One session's interest in one key. There may be millions, so it is small: a place in its entry's list, and bits.
- * @typedef {object} Subscription
- * @property {Session} session
- * @property {Entry} entry
- * @property {number} index in the entry's list
- * @property {number} due bits of due.ts. While any is set the subscription is in its session's `due`, unless WAITS is
- *   among them
- * @property {boolean} isPending whether the first value is still to come
- * @property {string | undefined} clientVersion the client's version: the one it named while pending; later the last one
- *   it was sent, from which a delta may start. Only for encodings with deltas
- *
- * @typedef {ReturnType<typeof createSubscriptions>} Subscriptions
- */
+/** One session's interest in one key. There may be millions, so it is small: a place in its entry's list, and bits. */
+export interface Subscription {
+  session: Session
+  entry: Entry
+  /** In the entry's list. */
+  index: number
+  /** Bits of due.ts. While any is set the subscription is in its session's `due`, unless WAITS is among them. */
+  due: number
+  /** Whether the first value is still to come. */
+  isPending: boolean
+  /**
+   * The client's version: the one it named while pending; later the last one it was sent, from which a delta may start.
+   * Only for encodings with deltas.
+   */
+  clientVersion: string | undefined
+}
 
-/**
- * @param {object} deps
- * @param {Pick<import('./values.ts').Values, 'open'>} deps.values
- * @param {Pick<import('./own-values.ts').OwnValues, 'wireKeyOf'>} deps.ownValues
- * @param {Pick<import('../access/backend/decisions.ts').Decisions, 'unregister'>} deps.decisions
- * @param {import('./cache.ts').Cache} deps.cache
- * @param {Pick<import('@keycast/backbone').Backbone, 'watch' | 'unwatch'>} deps.backbone
- * @param {Pick<import('../delivery/outbox.ts').Outbox, 'owe' | 'forget' | 'sendText'>} deps.outbox
- * @param {Pick<import('./staleness.ts').Staleness, 'check'>} deps.staleness
- * @param {(entry: Entry) => void} deps.onFanOut a new version is on its way to every subscriber
- * @param {import('./places.ts').Places} deps.places
- * @param {import('../counts.ts').Counts} deps.counts
- * @param {() => number} deps.now monotonic, in milliseconds
- */
+export type Subscriptions = ReturnType<typeof createSubscriptions>
+
+interface Deps {
+  values: Pick<Values, 'open'>
+  ownValues: Pick<OwnValues, 'wireKeyOf'>
+  decisions: Pick<Decisions, 'unregister'>
+  cache: Cache
+  backbone: Pick<Backbone, 'watch' | 'unwatch'>
+  outbox: Pick<Outbox, 'owe' | 'forget' | 'sendText'>
+  staleness: Pick<Staleness, 'check'>
+  /** A new version is on its way to every subscriber. */
+  onFanOut: (entry: Entry) => void
+  places: Places
+  counts: Counts
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
 export function createSubscriptions({
   values,
   ownValues,
@@ -52,19 +64,18 @@ export function createSubscriptions({
   places,
   counts,
   now,
-}) {
+}: Deps) {
   let keys = 0
 
   /**
    * Subscribes a session to a key. One that is subscribed is sent the key's state again.
    *
-   * @param {Session} session
-   * @param {string} key that the session may read
-   * @param {string | undefined} version the client holds
-   * @returns {Problem | undefined} why it was not subscribed
+   * @param key that the session may read
+   * @param version the client holds
+   * @returns why it was not subscribed
    */
-  function add(session, key, version) {
-    const subscribed = /** @type {Subscription | undefined} */ (session.subscriptions.get(key))
+  function add(session: Session, key: string, version: string | undefined): Problem | undefined {
+    const subscribed = session.subscriptions.get(key) as Subscription | undefined
     if (subscribed) {
       // The client may not have read all it was sent. A delta therefore starts from a version that both sides name, or
       // is not sent.
@@ -100,8 +111,8 @@ export function createSubscriptions({
     return undefined
   }
 
-  /** @param {Entry} entry without subscriptions until now */
-  function begin(entry) {
+  /** @param entry without subscriptions until now */
+  function begin(entry: Entry) {
     keys++
     entry.subscriptions = []
     entry.watchedAtMs = now()
@@ -112,13 +123,8 @@ export function createSubscriptions({
     else entry.problem = undefined
   }
 
-  /**
-   * Makes the key's state due to one subscription, or lets it wait for the first value.
-   *
-   * @param {Subscription} subscription
-   * @param {string | undefined} version
-   */
-  function inform(subscription, version) {
+  /** Makes the key's state due to one subscription, or lets it wait for the first value. */
+  function inform(subscription: Subscription, version: string | undefined) {
     const { entry } = subscription
     const { value } = entry
     // The fetcher keeps a watched key fresh. A key that was not watched may be old, unless its age says otherwise.
@@ -135,26 +141,21 @@ export function createSubscriptions({
     if (!value && entry.problem) outbox.owe(subscription, PROBLEM)
   }
 
-  /** @param {Subscription} subscription */
-  function endPending(subscription) {
+  function endPending(subscription: Subscription) {
     if (!subscription.isPending) return
     subscription.isPending = false
     if (!subscription.session.encoding.delta) subscription.clientVersion = undefined
     subscription.entry.pendingSubscriptions--
   }
 
-  /**
-   * Ends a subscription: nothing of its key is written after.
-   *
-   * @param {Subscription} subscription
-   */
-  function end(subscription) {
+  /** Ends a subscription: nothing of its key is written after. */
+  function end(subscription: Subscription) {
     const { session, entry, index } = subscription
     session.subscriptions.delete(entry.key)
     endPending(subscription)
     outbox.forget(subscription)
     places.leave(session)
-    const last = /** @type {Subscription} */ (entry.subscriptions.pop())
+    const last = entry.subscriptions.pop() as Subscription
     if (last !== subscription) {
       entry.subscriptions[index] = last
       last.index = index
@@ -162,8 +163,8 @@ export function createSubscriptions({
     if (entry.subscriptions.length === 0) finish(entry)
   }
 
-  /** @param {Entry} entry whose last subscription ended */
-  function finish(entry) {
+  /** @param entry whose last subscription ended */
+  function finish(entry: Entry) {
     keys--
     entry.subscriptions = NOBODY
     entry.isWatchAnswered = false
@@ -173,13 +174,8 @@ export function createSubscriptions({
     cache.update(entry)
   }
 
-  /**
-   * Makes a change of an entry due to its subscribers.
-   *
-   * @param {Entry} entry
-   * @param {import('./apply-answer.ts').Change} change
-   */
-  function changed(entry, change) {
+  /** Makes a change of an entry due to its subscribers. */
+  function changed(entry: Entry, change: Change) {
     if (entry.subscriptions.length === 0) return
     switch (change) {
       case 'value':
@@ -206,7 +202,7 @@ export function createSubscriptions({
         for (const subscription of entry.subscriptions) subscription.clientVersion = undefined
         break
       case 'refused':
-        return refuse(entry, /** @type {Problem} */ (entry.problem))
+        return refuse(entry, entry.problem as Problem)
     }
     check(entry)
   }
@@ -214,10 +210,8 @@ export function createSubscriptions({
   /**
    * Makes a problem, or its end, due to subscribers if it is time for that. Must be called when an entry comes up in
    * the calendar.
-   *
-   * @param {Entry} entry
    */
-  function check(entry) {
+  function check(entry: Entry) {
     const word = staleness.check(entry)
     if (word === 'over') clearProblem(entry)
     if (word) oweAll(entry, word === 'over' ? CURRENT : PROBLEM)
@@ -226,10 +220,9 @@ export function createSubscriptions({
   /**
    * Makes the given bits due to every subscriber; those still pending get the value instead, if there is one.
    *
-   * @param {Entry} entry
-   * @param {number} bits 0 to reach only the pending ones
+   * @param bits 0 to reach only the pending ones
    */
-  function oweAll(entry, bits) {
+  function oweAll(entry: Entry, bits: number) {
     const { subscriptions, value } = entry
     if (bits === 0 && entry.pendingSubscriptions === 0) return
     // The loop every fan-out runs once per subscriber: no iterator, no closure.
@@ -244,13 +237,8 @@ export function createSubscriptions({
     }
   }
 
-  /**
-   * The key will have no value here, or not now: its subscriptions end with the reason.
-   *
-   * @param {Entry} entry
-   * @param {Problem} problem
-   */
-  function refuse(entry, { code, message }) {
+  /** The key will have no value here, or not now: its subscriptions end with the reason. */
+  function refuse(entry: Entry, { code, message }: Problem) {
     const text = encode(errorMessage(code, { key: entry.key, subscribed: false, message }))
     for (const subscription of [...entry.subscriptions]) {
       const { session } = subscription
@@ -265,8 +253,7 @@ export function createSubscriptions({
   return { add, end, changed, check, stats: () => ({ keys }) }
 }
 
-/** @param {Entry} entry */
-function clearProblem(entry) {
+function clearProblem(entry: Entry) {
   entry.announcedCode = undefined
   entry.stale = false
   entry.problemFrames = undefined

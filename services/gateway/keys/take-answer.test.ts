@@ -2,8 +2,7 @@ import { createTestGateway } from '../test-support.ts'
 
 test('the answer to a watch answers a get only where it is young enough', async () => {
   const { gateway, backbone } = createTestGateway()
-  /** @type {string[]} */
-  const settled = []
+  const settled: string[] = []
   const old = gateway.singleFlight.want('tick:1').then(() => settled.push('old'))
   const young = gateway.singleFlight.want('tick:2').then(() => settled.push('young'))
 

@@ -1,26 +1,29 @@
 // Takes an answer that the backbone brings: the entry is changed, the requests that wait are given it, and the
 // key's subscribers are due what changed.
+import type { Answer, Backbone, Confirmations, FailedAnswer } from '@keycast/backbone'
 import { applyAnswer } from './apply-answer.ts'
-import { isMissing, isWanted } from './entry.ts'
+import type { Cache } from './cache.ts'
+import { type Entry, isMissing, isWanted, type Result } from './entry.ts'
+import type { OwnValues } from './own-values.ts'
 import { createProblem } from './problem.ts'
+import type { SingleFlight } from './single-flight.ts'
+import type { Subscriptions } from './subscriptions.ts'
+import type { Values } from './values.ts'
 
-/**
- * @param {object} deps
- * @param {import('./cache.ts').Cache} deps.cache
- * @param {Pick<import('@keycast/backbone').Backbone, 'get' | 'renewCredentials'>} deps.backbone
- * @param {Pick<import('./own-values.ts').OwnValues, 'noteRefused' | 'hasTokenLeft'>} deps.ownValues
- * @param {Pick<import('./values.ts').Values, 'fresh' | 'latest'>} deps.values
- * @param {Pick<import('./single-flight.ts').SingleFlight, 'resolve'>} deps.singleFlight
- * @param {Pick<import('./subscriptions.ts').Subscriptions, 'changed'>} deps.subscriptions
- * @param {() => number} deps.now monotonic, in milliseconds
- */
-export function createTakeAnswer({ cache, backbone, ownValues, values, singleFlight, subscriptions, now }) {
-  /**
-   * @param {import('@keycast/backbone').Answer} answer
-   * @param {boolean} isForGet whether it answers the key's get, and not only its watch
-   * @param {import('@keycast/backbone').Confirmations} [confirmations]
-   */
-  return function takeAnswer(answer, isForGet, confirmations) {
+interface Deps {
+  cache: Cache
+  backbone: Pick<Backbone, 'get' | 'renewCredentials'>
+  ownValues: Pick<OwnValues, 'noteRefused' | 'hasTokenLeft'>
+  values: Pick<Values, 'fresh' | 'latest'>
+  singleFlight: Pick<SingleFlight, 'resolve'>
+  subscriptions: Pick<Subscriptions, 'changed'>
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
+export function createTakeAnswer({ cache, backbone, ownValues, values, singleFlight, subscriptions, now }: Deps) {
+  /** @param isForGet whether it answers the key's get, and not only its watch */
+  return function takeAnswer(answer: Answer, isForGet: boolean, confirmations?: Confirmations) {
     const entry = cache.get(answer.key)
     // The key is no longer wanted, and none of its data is kept.
     if (!entry) return
@@ -50,34 +53,27 @@ export function createTakeAnswer({ cache, backbone, ownValues, values, singleFli
     cache.update(entry)
   }
 
-  /**
-   * Whether the answer is about one of the user's tokens, so that the backend should be asked with another.
-   *
-   * @param {import('./entry.ts').Entry} entry
-   * @param {import('@keycast/backbone').FailedAnswer} answer
-   */
-  function hasOtherToken(entry, { code, tokenDigest }) {
+  /** Whether the answer is about one of the user's tokens, so that the backend should be asked with another. */
+  function hasOtherToken(entry: Entry, { code, tokenDigest }: FailedAnswer) {
     if (code === 'forbidden') return ownValues.noteRefused(entry, tokenDigest)
     return code === 'token_expired' && ownValues.hasTokenLeft(entry)
   }
 
-  /** @param {import('./entry.ts').Entry} entry has a viewer with another token */
-  function askAgain(entry) {
+  /** @param entry has a viewer with another token */
+  function askAgain(entry: Entry) {
     entry.value = undefined
     if (entry.waiters.length > 0) backbone.get(entry.wireKey)
     if (entry.subscriptions.length > 0) backbone.renewCredentials(entry.wireKey)
     cache.update(entry)
   }
 
-  /** @param {import('./entry.ts').Entry} entry @param {boolean} isForGet */
-  function answerWaiters(entry, isForGet) {
+  function answerWaiters(entry: Entry, isForGet: boolean) {
     // A watch may be answered with an older state than a later request accepts. The get's own answer follows.
     const result = isForGet ? lastTry(entry) : values.fresh(entry.wireKey)
     if (result) singleFlight.resolve(entry, result)
   }
 
-  /** @param {import('./entry.ts').Entry} entry @returns {import('./entry.ts').Result} */
-  function lastTry(entry) {
+  function lastTry(entry: Entry): Result {
     return entry.problem ? { problem: entry.problem } : values.latest(entry)
   }
 }

@@ -1,8 +1,7 @@
 import { createValue } from './value.ts'
 
-/** @param {object} rest */
-const answer = rest =>
-  /** @type {any} */ ({ key: 'tick:1', version: 'v', contentType: 'application/json', format: 'json', ...rest })
+const answer = (rest: object) =>
+  ({ key: 'tick:1', version: 'v', contentType: 'application/json', format: 'json', ...rest }) as any
 
 test('a small body is copied out of the block it came in, a large one that fills its block is kept as it is', () => {
   const block = Buffer.alloc(100_000, '1')

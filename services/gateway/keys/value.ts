@@ -1,34 +1,57 @@
 // One version of a key's value, with room for what each encoding makes of it once for all sessions.
+import type { Delta, Format } from '@keycast/backbone'
 import { detached } from '@keycast/service'
-import { emptySlots } from '../encodings/slots.ts'
+import { emptySlots, type Slots } from '../encodings/slots.ts'
 
 /**
- * @typedef {import('@keycast/backbone').Delta} Delta
- * @typedef {import('@keycast/backbone').Format} Format
- *
  * `body` is the content itself; `format` says how it may be shown. Both stay as they are for the life of the version.
- * @typedef {object} Value
- * @property {string} key that clients know
- * @property {string} wireKey the key of its entry: see entry.ts
- * @property {string} version
- * @property {string} contentType
- * @property {Format} format
- * @property {Buffer} body
- * @property {Delta | undefined} delta from the version before it, where the fetcher made one
- * @property {import('../encodings/slots.ts').Slots<unknown>} forms made by the encodings, each of which reads its own alone
- * @property {import('../encodings/slots.ts').Slots<Buffer> | undefined} currentFrames that tell a client that this version is the latest
- * @property {number} compressedBytes the size of its compressed forms
- * @property {number | undefined} delayMs for a change: the time that it waited in the fetcher
- * @property {number} receivedAtMs the time at which it reached this gateway as a change, for sessions that had
- *   subscribed before; NaN if it was none
  */
+export interface Value {
+  /** That clients know. */
+  key: string
+  /** The key of its entry: see entry.ts. */
+  wireKey: string
+  version: string
+  contentType: string
+  format: Format
+  body: Buffer
+  /** From the version before it, where the fetcher made one. */
+  delta: Delta | undefined
+  /** Made by the encodings, each of which reads its own alone. */
+  forms: Slots<unknown>
+  /** That tell a client that this version is the latest. */
+  currentFrames: Slots<Buffer> | undefined
+  /** The size of its compressed forms. */
+  compressedBytes: number
+  /** For a change: the time that it waited in the fetcher. */
+  delayMs: number | undefined
+  /**
+   * The time at which it reached this gateway as a change, for sessions that had subscribed before; NaN if it was none.
+   */
+  receivedAtMs: number
+}
 
-/**
- * @param {{ key: string, version: string, contentType: string, format: Format, body: Buffer, delta?: Delta, delayMs?: number }} answer
- * @param {string} [key] the client's key, if the answer's is a viewer key
- * @returns {Value}
- */
-export function createValue({ key: wireKey, version, contentType, format, body, delta, delayMs }, key = wireKey) {
+/** @param key the client's key, if the answer's is a viewer key */
+export function createValue(
+  {
+    key: wireKey,
+    version,
+    contentType,
+    format,
+    body,
+    delta,
+    delayMs,
+  }: {
+    key: string
+    version: string
+    contentType: string
+    format: Format
+    body: Buffer
+    delta?: Delta
+    delayMs?: number
+  },
+  key: string = wireKey,
+): Value {
   return {
     key,
     wireKey,

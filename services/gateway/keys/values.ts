@@ -1,35 +1,31 @@
 // The table of keys: an entry for each key that is wanted or worth keeping, and the answers that these can give.
-
-import { readViewerKey } from '@keycast/backbone'
+import { type Backbone, type Held, readViewerKey } from '@keycast/backbone'
 import { excerpt, keyProblem, namespaceOf } from '@keycast/protocol'
+import type { Namespaces } from '@keycast/service'
 import { askedAtOf, latestAskedAtOf, planOf } from './age.ts'
-import { createEntry } from './entry.ts'
+import type { Cache } from './cache.ts'
+import { createEntry, type Entry, type Result } from './entry.ts'
+import type { Problem } from './problem.ts'
 
-/**
- * @typedef {import('@keycast/backbone').Backbone} Backbone
- * @typedef {import('@keycast/backbone').Held} Held
- * @typedef {import('./entry.ts').Entry} Entry
- * @typedef {import('./entry.ts').Result} Result
- * @typedef {ReturnType<typeof createValues>} Values
- */
+export type Values = ReturnType<typeof createValues>
 
-/**
- * @param {object} deps
- * @param {import('@keycast/service').Namespaces} deps.namespaces
- * @param {import('./cache.ts').Cache} deps.cache
- * @param {Pick<Backbone, 'ownerOf'>} deps.backbone
- * @param {(entry: Entry) => void} [deps.onOpened]
- * @param {() => number} deps.now monotonic, in milliseconds
- */
-export function createValues({ namespaces, cache, backbone, onOpened = () => {}, now }) {
+interface Deps {
+  namespaces: Namespaces
+  cache: Cache
+  backbone: Pick<Backbone, 'ownerOf'>
+  onOpened?: (entry: Entry) => void
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
+export function createValues({ namespaces, cache, backbone, onOpened = () => {}, now }: Deps) {
   /**
    * The entry of a key, made if there is none. It must be wanted (subscribed to or waited for) before the cache's
    * `update` sees it, or it is dropped again.
    *
-   * @param {string} wireKey of a key that passed the gate
-   * @returns {Entry}
+   * @param wireKey of a key that passed the gate
    */
-  function open(wireKey) {
+  function open(wireKey: string): Entry {
     const known = cache.get(wireKey)
     if (known) return known
     const namespace = namespaces.get(namespaceOf(wireKey))
@@ -50,11 +46,9 @@ export function createValues({ namespaces, cache, backbone, onOpened = () => {},
    * The answer for a key from memory, no older than its `maxAgeMs`: its value, or `not_found`. `undefined` if the
    * fetcher must be asked.
    *
-   * @param {string} wireKey
-   * @param {number} [asOfMs] the time at which it must not be too old: now, unless the question was asked earlier
-   * @returns {Result | undefined}
+   * @param asOfMs the time at which it must not be too old: now, unless the question was asked earlier
    */
-  function fresh(wireKey, asOfMs = now()) {
+  function fresh(wireKey: string, asOfMs: number = now()): Result | undefined {
     const entry = cache.get(wireKey)
     if (!entry) return undefined
     if (asOfMs - askedAtOf(entry) > entry.maxAgeMs) return undefined
@@ -65,21 +59,15 @@ export function createValues({ namespaces, cache, backbone, onOpened = () => {},
   /**
    * The last known value or failure of a key, however old.
    *
-   * @param {Entry} entry that has a value or a problem
-   * @returns {Result}
+   * @param entry that has a value or a problem
    */
-  function latest(entry) {
-    if (!entry.value) return { problem: /** @type {import('./problem.ts').Problem} */ (entry.problem) }
+  function latest(entry: Entry): Result {
+    if (!entry.value) return { problem: entry.problem as Problem }
     return { value: entry.value, ageMs: ageOf(entry), maxAgeMs: entry.maxAgeMs, store: entry.store }
   }
 
-  /**
-   * This gateway's version of a key, which the backbone tells the fetcher.
-   *
-   * @param {string} wireKey
-   * @returns {Held | undefined}
-   */
-  function held(wireKey) {
+  /** This gateway's version of a key, which the backbone tells the fetcher. */
+  function held(wireKey: string): Held | undefined {
     const entry = cache.get(wireKey)
     if (!entry?.value) return undefined
     const nowMs = now()
@@ -87,17 +75,12 @@ export function createValues({ namespaces, cache, backbone, onOpened = () => {},
     return { version: entry.value.version, ageMs, plan: planOf(entry, nowMs) }
   }
 
-  /** @param {Entry} entry */
-  function ageOf(entry) {
+  function ageOf(entry: Entry) {
     return Math.max(0, now() - askedAtOf(entry))
   }
 
-  /**
-   * Everything known of a key, for an operator who asks why it is stale. All of it is this gateway's view.
-   *
-   * @param {string} key
-   */
-  function describe(key) {
+  /** Everything known of a key, for an operator who asks why it is stale. All of it is this gateway's view. */
+  function describe(key: string) {
     const entry = cache.peek(key)
     const nowMs = now()
     return {

@@ -1,22 +1,23 @@
 // The rooms that sessions joined. A session that says it leaves is gone at once; one whose connection broke is kept by the
 // journal for a while, so that its user can come back through any gateway.
-import { JOINED } from '../access/backend/decisions.ts'
-import { countOne } from '../counts.ts'
-import { isRefusal } from '../gate/gate.ts'
-import { problemMessage } from '../keys/problem.ts'
-import { isSubscribed } from '../sessions/session.ts'
+import type { Leaving, NotPublished, RoomsBackbone } from '@keycast/backbone'
+import type { Join, Leave, RequestId } from '@keycast/protocol'
+import { type Decisions, JOINED } from '../access/backend/decisions.ts'
+import { type Counts, countOne } from '../counts.ts'
+import type { Outbox } from '../delivery/outbox.ts'
+import { type Admitted, type Gate, isRefusal } from '../gate/gate.ts'
+import { type Problem, problemMessage, type Refusal } from '../keys/problem.ts'
+import { isSubscribed, type Session } from '../sessions/session.ts'
 
-/**
- * @typedef {import('@keycast/protocol').RequestId} RequestId
- * @typedef {import('../sessions/session.ts').Session} Session
- * @typedef {ReturnType<typeof createJoins>} Joins
- *
- * A session's membership in a room. `tab`: the join that stands. `pending`: one that waits for its answer.
- * @typedef {{ tab: string | undefined, pending: string | undefined, user: string, claim: string | undefined }} Membership
- *
- * @typedef {import('../keys/problem.ts').Problem} Problem
- * @typedef {import('../keys/problem.ts').Refusal} Refusal
- */
+export type Joins = ReturnType<typeof createJoins>
+
+/** A session's membership in a room. `tab`: the join that stands. `pending`: one that waits for its answer. */
+interface Membership {
+  tab: string | undefined
+  pending: string | undefined
+  user: string
+  claim: string | undefined
+}
 
 /** Rooms that one session may have joined: a page shows a few. */
 const JOINS_MAX = 100
@@ -24,36 +25,34 @@ const JOINS_MAX = 100
 /** A client repeats a join after this time if another one to the same room is under way. */
 const RETRY_MS = 100
 
-/**
- * @param {object} deps
- * @param {Pick<import('../gate/gate.ts').Gate, 'enter' | 'covers'>} deps.gate
- * @param {Pick<import('../access/backend/decisions.ts').Decisions, 'applies' | 'register' | 'unregister'>} deps.decisions
- * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'join' | 'leave'>} deps.backbone
- * @param {Pick<import('../delivery/outbox.ts').Outbox, 'send'>} deps.outbox
- * @param {number} deps.joinMs within which a join is answered
- * @param {Pick<import('../counts.ts').Counts, 'joins'>} deps.counts
- * @param {() => number} deps.now monotonic, in milliseconds
- */
-export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts, now }) {
-  /** Sessions with memberships, by key of the room. @type {Map<Session, Map<string, Membership>>} */
-  const members = new Map()
+interface Deps {
+  gate: Pick<Gate, 'enter' | 'covers'>
+  decisions: Pick<Decisions, 'applies' | 'register' | 'unregister'>
+  backbone: Pick<RoomsBackbone, 'join' | 'leave'>
+  outbox: Pick<Outbox, 'send'>
+  /** Within which a join is answered. */
+  joinMs: number
+  counts: Pick<Counts, 'joins'>
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
+export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts, now }: Deps) {
+  /** Sessions with memberships, by key of the room. */
+  const members = new Map<Session, Map<string, Membership>>()
   let count = 0
 
   /**
    * Joins that wait for the backend to decide, by key of the room. `count`: those that a leave overtook wait as well.
-   *
-   * @type {Map<Session, { count: number, byRoom: Map<string, import('@keycast/protocol').Join> }>}
    */
-  const undecided = new Map()
+  const undecided = new Map<Session, { count: number; byRoom: Map<string, Join> }>()
 
   /**
    * The answer follows, whatever it is.
    *
-   * @param {Session} session
-   * @param {import('@keycast/protocol').Join} message
-   * @returns {Promise<void> | void} once it is answered
+   * @returns once it is answered
    */
-  function join(session, message) {
+  function join(session: Session, message: Join): Promise<void> | void {
     const { id, key } = message
     const waiting = undecided.get(session)
     if (waiting?.byRoom.has(key)) return refuse(session, id, key, underWay)
@@ -63,11 +62,7 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
     return isRefusal(entered) ? refuse(session, id, key, entered) : enter(session, message)
   }
 
-  /**
-   * @param {Session} session @param {import('@keycast/protocol').Join} message
-   * @param {Promise<import('../gate/gate.ts').Admitted | Refusal>} entering
-   */
-  async function joinEntered(session, message, entering) {
+  async function joinEntered(session: Session, message: Join, entering: Promise<Admitted | Refusal>) {
     const { id, key } = message
     const waiting = undecided.get(session) ?? { count: 0, byRoom: new Map() }
     undecided.set(session, waiting)
@@ -82,8 +77,8 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
     return isRefusal(entered) ? refuse(session, id, key, entered) : enter(session, message)
   }
 
-  /** @param {Session} session that may join @param {import('@keycast/protocol').Join} message the session may join */
-  function enter(session, { id, key, name, claim: given }) {
+  /** @param session that may join @param message the session may join */
+  function enter(session: Session, { id, key, name, claim: given }: Join) {
     const user = session.rights.user ?? ''
     // A session that joins again without its claim means itself.
     const claim = user === '' ? (given ?? membershipOf(session, key)?.claim) : undefined
@@ -104,14 +99,10 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
     return joined.then(outcome => answer(session, id, key, membership, tab, outcome))
   }
 
-  /** @param {Session} session @param {string} key */
-  const membershipOf = (session, key) => members.get(session)?.get(key)
+  const membershipOf = (session: Session, key: string) => members.get(session)?.get(key)
 
-  /**
-   * @param {Session} session @param {string} key @param {Pick<Membership, 'user' | 'claim'>} who
-   * @returns {Membership | undefined} `undefined` if the session has too many
-   */
-  function open(session, key, who) {
+  /** @returns `undefined` if the session has too many */
+  function open(session: Session, key: string, who: Pick<Membership, 'user' | 'claim'>): Membership | undefined {
     const own = members.get(session) ?? new Map()
     if (own.size >= JOINS_MAX) return undefined
     const membership = { tab: undefined, pending: undefined, ...who }
@@ -121,8 +112,7 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
     return membership
   }
 
-  /** @param {Session} session @param {string} key */
-  function forget(session, key) {
+  function forget(session: Session, key: string) {
     const own = members.get(session)
     if (!own?.delete(key)) return
     count--
@@ -130,12 +120,14 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
     if (own.size === 0) members.delete(session)
   }
 
-  /**
-   * @param {Session} session @param {RequestId | undefined} id @param {string} key @param {Membership} membership
-   * @param {string} tab
-   * @param {Awaited<ReturnType<import('@keycast/backbone').RoomsBackbone['join']>['joined']>} outcome
-   */
-  function answer(session, id, key, membership, tab, outcome) {
+  function answer(
+    session: Session,
+    id: RequestId | undefined,
+    key: string,
+    membership: Membership,
+    tab: string,
+    outcome: Awaited<ReturnType<RoomsBackbone['join']>['joined']>,
+  ) {
     if (membership.pending !== tab) return refuse(session, id, key, leftBefore)
     membership.pending = undefined
     if (outcome.error !== undefined) {
@@ -152,21 +144,21 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
     outbox.send(session, { type: 'joined', id, key, name, claim })
   }
 
-  /**
-   * The journal lost its memory, and cannot take the member again.
-   *
-   * @param {Session} session @param {string} key @param {Membership} membership @param {string} tab
-   * @param {import('@keycast/backbone').NotPublished} refused
-   */
-  function lose(session, key, membership, tab, { error: code, message }) {
+  /** The journal lost its memory, and cannot take the member again. */
+  function lose(
+    session: Session,
+    key: string,
+    membership: Membership,
+    tab: string,
+    { error: code, message }: NotPublished,
+  ) {
     if (membership.tab !== tab) return
     membership.tab = undefined
     if (membership.pending === undefined) forget(session, key)
     refuse(session, undefined, key, { code, message })
   }
 
-  /** @param {Session} session @param {RequestId | undefined} id @param {string} key @param {Refusal} refusal */
-  function refuse(session, id, key, refusal) {
+  function refuse(session: Session, id: RequestId | undefined, key: string, refusal: Refusal) {
     if (session.ended) return
     countOne(counts.joins, refusal.code)
     // The error says nothing about a subscription to the room, which stands.
@@ -174,8 +166,7 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
     outbox.send(session, problemMessage(refusal, now(), { id, key, subscribed }))
   }
 
-  /** @param {Session} session @param {string} key @param {import('@keycast/backbone').Leaving} leaving */
-  function end(session, key, leaving) {
+  function end(session: Session, key: string, leaving: Leaving) {
     const membership = membershipOf(session, key)
     if (!membership) return
     const { tab, pending } = membership
@@ -189,15 +180,14 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
   return {
     join,
 
-    /** @param {Session} session @param {import('@keycast/protocol').Leave} message */
-    leave(session, { id, key }) {
+    leave(session: Session, { id, key }: Leave) {
       undecided.get(session)?.byRoom.delete(key)
       end(session, key, 'now')
       outbox.send(session, { type: 'ok', id })
     },
 
-    /** @param {Session} session its rights changed */
-    endUncovered(session) {
+    /** @param session its rights changed */
+    endUncovered(session: Session) {
       for (const key of [...(members.get(session)?.keys() ?? [])]) {
         const problem = gate.covers(session.rights, 'join', key)
         if (!problem) continue
@@ -209,10 +199,8 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
     /**
      * Applies the backend's decision. A refused user leaves the room. Users stay while the backend cannot be asked:
      * otherwise each of its restarts would empty all rooms, and nobody would come back by themselves.
-     *
-     * @param {Session} session @param {string} key @param {Problem | undefined} problem
      */
-    decided(session, key, problem) {
+    decided(session: Session, key: string, problem: Problem | undefined) {
       if (!problem || problem.retryAfterMs !== undefined || !membershipOf(session, key)) return
       end(session, key, 'now')
       refuse(session, undefined, key, problem)
@@ -221,10 +209,9 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
     /**
      * The session has another viewer: what was decided for the one before says nothing.
      *
-     * @param {Session} session
-     * @param {() => void} change sets the new viewer
+     * @param change sets the new viewer
      */
-    changeViewer(session, change) {
+    changeViewer(session: Session, change: () => void) {
       const keys = [...(members.get(session)?.keys() ?? [])].filter(decisions.applies)
       for (const key of keys) decisions.unregister(session, key, JOINED)
       change()
@@ -236,8 +223,8 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
       }
     },
 
-    /** @param {Session} session that ended @param {import('@keycast/backbone').Leaving} leaving has ended */
-    drop(session, leaving) {
+    /** @param session that ended @param leaving has ended */
+    drop(session: Session, leaving: Leaving) {
       undecided.delete(session)
       for (const key of [...(members.get(session)?.keys() ?? [])]) end(session, key, leaving)
     },
@@ -246,19 +233,16 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
   }
 }
 
-/** @type {Refusal} */
-const underWay = {
+const underWay: Refusal = {
   code: 'too_many_waiting',
   message: 'a join of this room is under way: wait for its answer',
   retryAfterMs: RETRY_MS,
 }
 
-/** @type {Refusal} */
-const tooManyWaiting = {
+const tooManyWaiting: Refusal = {
   code: 'too_many_waiting',
   message: `${JOINS_MAX} joins of this session wait for the backend's word: wait for some of the answers first`,
   retryAfterMs: RETRY_MS,
 }
 
-/** @type {Refusal} */
-const leftBefore = { code: 'bad_message', message: 'a leave came before the join was answered' }
+const leftBefore: Refusal = { code: 'bad_message', message: 'a leave came before the join was answered' }

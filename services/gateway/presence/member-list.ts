@@ -1,31 +1,32 @@
 // A room's members as this gateway knows them, and the frames for them, each made once for all sessions.
-import { encode } from '@keycast/protocol'
+import { encode, type Member } from '@keycast/protocol'
+import type { Session } from '../sessions/session.ts'
 import { textFrame } from '../transport/frames.ts'
 
-/**
- * @typedef {import('@keycast/protocol').Member} Member
- * @typedef {import('../sessions/session.ts').Session} Session
- *
- * `members` is `undefined` where they are only counted. `frame`: the whole list, once somebody is to be sent it.
- * @typedef {object} MemberList
- * @property {string} key
- * @property {boolean} isKnown whether the journal has sent any members yet
- * @property {number} rev
- * @property {number} count
- * @property {Map<string, Member> | undefined} members by id
- * @property {Buffer | undefined} frame
- * @property {MembersWatch[]} watches
- *
- * A session that is told who is in a room.
- * @typedef {object} MembersWatch
- * @property {Session} session
- * @property {MemberList} list
- * @property {number} index in the list's watches
- * @property {number} due MEMBERS of due.ts where it is to be sent the whole list, else 0
- */
+/** `members` is `undefined` where they are only counted. `frame`: the whole list, once somebody is to be sent it. */
+export interface MemberList {
+  key: string
+  /** Whether the journal has sent any members yet. */
+  isKnown: boolean
+  rev: number
+  count: number
+  /** By id. */
+  members: Map<string, Member> | undefined
+  frame: Buffer | undefined
+  watches: MembersWatch[]
+}
 
-/** @param {string} key @returns {MemberList} */
-export const createMemberList = key => ({
+/** A session that is told who is in a room. */
+export interface MembersWatch {
+  session: Session
+  list: MemberList
+  /** In the list's watches. */
+  index: number
+  /** MEMBERS of due.ts where it is to be sent the whole list, else 0. */
+  due: number
+}
+
+export const createMemberList = (key: string): MemberList => ({
   key,
   isKnown: false,
   rev: 0,
@@ -35,8 +36,10 @@ export const createMemberList = key => ({
   watches: [],
 })
 
-/** @param {MemberList} list @param {{ rev: number, count: number, members?: Member[] }} said */
-export function replaceMembers(list, { rev, count, members }) {
+export function replaceMembers(
+  list: MemberList,
+  { rev, count, members }: { rev: number; count: number; members?: Member[] },
+) {
   list.isKnown = true
   list.rev = rev
   list.count = count
@@ -45,12 +48,13 @@ export function replaceMembers(list, { rev, count, members }) {
 }
 
 /**
- * @param {MemberList} list
- * @param {{ rev: number, count: number, joined?: Member[], left?: Member[] }} said a change that follows the list's
- *   `rev`
- * @returns {Buffer} the frame of the change
+ * @param said a change that follows the list's `rev`
+ * @returns the frame of the change
  */
-export function changeMembers(list, { rev, count, joined, left }) {
+export function changeMembers(
+  list: MemberList,
+  { rev, count, joined, left }: { rev: number; count: number; joined?: Member[]; left?: Member[] },
+): Buffer {
   const { key, members } = list
   list.rev = rev
   list.count = count
@@ -60,8 +64,7 @@ export function changeMembers(list, { rev, count, joined, left }) {
   return textFrame(encode({ type: 'presence', key, rev, count, joined, left })).frame
 }
 
-/** @param {MemberList} list */
-export function wholeFrame(list) {
+export function wholeFrame(list: MemberList) {
   const { key, rev, count } = list
   if (list.frame) return list.frame
   const members = list.members && [...list.members.values()]

@@ -4,30 +4,27 @@ import { createRights, readRule } from '../access/rights.ts'
 import { createTestGateway } from '../test-support.ts'
 
 const key = 'room:1'
-const members = /** @type {const} */ ('named')
-const names = /** @type {const} */ ('unique')
+const members = 'named' as const
+const names = 'unique' as const
 
-/** @param {object} written */
-const ruleOf = written => readRule(written, { user: false, strict: true }).rule
+const ruleOf = (written: object) => readRule(written, { user: false, strict: true }).rule
 const everything = createRights({
   anonymous: ruleOf({ read: ['*:**'], join: ['*:**'] }),
   everyone: ruleOf({}),
 }).anonymous
 
-/** @type {(() => Promise<void>)[]} */
-const stops = []
+const stops: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const stop of stops.splice(0)) await stop()
 })
 
-/** @param {Parameters<typeof createTestGateway>[0]} [options] */
-async function setUp(options) {
+async function setUp(options?: Parameters<typeof createTestGateway>[0]) {
   const started = createTestGateway({ rooms: { room: { members, names }, news: {} }, ...options })
   await started.gateway.start()
   stops.push(started.gateway.stop)
 
-  /** One that joined under its name. @param {string} name */
-  async function joined(name) {
+  /** One that joined under its name. */
+  async function joined(name: string) {
     const client = await started.connect()
     const [{ claim }] = await client.ask({ type: 'join', id: 1, key, name })
     return { ...client, claim }
@@ -42,7 +39,7 @@ async function setUp(options) {
   return { ...started, joined, watching }
 }
 
-const named = (/** @type {string} */ name, tabs = 1) => ({ id: expect.any(String), name, tabs })
+const named = (name: string, tabs = 1) => ({ id: expect.any(String), name, tabs })
 
 test('who is there comes after subscribed, then every change', async () => {
   const { joined, watching } = await setUp()
@@ -72,8 +69,7 @@ test('one that comes later is told the members as they are, and all share each f
   for (const { heard } of [second, third]) {
     expect(heard[1]).toEqual({ type: 'members', key, rev: 1, count: 1, members: [named('Ann')] })
   }
-  /** @type {unknown[][]} */
-  const written = []
+  const written: unknown[][] = []
   for (const { connection } of [first, second, third]) {
     const transport = connection.asTransport
     const write = transport.write.bind(transport)
@@ -120,7 +116,7 @@ test('a client that reads nothing is owed no changes: it is sent the members onc
   const heard = await client.received()
   const last = heard.at(-1)
   expect(last).toMatchObject({ type: 'members', rev: 120, count: 120 })
-  expect(last.members.map((/** @type {any} */ { name }) => name)).toEqual(names)
+  expect(last.members.map(({ name }: any) => name)).toEqual(names)
   expect(heard.length).toBeLessThan(60)
   await joined('Ann')
   expect(await client.received()).toMatchObject([{ type: 'presence', rev: 121, count: 121 }])
@@ -159,7 +155,7 @@ test('a user needs no claim, and all tabs are one member', async () => {
   const { connect, watching } = await setUp()
   const client = await watching()
   const peer = { address: '127.0.0.1', isNamed: false }
-  const verified = /** @type {any} */ ({ user: 'ann', rights: { ...everything, user: 'ann' }, expiresAtMs: 1e15 })
+  const verified = { user: 'ann', rights: { ...everything, user: 'ann' }, expiresAtMs: 1e15 } as any
   for (let tab = 1; tab <= 2; tab++) {
     const ann = await connect('', '', { peer, verified })
     expect(await ann.ask({ type: 'join', id: tab, key, name: 'Ann' })).toEqual([

@@ -1,20 +1,19 @@
 // A thousand members who join one room at once: what each of them is sent, counted, with the real journal behind an
 // in-process network.
-import { createHub, createRoomsBackbone, roomsCodec } from '@keycast/backbone'
+import { createHub, createRoomsBackbone, type RoomsEvents, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
 import { createJournal } from '../../journal/journal.ts'
 import { createMemoryLog } from '../../journal/log/memory.ts'
 import { createNamespaces, createTestGateway, noMetrics } from '../test-support.ts'
 
 const key = 'room:1'
-const rooms = { room: { members: /** @type {const} */ ('named'), names: /** @type {const} */ ('unique') } }
+const rooms = { room: { members: 'named' as const, names: 'unique' as const } }
 const MEMBERS = 1_000
 
-/** @type {any} */
-const silent = { debug() {}, info() {}, warn() {}, error() {} }
+const silent: any = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** Counts every label of every metric to nowhere. */
-const metrics = /** @type {any} */ ({ ...noMetrics, counter: () => ({ inc() {} }) })
+const metrics = { ...noMetrics, counter: () => ({ inc() {} }) } as any
 
 test('1,000 members who join within a second are sent 15 frames each at most, the answers included', async () => {
   const network = createMemoryNetwork()
@@ -28,15 +27,14 @@ test('1,000 members who join within a second are sent 15 frames each at most, th
     ...network,
   })
   await journal.start()
-  /** @param {import('@keycast/backbone').RoomsEvents} events */
-  const backbone = events =>
+  const backbone = (events: RoomsEvents) =>
     createRoomsBackbone({
       ...network,
       nodeSource: { start: async found => found(['n1']), stop() {} },
       events,
       log: silent,
     })
-  const { gateway, connect } = createTestGateway({ rooms, journal: /** @type {any} */ ({ backbone }) })
+  const { gateway, connect } = createTestGateway({ rooms, journal: { backbone } as any })
   await gateway.start()
   await network.settle()
   const clients = []
@@ -51,7 +49,7 @@ test('1,000 members who join within a second are sent 15 frames each at most, th
 
   for (const client of clients) {
     const heard = await client.received()
-    const of = (/** @type {string} */ type) => heard.filter(each => each.type === type).length
+    const of = (type: string) => heard.filter(each => each.type === type).length
     expect([of('subscribed'), of('joined'), of('error')]).toEqual([1, 1, 0])
     expect(heard.length).toBeLessThanOrEqual(15)
     expect(heard.findLast(({ count }) => count !== undefined)).toMatchObject({ count: MEMBERS })

@@ -1,33 +1,31 @@
 // Tells sessions who is in the rooms they follow: all members first, then every change. A session that does not take the
 // changes is owed no queue of them: it is sent all members again when it does.
-import { errorMessage } from '@keycast/protocol'
-import { changeMembers, createMemberList, replaceMembers } from './member-list.ts'
+import type { RoomsBackbone, RoomsEvents } from '@keycast/backbone'
+import { errorMessage, type RequestId } from '@keycast/protocol'
+import type { Counts } from '../counts.ts'
+import type { Outbox } from '../delivery/outbox.ts'
+import type { RoomSubscription } from '../rooms/room.ts'
+import { changeMembers, createMemberList, type MemberList, type MembersWatch, replaceMembers } from './member-list.ts'
 
-/**
- * @typedef {import('./member-list.ts').MemberList} MemberList
- * @typedef {import('./member-list.ts').MembersWatch} MembersWatch
- * @typedef {import('../rooms/room.ts').RoomSubscription} RoomSubscription
- * @typedef {ReturnType<typeof createWatching>} Watching
- */
+export type Watching = ReturnType<typeof createWatching>
 
-/**
- * @param {object} deps
- * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'watchMembers' | 'unwatchMembers'>} deps.backbone
- * @param {Pick<import('../delivery/outbox.ts').Outbox, 'send' | 'sendFrame' | 'isWritable' | 'oweMembers' | 'forget'>} deps.outbox
- * @param {Pick<import('../counts.ts').Counts, 'sent' | 'conflated'>} deps.counts
- */
-export function createWatching({ backbone, outbox, counts }) {
-  /** By key of the room. @type {Map<string, MemberList>} */
-  const lists = new Map()
+interface Deps {
+  backbone: Pick<RoomsBackbone, 'watchMembers' | 'unwatchMembers'>
+  outbox: Pick<Outbox, 'send' | 'sendFrame' | 'isWritable' | 'oweMembers' | 'forget'>
+  counts: Pick<Counts, 'sent' | 'conflated'>
+}
+
+export function createWatching({ backbone, outbox, counts }: Deps) {
+  /** By key of the room. */
+  const lists = new Map<string, MemberList>()
 
   /**
    * The client was told where its stream of the room begins, and is sent the members next.
    *
-   * @param {RoomSubscription} subscription
-   * @param {boolean} isWanted whether it asked for that
-   * @param {import('@keycast/protocol').RequestId | undefined} id of its request
+   * @param isWanted whether it asked for that
+   * @param id of its request
    */
-  function begin(subscription, isWanted, id) {
+  function begin(subscription: RoomSubscription, isWanted: boolean, id: RequestId | undefined) {
     const { session, room } = subscription
     end(subscription)
     if (!isWanted) return
@@ -37,21 +35,20 @@ export function createWatching({ backbone, outbox, counts }) {
       return outbox.send(session, errorMessage('forbidden', { id, key, subscribed: true, message }))
     }
     const list = lists.get(key) ?? open(key)
-    /** @type {MembersWatch} */
-    const watch = { session, list, index: list.watches.length, due: 0 }
+    const watch: MembersWatch = { session, list, index: list.watches.length, due: 0 }
     list.watches.push(watch)
     subscription.members = watch
     if (list.isKnown) outbox.oweMembers(watch)
   }
 
-  /** @param {RoomSubscription} subscription ends, or begins anew */
-  function end(subscription) {
+  /** @param subscription ends, or begins anew */
+  function end(subscription: RoomSubscription) {
     const watch = subscription.members
     if (!watch) return
     subscription.members = undefined
     outbox.forget(watch)
     const { list, index } = watch
-    const last = /** @type {MembersWatch} */ (list.watches.pop())
+    const last = list.watches.pop() as MembersWatch
     if (last !== watch) {
       list.watches[index] = last
       last.index = index
@@ -59,38 +56,34 @@ export function createWatching({ backbone, outbox, counts }) {
     if (list.watches.length === 0) close(list)
   }
 
-  /** @param {string} key */
-  function open(key) {
+  function open(key: string) {
     const list = createMemberList(key)
     lists.set(key, list)
     backbone.watchMembers(key)
     return list
   }
 
-  /** @param {MemberList} list */
-  function close({ key }) {
+  function close({ key }: MemberList) {
     lists.delete(key)
     backbone.unwatchMembers(key)
   }
 
-  /** @type {NonNullable<import('@keycast/backbone').RoomsEvents['onMembers']>} */
-  function onMembers(key, said) {
+  const onMembers: NonNullable<RoomsEvents['onMembers']> = (key, said) => {
     const list = lists.get(key)
     if (!list) return
     replaceMembers(list, said)
     for (const watch of list.watches) outbox.oweMembers(watch)
   }
 
-  /** @type {NonNullable<import('@keycast/backbone').RoomsEvents['onPresence']>} */
-  function onPresence(key, said) {
+  const onPresence: NonNullable<RoomsEvents['onPresence']> = (key, said) => {
     const list = lists.get(key)
     if (!list) return
     const frame = changeMembers(list, said)
     for (const watch of list.watches) tell(watch, frame)
   }
 
-  /** @param {MembersWatch} watch @param {Buffer} frame of a change */
-  function tell(watch, frame) {
+  /** @param frame of a change */
+  function tell(watch: MembersWatch, frame: Buffer) {
     const { session } = watch
     if (watch.due === 0 && outbox.isWritable(session)) {
       counts.sent.presence++

@@ -1,8 +1,15 @@
 // Puts the parts of rooms together: the journal's messages, who follows them, who publishes, who is there.
-import { revocationsRoom } from '@keycast/service'
+import type { RoomsBackbone, RoomsEvents } from '@keycast/backbone'
+import { type Containment, type JournalNamespaces, revocationsRoom } from '@keycast/service'
+import type { Decisions } from '../access/backend/decisions.ts'
 import { createSharedRevocations } from '../access/revocations/shared-revocations.ts'
+import type { Counts } from '../counts.ts'
+import type { Outbox } from '../delivery/outbox.ts'
+import type { Gate } from '../gate/gate.ts'
+import type { GatewaySettings } from '../gateway.ts'
 import { createJoins } from '../presence/joins.ts'
 import { createWatching } from '../presence/watching.ts'
+import type { Log } from '../sessions/session-log.ts'
 import { createBehind } from './behind.ts'
 import { createFollowers } from './followers.ts'
 import { createHistoryReader } from './histories.ts'
@@ -11,25 +18,25 @@ import { createPlacing } from './placing.ts'
 import { createPublishes } from './publishes.ts'
 import { createRooms } from './rooms.ts'
 
-/** @typedef {import('@keycast/backbone').RoomsEvents} RoomsEvents */
+interface Deps {
+  namespaces: JournalNamespaces
+  createRoomsBackbone: (events: RoomsEvents) => RoomsBackbone
+  /** Of all rooms that clients can name. */
+  events: RoomsEvents
+  applyRevocations: Parameters<typeof createSharedRevocations>[0]['apply']
+  gate: Gate
+  decisions: Decisions
+  tails: ReturnType<typeof import('./tails.ts').createTails>
+  outbox: Outbox
+  places: ReturnType<typeof import('../keys/places.ts').createPlaces>
+  settings: Pick<GatewaySettings, 'publishMs' | 'publishesPendingMax'>
+  containment: Pick<Containment, 'guard'>
+  counts: Counts
+  log?: Log
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
 
-/**
- * @param {object} deps
- * @param {import('@keycast/service').JournalNamespaces} deps.namespaces
- * @param {(events: RoomsEvents) => import('@keycast/backbone').RoomsBackbone} deps.createRoomsBackbone
- * @param {RoomsEvents} deps.events of all rooms that clients can name
- * @param {Parameters<typeof createSharedRevocations>[0]['apply']} deps.applyRevocations
- * @param {import('../gate/gate.ts').Gate} deps.gate
- * @param {import('../access/backend/decisions.ts').Decisions} deps.decisions
- * @param {ReturnType<typeof import('./tails.ts').createTails>} deps.tails
- * @param {import('../delivery/outbox.ts').Outbox} deps.outbox
- * @param {ReturnType<typeof import('../keys/places.ts').createPlaces>} deps.places
- * @param {Pick<import('../gateway.ts').GatewaySettings, 'publishMs' | 'publishesPendingMax'>} deps.settings
- * @param {Pick<import('@keycast/service').Containment, 'guard'>} deps.containment
- * @param {import('../counts.ts').Counts} deps.counts
- * @param {import('../sessions/session-log.ts').Log} [deps.log]
- * @param {() => number} deps.now monotonic, in milliseconds
- */
 export function assembleRooms({
   namespaces,
   createRoomsBackbone,
@@ -45,7 +52,7 @@ export function assembleRooms({
   counts,
   log,
   now,
-}) {
+}: Deps) {
   const roomsBackbone = createRoomsBackbone({
     onHead: (key, head) => eventsOf(key).onHead(key, head),
     onMessages: (key, batch) => eventsOf(key).onMessages(key, batch),
@@ -60,8 +67,7 @@ export function assembleRooms({
     namespaces.names.length === 0
       ? undefined
       : createSharedRevocations({ backbone: roomsBackbone, apply: applyRevocations, log })
-  /** @param {string} key */
-  const eventsOf = key => (key === revocationsRoom && sharedRevocations ? sharedRevocations.events : events)
+  const eventsOf = (key: string) => (key === revocationsRoom && sharedRevocations ? sharedRevocations.events : events)
   const followers = createFollowers({
     namespaces,
     backbone: roomsBackbone,

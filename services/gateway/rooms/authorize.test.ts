@@ -2,42 +2,48 @@
 // stands.
 import { createHash } from 'node:crypto'
 import { createMemoryRooms } from '@keycast/backbone/memory'
+import type { Metrics } from '@keycast/service'
 import { createMetrics } from '@keycast/service/metrics'
 import { readRule } from '../access/rights.ts'
 import { authenticate, issuers, sign } from '../access/test-tokens.ts'
 import { queuedBytesOf } from '../delivery/slow-clients.ts'
+import type { Session } from '../sessions/session.ts'
+import type { Settings } from '../settings.ts'
 import { createTestGateway } from '../test-support.ts'
 
 const startAtMs = 1_800_000_000_000
 const KEEP_MS = 10_000
 const KEY = 'room:1'
 const authorize = {
-  urlFor: (/** @type {string} */ id) => `http://127.0.0.1/${id}`,
+  urlFor: (id: string) => `http://127.0.0.1/${id}`,
   origin: 'http://127.0.0.1',
-  method: /** @type {const} */ ('HEAD'),
+  method: 'HEAD' as const,
   keepMs: KEEP_MS,
 }
 const everything = { read: ['*:**'], publish: ['*:**'], join: ['*:**'] }
 const everyone = readRule(everything, { user: true, strict: true }).rule
 const anonymous = readRule({ ...everything, publish: [] }, { user: false, strict: true }).rule
 const open = { anonymous, everyone }
-const viewerOf = (/** @type {string} */ user) => createHash('sha256').update(user).digest('base64url')
+const viewerOf = (user: string) => createHash('sha256').update(user).digest('base64url')
 const admitted = { verdict: 'admitted', ageMs: 0 }
 const refused = { verdict: 'refused', ageMs: 0 }
 const failed = { verdict: 'failed', message: 'the backend answered 500', retryAfterMs: 1_000 }
 
-/** @type {(() => Promise<void>)[]} */
-const stops = []
+const stops: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const stop of stops.splice(0)) await stop()
 })
 
-/**
- * @param {{ metrics?: Omit<import('@keycast/service').Metrics, 'registry'>, rules?: typeof open,
- *   settings?: Partial<import('../settings.ts').Settings> }} [options] `rules`: the rights of clients without a token, and
- *   of those with one
- */
-async function setUp({ metrics, rules = open, settings } = {}) {
+/** @param options `rules`: the rights of clients without a token, and of those with one */
+async function setUp({
+  metrics,
+  rules = open,
+  settings,
+}: {
+  metrics?: Omit<Metrics, 'registry'>
+  rules?: typeof open
+  settings?: Partial<Settings>
+} = {}) {
   const journal = createMemoryRooms({ at: () => startAtMs })
   const started = createTestGateway({
     startAtMs,
@@ -52,8 +58,8 @@ async function setUp({ metrics, rules = open, settings } = {}) {
   stops.push(started.gateway.stop)
   const { backbone, connect, turn } = started
 
-  /** @param {any} client @param {string} sub @param {object} [keys] @returns {Promise<any[]>} what else came meanwhile */
-  async function auth(client, sub, keys) {
+  /** @returns what else came meanwhile */
+  async function auth(client: any, sub: string, keys?: object): Promise<any[]> {
     const token = await sign({ sub, keys, nowMs: startAtMs + started.now() - 1_000_000, ttlSeconds: 3_600 })
     return authenticate(client, token, turn)
   }
@@ -61,19 +67,16 @@ async function setUp({ metrics, rules = open, settings } = {}) {
   return {
     ...started,
     auth,
-    /** @param {string} sub */
-    async client(sub) {
+    async client(sub: string) {
       const client = await connect()
       await auth(client, sub)
       return client
     },
-    /** @param {any} decision */
-    async decide(decision) {
+    async decide(decision: any) {
       backbone.questions.shift()?.resolve(decision && { message: '', ...decision })
       await turn()
     },
-    /** @param {string} text @param {string} [room] */
-    append: (text, room = KEY) =>
+    append: (text: string, room: string = KEY) =>
       journal.append({ room, messageId: undefined, from: 'bob', data: Buffer.from(JSON.stringify(text)) }),
   }
 }
@@ -105,7 +108,7 @@ test('the rooms of a request are announced together; values in it do not wait', 
   expect(answers).toEqual([{ type: 'subscribed', id: 1, keys: [{ key: 'tick:1' }] }])
   await decide(admitted)
   const [{ keys }] = await ann.received()
-  expect(keys.map((/** @type {any} */ { key }) => key).sort()).toEqual(['open:1', KEY])
+  expect(keys.map(({ key }: any) => key).sort()).toEqual(['open:1', KEY])
 })
 
 test('one that is refused is told so with the id of its request, and the others of it go on', async () => {
@@ -146,7 +149,7 @@ test.each([
   await decide(failed)
   expect(await eve.received()).toMatchObject([{ id: 1, code: 'backend_error', retryAfterMs: 1_000 }])
   expect(backbone.questions).toEqual([])
-  const next = /** @type {any} */ (append('next'))
+  const next = append('next') as any
   expect(next.seq).toBe(done.type === 'published' ? 3 : 2)
 })
 
@@ -159,10 +162,8 @@ test('every way in which a publish or a join can end is exported at zero before 
   }
   const atStart = await results()
 
-  /** @type {Set<string>} */
-  const told = new Set()
-  /** @param {any} user @param {any} [decision] @param {number} [nodesAlive] */
-  const tryBoth = async (user, decision, nodesAlive = 1) => {
+  const told = new Set<string>()
+  const tryBoth = async (user: any, decision?: any, nodesAlive = 1) => {
     user.send({ type: 'publish', id: 1, key: KEY, data: 'hello' })
     user.send({ type: 'join', id: 2, key: KEY, name: 'Ann' })
     backbone.nodesAlive = nodesAlive
@@ -196,7 +197,7 @@ test('publishes to one room are answered, and kept, in their order', async () =>
   ann.send({ type: 'publish', id: 4, key: 'open:1', data: 'elsewhere' })
   expect(await ann.received()).toMatchObject([{ type: 'published', id: 4 }])
   await decide(admitted)
-  expect((await ann.received()).map((/** @type {any} */ { id, seq }) => [id, seq])).toEqual([
+  expect((await ann.received()).map(({ id, seq }: any) => [id, seq])).toEqual([
     [1, 1],
     [2, 2],
     [3, 3],
@@ -285,7 +286,7 @@ test('a room that rests with a gap its client was not told of is no recovery', a
   append('one')
   await ann.received()
   const restsAtMs = 2 * KEEP_MS
-  const failFor = async (/** @type {number} */ lengthMs) => {
+  const failFor = async (lengthMs: number) => {
     for (let ms = 0; ms < lengthMs; ms += 1_000) {
       await pass(1_000)
       while (backbone.questions.length > 0) await decide(failed)
@@ -325,7 +326,7 @@ test('a member stays while the backend is down, and a refused request says that 
     while (backbone.questions.length > 0) await decide(failed)
   }
   const told = await ann.received()
-  expect(told.filter((/** @type {any} */ { type }) => type === 'error')).toMatchObject([
+  expect(told.filter(({ type }: any) => type === 'error')).toMatchObject([
     { code: 'backend_error', key: KEY, subscribed: true },
   ])
   for (const message of [
@@ -461,7 +462,7 @@ test('a session that the answer to its auth ends is no session of its viewers, a
   client.connection.stuck = true
   backbone.value('tick:1', `"${'x'.repeat(20_000)}"`)
   await turn()
-  const session = /** @type {import('../sessions/session.ts').Session} */ (client.connection.session)
+  const session = client.connection.session as Session
   // Its socket is full, and what is queued leaves no room for `authed`.
   for (let id = 1_000; queuedBytesOf(session) < unsentBytesMax - 200; id++) client.send({ type: 'ping', id })
   const before = session.viewer
@@ -477,8 +478,7 @@ test('a session that the answer to its auth ends is no session of its viewers, a
   }
 })
 
-/** @param {number} from @param {number} count */
-const roomsOf = (from, count) => Array.from({ length: count }, (_, n) => `room:${from + n}`)
+const roomsOf = (from: number, count: number) => Array.from({ length: count }, (_, n) => `room:${from + n}`)
 
 test('a session has so many joins waiting for the backend as it may join rooms, however often it leaves', async () => {
   const { client, backbone } = await setUp()
@@ -491,7 +491,7 @@ test('a session has so many joins waiting for the backend as it may join rooms, 
   await ann.received()
   const refused = await ann.ask({ type: 'join', id: 1, key: 'room:1000', name: 'Ann' })
   expect(refused).toMatchObject([{ type: 'error', id: 1, code: 'too_many_waiting', retryAfterMs: 100 }])
-  backbone.questions.shift()?.resolve(/** @type {any} */ ({ message: '', ...admitted }))
+  backbone.questions.shift()?.resolve({ message: '', ...admitted } as any)
   await ann.received()
   expect(await ann.ask({ type: 'join', id: 2, key: 'room:1000', name: 'Ann' })).toEqual([])
 })
@@ -507,8 +507,7 @@ test('nobody is asked about the joins, gets and publishes of a session that ende
   // One that another session waits for as well.
   other.send({ type: 'history', id: 1, key: 'room:229' })
   ann.connection.emit('close', 1006, Buffer.alloc(0))
-  /** @type {string[]} */
-  const asked = []
+  const asked: string[] = []
   while (backbone.questions.length > 0) {
     asked.push(backbone.questions[0].key.split(' ')[0])
     await decide(admitted)

@@ -2,10 +2,8 @@ import { createCounts } from '../counts.ts'
 import { createBehind } from './behind.ts'
 
 function setUp() {
-  /** @type {((page: any) => void)[]} */
-  const reads = []
-  /** @type {unknown[]} */
-  const owed = []
+  const reads: ((page: any) => void)[] = []
+  const owed: unknown[] = []
   const counts = createCounts()
   const behind = createBehind({
     tails: { seal() {} },
@@ -14,10 +12,8 @@ function setUp() {
     counts,
   })
   const room = { epoch: 'E1', reached: 100 }
-  /** @type {any} */
-  const subscription = { room, cursor: 10, index: 0, placing: undefined, isBehind: false, gap: undefined }
-  /** @param {object} page */
-  const read = async page => {
+  const subscription: any = { room, cursor: 10, index: 0, placing: undefined, isBehind: false, gap: undefined }
+  const read = async (page: object) => {
     const done = behind.readOn(subscription)
     expect(subscription.isBehind).toBe(true)
     reads[reads.length - 1]({ epoch: 'E1', oldest: 1, newest: 100, ...page })

@@ -1,28 +1,25 @@
 // Sessions behind the messages that the gateway holds of a room. A page of the history is read for each; a session that
 // is behind the history itself is told of the gap.
+import type { Counts } from '../counts.ts'
+import type { Outbox } from '../delivery/outbox.ts'
+import type { RoomSubscription } from './room.ts'
+import type { Tails } from './tails.ts'
 
-/**
- * @typedef {import('./room.ts').RoomSubscription} RoomSubscription
- * @typedef {ReturnType<typeof createBehind>} Behind
- */
+export type Behind = ReturnType<typeof createBehind>
 
-/**
- * @param {object} deps
- * @param {Pick<import('./tails.ts').Tails, 'seal'>} deps.tails
- * @param {Pick<ReturnType<typeof import('./pages.ts').createPages>, 'after'>} deps.pages
- * @param {Pick<import('../delivery/outbox.ts').Outbox, 'oweMessages'>} deps.outbox
- * @param {Pick<import('../counts.ts').Counts, 'gaps'>} deps.counts
- */
-export function createBehind({ tails, pages, outbox, counts }) {
-  /** Subscriptions whose page could not be read. @type {Set<RoomSubscription>} */
-  const failed = new Set()
+interface Deps {
+  tails: Pick<Tails, 'seal'>
+  pages: Pick<ReturnType<typeof import('./pages.ts').createPages>, 'after'>
+  outbox: Pick<Outbox, 'oweMessages'>
+  counts: Pick<Counts, 'gaps'>
+}
 
-  /**
-   * Reads on for a session that has taken all that was written to it.
-   *
-   * @param {RoomSubscription} subscription
-   */
-  async function readOn(subscription) {
+export function createBehind({ tails, pages, outbox, counts }: Deps) {
+  /** Subscriptions whose page could not be read. */
+  const failed = new Set<RoomSubscription>()
+
+  /** Reads on for a session that has taken all that was written to it. */
+  async function readOn(subscription: RoomSubscription) {
     const { room, cursor } = subscription
     const { epoch } = room
     if (subscription.isBehind) return
@@ -56,9 +53,7 @@ export function createBehind({ tails, pages, outbox, counts }) {
 /**
  * Whether messages may go out. A subscription that ended is written nothing, and one whose stream begins anew nothing before
  * its `subscribed`: the client would take them for messages after the position that is named there.
- *
- * @param {RoomSubscription} subscription
  */
-function isStreaming({ index, placing }) {
+function isStreaming({ index, placing }: RoomSubscription) {
   return index !== -1 && placing === undefined
 }

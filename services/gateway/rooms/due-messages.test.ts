@@ -4,25 +4,28 @@ import { createDueMessages } from './due-messages.ts'
 import { createRoom } from './room.ts'
 import { createTails } from './tails.ts'
 
-/** @param {number} count @param {number} [bytes] */
-function setUp(count, bytes = 10) {
-  const room = createRoom('room:1', /** @type {any} */ ({}))
+function setUp(count: number, bytes = 10) {
+  const room = createRoom('room:1', {} as any)
   room.epoch = 'E1'
   const tails = createTails({ bytesMax: 2 ** 24, now: () => 0 })
   for (let seq = 1; seq <= count; seq++) {
     const data = Buffer.from(JSON.stringify('x'.repeat(bytes - 2)))
     tails.append(room, [{ seq, at: 5, from: '', messageId: undefined, data }])
   }
-  /** @type {unknown[]} */
-  const behind = []
+  const behind: unknown[] = []
   const counts = createCounts()
   const add = createDueMessages({ tails, onBehind: subscription => void behind.push(subscription), counts })
-  /** @type {any} */
-  const subscription = { session: { answersHeld: 0 }, room, cursor: 0, due: 32, gap: undefined, answers: undefined }
-  /** The texts that are written, as their frames have them. @param {number} [bytesMax] */
-  const write = (bytesMax = 2 ** 20) => {
-    /** @type {any[]} */
-    const pieces = []
+  const subscription: any = {
+    session: { answersHeld: 0 },
+    room,
+    cursor: 0,
+    due: 32,
+    gap: undefined,
+    answers: undefined,
+  }
+  /** The texts that are written, as their frames have them. */
+  const write = (bytesMax: number = 2 ** 20) => {
+    const pieces: any[] = []
     const added = add(pieces, subscription, bytesMax, 7)
     expect(added).toBe(pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0))
     return pieces.flatMap(piece => (typeof piece === 'string' ? [JSON.parse(piece)] : readFrames(piece)))

@@ -1,33 +1,35 @@
 // Writes what a session is due of a room: word of a gap, the messages after its cursor, answers that had to wait for them.
 import { encode } from '@keycast/protocol'
+import type { Counts } from '../counts.ts'
+import type { Piece } from '../transport/transport.ts'
 import { takeAnswers } from './held-answers.ts'
+import type { RoomSubscription } from './room.ts'
 import { framesAfter } from './shared-frames.ts'
+import type { Tails } from './tails.ts'
 
-/**
- * @typedef {import('../transport/transport.ts').Piece} Piece
- * @typedef {import('./room.ts').RoomSubscription} RoomSubscription
- * @typedef {ReturnType<typeof createDueMessages>} DueMessages
- */
+export type DueMessages = ReturnType<typeof createDueMessages>
 
-/**
- * @param {object} deps
- * @param {Pick<import('./tails.ts').Tails, 'following'>} deps.tails
- * @param {(subscription: RoomSubscription) => void} deps.onBehind the messages after its cursor are not held any more
- * @param {Pick<import('../counts.ts').Counts, 'sent' | 'errors' | 'messageDeliveries'>} deps.counts
- */
-export function createDueMessages({ tails, onBehind, counts }) {
+interface Deps {
+  tails: Pick<Tails, 'following'>
+  /** The messages after its cursor are not held any more. */
+  onBehind: (subscription: RoomSubscription) => void
+  counts: Pick<Counts, 'sent' | 'errors' | 'messageDeliveries'>
+}
+
+export function createDueMessages({ tails, onBehind, counts }: Deps) {
   const { sent } = counts
 
   /**
    * Adds what follows the subscription's cursor, some `bytesMax` of it.
    *
-   * @param {Piece[]} pieces
-   * @param {RoomSubscription} subscription
-   * @param {number} bytesMax
-   * @param {number} nowMs
-   * @returns {number} bytes added. `due` is 0 where nothing more can be added now
+   * @returns bytes added. `due` is 0 where nothing more can be added now
    */
-  return function addDueMessages(pieces, subscription, bytesMax, nowMs) {
+  return function addDueMessages(
+    pieces: Piece[],
+    subscription: RoomSubscription,
+    bytesMax: number,
+    nowMs: number,
+  ): number {
     const { room } = subscription
     let bytes = 0
     if (subscription.gap !== undefined) bytes += addGap(pieces, subscription)
@@ -50,8 +52,7 @@ export function createDueMessages({ tails, onBehind, counts }) {
     return bytes
   }
 
-  /** @param {Piece[]} pieces @param {RoomSubscription} subscription */
-  function addGap(pieces, subscription) {
+  function addGap(pieces: Piece[], subscription: RoomSubscription) {
     const { room, cursor, gap = '' } = subscription
     const { key, epoch = '', oldest } = room
     const text = encode({ type: 'gap', key, epoch, seq: cursor, oldest, reason: gap })
@@ -61,13 +62,8 @@ export function createDueMessages({ tails, onBehind, counts }) {
     return Buffer.byteLength(text)
   }
 
-  /**
-   * A publisher sees its message before it hears that it is kept.
-   *
-   * @param {Piece[]} pieces
-   * @param {RoomSubscription} subscription
-   */
-  function addAnswers(pieces, subscription) {
+  /** A publisher sees its message before it hears that it is kept. */
+  function addAnswers(pieces: Piece[], subscription: RoomSubscription) {
     let bytes = 0
     for (const answer of takeAnswers(subscription, subscription.cursor)) {
       sent[answer.type]++

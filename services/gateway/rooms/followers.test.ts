@@ -4,12 +4,9 @@ import { createFollowers } from './followers.ts'
 
 const key = 'room:1'
 
-/** @param {{ subscriptionsMax?: number }} [limits] */
-function setUp({ subscriptionsMax = 10 } = {}) {
-  /** @type {string[]} */
-  const calls = []
-  /** @type {any[]} */
-  const sent = []
+function setUp({ subscriptionsMax = 10 }: { subscriptionsMax?: number } = {}) {
+  const calls: string[] = []
+  const sent: any[] = []
   const places = createPlaces({ keysPerSessionMax: 3, subscriptionsMax })
   const followers = createFollowers({
     namespaces: createNamespaces({}, { room: {} }).journal,
@@ -20,9 +17,8 @@ function setUp({ subscriptionsMax = 10 } = {}) {
     places,
     now: () => 0,
   })
-  const createSession = () => /** @type {any} */ ({ subscriptions: new Map(), account: undefined, rights: {} })
-  /** @param {any} session @param {string} [room] */
-  const add = (session, room = key) => /** @type {any} */ (followers.add(session, room).subscription)
+  const createSession = () => ({ subscriptions: new Map(), account: undefined, rights: {} }) as any
+  const add = (session: any, room: string = key) => followers.add(session, room).subscription as any
   return { followers, places, calls, sent, createSession, add }
 }
 

@@ -1,50 +1,50 @@
 // Ties sessions to rooms. A room is watched with its first session here, and forgotten with its last.
+import type { RoomsBackbone } from '@keycast/backbone'
 import { excerpt, namespaceOf } from '@keycast/protocol'
-import { createProblem } from '../keys/problem.ts'
+import type { JournalNamespaces } from '@keycast/service'
+import type { Outbox } from '../delivery/outbox.ts'
+import type { Places } from '../keys/places.ts'
+import { createProblem, type Problem } from '../keys/problem.ts'
+import type { Watching } from '../presence/watching.ts'
+import type { Session } from '../sessions/session.ts'
 import { takeAnswers } from './held-answers.ts'
-import { createRoom } from './room.ts'
+import { createRoom, type Room, type RoomSubscription } from './room.ts'
+import type { Tails } from './tails.ts'
 
-/**
- * @typedef {import('../keys/problem.ts').Problem} Problem
- * @typedef {import('../sessions/session.ts').Session} Session
- * @typedef {import('./room.ts').Room} Room
- * @typedef {import('./room.ts').RoomSubscription} RoomSubscription
- * @typedef {ReturnType<typeof createFollowers>} Followers
- */
+export type Followers = ReturnType<typeof createFollowers>
 
-/**
- * @param {object} deps
- * @param {import('@keycast/service').JournalNamespaces} deps.namespaces
- * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'watch' | 'unwatch'>} deps.backbone
- * @param {Pick<import('./tails.ts').Tails, 'forget'>} deps.tails
- * @param {Pick<import('../delivery/outbox.ts').Outbox, 'forget' | 'send'>} deps.outbox
- * @param {Pick<import('../presence/watching.ts').Watching, 'end'>} deps.watching
- * @param {import('../keys/places.ts').Places} deps.places
- * @param {() => number} deps.now monotonic, in milliseconds
- */
-export function createFollowers({ namespaces, backbone, tails, outbox, watching, places, now }) {
-  /** @type {Map<string, Room>} */
-  const rooms = new Map()
+interface Deps {
+  namespaces: JournalNamespaces
+  backbone: Pick<RoomsBackbone, 'watch' | 'unwatch'>
+  tails: Pick<Tails, 'forget'>
+  outbox: Pick<Outbox, 'forget' | 'send'>
+  watching: Pick<Watching, 'end'>
+  places: Places
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
 
-  /** @param {string} key */
-  const namespaceFor = key => namespaces.get(namespaceOf(key))
+export function createFollowers({ namespaces, backbone, tails, outbox, watching, places, now }: Deps) {
+  const rooms = new Map<string, Room>()
+
+  const namespaceFor = (key: string) => namespaces.get(namespaceOf(key))
 
   /**
    * Has a session follow a room. One that does already stays where it is.
    *
-   * @param {Session} session
-   * @param {string} key the session's rights cover it: admissions.ts checked, and ends waits when the rights change
-   * @returns {{ problem: Problem, subscription?: undefined } | { problem?: undefined, subscription: RoomSubscription }}
+   * @param key the session's rights cover it: admissions.ts checked, and ends waits when the rights change
    */
-  function add(session, key) {
+  function add(
+    session: Session,
+    key: string,
+  ): { problem: Problem; subscription?: undefined } | { problem?: undefined; subscription: RoomSubscription } {
     const subscribed = session.subscriptions.get(key)
-    if (subscribed) return { subscription: /** @type {RoomSubscription} */ (subscribed) }
+    if (subscribed) return { subscription: subscribed as RoomSubscription }
     const code = places.take(session)
     if (code) return { problem: createProblem(code, now()) }
 
     const room = rooms.get(key) ?? open(key)
-    /** @type {RoomSubscription} */
-    const subscription = {
+    const subscription: RoomSubscription = {
       session,
       room,
       index: room.subscriptions.length,
@@ -62,8 +62,8 @@ export function createFollowers({ namespaces, backbone, tails, outbox, watching,
     return { subscription }
   }
 
-  /** @param {string} key passed the gate */
-  function open(key) {
+  /** @param key passed the gate */
+  function open(key: string) {
     const namespace = namespaceFor(key)
     if (!namespace) throw new Error(`opened ${excerpt(key)}, which nobody checked`)
     const room = createRoom(key, namespace)
@@ -72,12 +72,8 @@ export function createFollowers({ namespaces, backbone, tails, outbox, watching,
     return room
   }
 
-  /**
-   * Ends a subscription: nothing of the room is written after.
-   *
-   * @param {RoomSubscription} subscription
-   */
-  function remove(subscription) {
+  /** Ends a subscription: nothing of the room is written after. */
+  function remove(subscription: RoomSubscription) {
     const { session, room, index } = subscription
     session.subscriptions.delete(room.key)
     places.leave(session)
@@ -85,7 +81,7 @@ export function createFollowers({ namespaces, backbone, tails, outbox, watching,
     watching.end(subscription)
     subscription.placing = undefined
     subscription.index = -1
-    const last = /** @type {RoomSubscription} */ (room.subscriptions.pop())
+    const last = room.subscriptions.pop() as RoomSubscription
     if (last !== subscription) {
       room.subscriptions[index] = last
       last.index = index
@@ -95,8 +91,7 @@ export function createFollowers({ namespaces, backbone, tails, outbox, watching,
     for (const answer of takeAnswers(subscription)) outbox.send(session, answer)
   }
 
-  /** @param {Room} room */
-  function close(room) {
+  function close(room: Room) {
     rooms.delete(room.key)
     backbone.unwatch(room.key)
     tails.forget(room)
@@ -105,10 +100,9 @@ export function createFollowers({ namespaces, backbone, tails, outbox, watching,
   return {
     add,
     remove,
-    /** Whether the key is one of a room. The key may be anything that a client sent. @param {string} key */
-    isRoom: key => namespaces.names.length > 0 && namespaceFor(key) !== undefined,
-    /** @param {string} key */
-    get: key => rooms.get(key),
+    /** Whether the key is one of a room. The key may be anything that a client sent. */
+    isRoom: (key: string) => namespaces.names.length > 0 && namespaceFor(key) !== undefined,
+    get: (key: string) => rooms.get(key),
     all: () => rooms.values(),
     size: () => rooms.size,
   }

@@ -1,9 +1,7 @@
 import { createHistoryReader } from './histories.ts'
 
-/** @param {any} result */
-function setUp(result) {
-  /** @type {unknown[]} */
-  const asked = []
+function setUp(result: any) {
+  const asked: unknown[] = []
   const histories = createHistoryReader({
     backbone: {
       history: async (...given) => {

@@ -1,23 +1,28 @@
 // Reads parts of rooms' histories, for requests over the WebSocket and over HTTP.
+import type { History, RoomsBackbone } from '@keycast/backbone'
+import type { History as Asked, ErrorCode } from '@keycast/protocol'
 
-/**
- * @typedef {import('@keycast/protocol').History} Asked
- * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
- * @typedef {ReturnType<typeof createHistoryReader>} Histories
- */
+export type Histories = ReturnType<typeof createHistoryReader>
 
 /** A read that takes longer is given up. The link to a hanging journal is dead before that. */
 const HISTORY_MS = 5_000
 
-/** @param {{ backbone: Pick<import('@keycast/backbone').RoomsBackbone, 'history'> }} deps */
-export function createHistoryReader({ backbone }) {
+export function createHistoryReader({ backbone }: { backbone: Pick<RoomsBackbone, 'history'> }) {
   return {
     /**
-     * @param {Omit<Asked, 'type' | 'id'>} asked its key is a room's
-     * @returns {Promise<{ problem: { code: ErrorCode, message: string, retryAfterMs?: number }, history?: undefined }
-     *   | { problem?: undefined, history: import('@keycast/backbone').History }>} never rejects
+     * @param asked its key is a room's
+     * @returns never rejects
      */
-    async read({ key, epoch, after, before = Number.MAX_SAFE_INTEGER, limit }) {
+    async read({
+      key,
+      epoch,
+      after,
+      before = Number.MAX_SAFE_INTEGER,
+      limit,
+    }: Omit<Asked, 'type' | 'id'>): Promise<
+      | { problem: { code: ErrorCode; message: string; retryAfterMs?: number }; history?: undefined }
+      | { problem?: undefined; history: History }
+    > {
       const range = after === undefined ? { epoch, before, limit } : { epoch, after, limit }
       const result = await backbone.history(key, range, { deadlineMs: HISTORY_MS })
       if (result.error === undefined) return { history: result }

@@ -1,8 +1,8 @@
 // Stands for the backbone of rooms where keycast.yaml has none: no key passes as a room's, so it is never asked.
+import type { RoomsBackbone } from '@keycast/backbone'
 
-/** @returns {import('@keycast/backbone').RoomsBackbone} */
-export function createNoJournal() {
-  const error = { error: /** @type {const} */ ('unknown_namespace'), message: 'there are no rooms here' }
+export function createNoJournal(): RoomsBackbone {
+  const error = { error: 'unknown_namespace' as const, message: 'there are no rooms here' }
   return {
     async start() {},
     async stop() {},

@@ -1,20 +1,18 @@
 import { createPace, pauseMsFor } from './pace.ts'
 import { createRoom } from './room.ts'
 
-/** @param {number} viewers */
-function setUp(viewers) {
-  const room = createRoom('room:1', /** @type {any} */ ({}))
-  room.subscriptions = Array.from({ length: viewers }, () => /** @type {any} */ ({}))
+function setUp(viewers: number) {
+  const room = createRoom('room:1', {} as any)
+  room.subscriptions = Array.from({ length: viewers }, () => ({}) as any)
   let handedOut = 0
-  /** @type {{ run: () => void, ms: number }[]} */
-  const timers = []
+  const timers: { run: () => void; ms: number }[] = []
   const onMessages = createPace({ handOut: () => handedOut++, after: (run, ms) => timers.push({ run, ms }) })
   return {
     room,
     come: () => onMessages(room),
     handedOut: () => handedOut,
     timers,
-    endPause: () => /** @type {{ run: () => void }} */ (timers.shift()).run(),
+    endPause: () => (timers.shift() as { run: () => void }).run(),
   }
 }
 

@@ -2,13 +2,11 @@ import { createPages } from './pages.ts'
 import { createRoom } from './room.ts'
 
 function setUp() {
-  const room = createRoom('room:1', /** @type {any} */ ({ history: { messages: 10 } }))
+  const room = createRoom('room:1', { history: { messages: 10 } } as any)
   room.epoch = 'E1'
-  room.subscriptions = [/** @type {any} */ ({})]
-  /** @type {{ range: any, answer: (result: any) => void }[]} */
-  const asked = []
-  /** @type {number[][]} */
-  const added = []
+  room.subscriptions = [{} as any]
+  const asked: { range: any; answer: (result: any) => void }[] = []
+  const added: number[][] = []
   const counts = { pageReads: 0, pageReadsCoalesced: 0 }
   const pages = createPages({
     backbone: {
@@ -23,7 +21,7 @@ function setUp() {
   return { room, asked, added, counts, pages }
 }
 
-const found = (/** @type {number[]} */ ...seqs) => ({
+const found = (...seqs: number[]) => ({
   epoch: 'E1',
   oldest: 3,
   newest: 900,

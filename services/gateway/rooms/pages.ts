@@ -1,14 +1,22 @@
 // Reads parts of a room's history for sessions that are behind what the gateway holds. Those that are about as far behind
 // share one read: of thousands that come back at once the journal is asked once a room.
+import type { NotPublished, RoomsBackbone } from '@keycast/backbone'
+import type { Counts } from '../counts.ts'
+import type { Room } from './room.ts'
+import type { Tails } from './tails.ts'
 
 /**
- * @typedef {import('./room.ts').Room} Room
- *
- * The result of a read. The messages after the seq asked for are in the room's pages, unless `oldest` and `newest` say that
- * there are none.
- * @typedef {{ epoch: string, oldest: number, newest: number, error?: undefined }} Found
- * @typedef {Found | import('@keycast/backbone').NotPublished} Page
+ * The result of a read. The messages after the seq asked for are in the room's pages, unless `oldest` and `newest` say
+ * that there are none.
  */
+interface Found {
+  epoch: string
+  oldest: number
+  newest: number
+  error?: undefined
+}
+
+export type Page = Found | NotPublished
 
 /** Messages of one read. */
 const PAGE_MESSAGES = 500
@@ -19,15 +27,14 @@ const JOIN_MESSAGES = 250
 /** A read that takes longer is given up. The link to a hanging journal is dead before that. */
 const READ_MS = 5_000
 
-/**
- * @param {object} deps
- * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'history'>} deps.backbone
- * @param {Pick<import('./tails.ts').Tails, 'addPage'>} deps.tails
- * @param {Pick<import('../counts.ts').Counts, 'pageReads' | 'pageReadsCoalesced'>} deps.counts
- */
-export function createPages({ backbone, tails, counts }) {
-  /** @param {Room} room @param {number} after @returns {Promise<Page>} */
-  async function read(room, after) {
+interface Deps {
+  backbone: Pick<RoomsBackbone, 'history'>
+  tails: Pick<Tails, 'addPage'>
+  counts: Pick<Counts, 'pageReads' | 'pageReadsCoalesced'>
+}
+
+export function createPages({ backbone, tails, counts }: Deps) {
+  async function read(room: Room, after: number): Promise<Page> {
     counts.pageReads++
     const result = await backbone.history(
       room.key,
@@ -49,11 +56,10 @@ export function createPages({ backbone, tails, counts }) {
     /**
      * Has the messages after a seq read into the room's pages, some at least.
      *
-     * @param {Room} room its epoch is known
-     * @param {number} after
-     * @returns {Promise<Page>} never rejects
+     * @param room its epoch is known
+     * @returns never rejects
      */
-    after(room, after) {
+    after(room: Room, after: number): Promise<Page> {
       for (const [from, reading] of room.reads) {
         if (from > after || after - from > JOIN_MESSAGES) continue
         counts.pageReadsCoalesced++
@@ -67,13 +73,10 @@ export function createPages({ backbone, tails, counts }) {
     /**
      * Has the last messages up to a seq read into the room's pages.
      *
-     * @param {Room} room its epoch is known
-     * @param {number} end
-     * @param {number} count
-     * @returns {Promise<(Found & { first: number }) | import('@keycast/backbone').NotPublished>} `first`: the seq of the
-     *   first of them, `end` + 1 where there is none
+     * @param room its epoch is known
+     * @returns `first`: the seq of the first of them, `end` + 1 where there is none
      */
-    async before(room, end, count) {
+    async before(room: Room, end: number, count: number): Promise<(Found & { first: number }) | NotPublished> {
       counts.pageReads++
       const range = { epoch: room.epoch, before: end + 1, limit: count }
       const result = await backbone.history(room.key, range, { deadlineMs: READ_MS })

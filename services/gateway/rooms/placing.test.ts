@@ -3,19 +3,14 @@ import { createAnnouncement } from './announcement.ts'
 import { createPlacing } from './placing.ts'
 
 function setUp({ isAvailable = true } = {}) {
-  /** @type {any[]} */
-  const sent = []
-  /** @type {unknown[]} */
-  const owed = []
-  /** @type {unknown[]} */
-  const removed = []
-  /** @type {{ after: number, answer: (page: any) => void }[]} */
-  const reads = []
+  const sent: any[] = []
+  const owed: unknown[] = []
+  const removed: unknown[] = []
+  const reads: { after: number; answer: (page: any) => void }[] = []
   const counts = createCounts()
   /** The tail reaches back to 50. */
-  const tails = { seal() {}, covers: (/** @type {unknown} */ _, /** @type {number} */ cursor) => cursor >= 50 }
-  const read = (/** @type {unknown} */ _, /** @type {number} */ after) =>
-    /** @type {Promise<any>} */ (new Promise(answer => reads.push({ after, answer })))
+  const tails = { seal() {}, covers: (_: unknown, cursor: number) => cursor >= 50 }
+  const read = (_: unknown, after: number) => new Promise(answer => reads.push({ after, answer })) as Promise<any>
   const placing = createPlacing({
     backbone: { isAvailable: () => isAvailable },
     tails,
@@ -36,26 +31,23 @@ function setUp({ isAvailable = true } = {}) {
     },
     counts,
   })
-  const session = /** @type {any} */ ({})
-  /** @param {string} [key] */
+  const session = {} as any
   const createSubscription = (key = 'room:1') =>
-    /** @type {any} */ ({ session, room: { key, epoch: 'E1', reached: 100, oldest: 5 }, cursor: 0, index: 0 })
-  /** @param {any} start @param {any} [subscription] */
-  const begin = (start, subscription = createSubscription()) => {
+    ({ session, room: { key, epoch: 'E1', reached: 100, oldest: 5 }, cursor: 0, index: 0 }) as any
+  const begin = (start: any, subscription: any = createSubscription()) => {
     const announcement = createAnnouncement(session, 7)
     placing.begin(subscription, start, announcement)
     placing.finish(announcement)
     return subscription
   }
-  /** @param {object} page @param {number} [index] */
-  const answer = async (page, index = 0) => {
+  const answer = async (page: object, index = 0) => {
     reads[index].answer({ epoch: 'E1', oldest: 5, newest: 100, ...page })
     for (let n = 0; n < 5; n++) await undefined
   }
   return { placing, sent, owed, removed, reads, counts, session, createSubscription, begin, answer }
 }
 
-const after = (/** @type {number} */ seq, epoch = 'E1') => ({ after: { epoch, seq }, last: undefined, presence: false })
+const after = (seq: number, epoch = 'E1') => ({ after: { epoch, seq }, last: undefined, presence: false })
 
 test.each([
   ['without a start', undefined, { recovered: false, count: 0 }],

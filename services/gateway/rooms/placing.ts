@@ -1,34 +1,40 @@
 // Finds where a session's stream of a room begins, and says so in `subscribed`. All or nothing: a client that resumes is
 // given every message after its position, or is told that it is not.
-import { errorMessage } from '@keycast/protocol'
-import { noContainment } from '@keycast/service'
-import { SUBSCRIBED } from '../access/backend/decisions.ts'
-import { createAnnouncement, subscribedTo } from './announcement.ts'
+import type { NotPublished, RoomsBackbone } from '@keycast/backbone'
+import { type ErrorCode, errorMessage, type RoomStart } from '@keycast/protocol'
+import { type Containment, noContainment } from '@keycast/service'
+import { type Decisions, SUBSCRIBED } from '../access/backend/decisions.ts'
+import type { Counts } from '../counts.ts'
+import type { Outbox } from '../delivery/outbox.ts'
+import type { Watching } from '../presence/watching.ts'
+import { type Announcement, createAnnouncement, subscribedTo } from './announcement.ts'
+import type { Followers } from './followers.ts'
+import type { Placing, RoomSubscription } from './room.ts'
+import type { Tails } from './tails.ts'
 
-/**
- * @typedef {import('./announcement.ts').Announcement} Announcement
- * @typedef {import('./room.ts').Placing} Placing
- * @typedef {import('./room.ts').RoomStart} RoomStart
- * @typedef {import('./room.ts').RoomSubscription} RoomSubscription
- * @typedef {{ code: import('@keycast/protocol').ErrorCode, message: string, retryAfterMs?: number }} Failure
- * @typedef {ReturnType<typeof createPlacing>} PlacingOf
- */
+interface Failure {
+  code: ErrorCode
+  message: string
+  retryAfterMs?: number
+}
+
+export type PlacingOf = ReturnType<typeof createPlacing>
 
 /** A client is told to ask again after this time while the journal is away. */
 const RETRY_MS = 1_000
 
-/**
- * @param {object} deps
- * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'isAvailable'>} deps.backbone
- * @param {Pick<import('./tails.ts').Tails, 'seal' | 'covers'>} deps.tails
- * @param {ReturnType<typeof import('./pages.ts').createPages>} deps.pages
- * @param {Pick<import('./followers.ts').Followers, 'remove'>} deps.followers
- * @param {Pick<import('../access/backend/decisions.ts').Decisions, 'unregister'>} deps.decisions
- * @param {Pick<import('../presence/watching.ts').Watching, 'begin'>} deps.watching
- * @param {Pick<import('../delivery/outbox.ts').Outbox, 'send' | 'forget' | 'oweMessages' | 'close'>} deps.outbox
- * @param {Pick<import('@keycast/service').Containment, 'guard'>} [deps.containment]
- * @param {Pick<import('../counts.ts').Counts, 'resumes'>} deps.counts
- */
+interface Deps {
+  backbone: Pick<RoomsBackbone, 'isAvailable'>
+  tails: Pick<Tails, 'seal' | 'covers'>
+  pages: ReturnType<typeof import('./pages.ts').createPages>
+  followers: Pick<Followers, 'remove'>
+  decisions: Pick<Decisions, 'unregister'>
+  watching: Pick<Watching, 'begin'>
+  outbox: Pick<Outbox, 'send' | 'forget' | 'oweMessages' | 'close'>
+  containment?: Pick<Containment, 'guard'>
+  counts: Pick<Counts, 'resumes'>
+}
+
 export function createPlacing({
   backbone,
   tails,
@@ -39,18 +45,12 @@ export function createPlacing({
   outbox,
   containment = noContainment,
   counts,
-}) {
-  /** Subscriptions whose part of the history could not be read. @type {Set<RoomSubscription>} */
-  const delayed = new Set()
+}: Deps) {
+  /** Subscriptions whose part of the history could not be read. */
+  const delayed = new Set<RoomSubscription>()
 
-  /**
-   * Begins the stream of a subscription, or begins it anew.
-   *
-   * @param {RoomSubscription} subscription
-   * @param {RoomStart | undefined} start
-   * @param {Announcement} announcement
-   */
-  function begin(subscription, start, announcement) {
+  /** Begins the stream of a subscription, or begins it anew. */
+  function begin(subscription: RoomSubscription, start: RoomStart | undefined, announcement: Announcement) {
     forget(subscription)
     outbox.forget(subscription)
     subscription.gap = undefined
@@ -68,18 +68,14 @@ export function createPlacing({
     else if (!backbone.isAvailable(room.key)) delay(subscription, unavailable)
   }
 
-  /** Announces what is placed: the whole request was read. @param {Announcement} announcement */
-  function finish(announcement) {
+  /** Announces what is placed: the whole request was read. */
+  function finish(announcement: Announcement) {
     announcement.unknown--
     announce(announcement)
   }
 
-  /**
-   * Places a subscription, now that its room's position is known.
-   *
-   * @param {RoomSubscription} subscription
-   */
-  function place(subscription) {
+  /** Places a subscription, now that its room's position is known. */
+  function place(subscription: RoomSubscription) {
     const { room, placing } = subscription
     if (!placing || placing.isPlaced || placing.isReading) return
     delayed.delete(subscription)
@@ -102,17 +98,12 @@ export function createPlacing({
 
   const read = containment.guard(
     'session',
-    (
-      /** @type {typeof readAfter | typeof readLast} */ how,
-      /** @type {RoomSubscription} */ subscription,
-      /** @type {Placing} */ placing,
-      /** @type {number} */ number,
-    ) => how(subscription, placing, number),
+    (how: typeof readAfter | typeof readLast, subscription: RoomSubscription, placing: Placing, number: number) =>
+      how(subscription, placing, number),
     (_, { session }) => outbox.close(session, 'internalError'),
   )
 
-  /** @param {RoomSubscription} subscription @param {Placing} placing @param {number} seq */
-  async function readAfter(subscription, placing, seq) {
+  async function readAfter(subscription: RoomSubscription, placing: Placing, seq: number) {
     const { room } = subscription
     placing.isReading = true
     const page = await pages.after(room, seq)
@@ -125,8 +116,7 @@ export function createPlacing({
     settle(subscription, placing, isWhole ? seq : room.reached, isWhole)
   }
 
-  /** @param {RoomSubscription} subscription @param {Placing} placing @param {number} count */
-  async function readLast(subscription, placing, count) {
+  async function readLast(subscription: RoomSubscription, placing: Placing, count: number) {
     const { room } = subscription
     placing.isReading = true
     const page = await pages.before(room, room.reached, count)
@@ -137,8 +127,7 @@ export function createPlacing({
     settle(subscription, placing, page.first - 1, false)
   }
 
-  /** @param {RoomSubscription} subscription @param {Placing} placing @param {import('@keycast/backbone').NotPublished} page */
-  function failed(subscription, placing, { error, message, retryAfterMs }) {
+  function failed(subscription: RoomSubscription, placing: Placing, { error, message, retryAfterMs }: NotPublished) {
     // The journal began another history. This gateway will be told of it soon.
     if (error === 'other_epoch') return settle(subscription, placing, subscription.room.reached, false)
     if (retryAfterMs === undefined) return refuse(subscription, { code: error, message })
@@ -146,8 +135,7 @@ export function createPlacing({
     delay(subscription, { code: error, message, retryAfterMs })
   }
 
-  /** @param {RoomSubscription} subscription @param {Placing} placing @param {number} cursor @param {boolean} isRecovered */
-  function settle(subscription, placing, cursor, isRecovered) {
+  function settle(subscription: RoomSubscription, placing: Placing, cursor: number, isRecovered: boolean) {
     if (placing.start?.after) counts.resumes[isRecovered ? 'recovered' : 'not_recovered']++
     subscription.cursor = cursor
     placing.isPlaced = true
@@ -158,8 +146,7 @@ export function createPlacing({
     announce(announcement)
   }
 
-  /** @param {Announcement} announcement */
-  function announce(announcement) {
+  function announce(announcement: Announcement) {
     const { session, id, unknown, placed } = announcement
     if (unknown > 0 || placed.length === 0) return
     announcement.placed = []
@@ -173,13 +160,8 @@ export function createPlacing({
     }
   }
 
-  /**
-   * The client is told, once, that its position is not known yet. The subscription stands.
-   *
-   * @param {RoomSubscription} subscription
-   * @param {Failure} failure
-   */
-  function delay({ session, room, placing }, { code, message, retryAfterMs }) {
+  /** The client is told, once, that its position is not known yet. The subscription stands. */
+  function delay({ session, room, placing }: RoomSubscription, { code, message, retryAfterMs }: Failure) {
     if (!placing || placing.isPlaced || placing.isTold) return
     placing.isTold = true
     const { announcement } = placing
@@ -190,13 +172,8 @@ export function createPlacing({
     finish(announcement)
   }
 
-  /**
-   * Ends the subscription: this gateway cannot serve the room.
-   *
-   * @param {RoomSubscription} subscription
-   * @param {Failure} failure
-   */
-  function refuse(subscription, { code, message }) {
+  /** Ends the subscription: this gateway cannot serve the room. */
+  function refuse(subscription: RoomSubscription, { code, message }: Failure) {
     const { session, room, placing } = subscription
     const id = placing && !placing.isTold ? placing.announcement.id : undefined
     end(subscription)
@@ -205,14 +182,13 @@ export function createPlacing({
     outbox.send(session, errorMessage(code, { id, key: room.key, subscribed: false, message }))
   }
 
-  /** @param {RoomSubscription} subscription */
-  function end(subscription) {
+  function end(subscription: RoomSubscription) {
     forget(subscription)
     followers.remove(subscription)
   }
 
-  /** Drops an announcement that was not sent yet. @param {RoomSubscription} subscription */
-  function forget(subscription) {
+  /** Drops an announcement that was not sent yet. */
+  function forget(subscription: RoomSubscription) {
     const { placing } = subscription
     if (!placing) return
     delayed.delete(subscription)
@@ -222,12 +198,8 @@ export function createPlacing({
     else finish(announcement)
   }
 
-  /**
-   * The room's stream continues elsewhere: a place that was found but not announced no longer counts.
-   *
-   * @param {RoomSubscription} subscription
-   */
-  function placeAnew(subscription) {
+  /** The room's stream continues elsewhere: a place that was found but not announced no longer counts. */
+  function placeAnew(subscription: RoomSubscription) {
     const { placing } = subscription
     if (!placing) return
     if (placing.isPlaced) {
@@ -257,8 +229,7 @@ export function createPlacing({
   }
 }
 
-/** @type {Failure} */
-export const unavailable = {
+export const unavailable: Failure = {
   code: 'journal_unavailable',
   message: 'the journal cannot be reached: you are told where the room stands once it can',
   retryAfterMs: RETRY_MS,

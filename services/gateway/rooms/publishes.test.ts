@@ -7,20 +7,16 @@ import { createPublishes } from './publishes.ts'
 
 const key = 'room:1'
 
-/** The rights of Ann. @param {string[]} publish */
-const rightsOf = publish => {
-  const rule = (/** @type {object} */ written) => readRule(written, { user: false, strict: true }).rule
+/** The rights of Ann. */
+const rightsOf = (publish: string[]) => {
+  const rule = (written: object) => readRule(written, { user: false, strict: true }).rule
   return createRights({ anonymous: rule({}), everyone: rule({ publish }) }).of('ann')
 }
 
-/** @param {{ publishesPendingMax?: number }} [limits] */
-function setUp({ publishesPendingMax = 4 } = {}) {
-  /** @type {((result: any) => void)[]} */
-  const under = []
-  /** @type {any[]} */
-  const said = []
-  /** @type {any[]} */
-  const asked = []
+function setUp({ publishesPendingMax = 4 }: { publishesPendingMax?: number } = {}) {
+  const under: ((result: any) => void)[] = []
+  const said: any[] = []
+  const asked: any[] = []
   const counts = createCounts()
   const namespaces = createNamespaces({}, { room: { bytesMax: 10 }, news: { publish: 'server' } })
   const gate = createGate({
@@ -46,26 +42,23 @@ function setUp({ publishesPendingMax = 4 } = {}) {
     counts,
     now: () => 0,
   })
-  const session = /** @type {any} */ ({
+  const session = {
     subscriptions: new Map(),
     rights: rightsOf(['room:*', 'news:*']),
     ended: false,
     answersHeld: 0,
-  })
-  /** @param {number} id @param {string} [data] @param {string} [room] */
-  const publish = (id, data = '1', room = key) => {
+  } as any
+  const publish = (id: number, data = '1', room: string = key) => {
     publishes.fromSession(session, { type: 'publish', id, key: room, messageId: 'a-messageId-of-mine', data })
   }
-  /** @param {number} index @param {object} [rest] */
-  const keep = async (index, rest) => {
+  const keep = async (index: number, rest?: object) => {
     under[index]({ epoch: 'E', seq: index + 1, at: 5, duplicate: false, ...rest })
     for (let n = 0; n < 5; n++) await undefined
   }
-  /** @param {number} cursor */
-  const subscribe = cursor => {
+  const subscribe = (cursor: number) => {
     const subscription = { session, room: { epoch: 'E' }, cursor, placing: undefined, answers: undefined }
     session.subscriptions.set(key, subscription)
-    return /** @type {any} */ (subscription)
+    return subscription as any
   }
   return { publishes, publish, keep, subscribe, session, said, asked, counts }
 }

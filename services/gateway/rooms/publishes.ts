@@ -1,56 +1,82 @@
 // Publishes into rooms: the checks before the journal is asked, and the order of the answers to the publisher.
-import { errorCodes, errorMessage, namespaceOf } from '@keycast/protocol'
-import { countOne } from '../counts.ts'
-import { isRefusal } from '../gate/gate.ts'
-import { retryAfterMsOf } from '../keys/problem.ts'
-import { isSubscribed } from '../sessions/session.ts'
+import type { Published, RoomsBackbone } from '@keycast/backbone'
+import {
+  type ControlMessage,
+  type ErrorCode,
+  errorCodes,
+  errorMessage,
+  namespaceOf,
+  type Publish,
+  type Published as PublishedOf,
+  type RequestId,
+} from '@keycast/protocol'
+import type { JournalNamespaces } from '@keycast/service'
+import { type Counts, countOne } from '../counts.ts'
+import type { Outbox } from '../delivery/outbox.ts'
+import { type Admitted, type Gate, isRefusal } from '../gate/gate.ts'
+import { type Refusal as RefusalOf, retryAfterMsOf } from '../keys/problem.ts'
+import { isSubscribed, type Session } from '../sessions/session.ts'
 import { holdAnswer } from './held-answers.ts'
+import type { RoomSubscription } from './room.ts'
 
-/**
- * @typedef {import('@keycast/backbone').Published} Published
- * @typedef {import('@keycast/protocol').ControlMessage} ControlMessage
- * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
- * @typedef {import('../sessions/session.ts').Session} Session
- * @typedef {import('./room.ts').RoomSubscription} RoomSubscription
- * @typedef {ReturnType<typeof createPublishes>} Publishes
- *
- * @typedef {{ code: ErrorCode, message: string, retryAfterMs?: number }} Refusal
- * @typedef {Published & { code?: undefined } | Refusal} Outcome
- *
- * A publish of a session. Its outcome is said after those of the session's earlier ones to the room.
- * @typedef {{ id: import('@keycast/protocol').RequestId | undefined, outcome: Outcome | undefined }} Pending
- *
- * @typedef {{ count: number, byRoom: Map<string, Pending[]> }} Publisher
- */
+export type Publishes = ReturnType<typeof createPublishes>
+
+interface Refusal {
+  code: ErrorCode
+  message: string
+  retryAfterMs?: number
+}
+
+type Outcome = (Published & { code?: undefined }) | Refusal
+
+/** A publish of a session. Its outcome is said after those of the session's earlier ones to the room. */
+interface Pending {
+  id: RequestId | undefined
+  outcome: Outcome | undefined
+}
+
+interface Publisher {
+  count: number
+  byRoom: Map<string, Pending[]>
+}
 
 /** A client repeats a publish that found no place among those under way after this time. */
 const RETRY_MS = 100
 
-/**
- * @param {object} deps
- * @param {import('@keycast/service').JournalNamespaces} deps.namespaces
- * @param {Pick<import('../gate/gate.ts').Gate, 'enter' | 'operator'>} deps.gate
- * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'publish'>} deps.backbone
- * @param {Pick<import('../delivery/outbox.ts').Outbox, 'send'>} deps.outbox
- * @param {number} deps.publishMs the outcome is answered within this time
- * @param {number} deps.publishesPendingMax of one session
- * @param {Pick<import('../counts.ts').Counts, 'publishes' | 'publishSeconds'>} deps.counts
- * @param {() => number} deps.now monotonic, in milliseconds
- */
-export function createPublishes({ namespaces, gate, backbone, outbox, publishMs, publishesPendingMax, counts, now }) {
-  /** Those with publishes under way. @type {Map<Session, Publisher>} */
-  const publishers = new Map()
+interface Deps {
+  namespaces: JournalNamespaces
+  gate: Pick<Gate, 'enter' | 'operator'>
+  backbone: Pick<RoomsBackbone, 'publish'>
+  outbox: Pick<Outbox, 'send'>
+  /** The outcome is answered within this time. */
+  publishMs: number
+  /** Of one session. */
+  publishesPendingMax: number
+  counts: Pick<Counts, 'publishes' | 'publishSeconds'>
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
+export function createPublishes({
+  namespaces,
+  gate,
+  backbone,
+  outbox,
+  publishMs,
+  publishesPendingMax,
+  counts,
+  now,
+}: Deps) {
+  /** Those with publishes under way. */
+  const publishers = new Map<Session, Publisher>()
 
   /**
    * A client publishes. The answer follows, whatever it is.
    *
-   * @param {Session} session
-   * @param {import('@keycast/protocol').Publish} message
-   * @returns {Promise<void> | void} once it is answered
+   * @returns once it is answered
    */
-  function fromSession(session, { id, key, messageId, data }) {
-    /** @type {Pending} */
-    const pending = { id, outcome: undefined }
+  function fromSession(session: Session, { id, key, messageId, data }: Publish): Promise<void> | void {
+    const pending: Pending = { id, outcome: undefined }
     const publisher = publishers.get(session)
     // Not in its turn: what waits for the turn of others is what is too much already.
     if ((publisher?.count ?? 0) + session.answersHeld >= publishesPendingMax) {
@@ -68,15 +94,12 @@ export function createPublishes({ namespaces, gate, backbone, outbox, publishMs,
     return publishing.then(outcome => end(session, key, pending, outcome))
   }
 
-  /**
-   * The backend decides whom it lets into the room, and so who publishes there.
-   *
-   * @param {Session} session
-   * @param {{ key: string, messageId?: string, data: string }} message
-   * @param {Promise<import('../gate/gate.ts').Admitted | import('../keys/problem.ts').Refusal>} entering
-   * @returns {Promise<Outcome>}
-   */
-  async function publishEntered(session, message, entering) {
+  /** The backend decides whom it lets into the room, and so who publishes there. */
+  async function publishEntered(
+    session: Session,
+    message: { key: string; messageId?: string; data: string },
+    entering: Promise<Admitted | RefusalOf>,
+  ): Promise<Outcome> {
     const entered = await entering
     if (isRefusal(entered)) return refuse(entered)
     // A revoked token publishes nothing.
@@ -87,19 +110,30 @@ export function createPublishes({ namespaces, gate, backbone, outbox, publishMs,
   /**
    * A backend publishes, under any name.
    *
-   * @param {{ key: string, messageId?: string, from: string, data: string }} message
-   * @returns {Promise<Outcome>} never rejects
+   * @returns never rejects
    */
-  async function fromBackend(message) {
+  async function fromBackend(message: {
+    key: string
+    messageId?: string
+    from: string
+    data: string
+  }): Promise<Outcome> {
     const problem = gate.operator('room', message.key)
     return problem ? refuse(problem) : publish(message)
   }
 
-  /**
-   * @param {{ key: string, messageId?: string, from: string, data: string }} message its key is a room's
-   * @returns {Promise<Outcome>}
-   */
-  async function publish({ key, messageId, from, data: text }) {
+  /** @param message its key is a room's */
+  async function publish({
+    key,
+    messageId,
+    from,
+    data: text,
+  }: {
+    key: string
+    messageId?: string
+    from: string
+    data: string
+  }): Promise<Outcome> {
     const data = Buffer.from(text)
     const bytesMax = namespaces.get(namespaceOf(key))?.bytesMax ?? 0
     if (data.length > bytesMax) {
@@ -116,15 +150,13 @@ export function createPublishes({ namespaces, gate, backbone, outbox, publishMs,
     return result
   }
 
-  /** @param {import('../keys/problem.ts').Refusal} refusal @returns {Refusal} */
-  function refuse(refusal) {
+  function refuse(refusal: RefusalOf): Refusal {
     const { code, message = errorCodes[code] } = refusal
     countOne(counts.publishes, code)
     return { code, message, retryAfterMs: retryAfterMsOf(refusal, now()) }
   }
 
-  /** @param {Session} session @param {string} key @param {Pending} pending */
-  function enqueue(session, key, pending) {
+  function enqueue(session: Session, key: string, pending: Pending) {
     const publisher = publishers.get(session) ?? { count: 0, byRoom: new Map() }
     publishers.set(session, publisher)
     publisher.count++
@@ -133,8 +165,7 @@ export function createPublishes({ namespaces, gate, backbone, outbox, publishMs,
     else publisher.byRoom.set(key, [pending])
   }
 
-  /** @param {Session} session @param {string} key @param {Pending} pending @param {Refusal} refusal */
-  function endAtOnce(session, key, pending, refusal) {
+  function endAtOnce(session: Session, key: string, pending: Pending, refusal: Refusal) {
     if (!publishers.get(session)?.byRoom.has(key)) return say(session, key, pending.id, refusal)
     enqueue(session, key, pending)
     end(session, key, pending, refusal)
@@ -143,13 +174,12 @@ export function createPublishes({ namespaces, gate, backbone, outbox, publishMs,
   /**
    * The outcome of a publish is known. It is answered after all publishes before it.
    *
-   * @param {Session} session @param {string} key @param {Pending} pending that is enqueued
-   * @param {Outcome} outcome
+   * @param pending that is enqueued
    */
-  function end(session, key, pending, outcome) {
+  function end(session: Session, key: string, pending: Pending, outcome: Outcome) {
     pending.outcome = outcome
-    const publisher = /** @type {Publisher} */ (publishers.get(session))
-    const queue = /** @type {Pending[]} */ (publisher.byRoom.get(key))
+    const publisher = publishers.get(session) as Publisher
+    const queue = publisher.byRoom.get(key) as Pending[]
     while (queue[0]?.outcome) {
       const { id, outcome: known } = queue[0]
       queue.shift()
@@ -161,12 +191,9 @@ export function createPublishes({ namespaces, gate, backbone, outbox, publishMs,
     if (publisher.byRoom.size === 0) publishers.delete(session)
   }
 
-  /**
-   * @param {Session} session @param {string} key @param {Pending['id']} id @param {Outcome} outcome
-   */
-  function say(session, key, id, outcome) {
+  function say(session: Session, key: string, id: Pending['id'], outcome: Outcome) {
     if (session.ended) return
-    const subscription = /** @type {RoomSubscription | undefined} */ (session.subscriptions.get(key))
+    const subscription = session.subscriptions.get(key) as RoomSubscription | undefined
     const answer = answerOf(key, id, outcome, isSubscribed(session, key))
     const held = subscription?.answers
     if (subscription && outcome.code === undefined && isAhead(outcome, subscription)) {
@@ -186,38 +213,27 @@ export function createPublishes({ namespaces, gate, backbone, outbox, publishMs,
   }
 }
 
-/** @type {Refusal} */
-const tooMany = {
+const tooMany: Refusal = {
   code: 'too_many_waiting',
   message: 'too many publishes of this session are under way: wait for the answers first',
   retryAfterMs: RETRY_MS,
 }
 
-/** Nobody is told: the session is gone. @type {import('../keys/problem.ts').Refusal} */
-const ended = { code: 'too_many_waiting', message: 'the session ended' }
+/** Nobody is told: the session is gone. */
+const ended: RefusalOf = { code: 'too_many_waiting', message: 'the session ended' }
 
-/**
- * Whether the publisher is to be sent its message first. Until its stream has begun it is not.
- *
- * @param {Published} published
- * @param {RoomSubscription} subscription
- */
-function isAhead({ epoch, seq }, { room, cursor, placing }) {
+/** Whether the publisher is to be sent its message first. Until its stream has begun it is not. */
+function isAhead({ epoch, seq }: Published, { room, cursor, placing }: RoomSubscription) {
   return placing === undefined && room.epoch === epoch && cursor < seq
 }
 
-/**
- * @param {string} key @param {Pending['id']} id @param {Outcome} outcome @param {boolean} subscribed
- * @returns {ControlMessage}
- */
-function answerOf(key, id, outcome, subscribed) {
+function answerOf(key: string, id: Pending['id'], outcome: Outcome, subscribed: boolean): ControlMessage {
   if (outcome.code !== undefined) {
     const { code, message, retryAfterMs } = outcome
     // The error says nothing about a subscription to the room, which stands.
     return errorMessage(code, { id, key, subscribed, message, retryAfterMs })
   }
   const { epoch, seq, at, duplicate } = outcome
-  /** @type {import('@keycast/protocol').Published} */
-  const published = { type: 'published', id, key, epoch, seq, at }
+  const published: PublishedOf = { type: 'published', id, key, epoch, seq, at }
   return duplicate ? { ...published, duplicate } : published
 }

@@ -14,8 +14,7 @@ const MISSED = 20
 function createCountedRooms() {
   const journal = createMemoryRooms()
   const asked = { watches: 0, histories: 0 }
-  /** @type {typeof journal.backbone} */
-  const backbone = events => {
+  const backbone: typeof journal.backbone = events => {
     const made = journal.backbone(events)
     return {
       ...made,
@@ -47,12 +46,12 @@ test('5,000 clients resume at once, and the journal is asked once a room', async
       const key = rooms[number % ROOMS]
       client.send({ type: 'subscribe', id: 1, keys: [{ key, after: { epoch: 'E1', seq: 0 } }] })
     }
-    const heard = new Map(clients.map(client => [client, /** @type {any[]} */ ([])]))
-    const isWhole = (/** @type {any[]} */ messages) => messages.length > MISSED
+    const heard = new Map(clients.map(client => [client, [] as any[]]))
+    const isWhole = (messages: any[]) => messages.length > MISSED
     while (![...heard.values()].every(isWhole)) {
       await turn()
       // Beside them come the welcome, where it had not yet, and pings.
-      const isOfRoom = (/** @type {any} */ { type }) => type === 'subscribed' || type === 'message'
+      const isOfRoom = ({ type }: any) => type === 'subscribed' || type === 'message'
       for (const [client, messages] of heard) messages.push(...client.connection.read().filter(isOfRoom))
     }
 

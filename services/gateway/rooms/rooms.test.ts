@@ -3,24 +3,21 @@ import { createTestGateway } from '../test-support.ts'
 
 const key = 'room:1'
 
-/** @type {(() => Promise<void>)[]} */
-const stops = []
+const stops: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const stop of stops.splice(0)) await stop()
 })
 
-/** @param {Parameters<typeof createTestGateway>[0]} [options] */
-async function setUp(options) {
+async function setUp(options?: Parameters<typeof createTestGateway>[0]) {
   const started = createTestGateway({ rooms: { room: {}, news: { publish: 'server' } }, ...options })
   await started.gateway.start()
   stops.push(started.gateway.stop)
-  /** @param {string} text @param {string} [room] */
-  const append = (text, room = key) =>
+  const append = (text: string, room: string = key) =>
     started.journal.append({ room, messageId: undefined, from: 'ann', data: Buffer.from(text) })
   return { ...started, append }
 }
 
-const subscribed = (/** @type {object} */ rest) => ({
+const subscribed = (rest: object) => ({
   type: 'subscribed',
   id: 1,
   keys: [{ key, epoch: 'E1', seq: 0, oldest: 1, recovered: false, count: 0, ...rest }],
@@ -85,8 +82,7 @@ test('nothing of a room comes after the answer to unsubscribe', async () => {
   expect(await client.received()).toEqual([{ type: 'ok', id: 2 }])
 })
 
-/** @param {any[]} heard */
-const seqsOf = heard => heard.filter(({ type }) => type === 'message').map(({ seq }) => seq)
+const seqsOf = (heard: any[]) => heard.filter(({ type }) => type === 'message').map(({ seq }) => seq)
 
 test('who resumes is given all after the position, from the tail or from the journal', async () => {
   const { connect, append, gateway } = await setUp()
@@ -243,8 +239,7 @@ test('sessions at the same place are written the same Buffer, once a turn', asyn
   const { connect, append } = await setUp()
   const clients = [await connect(), await connect(), await connect()]
   for (const client of clients) await client.ask({ type: 'subscribe', id: 1, keys: [key] })
-  /** @type {Set<unknown>} */
-  const written = new Set()
+  const written = new Set<unknown>()
   for (const { connection } of clients) {
     const { write } = connection._socket
     connection._socket.write = bytes => {

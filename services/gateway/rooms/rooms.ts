@@ -1,15 +1,19 @@
 // Applies the journal's events of rooms to the sessions that follow them.
-import { createAnnouncement } from './announcement.ts'
+import type { MessageEvents, RoomsBackbone } from '@keycast/backbone'
+import type { RequestId, RoomStart } from '@keycast/protocol'
+import type { Counts } from '../counts.ts'
+import type { Outbox } from '../delivery/outbox.ts'
+import type { Problem } from '../keys/problem.ts'
+import type { Session } from '../sessions/session.ts'
+import { type Announcement, createAnnouncement } from './announcement.ts'
+import type { Behind } from './behind.ts'
+import type { Followers } from './followers.ts'
 import { createPace } from './pace.ts'
-import { unavailable } from './placing.ts'
+import { type PlacingOf, unavailable } from './placing.ts'
+import type { Room, RoomSubscription } from './room.ts'
+import type { Tails } from './tails.ts'
 
-/**
- * @typedef {import('@keycast/backbone').MessageEvents} MessageEvents
- * @typedef {import('../sessions/session.ts').Session} Session
- * @typedef {import('./room.ts').RoomStart} RoomStart
- * @typedef {import('./room.ts').RoomSubscription} RoomSubscription
- * @typedef {ReturnType<typeof createRooms>} Rooms
- */
+export type Rooms = ReturnType<typeof createRooms>
 
 /** An operator's question waits for the journal for at most this long. */
 const MEMBERS_MS = 1_000
@@ -17,22 +21,22 @@ const MEMBERS_MS = 1_000
 /** Failed reads are repeated at this interval. */
 const RETRY_MS = 1_000
 
-/**
- * @param {object} deps
- * @param {import('./followers.ts').Followers} deps.followers
- * @param {import('./placing.ts').PlacingOf} deps.placing
- * @param {import('./behind.ts').Behind} deps.behind
- * @param {import('./tails.ts').Tails} deps.tails
- * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'isAvailable' | 'ownerOf' | 'membersOf'>} deps.backbone
- * @param {Pick<import('../delivery/outbox.ts').Outbox, 'oweMessages'>} deps.outbox
- * @param {Pick<import('../counts.ts').Counts, 'gaps'>} deps.counts
- * @param {() => number} deps.now monotonic, in milliseconds
- */
-export function createRooms({ followers, placing, behind, tails, backbone, outbox, counts, now }) {
+interface Deps {
+  followers: Followers
+  placing: PlacingOf
+  behind: Behind
+  tails: Tails
+  backbone: Pick<RoomsBackbone, 'isAvailable' | 'ownerOf' | 'membersOf'>
+  outbox: Pick<Outbox, 'oweMessages'>
+  counts: Pick<Counts, 'gaps'>
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
+export function createRooms({ followers, placing, behind, tails, backbone, outbox, counts, now }: Deps) {
   let triedAtMs = now()
 
-  /** @type {MessageEvents['onHead']} */
-  function onHead(key, { epoch, oldest, after }) {
+  const onHead: MessageEvents['onHead'] = (key, { epoch, oldest, after }) => {
     const room = followers.get(key)
     if (!room) return
     if (room.epoch === undefined) {
@@ -43,8 +47,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     for (const subscription of room.subscriptions) placing.place(subscription)
   }
 
-  /** @type {MessageEvents['onMessages']} */
-  function onMessages(key, { messages }) {
+  const onMessages: MessageEvents['onMessages'] = (key, { messages }) => {
     const room = followers.get(key)
     if (!room) return
     tails.append(room, messages)
@@ -53,8 +56,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
 
   const pace = createPace({ handOut })
 
-  /** @param {import('./room.ts').Room} room */
-  function handOut({ subscriptions }) {
+  function handOut({ subscriptions }: Room) {
     // The loop every fan-out runs once per subscriber: no iterator, no closure.
     for (let index = 0; index < subscriptions.length; index++) {
       const subscription = subscriptions[index]
@@ -62,8 +64,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     }
   }
 
-  /** @type {MessageEvents['onGap']} */
-  function onGap(key, { epoch, seq, oldest, reason }) {
+  const onGap: MessageEvents['onGap'] = (key, { epoch, seq, oldest, reason }) => {
     const room = followers.get(key)
     if (!room) return
     const isOtherEpoch = room.epoch !== epoch
@@ -86,8 +87,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     }
   }
 
-  /** @type {MessageEvents['onFailed']} */
-  function onFailed(key, failure) {
+  const onFailed: MessageEvents['onFailed'] = (key, failure) => {
     // A copy: those that are refused leave the room.
     for (const subscription of [...(followers.get(key)?.subscriptions ?? [])]) {
       if (failure.retryAfterMs === undefined) placing.refuse(subscription, failure)
@@ -114,26 +114,16 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     events: { onHead, onMessages, onGap, onFailed, onRouted },
     isRoom: followers.isRoom,
 
-    /**
-     * Starts the announcement of a request's rooms, which are told together. Call `finish` once all are added.
-     *
-     * @param {Session} session
-     * @param {import('@keycast/protocol').RequestId | undefined} id
-     */
-    announce: (session, id) => createAnnouncement(session, id),
+    /** Starts the announcement of a request's rooms, which are told together. Call `finish` once all are added. */
+    announce: (session: Session, id: RequestId | undefined) => createAnnouncement(session, id),
     finish: placing.finish,
-    /** One more room of the request is still to be added. @param {import('./announcement.ts').Announcement} announcement */
-    hold(announcement) {
+    /** One more room of the request is still to be added. */
+    hold(announcement: Announcement) {
       announcement.unknown++
     },
 
-    /**
-     * The start that lets a stream resume where it is now.
-     *
-     * @param {RoomSubscription} subscription
-     * @returns {RoomStart | undefined}
-     */
-    positionOf({ room, cursor, gap, placing: unplaced, members }) {
+    /** The start that lets a stream resume where it is now. */
+    positionOf({ room, cursor, gap, placing: unplaced, members }: RoomSubscription): RoomStart | undefined {
       if (unplaced || room.epoch === undefined) return unplaced?.start
       // The cursor is past a gap that the client was not told of. A stream that resumed there would look whole.
       const after = gap === undefined ? { epoch: room.epoch, seq: cursor } : undefined
@@ -143,20 +133,17 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     /**
      * Subscribes a session to a room. A subscription that exists already has its stream begun anew.
      *
-     * @param {Session} session
-     * @param {string} key the session's rights cover it
-     * @param {RoomStart | undefined} start
-     * @param {import('./announcement.ts').Announcement} announcement
-     * @returns {import('../keys/problem.ts').Problem | undefined} the reason why it was not subscribed
+     * @param key the session's rights cover it
+     * @returns the reason why it was not subscribed
      */
-    add(session, key, start, announcement) {
+    add(session: Session, key: string, start: RoomStart | undefined, announcement: Announcement): Problem | undefined {
       const { problem, subscription } = followers.add(session, key)
       if (!subscription) return problem
       placing.begin(subscription, start, announcement)
       return undefined
     },
 
-    /** Ends a subscription: nothing of the room is written after. @param {RoomSubscription} subscription */
+    /** Ends a subscription: nothing of the room is written after. */
     end: placing.end,
 
     sweep() {
@@ -166,9 +153,9 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     /**
      * Everything known of a room here, for an operator who asks why a message did not arrive.
      *
-     * @param {string} key of a room
+     * @param key of a room
      */
-    describe(key) {
+    describe(key: string) {
       const room = followers.get(key)
       const owner = backbone.ownerOf(key)
       const subscriptions = room?.subscriptions ?? []
@@ -186,8 +173,8 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
       }
     },
 
-    /** The room's members, as the journal answers now. @param {string} key of a room */
-    membersOf: key => backbone.membersOf(key, { deadlineMs: MEMBERS_MS }),
+    /** The room's members, as the journal answers now. @param key of a room */
+    membersOf: (key: string) => backbone.membersOf(key, { deadlineMs: MEMBERS_MS }),
 
     stats: () => ({ rooms: followers.size(), tailBytes: tails.bytes() }),
   }

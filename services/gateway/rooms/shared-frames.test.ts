@@ -4,8 +4,13 @@ import { encodeSegment, framesAfter, segmentBytes } from './shared-frames.ts'
 
 const headOf = createMessageHeads('room:1')
 
-/** @param {number} seq @param {string} data */
-const message = (seq, data) => ({ seq, at: 5, from: 'ä', messageId: undefined, data: Buffer.from(data) })
+const message = (seq: number, data: string) => ({
+  seq,
+  at: 5,
+  from: 'ä',
+  messageId: undefined,
+  data: Buffer.from(data),
+})
 
 test('messages of any length become frames one after the other', () => {
   const texts = ['1', 'x'.repeat(200), 'y'.repeat(70_000), '"ä"'].map(text => JSON.stringify(text))

@@ -1,27 +1,21 @@
 // Encodes messages that follow each other as one Buffer of frames, once for all sessions that are sent them.
 // tails.ts holds them.
+import type { Message } from '@keycast/backbone'
 import { MESSAGE_TAIL } from '@keycast/protocol'
 import { headerBytes, TEXT, writeHeader } from '../transport/frames.ts'
-
-/**
- * @typedef {import('./room.ts').Message} Message
- * @typedef {import('./room.ts').Segment} Segment
- */
+import type { Segment } from './room.ts'
 
 /** The cost of a segment beside its frames: two objects of V8, the memory's own fixed part, a place in two lists. */
 const SEGMENT_BYTES = 256
 
-/**
- * @param {(message: Message) => string} headOf
- * @param {Message[]} messages one at least
- * @param {number} receivedAtMs
- * @returns {Segment}
- */
-export function encodeSegment(headOf, messages, receivedAtMs) {
-  /** @type {string[]} */
-  const heads = []
-  /** @type {number[]} */
-  const ends = []
+/** @param messages one at least */
+export function encodeSegment(
+  headOf: (message: Message) => string,
+  messages: Message[],
+  receivedAtMs: number,
+): Segment {
+  const heads: string[] = []
+  const ends: number[] = []
   let bytes = 0
   for (const message of messages) {
     const head = headOf(message)
@@ -44,23 +38,17 @@ export function encodeSegment(headOf, messages, receivedAtMs) {
   return { first: messages[0].seq, last: messages[messages.length - 1].seq, frames, ends, receivedAtMs }
 }
 
-/** @param {string} head @param {Message} message */
-function payloadBytes(head, { data }) {
+function payloadBytes(head: string, { data }: Message) {
   return Buffer.byteLength(head) + data.length + MESSAGE_TAIL.length
 }
 
-/**
- * The frames of a segment that follow a seq within it, or before its first.
- *
- * @param {Segment} segment
- * @param {number} cursor
- */
-export function framesAfter({ first, frames, ends }, cursor) {
+/** The frames of a segment that follow a seq within it, or before its first. */
+export function framesAfter({ first, frames, ends }: Segment, cursor: number) {
   // Most sessions stand where the segment begins: they share this one Buffer.
   return cursor + 1 === first ? frames : frames.subarray(ends[cursor - first])
 }
 
-/** The memory of a segment. @param {Segment} segment */
-export function segmentBytes({ frames, ends }) {
+/** The memory of a segment. */
+export function segmentBytes({ frames, ends }: Segment) {
   return frames.length + ends.length * 8 + SEGMENT_BYTES
 }

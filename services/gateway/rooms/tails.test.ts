@@ -3,10 +3,10 @@ import { createRoom } from './room.ts'
 import { framesAfter } from './shared-frames.ts'
 import { createTails } from './tails.ts'
 
-const namespace = /** @type {any} */ ({ name: 'room', history: { messages: 10 } })
+const namespace = { name: 'room', history: { messages: 10 } } as any
 
-/** @param {number} first @param {number} last @param {number} [bytes] of each */
-const messages = (first, last, bytes = 10) =>
+/** @param bytes of each */
+const messages = (first: number, last: number, bytes = 10) =>
   Array.from({ length: last - first + 1 }, (_, index) => ({
     seq: first + index,
     at: 5,
@@ -19,8 +19,8 @@ function setUp(bytesMax = 2 ** 20) {
   const room = createRoom('room:1', namespace)
   room.epoch = 'E1'
   const tails = createTails({ bytesMax, now: () => 7 })
-  /** The seqs a session at the cursor is given next. @param {number} cursor @param {typeof room} [of] */
-  const next = (cursor, of = room) => {
+  /** The seqs a session at the cursor is given next. */
+  const next = (cursor: number, of: typeof room = room) => {
     const segment = tails.following(of, cursor)
     return segment && readFrames(framesAfter(segment, cursor)).map(({ seq }) => seq)
   }

@@ -1,14 +1,10 @@
 // The newest messages of each room, for sessions that are at its head or a little behind. All rooms share one bound: the
 // oldest segments go first, and sessions that still want them have the journal asked.
-import { NONE } from './room.ts'
+import type { Message } from '@keycast/backbone'
+import { NONE, type Room, type Segment } from './room.ts'
 import { encodeSegment, segmentBytes } from './shared-frames.ts'
 
-/**
- * @typedef {import('./room.ts').Message} Message
- * @typedef {import('./room.ts').Room} Room
- * @typedef {import('./room.ts').Segment} Segment
- * @typedef {ReturnType<typeof createTails>} Tails
- */
+export type Tails = ReturnType<typeof createTails>
 
 /** Messages are encoded at the latest when so many bytes of them have come: a segment is written whole. */
 const FRESH_BYTES_MAX = 64 * 1024
@@ -19,21 +15,21 @@ const MESSAGE_BYTES = 128
 /** Places in the order of segments that may stand for dropped ones before it is made anew. */
 const SPARE_PLACES = 64
 
-/**
- * @param {object} deps
- * @param {number} deps.bytesMax of all rooms together
- * @param {() => number} deps.now monotonic, in milliseconds
- */
-export function createTails({ bytesMax, now }) {
-  /** Every segment, in the order made, from `oldest` on; those dropped meanwhile stay until they come up. @type {{ room: Room, segment: Segment }[]} */
-  let order = []
+interface Deps {
+  /** Of all rooms together. */
+  bytesMax: number
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
+export function createTails({ bytesMax, now }: Deps) {
+  /** Every segment, in the order made, from `oldest` on; those dropped meanwhile stay until they come up. */
+  let order: { room: Room; segment: Segment }[] = []
   let oldest = 0
-  /** @type {Set<Segment>} */
-  const held = new Set()
+  const held = new Set<Segment>()
   let bytes = 0
 
-  /** @param {Room} room @param {Segment} segment */
-  function hold(room, segment) {
+  function hold(room: Room, segment: Segment) {
     order.push({ room, segment })
     held.add(segment)
     bytes += segmentBytes(segment)
@@ -53,20 +49,14 @@ export function createTails({ bytesMax, now }) {
     else room.pages = room.pages.filter(each => each !== segment)
   }
 
-  /** @param {Segment} segment */
-  function release(segment) {
+  function release(segment: Segment) {
     held.delete(segment)
     bytes -= segmentBytes(segment)
     segment.frames = Buffer.alloc(0) // `order` may list it for long
   }
 
-  /**
-   * Takes the messages that follow the last one.
-   *
-   * @param {Room} room
-   * @param {Message[]} messages
-   */
-  function append(room, messages) {
+  /** Takes the messages that follow the last one. */
+  function append(room: Room, messages: Message[]) {
     if (room.fresh.length === 0) {
       room.fresh = []
       room.freshAtMs = now()
@@ -79,12 +69,8 @@ export function createTails({ bytesMax, now }) {
     room.reached = messages[messages.length - 1].seq
   }
 
-  /**
-   * Encodes the messages that came. Done only when a session wants them, so that one segment has all of a turn.
-   *
-   * @param {Room} room
-   */
-  function seal(room) {
+  /** Encodes the messages that came. Done only when a session wants them, so that one segment has all of a turn. */
+  function seal(room: Room) {
     if (room.fresh.length === 0) return
     const segment = encodeSegment(room.headOf, room.fresh, room.freshAtMs)
     room.fresh = []
@@ -96,11 +82,10 @@ export function createTails({ bytesMax, now }) {
   /**
    * The segment with the message after the cursor.
    *
-   * @param {Room} room
-   * @param {number} cursor below where the room has come
-   * @returns {Segment | undefined} `undefined` if the tail no longer has it
+   * @param cursor below where the room has come
+   * @returns `undefined` if the tail no longer has it
    */
-  function following(room, cursor) {
+  function following(room: Room, cursor: number): Segment | undefined {
     const { segments, fresh } = room
     if (fresh.length > 0 && fresh[0].seq <= cursor + 1) {
       seal(room)
@@ -113,18 +98,12 @@ export function createTails({ bytesMax, now }) {
     return newest.first <= cursor + 1 ? newest : segments[indexOf(segments, cursor + 1)]
   }
 
-  /** @param {Room} room @param {number} cursor */
-  function covers(room, cursor) {
+  function covers(room: Room, cursor: number) {
     return cursor === room.reached || following(room, cursor) !== undefined
   }
 
-  /**
-   * Keeps messages read from the journal for those that are behind the tail.
-   *
-   * @param {Room} room
-   * @param {Message[]} messages
-   */
-  function addPage(room, messages) {
+  /** Keeps messages read from the journal for those that are behind the tail. */
+  function addPage(room: Room, messages: Message[]) {
     let from = 0
     let pageBytes = 0
     for (let index = 0; index < messages.length; index++) {
@@ -138,8 +117,8 @@ export function createTails({ bytesMax, now }) {
     }
   }
 
-  /** Drops a room's tail: nobody may be sent its messages any more. @param {Room} room */
-  function forget(room) {
+  /** Drops a room's tail: nobody may be sent its messages any more. */
+  function forget(room: Room) {
     for (const segment of [...room.segments, ...room.pages]) if (held.has(segment)) release(segment)
     room.segments = []
     room.pages = NONE
@@ -147,8 +126,8 @@ export function createTails({ bytesMax, now }) {
     room.freshBytes = 0
   }
 
-  /** A room's tail, for an operator. @param {Room} room */
-  function describe(room) {
+  /** A room's tail, for an operator. */
+  function describe(room: Room) {
     seal(room)
     const { segments, pages } = room
     return {
@@ -160,8 +139,8 @@ export function createTails({ bytesMax, now }) {
   return { append, seal, following, covers, addPage, forget, describe, bytes: () => bytes }
 }
 
-/** The segment that holds a seq, among segments without a hole. @param {Segment[]} segments @param {number} seq */
-function indexOf(segments, seq) {
+/** The segment that holds a seq, among segments without a hole. */
+function indexOf(segments: Segment[], seq: number) {
   let low = 0
   let high = segments.length - 1
   while (low < high) {

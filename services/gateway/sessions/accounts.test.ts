@@ -14,8 +14,7 @@ function setup() {
 
 const peer = { address: '192.0.2.7', isNamed: true }
 
-/** @param {number} [keys] @returns {any} */
-const session = (keys = 0) => ({ account: undefined, subscriptions: { size: keys } })
+const session = (keys = 0): any => ({ account: undefined, subscriptions: { size: keys } })
 
 test('a user has one account wherever from, and an address one for all without a user', () => {
   const { of } = setup()

@@ -1,22 +1,25 @@
 // Accounts: the sessions of one user, or else of one address, share limits. Without them 20 connections would buy 20
 // times the allowance of one.
-import { fullBucket, ratesOf, refill, waitMsFor } from './bucket.ts'
-import { keyCountOf } from './session.ts'
+import type { Peer } from '../access/identify.ts'
+import { type Bucket, fullBucket, ratesOf, refill, waitMsFor } from './bucket.ts'
+import { keyCountOf, type Session } from './session.ts'
 
-/**
- * @typedef {import('./session.ts').Session} Session
- * @typedef {ReturnType<typeof createAccounts>} Accounts
- *
- * @typedef {object} Account
- * @property {string} name `user USER` or `address ADDRESS`
- * @property {number} sessions
- * @property {number} sessionsMax
- * @property {number} keys subscriptions of all its sessions
- * @property {number} keysMax
- * @property {ReturnType<typeof ratesOf>} rates at which the next two refill: those of some sessions together
- * @property {import('./bucket.ts').Bucket} requestAllowance of all its sessions together, as the next
- * @property {import('./bucket.ts').Bucket} keyAllowance
- */
+export type Accounts = ReturnType<typeof createAccounts>
+
+export interface Account {
+  /** `user USER` or `address ADDRESS`. */
+  name: string
+  sessions: number
+  sessionsMax: number
+  /** Subscriptions of all its sessions. */
+  keys: number
+  keysMax: number
+  /** At which the next two refill: those of some sessions together. */
+  rates: ReturnType<typeof ratesOf>
+  /** Of all its sessions together, as the next. */
+  requestAllowance: Bucket
+  keyAllowance: Bucket
+}
 
 /** A user's tabs and devices. */
 const USER_SHARES = 4
@@ -24,32 +27,32 @@ const USER_SHARES = 4
 /** The people of an office behind one address, of whom few are busy at a time. */
 const ADDRESS_SHARES = 10
 
-/**
- * @param {object} deps
- * @param {number} deps.sessionsPerUserMax
- * @param {number} deps.sessionsPerAddressMax 0: addresses are not counted
- * @param {number} deps.requestsPerSecondMax of one session
- * @param {number} deps.keysPerSessionMax
- * @param {() => number} deps.now monotonic, in milliseconds
- */
+interface Deps {
+  sessionsPerUserMax: number
+  /** 0: addresses are not counted. */
+  sessionsPerAddressMax: number
+  /** Of one session. */
+  requestsPerSecondMax: number
+  keysPerSessionMax: number
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
 export function createAccounts({
   sessionsPerUserMax,
   sessionsPerAddressMax,
   requestsPerSecondMax,
   keysPerSessionMax,
   now,
-}) {
-  /** @type {Map<string, Account>} */
-  const accounts = new Map()
-  /** Those without a session, which are dropped once they have their full allowance again. @type {Set<Account>} */
-  const idle = new Set()
+}: Deps) {
+  const accounts = new Map<string, Account>()
+  /** Those without a session, which are dropped once they have their full allowance again. */
+  const idle = new Set<Account>()
   const limitsOfUser = limitsOf(USER_SHARES, sessionsPerUserMax)
   const limitsOfAddress = limitsOf(ADDRESS_SHARES, sessionsPerAddressMax)
 
-  /**
-   * @param {number} shares the number of sessions whose allowance the account has @param {number} sessionsMax
-   */
-  function limitsOf(shares, sessionsMax) {
+  /** @param shares the number of sessions whose allowance the account has */
+  function limitsOf(shares: number, sessionsMax: number) {
     const rates = ratesOf({ requestsPerSecondMax, keysPerSessionMax }, shares)
     return { sessionsMax, keysMax: shares * keysPerSessionMax, rates }
   }
@@ -57,17 +60,14 @@ export function createAccounts({
   /**
    * The account that a limit is counted by.
    *
-   * @param {string | undefined} user
-   * @param {import('../access/identify.ts').Peer} peer
-   * @returns {Account | undefined} `undefined`: neither a user nor an address that stands for one client
+   * @returns `undefined`: neither a user nor an address that stands for one client
    */
-  function of(user, { address, isNamed }) {
+  function of(user: string | undefined, { address, isNamed }: Peer): Account | undefined {
     if (user !== undefined) return find(`user ${user}`, limitsOfUser)
     return isNamed && sessionsPerAddressMax > 0 ? find(`address ${address}`, limitsOfAddress) : undefined
   }
 
-  /** @param {string} name @param {ReturnType<typeof limitsOf>} limits */
-  function find(name, limits) {
+  function find(name: string, limits: ReturnType<typeof limitsOf>) {
     const known = accounts.get(name)
     if (known) return known
     const nowMs = now()
@@ -87,16 +87,11 @@ export function createAccounts({
   return {
     of,
 
-    /** Whether one more session fits. @param {Account | undefined} account */
-    hasRoom: account => account === undefined || account.sessions < account.sessionsMax,
+    /** Whether one more session fits. */
+    hasRoom: (account: Account | undefined) => account === undefined || account.sessions < account.sessionsMax,
 
-    /**
-     * Counts a session under an account, and under no other any more.
-     *
-     * @param {Session} session
-     * @param {Account | undefined} account
-     */
-    move(session, account) {
+    /** Counts a session under an account, and under no other any more. */
+    move(session: Session, account: Account | undefined) {
       const former = session.account
       if (former === account) return
       session.account = account
@@ -116,11 +111,10 @@ export function createAccounts({
     /**
      * Charges a request's price, or nothing if it is too much: no session pays for another session's refused request.
      *
-     * @param {Account | undefined} account
-     * @param {number} requests the number of requests that it counts as
-     * @returns {number} 0, or the time to wait, in milliseconds
+     * @param requests the number of requests that it counts as
+     * @returns 0, or the time to wait, in milliseconds
      */
-    charge(account, requests) {
+    charge(account: Account | undefined, requests: number): number {
       if (!account) return 0
       const rate = account.rates.requests
       const allowance = refill(account.requestAllowance, rate, now())
@@ -130,15 +124,14 @@ export function createAccounts({
       return 0
     },
 
-    /** The wait until more keys may be subscribed to, in milliseconds. @param {Account | undefined} account */
-    keysWaitMs(account) {
+    /** The wait until more keys may be subscribed to, in milliseconds. */
+    keysWaitMs(account: Account | undefined) {
       if (!account) return 0
       const { left } = refill(account.keyAllowance, account.rates.keys, now())
       return left > 0 ? 0 : waitMsFor(1 - left, account.rates.keys)
     },
 
-    /** @param {Account | undefined} account @param {number} keys */
-    chargeKeys(account, keys) {
+    chargeKeys(account: Account | undefined, keys: number) {
       if (account) account.keyAllowance.left -= keys
     },
 

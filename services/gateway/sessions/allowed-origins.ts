@@ -8,9 +8,9 @@ const ANY = '*'
  * Finds what is wrong with a list of origins, if anything. An origin that no browser sends as it is written would match
  * nothing, and no error would say so.
  *
- * @param {string} text comma-separated
+ * @param text comma-separated
  */
-export function originsProblem(text) {
+export function originsProblem(text: string) {
   if (text === ANY) return undefined
   for (const origin of listOf(text)) {
     if (origin === ANY) return '* means any origin, and stands alone'
@@ -22,26 +22,21 @@ export function originsProblem(text) {
 }
 
 /**
- * @param {string} text without a problem
- * @returns {(origin: string) => boolean} whether pages of that origin may connect
+ * @param text without a problem
+ * @returns whether pages of that origin may connect
  */
-export function readOrigins(text) {
+export function readOrigins(text: string): (origin: string) => boolean {
   if (text === ANY) return () => true
   const allowed = new Set(listOf(text))
   return origin => allowed.has(origin)
 }
 
-/** @param {string} text */
-function listOf(text) {
+function listOf(text: string) {
   return text.split(',').map(origin => origin.trim())
 }
 
-/**
- * The origin of a URL. Not its `origin`, which is null for those that apps have (`capacitor://localhost`).
- *
- * @param {string} url
- */
-function sentFor(url) {
+/** The origin of a URL. Not its `origin`, which is null for those that apps have (`capacitor://localhost`). */
+function sentFor(url: string) {
   if (!URL.canParse(url)) return undefined
   const { protocol, host } = new URL(url)
   return host === '' ? undefined : `${protocol}//${host}`

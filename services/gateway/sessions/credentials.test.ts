@@ -9,15 +9,14 @@ const keys = { read: ['tick:*'] }
 /** Not a number of turns: signatures are checked beside the loop, which may turn thousands of times meanwhile. */
 const GIVE_UP_MS = 100_000
 
-/** @param {Parameters<typeof createTestGateway>[0]} [given] */
-function setup(given) {
+function setup(given?: Parameters<typeof createTestGateway>[0]) {
   return createTestGateway({ startAtMs, ...given, policy: { tokens: issuers, anonymous: nobody, ...given?.policy } })
 }
 
-/** @typedef {Awaited<ReturnType<ReturnType<typeof setup>['connect']>>} Client */
+type Client = Awaited<ReturnType<ReturnType<typeof setup>['connect']>>
 
-/** @param {Client} client @returns {Promise<any[]>} what comes once something does */
-async function until(client) {
+/** @returns what comes once something does */
+async function until(client: Client): Promise<any[]> {
   for (const endsAt = performance.now() + GIVE_UP_MS; performance.now() < endsAt; ) {
     const messages = await client.received()
     if (messages.length > 0) return messages
@@ -25,8 +24,7 @@ async function until(client) {
   throw new Error('nothing came')
 }
 
-/** @param {Client} client @param {Partial<Parameters<typeof sign>[0]>} [wanted] */
-async function auth(client, wanted) {
+async function auth(client: Client, wanted?: Partial<Parameters<typeof sign>[0]>) {
   client.send({ type: 'auth', id: 1, token: await sign({ nowMs: startAtMs, keys, ...wanted }) })
   return until(client)
 }
@@ -213,8 +211,7 @@ test('2,000 sessions renew at once, and none misses a change meanwhile', async (
   const next = await Promise.all(
     Array.from({ length: SESSIONS }, (_, n) => sign({ nowMs: startAtMs, sub: `user-${n}`, keys, ttlSeconds: 600 })),
   )
-  /** @type {Client[]} */
-  const clients = []
+  const clients: Client[] = []
   for (const token of tokens) {
     const client = await connect('', '', { peer: { address: `10.0.${clients.length}`, isNamed: true } })
     client.send({ type: 'auth', token })
@@ -235,8 +232,7 @@ test('2,000 sessions renew at once, and none misses a change meanwhile', async (
   for (const client of clients) client.connection.read()
 
   for (const [n, client] of clients.entries()) client.send({ type: 'auth', token: next[n] })
-  /** @type {{ changes: number[], authed: number }[]} */
-  const seen = clients.map(() => ({ changes: [], authed: 0 }))
+  const seen: { changes: number[]; authed: number }[] = clients.map(() => ({ changes: [], authed: 0 }))
   let change = 0
   const endsAt = performance.now() + GIVE_UP_MS
   while ((change < 20 || seen.some(({ authed }) => authed === 0)) && performance.now() < endsAt) {

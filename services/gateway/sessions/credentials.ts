@@ -1,47 +1,60 @@
 // Keeps a session's rights over its life: those of anybody, of its first token, of those that renew it, until it
 // expires or is revoked. No session has a timer: the gateway's sweep looks at all whose time has come.
-import { errorMessage } from '@keycast/protocol'
-import { createExpiries } from '../access/expiry.ts'
+import { errorMessage, type RequestId } from '@keycast/protocol'
+import type { Viewers } from '../access/backend/viewers.ts'
+import { createExpiries, type Expiries } from '../access/expiry.ts'
+import type { Verified } from '../access/tokens/tokens.ts'
+import type { Outbox } from '../delivery/outbox.ts'
+import type { Admissions } from '../keys/admissions.ts'
+import type { Joins } from '../presence/joins.ts'
+import type { Accounts } from './accounts.ts'
+import type { Session } from './session.ts'
 
-/**
- * @typedef {import('../access/tokens/tokens.ts').Verified} Verified
- * @typedef {import('./session.ts').Session} Session
- * @typedef {ReturnType<typeof createCredentials>} Credentials
- */
+export type Credentials = ReturnType<typeof createCredentials>
 
-/**
- * @param {object} deps
- * @param {ReturnType<typeof import('../access/rights.ts').createRights>} deps.rights
- * @param {Pick<import('../access/backend/viewers.ts').Viewers, 'of' | 'enter' | 'leave'>} deps.viewers
- * @param {Pick<import('../keys/admissions.ts').Admissions, 'endUncovered' | 'changeViewer'>} deps.admissions
- * @param {Pick<import('../presence/joins.ts').Joins, 'endUncovered' | 'changeViewer'>} deps.joins
- * @param {Pick<import('../delivery/outbox.ts').Outbox, 'send' | 'close'>} deps.outbox
- * @param {Pick<import('./accounts.ts').Accounts, 'of' | 'move'>} deps.accounts
- * @param {number} deps.authMs a session that may do nothing must send `auth` within this time
- * @param {() => number} deps.now monotonic, in milliseconds
- * @param {() => number} deps.wallNow in milliseconds since 1970
- */
-export function createCredentials({ rights, viewers, admissions, joins, outbox, accounts, authMs, now, wallNow }) {
-  /** Sessions that have to send `auth`, with when they came, in that order. @type {Map<Session, number>} */
-  const unauthenticated = new Map()
+interface Deps {
+  rights: ReturnType<typeof import('../access/rights.ts').createRights>
+  viewers: Pick<Viewers, 'of' | 'enter' | 'leave'>
+  admissions: Pick<Admissions, 'endUncovered' | 'changeViewer'>
+  joins: Pick<Joins, 'endUncovered' | 'changeViewer'>
+  outbox: Pick<Outbox, 'send' | 'close'>
+  accounts: Pick<Accounts, 'of' | 'move'>
+  /** A session that may do nothing must send `auth` within this time. */
+  authMs: number
+  /** Monotonic, in milliseconds. */
+  now: () => number
+  /** In milliseconds since 1970. */
+  wallNow: () => number
+}
 
-  /** @type {import('../access/expiry.ts').Expiries<Session>} */
-  const expiries = createExpiries({
+export function createCredentials({
+  rights,
+  viewers,
+  admissions,
+  joins,
+  outbox,
+  accounts,
+  authMs,
+  now,
+  wallNow,
+}: Deps) {
+  /** Sessions that have to send `auth`, with when they came, in that order. */
+  const unauthenticated = new Map<Session, number>()
+
+  const expiries: Expiries<Session> = createExpiries({
     expired: session => outbox.send(session, errorMessage('token_expired')),
     over: session => outbox.close(session, 'unauthenticated'),
   })
 
-  /** @param {Verified} verified */
-  const expiresInMs = ({ expiresAtMs }) => Math.max(0, expiresAtMs - wallNow())
+  const expiresInMs = ({ expiresAtMs }: Verified) => Math.max(0, expiresAtMs - wallNow())
 
   /**
    * A session begins.
    *
-   * @param {Session} session
-   * @param {Verified | undefined} verified the token that its connection came with
-   * @returns {{ user: string, expiresInMs: number } | undefined} for its welcome
+   * @param verified the token that its connection came with
+   * @returns for its welcome
    */
-  function begin(session, verified) {
+  function begin(session: Session, verified: Verified | undefined): { user: string; expiresInMs: number } | undefined {
     accounts.move(session, accounts.of(verified?.user, session))
     enter(session, viewers.of(verified))
     if (verified) {
@@ -58,11 +71,10 @@ export function createCredentials({ rights, viewers, admissions, joins, outbox, 
   /**
    * A session has another token: the first one, or one that renews it. Subscriptions that it does not cover end.
    *
-   * @param {Session} session
-   * @param {Verified} verified of the same user, if it has one
-   * @param {import('@keycast/protocol').RequestId | undefined} id of the request
+   * @param verified of the same user, if it has one
+   * @param id of the request
    */
-  function renew(session, verified, id) {
+  function renew(session: Session, verified: Verified, id: RequestId | undefined) {
     const isSame = session.rights === verified.rights
     session.verified = verified
     session.rights = verified.rights
@@ -80,15 +92,14 @@ export function createCredentials({ rights, viewers, admissions, joins, outbox, 
     joins.changeViewer(session, () => admissions.changeViewer(session, () => enter(session, viewer)))
   }
 
-  /** @param {Session} session @param {Session['viewer']} viewer */
-  function enter(session, viewer) {
+  function enter(session: Session, viewer: Session['viewer']) {
     viewers.leave(session.viewer)
     session.viewer = viewer
     viewers.enter(viewer)
   }
 
-  /** The session ended. @param {Session} session */
-  function forget(session) {
+  /** The session ended. */
+  function forget(session: Session) {
     unauthenticated.delete(session)
     expiries.cancel(session)
     accounts.move(session, undefined)

@@ -1,10 +1,9 @@
 import { drain } from './drain.ts'
 
-/** @param {number} count @param {{ stubborn?: number[] }} [options] sessions that do not answer a close */
-function setup(count, { stubborn = [] } = {}) {
-  const open = new Map(Array.from({ length: count }, (_, id) => [id, /** @type {any} */ ({ id })]))
-  /** @type {[what: string, id: unknown, atMs: number][]} */
-  const log = []
+/** @param options sessions that do not answer a close */
+function setup(count: number, { stubborn = [] }: { stubborn?: number[] } = {}) {
+  const open = new Map(Array.from({ length: count }, (_, id) => [id, { id } as any]))
+  const log: [what: string, id: unknown, atMs: number][] = []
   let waitedMs = 0
   let turn = 0
   const draining = drain({
@@ -13,14 +12,13 @@ function setup(count, { stubborn = [] } = {}) {
       size: () => open.size,
       terminate: ({ id }, reason) => log.push([`terminate ${reason}`, id, waitedMs]),
     },
-    outbox: /** @type {any} */ ({
-      send: (/** @type {any} */ { id }, /** @type {any} */ message) =>
-        log.push([JSON.stringify(message), id, waitedMs]),
-      close: (/** @type {any} */ { id }, /** @type {string} */ code) => {
+    outbox: {
+      send: ({ id }: any, message: any) => log.push([JSON.stringify(message), id, waitedMs]),
+      close: ({ id }: any, code: string) => {
         log.push([`close ${code}`, id, waitedMs])
         if (!stubborn.includes(id)) open.delete(id)
       },
-    }),
+    } as any,
     spreadMs: 1_000,
     random: () => turn++ / count,
     wait: async ms => {

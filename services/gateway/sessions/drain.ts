@@ -1,7 +1,7 @@
 // Sends the clients of a gateway that stops to other gateways, spread over time: all at once they would overload those.
 import { setTimeout as sleep } from 'node:timers/promises'
-
-/** @typedef {import('./session.ts').Session} Session */
+import type { Outbox } from '../delivery/outbox.ts'
+import type { Session } from './session.ts'
 
 /**
  * One arriving client costs another gateway and the proxy this much time: a few clients need not be spread over
@@ -18,20 +18,23 @@ const CLOSE_MS = 500
 /** The sessions whose time has come are closed at this interval. */
 const STEP_MS = 50
 
+interface Deps {
+  sessions: { all: () => Iterable<Session>; size: () => number; terminate: (session: Session, reason: string) => void }
+  outbox: Pick<Outbox, 'send' | 'close'>
+  /** Over which clients leave at most. */
+  spreadMs: number
+  /** 0 to 1. */
+  random?: () => number
+  wait?: (ms: number) => Promise<unknown>
+}
+
 /**
  * Sends `closing` to every session, each with a random time to reconnect after. Sessions still there after that time are
  * closed with 1012; those that do not answer the close are cut.
- *
- * @param {object} deps
- * @param {{ all: () => Iterable<Session>, size: () => number, terminate: (session: Session, reason: string) => void }} deps.sessions
- * @param {Pick<import('../delivery/outbox.ts').Outbox, 'send' | 'close'>} deps.outbox
- * @param {number} deps.spreadMs over which clients leave at most
- * @param {() => number} [deps.random] 0 to 1
- * @param {(ms: number) => Promise<unknown>} [deps.wait]
  */
-export async function drain({ sessions, outbox, spreadMs, random = Math.random, wait = sleep }) {
-  /** Sessions by the step at which they are closed. @type {Map<number, Session[]>} */
-  const leaving = new Map()
+export async function drain({ sessions, outbox, spreadMs, random = Math.random, wait = sleep }: Deps) {
+  /** Sessions by the step at which they are closed. */
+  const leaving = new Map<number, Session[]>()
   const overMs = Math.min(spreadMs, sessions.size() * ARRIVAL_MS)
   for (const session of sessions.all()) {
     const reconnectAfterMs = Math.round(random() * overMs)

@@ -1,18 +1,16 @@
 // Ends sessions whose tokens are revoked: at once, and nothing more is sent to them.
+import type { Revocation, Revocations } from '../access/revocations/revocations.ts'
+import type { Sessions } from './sessions.ts'
 
-/**
- * @typedef {import('../access/revocations/revocations.ts').Revocation} Revocation
- */
+interface Deps {
+  revocations: Pick<Revocations, 'add' | 'isRevoked'>
+  sessions: Pick<Sessions, 'all' | 'end'>
+  viewers: Pick<ReturnType<typeof import('../access/backend/viewers.ts').createViewers>, 'revoke'>
+}
 
-/**
- * @param {object} deps
- * @param {Pick<import('../access/revocations/revocations.ts').Revocations, 'add' | 'isRevoked'>} deps.revocations
- * @param {Pick<import('./sessions.ts').Sessions, 'all' | 'end'>} deps.sessions
- * @param {Pick<ReturnType<typeof import('../access/backend/viewers.ts').createViewers>, 'revoke'>} deps.viewers
- */
-export function createEndRevoked({ revocations, sessions, viewers }) {
-  /** @param {Revocation[]} added @returns {number} the number of sessions ended */
-  function endAll(added) {
+export function createEndRevoked({ revocations, sessions, viewers }: Deps) {
+  /** @returns the number of sessions ended */
+  function endAll(added: Revocation[]): number {
     let ended = 0
     for (const session of sessions.all()) {
       if (session.ended || !session.verified || !revocations.isRevoked(session.verified)) continue
@@ -25,8 +23,8 @@ export function createEndRevoked({ revocations, sessions, viewers }) {
   }
 
   return {
-    /** Refuses tokens from now on, and ends the sessions that came with them. @param {Revocation} revocation */
-    add(revocation) {
+    /** Refuses tokens from now on, and ends the sessions that came with them. */
+    add(revocation: Revocation) {
       const outcome = revocations.add(revocation)
       return { outcome, sessions: outcome === 'added' ? endAll([revocation]) : 0 }
     },
@@ -34,10 +32,9 @@ export function createEndRevoked({ revocations, sessions, viewers }) {
     /**
      * The same for several, each as of its time.
      *
-     * @param {{ revocation: Revocation, atMs: number }[]} given
-     * @returns {{ refused: number }} the number that the list had no room for
+     * @returns the number that the list had no room for
      */
-    addAll(given) {
+    addAll(given: { revocation: Revocation; atMs: number }[]): { refused: number } {
       const outcomes = given.map(({ revocation, atMs }) => revocations.add(revocation, atMs))
       const added = given.filter((_, index) => outcomes[index] === 'added').map(({ revocation }) => revocation)
       if (added.length > 0) endAll(added)

@@ -1,34 +1,26 @@
 import { createHeartbeat } from './heartbeat.ts'
 
-/** @param {{ sessions: number, slices?: number }} options */
-function setup({ sessions, slices = 5 }) {
+function setup({ sessions, slices = 5 }: { sessions: number; slices?: number }) {
   let nowMs = 0
-  const all = Array.from(
-    { length: sessions },
-    (_, id) => /** @type {any} */ ({ id, heard: true, ended: false, transport: {} }),
-  )
-  /** @type {Set<any>[]} */
-  const sliced = Array.from({ length: slices }, () => new Set())
+  const all = Array.from({ length: sessions }, (_, id) => ({ id, heard: true, ended: false, transport: {} }) as any)
+  const sliced: Set<any>[] = Array.from({ length: slices }, () => new Set())
   for (const session of all) sliced[session.id % slices].add(session)
-  /** @type {number[]} */
-  const pinged = []
-  /** @type {number[]} */
-  const cut = []
+  const pinged: number[] = []
+  const cut: number[] = []
   const heartbeat = createHeartbeat({
     slices: sliced,
     periodMs: 5_000,
-    outbox: /** @type {any} */ ({
-      sendFrame: (/** @type {any} */ { id }) => pinged.push(id),
-      isWritable: (/** @type {any} */ { stalled }) => !stalled,
-    }),
+    outbox: {
+      sendFrame: ({ id }: any) => pinged.push(id),
+      isWritable: ({ stalled }: any) => !stalled,
+    } as any,
     terminate: ({ id }) => {
       cut.push(Number(id))
       sliced[Number(id) % slices].delete(all[Number(id)])
     },
     now: () => nowMs,
   })
-  /** @param {number} ms */
-  const tickAfter = ms => {
+  const tickAfter = (ms: number) => {
     nowMs += ms
     heartbeat.tick()
   }

@@ -1,21 +1,22 @@
 // Finds clients that are gone without a close: each is pinged once a period, and cut when nothing came until the next ping.
+import type { Outbox } from '../delivery/outbox.ts'
+import type { Session } from './session.ts'
 
-/** @typedef {import('./session.ts').Session} Session */
+interface Deps {
+  slices: Set<Session>[]
+  /** Between two pings of a session. */
+  periodMs: number
+  outbox: Pick<Outbox, 'sendFrame' | 'isWritable'>
+  terminate: (session: Session) => void
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
 
-/**
- * @param {object} deps
- * @param {Set<Session>[]} deps.slices
- * @param {number} deps.periodMs between two pings of a session
- * @param {Pick<import('../delivery/outbox.ts').Outbox, 'sendFrame' | 'isWritable'>} deps.outbox
- * @param {(session: Session) => void} deps.terminate
- * @param {() => number} deps.now monotonic, in milliseconds
- */
-export function createHeartbeat({ slices, periodMs, outbox, terminate, now }) {
+export function createHeartbeat({ slices, periodMs, outbox, terminate, now }: Deps) {
   const tickMs = periodMs / slices.length
   let next = 0
   let lastTickMs = now()
-  /** @type {NodeJS.Timeout | undefined} */
-  let timer
+  let timer: NodeJS.Timeout | undefined
 
   function tick() {
     const nowMs = now()

@@ -1,7 +1,6 @@
 import { httpConnectionsWithin, openFilesMax, sessionsWithin } from './open-files.ts'
 
-/** @param {string} soft */
-const limits = soft => `Limit                     Soft Limit           Hard Limit           Units
+const limits = (soft: string) => `Limit                     Soft Limit           Hard Limit           Units
 Max processes             63472                63472                processes
 Max open files            ${soft.padEnd(20)} 1048576              files
 `

@@ -7,10 +7,8 @@ const OTHER_FILES = 500
 
 /**
  * The limit in force, or `undefined` if there is none or the system does not say (Linux does, in proc_pid_limits(5)).
- *
- * @param {() => string} [read]
  */
-export function openFilesMax(read = () => readFileSync('/proc/self/limits', 'utf8')) {
+export function openFilesMax(read: () => string = () => readFileSync('/proc/self/limits', 'utf8')) {
   let limits
   try {
     limits = read()
@@ -30,18 +28,16 @@ const NOT_HTTP_FILES = 100
 /**
  * The limit on connections that are no sessions.
  *
- * @param {number} sessionsMax as there may be
- * @param {number | undefined} filesMax
+ * @param sessionsMax as there may be
  */
-export function httpConnectionsWithin(sessionsMax, filesMax = Number.POSITIVE_INFINITY) {
+export function httpConnectionsWithin(sessionsMax: number, filesMax: number | undefined = Number.POSITIVE_INFINITY) {
   return Math.min(HTTP_CONNECTIONS_MAX, Math.max(NOT_HTTP_FILES, filesMax - sessionsMax - NOT_HTTP_FILES))
 }
 
 /**
- * @param {number} sessionsMax the setting
- * @param {number | undefined} filesMax
- * @returns {number} the limit that the open files allow
+ * @param sessionsMax the setting
+ * @returns the limit that the open files allow
  */
-export function sessionsWithin(sessionsMax, filesMax = Number.POSITIVE_INFINITY) {
+export function sessionsWithin(sessionsMax: number, filesMax: number | undefined = Number.POSITIVE_INFINITY): number {
   return Math.min(sessionsMax, Math.max(1, filesMax - OTHER_FILES))
 }

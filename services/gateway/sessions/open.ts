@@ -1,26 +1,32 @@
 // Turns a connection into a session: gives it a record, an encoding and a welcome.
-import { createSession } from './session.ts'
+import type { ControlMessage } from '@keycast/protocol'
+import type { Containment } from '@keycast/service'
+import type { Peer } from '../access/identify.ts'
+import type { Rights } from '../access/rights.ts'
+import type { Verified } from '../access/tokens/tokens.ts'
+import type { Outbox } from '../delivery/outbox.ts'
+import type { Encodings } from '../encodings/index.ts'
+import type { Transport, TransportEvents } from '../transport/transport.ts'
+import type { Credentials } from './credentials.ts'
+import type { RateLimit } from './rate-limit.ts'
+import type { Receive } from './receive.ts'
+import { createSession, type Session } from './session.ts'
+import type { Sessions } from './sessions.ts'
+import type { Unfinished } from './unfinished.ts'
 
-/**
- * @typedef {import('./session.ts').Session} Session
- * @typedef {import('../access/tokens/tokens.ts').Verified} Verified
- * @typedef {import('@keycast/protocol').ControlMessage} ControlMessage
- * @typedef {import('../transport/transport.ts').Transport} Transport
- */
+interface Deps {
+  sessions: Pick<Sessions, 'add' | 'end' | 'closed'>
+  encodings: Pick<Encodings, 'forTransport'>
+  receive: Pick<Receive, 'message' | 'ping' | 'pong'>
+  unfinished: Pick<Unfinished, 'report'>
+  outbox: Pick<Outbox, 'send' | 'drained'>
+  credentials: Pick<Credentials, 'begin'>
+  anonymous: Rights
+  rateLimit: Pick<RateLimit, 'allowances'>
+  containment: Pick<Containment, 'guard'>
+  welcome: Omit<Extract<ControlMessage, { type: 'welcome' }>, 'type' | 'session' | 'user' | 'expiresInMs'>
+}
 
-/**
- * @param {object} deps
- * @param {Pick<import('./sessions.ts').Sessions, 'add' | 'end' | 'closed'>} deps.sessions
- * @param {Pick<import('../encodings/index.ts').Encodings, 'forTransport'>} deps.encodings
- * @param {Pick<import('./receive.ts').Receive, 'message' | 'ping' | 'pong'>} deps.receive
- * @param {Pick<import('./unfinished.ts').Unfinished, 'report'>} deps.unfinished
- * @param {Pick<import('../delivery/outbox.ts').Outbox, 'send' | 'drained'>} deps.outbox
- * @param {Pick<import('./credentials.ts').Credentials, 'begin'>} deps.credentials
- * @param {import('../access/rights.ts').Rights} deps.anonymous
- * @param {Pick<import('./rate-limit.ts').RateLimit, 'allowances'>} deps.rateLimit
- * @param {Pick<import('@keycast/service').Containment, 'guard'>} deps.containment
- * @param {Omit<Extract<ControlMessage, { type: 'welcome' }>, 'type' | 'session' | 'user' | 'expiresInMs'>} deps.welcome
- */
 export function createOpen({
   sessions,
   encodings,
@@ -32,21 +38,16 @@ export function createOpen({
   rateLimit,
   containment,
   welcome,
-}) {
-  /**
-   * An error that no code foresaw ends the session that it came with.
-   *
-   * @param {(session: Session, ...of: any[]) => unknown} handle
-   */
-  const guarded = handle =>
+}: Deps) {
+  /** An error that no code foresaw ends the session that it came with. */
+  const guarded = (handle: (session: Session, ...of: any[]) => unknown) =>
     containment.guard('session', handle, (session, ..._) => sessions.end(session, 'internalError'))
 
-  /** @type {import('../transport/transport.ts').TransportEvents} */
-  const events = {
+  const events: TransportEvents = {
     onMessage: guarded(receive.message),
     onPing: guarded(receive.ping),
     onPong: guarded(receive.pong),
-    onUnfinished: guarded((/** @type {Session} */ session, /** @type {number} */ bytes) => {
+    onUnfinished: guarded((session: Session, bytes: number) => {
       const largest = unfinished.report(session, bytes)
       if (largest) sessions.end(largest, 'unfinished')
     }),
@@ -54,7 +55,7 @@ export function createOpen({
     onClose: guarded(sessions.closed),
   }
 
-  const begin = guarded((/** @type {Session} */ session, /** @type {Verified | undefined} */ verified) => {
+  const begin = guarded((session: Session, verified: Verified | undefined) => {
     const holder = credentials.begin(session, verified)
     outbox.send(session, { type: 'welcome', session: session.id, ...welcome, ...holder })
   })
@@ -62,10 +63,9 @@ export function createOpen({
   /**
    * Makes a session of a connection.
    *
-   * @param {Transport} transport open, and nothing read from it yet
-   * @param {{ peer: import('../access/identify.ts').Peer, verified?: Verified }} from
+   * @param transport open, and nothing read from it yet
    */
-  return function open(transport, { peer, verified }) {
+  return function open(transport: Transport, { peer, verified }: { peer: Peer; verified?: Verified }) {
     const start = { ...rateLimit.allowances(), peer, rights: anonymous }
     const session = createSession(transport, encodings.forTransport(transport), start)
     sessions.add(session)

@@ -2,8 +2,7 @@ import { costOf, createRateLimit } from './rate-limit.ts'
 
 function create() {
   let nowMs = 0
-  /** @type {string[]} */
-  const ended = []
+  const ended: string[] = []
   const { allowances, ...limit } = createRateLimit({
     requestsPerSecondMax: 100,
     keysPerSessionMax: 1_000,
@@ -11,18 +10,16 @@ function create() {
     end: (_, code) => ended.push(code),
     now: () => nowMs,
   })
-  /** @template T @param {number} atMs @param {() => T} run */
-  const at = (atMs, run) => {
+  const at = <T>(atMs: number, run: () => T) => {
     nowMs = atMs
     return run()
   }
-  return { ...limit, session: /** @type {any} */ (allowances()), at, ended }
+  return { ...limit, session: allowances() as any, at, ended }
 }
 
 function setup() {
   const { charge, session, at, ended } = create()
-  /** @param {number} nowMs @param {number} [tokens] */
-  const take = (nowMs, tokens = 1) => at(nowMs, () => charge(session, tokens))
+  const take = (nowMs: number, tokens = 1) => at(nowMs, () => charge(session, tokens))
   return Object.assign(take, { ended })
 }
 
@@ -69,9 +66,8 @@ test('long messages cost more', () => {
 function setupKeys() {
   const { keysWaitMs, chargeKeys, session, at } = create()
   return {
-    wait: (/** @type {number} */ nowMs) => at(nowMs, () => keysWaitMs(session)),
-    subscribed: (/** @type {number} */ watchedAnew, watchedBefore = 0) =>
-      chargeKeys(session, { watchedAnew, watchedBefore }),
+    wait: (nowMs: number) => at(nowMs, () => keysWaitMs(session)),
+    subscribed: (watchedAnew: number, watchedBefore = 0) => chargeKeys(session, { watchedAnew, watchedBefore }),
   }
 }
 

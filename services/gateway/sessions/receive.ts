@@ -1,30 +1,31 @@
 // Takes a client's message: charges the session, reads it, passes it to its handler, and answers errors.
-import { errorCodes, errorMessage, ProtocolError, readClientMessage, readRequestId } from '@keycast/protocol'
-import { costOf, OFFENCE_REQUESTS } from './rate-limit.ts'
+import {
+  type ClientMessage,
+  errorCodes,
+  errorMessage,
+  ProtocolError,
+  readClientMessage,
+  readRequestId,
+} from '@keycast/protocol'
+import type { Outbox } from '../delivery/outbox.ts'
+import { costOf, OFFENCE_REQUESTS, type RateLimit } from './rate-limit.ts'
+import type { Session } from './session.ts'
 
-/**
- * @typedef {import('./session.ts').Session} Session
- * @typedef {ReturnType<typeof createReceive>} Receive
- */
+export type Receive = ReturnType<typeof createReceive>
 
 /** A session that may do nothing before `authed` may send so many bytes until then: two of the longest tokens. */
 const EARLY_BYTES_MAX = 16 * 1_024
 
-/**
- * @param {object} deps
- * @param {(session: Session, message: import('@keycast/protocol').ClientMessage) => unknown} deps.handle a promise that it
- *   returns is of the rest of its work
- * @param {Pick<import('../delivery/outbox.ts').Outbox, 'send' | 'sendFrame' | 'close'>} deps.outbox
- * @param {Pick<import('./rate-limit.ts').RateLimit, 'charge'>} deps.rateLimit
- */
-export function createReceive({ handle, outbox, rateLimit }) {
-  /**
-   * @param {Session} session
-   * @param {Buffer} data
-   * @param {boolean} isBinary
-   * @returns {unknown} a promise where some of the work is still to be done
-   */
-  function message(session, data, isBinary) {
+interface Deps {
+  /** A promise that it returns is of the rest of its work. */
+  handle: (session: Session, message: ClientMessage) => unknown
+  outbox: Pick<Outbox, 'send' | 'sendFrame' | 'close'>
+  rateLimit: Pick<RateLimit, 'charge'>
+}
+
+export function createReceive({ handle, outbox, rateLimit }: Deps) {
+  /** @returns a promise where some of the work is still to be done */
+  function message(session: Session, data: Buffer, isBinary: boolean): unknown {
     // A message after the one that closed the session was sent before the client could know.
     if (session.ended || session.closing) return
     session.heard = true
@@ -51,13 +52,8 @@ export function createReceive({ handle, outbox, rateLimit }) {
     return handle(session, request)
   }
 
-  /**
-   * A WebSocket ping. Charged like a request, for it is answered like one.
-   *
-   * @param {Session} session
-   * @param {Buffer} payload
-   */
-  function ping(session, payload) {
+  /** A WebSocket ping. Charged like a request, for it is answered like one. */
+  function ping(session: Session, payload: Buffer) {
     if (session.ended || session.closing) return
     session.heard = true
     // Over the limit it stays unanswered: a client may not count on an answer to each (RFC 6455 section 5.5.3).
@@ -67,24 +63,20 @@ export function createReceive({ handle, outbox, rateLimit }) {
   /**
    * A pong: the answer to a ping, or one that nobody asked for (RFC 6455 section 5.5.3). Charged like a ping, for a
    * flood of them costs as much.
-   *
-   * @param {Session} session
    */
-  function pong(session) {
+  function pong(session: Session) {
     if (session.ended || session.closing) return
     session.heard = true
     rateLimit.charge(session, 1)
   }
 
-  /** @param {Session} session @param {Buffer} data @param {number} retryAfterMs */
-  function refuse(session, data, retryAfterMs) {
+  function refuse(session: Session, data: Buffer, retryAfterMs: number) {
     if (session.ended) return
     // Parsed a second time only here, whatever its size: its bytes are charged, and a session in debt can afford few.
     outbox.send(session, errorMessage('rate_limited', { id: readRequestId(data.toString()), retryAfterMs }))
   }
 
-  /** @param {Session} session @param {ProtocolError} error */
-  function answerOffence(session, { code, message, id }) {
+  function answerOffence(session: Session, { code, message, id }: ProtocolError) {
     outbox.send(session, errorMessage(code, { id, message }))
     rateLimit.charge(session, OFFENCE_REQUESTS)
   }

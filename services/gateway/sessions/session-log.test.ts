@@ -1,20 +1,19 @@
 import { createTestGateway } from '../test-support.ts'
+import type { Session } from './session.ts'
 import { createSessionLog } from './session-log.ts'
 
 function setup() {
   let nowMs = 0
-  /** @type {unknown[][]} */
-  const lines = []
-  const log = /** @type {any} */ ({
-    debug: (/** @type {unknown[]} */ ...given) => lines.push(['debug', ...given]),
-    warn: (/** @type {unknown[]} */ ...given) => lines.push(['warn', ...given]),
-  })
+  const lines: unknown[][] = []
+  const log = {
+    debug: (...given: unknown[]) => lines.push(['debug', ...given]),
+    warn: (...given: unknown[]) => lines.push(['warn', ...given]),
+  } as any
   const sessionLog = createSessionLog({ log, now: () => nowMs })
-  return { log, lines, sessionLog, pass: (/** @type {number} */ ms) => (nowMs += ms) }
+  return { log, lines, sessionLog, pass: (ms: number) => (nowMs += ms) }
 }
 
-/** @param {string} id */
-const session = id => /** @type {import('./session.ts').Session} */ ({ id })
+const session = (id: string) => ({ id }) as Session
 
 test('a session that the gateway ended for its client’s fault is a warning under its id', () => {
   const { lines, sessionLog } = setup()

@@ -1,9 +1,8 @@
 // Logs how sessions begin and end, under the id that their client was told in welcome.
+import type { Log as LogOf } from '@keycast/service'
+import type { Session } from './session.ts'
 
-/**
- * @typedef {import('./session.ts').Session} Session
- * @typedef {Pick<import('@keycast/service').Log, 'debug' | 'warn'>} Log
- */
+export type Log = Pick<LogOf, 'debug' | 'warn'>
 
 /** Ends that an operator should see: the client was at fault, or the gateway was short of memory. */
 const remarkable = new Set(['abusive', 'slow', 'unfinished'])
@@ -12,23 +11,23 @@ const remarkable = new Set(['abusive', 'slow', 'unfinished'])
 const WARNINGS_MAX = 10
 const PERIOD_MS = 10_000
 
-/**
- * @param {object} deps
- * @param {Log | undefined} deps.log
- * @param {() => number} deps.now monotonic, in milliseconds
- */
-export function createSessionLog({ log, now }) {
+interface Deps {
+  log: Log | undefined
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
+export function createSessionLog({ log, now }: Deps) {
   let periodAtMs = now()
   let warnings = 0
   let unlogged = 0
 
-  /** @param {Session} session */
-  function opened({ id }) {
+  function opened({ id }: Session) {
     log?.debug({ session: id }, 'a session began')
   }
 
-  /** @param {Session} session @param {string} reason as in the metric sessions_closed_total */
-  function ended({ id }, reason) {
+  /** @param reason as in the metric sessions_closed_total */
+  function ended({ id }: Session, reason: string) {
     if (!remarkable.has(reason)) {
       log?.debug({ session: id, reason }, 'a session ended')
       return

@@ -1,13 +1,17 @@
 // The sessions there are: how they end, and the order of their pings.
+import type { Leaving } from '@keycast/backbone'
 import { closeCodes } from '@keycast/protocol'
-import { noContainment } from '@keycast/service'
-import { countOne } from '../counts.ts'
+import { type Containment, noContainment } from '@keycast/service'
+import type { Decisions } from '../access/backend/decisions.ts'
+import { type Counts, countOne } from '../counts.ts'
+import type { CloseCode, Outbox } from '../delivery/outbox.ts'
+import type { Admissions } from '../keys/admissions.ts'
+import type { Joins } from '../presence/joins.ts'
+import type { Credentials } from './credentials.ts'
+import type { Session } from './session.ts'
+import type { Unfinished } from './unfinished.ts'
 
-/**
- * @typedef {import('../delivery/outbox.ts').CloseCode} CloseCode
- * @typedef {import('./session.ts').Session} Session
- * @typedef {ReturnType<typeof createSessions>} Sessions
- */
+export type Sessions = ReturnType<typeof createSessions>
 
 /** Sessions are pinged in so many slices over the heartbeat, so that no turn of the event loop pings thousands. */
 export const SLICES = 25
@@ -21,18 +25,18 @@ const CLOSE_READ_MS = 1_000
  */
 const leavingCodes = new Set([1000, 1001, 1005])
 
-/**
- * @param {object} deps
- * @param {Pick<import('../delivery/outbox.ts').Outbox, 'discard'>} deps.outbox
- * @param {Pick<import('../keys/admissions.ts').Admissions, 'drop'>} deps.admissions
- * @param {Pick<import('../presence/joins.ts').Joins, 'drop'>} deps.joins
- * @param {Pick<import('../access/backend/decisions.ts').Decisions, 'giveUp'>} deps.decisions
- * @param {Pick<import('./credentials.ts').Credentials, 'forget'>} deps.credentials
- * @param {Pick<import('./unfinished.ts').Unfinished, 'forget'>} deps.unfinished
- * @param {ReturnType<typeof import('./session-log.ts').createSessionLog>} deps.sessionLog
- * @param {Pick<import('@keycast/service').Containment, 'guard'>} [deps.containment]
- * @param {Pick<import('../counts.ts').Counts, 'closed'>} deps.counts
- */
+interface Deps {
+  outbox: Pick<Outbox, 'discard'>
+  admissions: Pick<Admissions, 'drop'>
+  joins: Pick<Joins, 'drop'>
+  decisions: Pick<Decisions, 'giveUp'>
+  credentials: Pick<Credentials, 'forget'>
+  unfinished: Pick<Unfinished, 'forget'>
+  sessionLog: ReturnType<typeof import('./session-log.ts').createSessionLog>
+  containment?: Pick<Containment, 'guard'>
+  counts: Pick<Counts, 'closed'>
+}
+
 export function createSessions({
   outbox,
   admissions,
@@ -43,14 +47,12 @@ export function createSessions({
   sessionLog,
   containment = noContainment,
   counts,
-}) {
-  /** @type {Set<Session>[]} */
-  const slices = Array.from({ length: SLICES }, () => new Set())
+}: Deps) {
+  const slices: Set<Session>[] = Array.from({ length: SLICES }, () => new Set())
   let added = 0
   let size = 0
 
-  /** @param {Session} session */
-  function add(session) {
+  function add(session: Session) {
     session.slice = added++ % SLICES
     slices[session.slice].add(session)
     size++
@@ -60,11 +62,9 @@ export function createSessions({
   /**
    * Ends a session now and closes its connection. Its queue is dropped: the outbox's `close` has that written first.
    *
-   * @param {Session} session
-   * @param {CloseCode} name
-   * @param {boolean} [isUrgent] whether what its socket still holds must soon be gone
+   * @param isUrgent whether what its socket still holds must soon be gone
    */
-  function end(session, name, isUrgent = false) {
+  function end(session: Session, name: CloseCode, isUrgent = false) {
     if (session.ended) return
     session.endReason = name
     detach(session)
@@ -83,22 +83,16 @@ export function createSessions({
   /**
    * Cuts a connection that can carry no more messages.
    *
-   * @param {Session} session
-   * @param {string} reason for the metrics
+   * @param reason for the metrics
    */
-  function terminate(session, reason) {
+  function terminate(session: Session, reason: string) {
     session.endReason ??= reason
     detach(session)
     session.transport.terminate()
   }
 
-  /**
-   * The session's connection is gone.
-   *
-   * @param {Session} session
-   * @param {number} code
-   */
-  function closed(session, code) {
+  /** The session's connection is gone. */
+  function closed(session: Session, code: number) {
     detach(session, leavingCodes.has(code) ? 'now' : 'later')
     slices[session.slice].delete(session)
     size--
@@ -107,8 +101,8 @@ export function createSessions({
     sessionLog.ended(session, reason)
   }
 
-  /** @param {Session} session @param {import('@keycast/backbone').Leaving} [leaving] the rooms that it joined */
-  function detach(session, leaving = 'later') {
+  /** @param leaving the rooms that it joined */
+  function detach(session: Session, leaving: Leaving = 'later') {
     if (session.ended) return
     session.ended = true
     takeBack(session, leaving)
@@ -117,7 +111,7 @@ export function createSessions({
   // Nothing else takes back what a session did: what it shares with others is in doubt where this fails.
   const takeBack = containment.guard(
     'session',
-    (/** @type {Session} */ session, /** @type {import('@keycast/backbone').Leaving} */ leaving) => {
+    (session: Session, leaving: Leaving) => {
       admissions.drop(session)
       joins.drop(session, leaving)
       decisions.giveUp(session)
@@ -136,8 +130,8 @@ export function createSessions({
   return { add, end, terminate, closed, all, slices, size: () => size }
 }
 
-/** @param {number} code a connection was closed with, not by this gateway's own decision */
-function reasonOf(code) {
+/** @param code a connection was closed with, not by this gateway's own decision */
+function reasonOf(code: number) {
   switch (code) {
     case 1006:
       return 'lost'

@@ -1,7 +1,7 @@
+import type { Session } from './session.ts'
 import { createUnfinished } from './unfinished.ts'
 
-/** @param {string} id */
-const createSession = id => /** @type {import('./session.ts').Session} */ ({ id, ended: false })
+const createSession = (id: string) => ({ id, ended: false }) as Session
 
 test('past the total the session whose unfinished message takes most is to be ended', () => {
   const unfinished = createUnfinished({ messageBytesMax: 1_024, bytesMax: 1_000 })

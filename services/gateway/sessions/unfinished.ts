@@ -1,10 +1,8 @@
 // Bounds the memory of messages that clients have begun and not finished, over all sessions: each may be as long as the
 // largest message allowed, and a client that goes on answering pings may leave one unfinished for ever.
+import type { Session } from './session.ts'
 
-/**
- * @typedef {import('./session.ts').Session} Session
- * @typedef {ReturnType<typeof createUnfinished>} Unfinished
- */
+export type Unfinished = ReturnType<typeof createUnfinished>
 
 /** Room for hundreds of the longest messages of the default size: an honest one is unfinished for milliseconds. */
 const BYTES_MAX = 64 * 1024 ** 2
@@ -12,24 +10,26 @@ const BYTES_MAX = 64 * 1024 ** 2
 /** With a larger `GATEWAY_MESSAGE_BYTES_MAX`, so many of the longest messages may be under way at once. */
 const MESSAGES_MIN = 8
 
-/**
- * @param {object} deps
- * @param {number} deps.messageBytesMax
- * @param {number} [deps.bytesMax] of all of them together
- */
-export function createUnfinished({ messageBytesMax, bytesMax = Math.max(BYTES_MAX, MESSAGES_MIN * messageBytesMax) }) {
-  /** @type {Map<Session, number>} */
-  const bytesOf = new Map()
+interface Deps {
+  messageBytesMax: number
+  /** Of all of them together. */
+  bytesMax?: number
+}
+
+export function createUnfinished({
+  messageBytesMax,
+  bytesMax = Math.max(BYTES_MAX, MESSAGES_MIN * messageBytesMax),
+}: Deps) {
+  const bytesOf = new Map<Session, number>()
   let totalBytes = 0
 
   /**
    * Notes the present size of a session's unfinished message.
    *
-   * @param {Session} session
-   * @param {number} bytes 0 where there is none any more
-   * @returns {Session | undefined} the session to be ended because all take too much: the one that takes most
+   * @param bytes 0 where there is none any more
+   * @returns the session to be ended because all take too much: the one that takes most
    */
-  function report(session, bytes) {
+  function report(session: Session, bytes: number): Session | undefined {
     if (session.ended) return undefined
     totalBytes += bytes - (bytesOf.get(session) ?? 0)
     if (bytes > 0) bytesOf.set(session, bytes)
@@ -37,8 +37,8 @@ export function createUnfinished({ messageBytesMax, bytesMax = Math.max(BYTES_MA
     return totalBytes > bytesMax ? largest() : undefined
   }
 
-  /** The session has ended. @param {Session} session */
-  function forget(session) {
+  /** The session has ended. */
+  function forget(session: Session) {
     totalBytes -= bytesOf.get(session) ?? 0
     bytesOf.delete(session)
   }

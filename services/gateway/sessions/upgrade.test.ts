@@ -1,19 +1,19 @@
 // An upgrade whose token takes long to check: what may happen meanwhile, and how the upgrade ends.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { connect } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { createContainment } from '@keycast/service'
+import type { Verified } from '../access/tokens/tokens.ts'
 import { createCounts } from '../counts.ts'
+import type { Account } from './accounts.ts'
 import { createUpgrades } from './upgrade.ts'
 
-/** @type {(() => unknown)[]} */
-const cleanUps = []
+const cleanUps: (() => unknown)[] = []
 afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
 })
 
-/** @param {string[]} headers */
-const handshakeWith = headers =>
+const handshakeWith = (headers: string[]) =>
   [
     'GET /ws HTTP/1.1',
     'Host: 127.0.0.1',
@@ -24,59 +24,55 @@ const handshakeWith = headers =>
     '\r\n',
   ].join('\r\n')
 
-const verified = /** @type {import('../access/tokens/tokens.ts').Verified} */ ({ user: 'ann' })
-
-/** @typedef {import('./accounts.ts').Account} Account */
+const verified = { user: 'ann' } as Verified
 
 /**
  * A server, and a client whose token is being checked. The test decides when the check ends, and how.
  *
- * @param {{ headers?: string[], origins?: string, sessions?: number, fullAccount?: Partial<Account> }} [options] `headers`
- *   of the client, beside the token's; `fullAccount`: that of every client
+ * @param options `headers` of the client, beside the token's; `fullAccount`: that of every client
  */
-async function setup({ headers = [], origins = '*', sessions = 0, fullAccount } = {}) {
-  /** @type {unknown[][]} */
-  const warnings = []
+async function setup({
+  headers = [],
+  origins = '*',
+  sessions = 0,
+  fullAccount,
+}: {
+  headers?: string[]
+  origins?: string
+  sessions?: number
+  fullAccount?: Partial<Account>
+} = {}) {
+  const warnings: unknown[][] = []
   let isDraining = false
   let isRevoked = false
-  /** @type {unknown[]} */
-  const opened = []
-  /** @type {(result: { verified: typeof verified }) => void} */
-  let conclude = () => {}
-  /** @type {Promise<{ verified: typeof verified }>} */
-  const verifying = new Promise(resolve => {
+  const opened: unknown[] = []
+  let conclude: (result: { verified: typeof verified }) => void = () => {}
+  const verifying = new Promise<{ verified: typeof verified }>(resolve => {
     conclude = resolve
   })
   const counts = createCounts()
-  const containment = createContainment({ ends: ['upgrade'], log: /** @type {any} */ ({ error() {} }) })
+  const containment = createContainment({ ends: ['upgrade'], log: { error() {} } as any })
   const server = createServer()
   createUpgrades({
-    accept: /** @type {any} */ (
-      (
-        /** @type {any} */ _,
-        /** @type {any} */ __,
-        /** @type {any} */ ___,
-        /** @type {(transport: any) => void} */ then,
-      ) => then({})
-    ),
-    open: /** @type {any} */ ((/** @type {any} */ _, /** @type {unknown} */ from) => opened.push(from)),
+    accept: ((_: any, __: any, ___: any, then: (transport: any) => void) => then({})) as any,
+    open: ((_: any, from: unknown) => opened.push(from)) as any,
     identify: { peerOf: () => ({ address: '127.0.0.1', isNamed: true }), verifyRequest: () => verifying },
     revocations: { isRevoked: () => isRevoked },
-    accounts: /** @type {any} */ ({ of: () => fullAccount, hasRoom: () => fullAccount === undefined }),
+    accounts: { of: () => fullAccount, hasRoom: () => fullAccount === undefined } as any,
     sessionCount: () => sessions,
     isDraining: () => isDraining,
     sessionsMax: 1,
     origins,
     containment,
     counts,
-    log: { warn: (/** @type {unknown[]} */ ...line) => void warnings.push(line) },
+    log: { warn: (...line: unknown[]) => void warnings.push(line) },
     now: () => 0,
   }).attach(server)
   await once(server.listen(0, '127.0.0.1'), 'listening')
   cleanUps.push(() => new Promise(resolve => server.close(resolve)))
 
   const upgrading = once(server, 'upgrade')
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const { port } = server.address() as AddressInfo
   const client = connect(port, '127.0.0.1').on('error', () => {})
   cleanUps.push(() => client.destroy())
   client.write(handshakeWith(headers))
@@ -84,7 +80,7 @@ async function setup({ headers = [], origins = '*', sessions = 0, fullAccount } 
   cleanUps.push(() => socket.destroy())
   return {
     client,
-    /** @type {import('node:net').Socket} of the server */
+    /** Of the server. */
     socket,
     opened,
     counts,
@@ -95,9 +91,9 @@ async function setup({ headers = [], origins = '*', sessions = 0, fullAccount } 
     revoke() {
       isRevoked = true
     },
-    /** The token turns out to be good. @param {{ user?: string }} [who] whom it names */
-    async good(who) {
-      conclude({ verified: /** @type {typeof verified} */ ({ ...verified, ...who }) })
+    /** The token turns out to be good. @param who whom it names */
+    async good(who?: { user?: string }) {
+      conclude({ verified: { ...verified, ...who } as typeof verified })
       await verifying
     },
     warnings,

@@ -1,17 +1,17 @@
 // Lets HTTP upgrades at /ws in as sessions, or refuses them with a reason. Attached to the HTTP server that also serves
 // values.
-import { ServerResponse, STATUS_CODES } from 'node:http'
-import { createOnceAMinute, noContainment } from '@keycast/service'
+import { type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { type Containment, createOnceAMinute, type Log, noContainment } from '@keycast/service'
+import type { Identify } from '../access/identify.ts'
+import type { Revocations } from '../access/revocations/revocations.ts'
 import { REFUSED } from '../access/tokens/tokens.ts'
-import { countOne } from '../counts.ts'
+import { type Counts, countOne } from '../counts.ts'
 import { chooseSubprotocol, subprotocols } from '../encodings/index.ts'
 import { INVALID_TOKEN } from '../http/problems.ts'
+import type { Account, Accounts } from './accounts.ts'
 import { readOrigins } from './allowed-origins.ts'
-
-/**
- * @typedef {import('node:http').IncomingMessage} IncomingMessage
- * @typedef {import('node:stream').Duplex} Duplex
- */
 
 /** When to come back to a gateway that is full, or with too many sessions, in seconds: others may have room at once. */
 const RETRY_AFTER_SECONDS = 5
@@ -19,22 +19,23 @@ const RETRY_AFTER_SECONDS = 5
 /** Of an origin that is repeated in an answer and in the log: a client may send kilobytes. */
 const ORIGIN_CHARACTERS_MAX = 200
 
-/**
- * @param {object} deps
- * @param {ReturnType<typeof import('../transport/accept.ts').createAccept>} deps.accept
- * @param {ReturnType<typeof import('./open.ts').createOpen>} deps.open
- * @param {Pick<import('../access/identify.ts').Identify, 'peerOf' | 'verifyRequest'>} deps.identify
- * @param {Pick<import('../access/revocations/revocations.ts').Revocations, 'isRevoked'>} deps.revocations
- * @param {Pick<import('./accounts.ts').Accounts, 'of' | 'hasRoom'>} deps.accounts
- * @param {() => number} deps.sessionCount
- * @param {() => boolean} deps.isDraining
- * @param {number} deps.sessionsMax
- * @param {string} deps.origins
- * @param {Pick<import('@keycast/service').Containment, 'guard'>} [deps.containment]
- * @param {import('../counts.ts').Counts} deps.counts
- * @param {Pick<import('@keycast/service').Log, 'warn'> | undefined} deps.log
- * @param {() => number} deps.now monotonic, in milliseconds
- */
+interface Deps {
+  accept: ReturnType<typeof import('../transport/accept.ts').createAccept>
+  open: ReturnType<typeof import('./open.ts').createOpen>
+  identify: Pick<Identify, 'peerOf' | 'verifyRequest'>
+  revocations: Pick<Revocations, 'isRevoked'>
+  accounts: Pick<Accounts, 'of' | 'hasRoom'>
+  sessionCount: () => number
+  isDraining: () => boolean
+  sessionsMax: number
+  origins: string
+  containment?: Pick<Containment, 'guard'>
+  counts: Counts
+  log: Pick<Log, 'warn'> | undefined
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
 export function createUpgrades({
   accept,
   open,
@@ -49,18 +50,12 @@ export function createUpgrades({
   counts,
   log,
   now,
-}) {
+}: Deps) {
   const isAllowed = readOrigins(origins)
   const isLogDue = createOnceAMinute(now)
 
-  /**
-   * @param {import('node:http').Server} httpServer
-   * @param {IncomingMessage} request
-   * @param {Duplex} socket
-   * @param {Buffer} head
-   * @returns {Promise<void> | void} once it was let in or turned away
-   */
-  function upgrade(httpServer, request, socket, head) {
+  /** @returns once it was let in or turned away */
+  function upgrade(httpServer: Server, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> | void {
     // First of all: an error without a listener ends the process.
     socket.on('error', destroy)
     const refusal = refusalOf(request)
@@ -80,14 +75,13 @@ export function createUpgrades({
     })
   }
 
-  /**
-   * @param {import('node:http').Server} httpServer
-   * @param {IncomingMessage} request
-   * @param {Duplex} socket
-   * @param {Buffer} head
-   * @param {Parameters<typeof open>[1]} from
-   */
-  function letIn(httpServer, request, socket, head, from) {
+  function letIn(
+    httpServer: Server,
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    from: Parameters<typeof open>[1],
+  ) {
     const account = accounts.of(from.verified?.user, from.peer)
     if (account && !accounts.hasRoom(account)) return turnAway(socket, tooMany(account, from.verified?.user))
     accept(request, socket, head, transport => {
@@ -97,8 +91,7 @@ export function createUpgrades({
     })
   }
 
-  /** @param {Duplex} socket @param {Refusal} refusal */
-  function turnAway(socket, refusal) {
+  function turnAway(socket: Duplex, refusal: Refusal) {
     const { reason, remedy } = refusal
     countOne(counts.refused, reason)
     // One a minute of each reason, not of each origin: a client chooses what it sends.
@@ -106,24 +99,19 @@ export function createUpgrades({
     refuse(socket, refusal)
   }
 
-  /** @param {import('node:http').Server} httpServer */
-  function attach(httpServer) {
+  function attach(httpServer: Server) {
     const take = containment.guard(
       'upgrade',
-      (/** @type {IncomingMessage} */ request, /** @type {Duplex} */ socket, /** @type {Buffer} */ head) =>
+      (request: IncomingMessage, socket: Duplex, head: Buffer) =>
         isOrdinary(request)
-          ? answerOrdinarily(httpServer, request, /** @type {import('node:net').Socket} */ (socket))
+          ? answerOrdinarily(httpServer, request, socket as Socket)
           : upgrade(httpServer, request, socket, head),
       (_, socket) => void socket.destroy(),
     )
     httpServer.on('upgrade', take)
   }
 
-  /**
-   * @param {IncomingMessage} request
-   * @returns {Refusal | undefined}
-   */
-  function refusalOf({ url = '', headers }) {
+  function refusalOf({ url = '', headers }: IncomingMessage): Refusal | undefined {
     if (url.split('?', 1)[0] !== '/ws') return { status: 404, reason: 'path', message: 'WebSockets are served at /ws' }
     if (isDraining()) return unavailable('draining', 'this gateway is being stopped')
     if (sessionCount() >= sessionsMax) return full(sessionsMax)
@@ -145,22 +133,16 @@ export function createUpgrades({
  * Whether a request offers only a protocol other than WebSocket: most often `h2c`, as Java's HTTP client and `curl
  * --http2` do. A server may ignore the offer (RFC 9110 section 7.8). Node takes it for an upgrade all the same, and
  * then reads no body; but no route here takes one.
- *
- * @param {IncomingMessage} request
  */
-function isOrdinary({ method, headers }) {
+function isOrdinary({ method, headers }: IncomingMessage) {
   return (method === 'GET' || method === 'HEAD') && !/\bwebsocket\b/i.test(headers.upgrade ?? '')
 }
 
 /**
  * Has a request answered that Node has detached from its server as an upgrade. The connection ends with it: nothing reads
  * it any more.
- *
- * @param {import('node:http').Server} httpServer
- * @param {IncomingMessage} request
- * @param {import('node:net').Socket} socket
  */
-function answerOrdinarily(httpServer, request, socket) {
+function answerOrdinarily(httpServer: Server, request: IncomingMessage, socket: Socket) {
   socket.on('error', destroy)
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
@@ -173,16 +155,26 @@ function answerOrdinarily(httpServer, request, socket) {
 }
 
 /**
- * @typedef {{ status: number, reason: string, message: string, retryAfterSeconds?: number, challenge?: string,
- *   remedy?: { about: object, message: string } }} Refusal `challenge`: the scheme that is asked for (RFC 9110 section
- *   11.6.1); `remedy`: for the log, where an operator's setting would let the client in
+ * `challenge`: the scheme that is asked for (RFC 9110 section 11.6.1); `remedy`: for the log, where an operator's
+ * setting would let the client in.
  */
+interface Refusal {
+  status: number
+  reason: string
+  message: string
+  retryAfterSeconds?: number
+  challenge?: string
+  remedy?: { about: object; message: string }
+}
 
-/** @param {string} reason @param {string} message @returns {Refusal} */
-const unavailable = (reason, message) => ({ status: 503, reason, message, retryAfterSeconds: RETRY_AFTER_SECONDS })
+const unavailable = (reason: string, message: string): Refusal => ({
+  status: 503,
+  reason,
+  message,
+  retryAfterSeconds: RETRY_AFTER_SECONDS,
+})
 
-/** @param {string} origin @returns {Refusal} */
-function wrongOrigin(origin) {
+function wrongOrigin(origin: string): Refusal {
   const shown = origin.slice(0, ORIGIN_CHARACTERS_MAX)
   return {
     status: 403,
@@ -195,8 +187,7 @@ function wrongOrigin(origin) {
   }
 }
 
-/** @param {number} sessionsMax @returns {Refusal} */
-function full(sessionsMax) {
+function full(sessionsMax: number): Refusal {
   return {
     ...unavailable('full', 'this gateway is full'),
     remedy: {
@@ -206,12 +197,8 @@ function full(sessionsMax) {
   }
 }
 
-/**
- * @param {import('./accounts.ts').Account} account that has no room
- * @param {string | undefined} user
- * @returns {Refusal}
- */
-function tooMany({ name, sessionsMax }, user) {
+/** @param account that has no room */
+function tooMany({ name, sessionsMax }: Account, user: string | undefined): Refusal {
   const [whose, setting, otherwise] =
     user === undefined
       ? [
@@ -232,14 +219,12 @@ function tooMany({ name, sessionsMax }, user) {
   }
 }
 
-/** @param {{ message: string, retryAfterMs?: number }} refused @returns {Refusal} */
-function refusalForToken({ message, retryAfterMs }) {
+function refusalForToken({ message, retryAfterMs }: { message: string; retryAfterMs?: number }): Refusal {
   if (retryAfterMs === undefined) return { status: 401, reason: 'token', message, challenge: INVALID_TOKEN }
   return { status: 503, reason: 'token', message, retryAfterSeconds: Math.ceil(retryAfterMs / 1_000) }
 }
 
-/** @param {Duplex} socket @param {Refusal} refusal */
-function refuse(socket, { status, message, retryAfterSeconds, challenge }) {
+function refuse(socket: Duplex, { status, message, retryAfterSeconds, challenge }: Refusal) {
   const body = `${message}\n`
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
@@ -253,7 +238,6 @@ function refuse(socket, { status, message, retryAfterSeconds, challenge }) {
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
 }
 
-/** @this {Duplex} */
-function destroy() {
+function destroy(this: Duplex) {
   this.destroy()
 }

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { WebSocket } from 'ws'
 import { createAccept } from './accept.ts'
 
@@ -8,11 +9,11 @@ test('a message of the longest size may come in as many reads as short segments 
   const accept = createAccept({ messageBytesMax, compression: false, chooseSubprotocol: () => undefined })
   const http = createServer()
   await once(http.listen(0, '127.0.0.1'), 'listening')
-  const { port } = /** @type {import('node:net').AddressInfo} */ (http.address())
+  const { port } = http.address() as AddressInfo
   const client = new WebSocket(`ws://127.0.0.1:${port}`)
   try {
     const [request, socket, head] = await once(http, 'upgrade')
-    const transport = await new Promise(resolve => accept(request, socket, head, resolve))
+    const transport = await new Promise<any>(resolve => accept(request, socket, head, resolve))
     await once(client, 'open')
     const came = Promise.race([once(transport, 'message'), once(transport, 'close')])
     // As ws is given what comes in: a segment of 536 bytes at a time.

@@ -1,4 +1,6 @@
 // Accepts WebSockets: an upgrade request that was let in becomes a transport. The set-up of ws is here.
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
 import { createInflate, deflateOptions, takeableOffer } from './inflate.ts'
 import { WebSocketTransport } from './websocket.ts'
@@ -18,13 +20,14 @@ const CHUNK_BYTES = 256
 /** The connection is cut if a close stays unanswered this long. */
 const CLOSE_TIMEOUT_MS = 5_000
 
-/**
- * @param {object} options
- * @param {number} options.messageBytesMax
- * @param {boolean} options.compression whether clients may negotiate it
- * @param {(offered: Iterable<string>) => string | undefined} options.chooseSubprotocol
- */
-export function createAccept({ messageBytesMax, compression, chooseSubprotocol }) {
+interface Options {
+  messageBytesMax: number
+  /** Whether clients may negotiate it. */
+  compression: boolean
+  chooseSubprotocol: (offered: Iterable<string>) => string | undefined
+}
+
+export function createAccept({ messageBytesMax, compression, chooseSubprotocol }: Options) {
   const options = {
     noServer: true,
     WebSocket: WebSocketTransport,
@@ -36,25 +39,23 @@ export function createAccept({ messageBytesMax, compression, chooseSubprotocol }
     maxBufferedChunks: Math.max(CHUNKS_MIN, Math.ceil(messageBytesMax / CHUNK_BYTES)),
     closeTimeout: CLOSE_TIMEOUT_MS,
     perMessageDeflate: compression && deflateOptions,
-    handleProtocols: (/** @type {Set<string>} */ offered) => chooseSubprotocol(offered) ?? false,
+    handleProtocols: (offered: Set<string>) => chooseSubprotocol(offered) ?? false,
   }
   const server = new WebSocketServer(options)
   const inflateInPlace = createInflate(messageBytesMax)
 
-  /**
-   * Answers the handshake; a malformed one with an error, and nothing else is called then.
-   *
-   * @param {import('node:http').IncomingMessage} request
-   * @param {import('node:stream').Duplex} socket
-   * @param {Buffer} head
-   * @param {(transport: WebSocketTransport) => void} opened
-   */
-  return function accept(request, socket, head, opened) {
+  /** Answers the handshake; a malformed one with an error, and nothing else is called then. */
+  return function accept(
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    opened: (transport: WebSocketTransport) => void,
+  ) {
     const { headers } = request
     headers['sec-websocket-extensions'] = takeableOffer(headers['sec-websocket-extensions'])
     server.handleUpgrade(request, socket, head, ws => {
       inflateInPlace(ws)
-      opened(/** @type {WebSocketTransport} */ (ws))
+      opened(ws as WebSocketTransport)
     })
   }
 }

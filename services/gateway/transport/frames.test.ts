@@ -2,10 +2,10 @@ import * as ws from 'ws'
 import { binaryFrameStart, headerBytes, pingFrame, pongFrame, textFrame, textFrameStart } from './frames.ts'
 
 /** Not in the published types, and not used outside tests. */
-const { Sender } = /** @type {any} */ (ws)
+const { Sender } = ws as any
 
-/** As ws frames a message. @param {Buffer} payload @param {number} [opcode] */
-const byWs = (payload, opcode = 1) =>
+/** As ws frames a message. */
+const byWs = (payload: Buffer, opcode = 1) =>
   Buffer.concat(Sender.frame(payload, { fin: true, opcode, mask: false, readOnly: true, rsv1: false }))
 
 test.each([0, 1, 125, 126, 127, 65_535, 65_536, 200_000])('a frame of %i bytes is the one ws would send', bytes => {

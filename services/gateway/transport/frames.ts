@@ -14,8 +14,7 @@ const CONTROL_BYTES_MAX = 125
 
 export const HEADER_BYTES_MAX = 10
 
-/** @param {number} payloadBytes */
-export function headerBytes(payloadBytes) {
+export function headerBytes(payloadBytes: number) {
   if (payloadBytes < 126) return 2
   return payloadBytes < 65_536 ? 4 : HEADER_BYTES_MAX
 }
@@ -23,13 +22,9 @@ export function headerBytes(payloadBytes) {
 /**
  * Writes the header of an unmasked, unfragmented frame (RFC 6455 section 5.2).
  *
- * @param {Buffer} target
- * @param {number} offset
- * @param {number} firstByte
- * @param {number} payloadBytes
- * @returns {number} the offset of the payload
+ * @returns the offset of the payload
  */
-export function writeHeader(target, offset, firstByte, payloadBytes) {
+export function writeHeader(target: Buffer, offset: number, firstByte: number, payloadBytes: number): number {
   target[offset] = firstByte
   if (payloadBytes < 126) {
     target[offset + 1] = payloadBytes
@@ -49,12 +44,9 @@ export function writeHeader(target, offset, firstByte, payloadBytes) {
 /**
  * One text message as a frame of its own memory, to be kept and written to many sessions.
  *
- * @param {string} head
- * @param {Buffer} [body] UTF-8
- * @param {string} [tail]
- * @returns {{ frame: Buffer, bodyOffset: number }}
+ * @param body UTF-8
  */
-export function textFrame(head, body, tail = '') {
+export function textFrame(head: string, body?: Buffer, tail = ''): { frame: Buffer; bodyOffset: number } {
   const headBytes = Buffer.byteLength(head)
   const payloadBytes = headBytes + (body?.length ?? 0) + Buffer.byteLength(tail)
   // Not from Node's pool: a slice that is kept would keep the pool's 8 KB.
@@ -67,42 +59,30 @@ export function textFrame(head, body, tail = '') {
   return { frame, bodyOffset }
 }
 
-/**
- * The start of a text message whose rest is written right after it.
- *
- * @param {string} head
- * @param {number} restBytes
- */
-export function textFrameStart(head, restBytes) {
+/** The start of a text message whose rest is written right after it. */
+export function textFrameStart(head: string, restBytes: number) {
   return frameStart(TEXT, head, restBytes)
 }
 
-/**
- * The start of a binary message whose rest is written right after it.
- *
- * @param {string} head
- * @param {number} restBytes
- */
-export function binaryFrameStart(head, restBytes) {
+/** The start of a binary message whose rest is written right after it. */
+export function binaryFrameStart(head: string, restBytes: number) {
   return frameStart(BINARY, head, restBytes)
 }
 
 /**
  * The start of a compressed message (RFC 7692) whose other DEFLATE blocks are written right after it.
  *
- * @param {boolean} isBinary whether the inflated message is binary
- * @param {Buffer} block the first of its blocks
- * @param {number} restBytes
+ * @param isBinary whether the inflated message is binary
+ * @param block the first of its blocks
  */
-export function compressedFrameStart(isBinary, block, restBytes) {
+export function compressedFrameStart(isBinary: boolean, block: Buffer, restBytes: number) {
   const payloadBytes = block.length + restBytes
   const start = Buffer.allocUnsafe(headerBytes(payloadBytes) + block.length)
   block.copy(start, writeHeader(start, 0, (isBinary ? BINARY : TEXT) | COMPRESSED, payloadBytes))
   return start
 }
 
-/** @param {number} firstByte @param {string} head @param {number} restBytes */
-function frameStart(firstByte, head, restBytes) {
+function frameStart(firstByte: number, head: string, restBytes: number) {
   const headBytes = Buffer.byteLength(head)
   const payloadBytes = headBytes + restBytes
   const start = Buffer.allocUnsafe(headerBytes(payloadBytes) + headBytes)
@@ -113,8 +93,8 @@ function frameStart(firstByte, head, restBytes) {
 /** A ping without payload. */
 export const pingFrame = Buffer.from([PING, 0])
 
-/** @param {Buffer} payload of the ping answered, at most 125 bytes */
-export function pongFrame(payload) {
+/** @param payload of the ping answered, at most 125 bytes */
+export function pongFrame(payload: Buffer) {
   if (payload.length > CONTROL_BYTES_MAX) throw new RangeError('a pong carries at most 125 bytes')
   const frame = Buffer.allocUnsafe(2 + payload.length)
   payload.copy(frame, writeHeader(frame, 0, PONG, payload.length))

@@ -1,25 +1,24 @@
 import { createServer } from 'node:http'
-import { connect as connectTcp } from 'node:net'
+import { type AddressInfo, connect as connectTcp } from 'node:net'
 import { constants, deflateRawSync } from 'node:zlib'
-import { WebSocketServer } from 'ws'
+import { type WebSocket, WebSocketServer } from 'ws'
 import { createInflate, deflateOptions, isCompressed, takeableOffer } from './inflate.ts'
 
 const BYTES_MAX = 100_000
 
-/** @type {(() => void)[]} */
-const cleanUps = []
+const cleanUps: (() => void)[] = []
 afterEach(() => {
   for (const cleanUp of cleanUps.splice(0)) cleanUp()
 })
 
-/** As a client compresses a message. @param {string} text @param {number} [finish] */
-function compress(text, finish = constants.Z_SYNC_FLUSH) {
+/** As a client compresses a message. */
+function compress(text: string, finish: number = constants.Z_SYNC_FLUSH) {
   const blocks = deflateRawSync(text, { finishFlush: finish })
   return finish === constants.Z_SYNC_FLUSH ? blocks.subarray(0, -4) : blocks
 }
 
-/** A masked frame, with a mask of zeros. @param {number} firstByte @param {Buffer} payload */
-function frame(firstByte, payload) {
+/** A masked frame, with a mask of zeros. */
+function frame(firstByte: number, payload: Buffer) {
   const header = payload.length < 126 ? Buffer.from([firstByte, 0x80 | payload.length]) : Buffer.alloc(4)
   if (payload.length >= 126) {
     header.set([firstByte, 0x80 | 126])
@@ -33,20 +32,17 @@ async function connected() {
   const http = createServer()
   const wss = new WebSocketServer({ server: http, perMessageDeflate: deflateOptions, maxPayload: BYTES_MAX })
   await new Promise(resolve => http.listen(0, '127.0.0.1', () => resolve(undefined)))
-  const { port } = /** @type {import('node:net').AddressInfo} */ (http.address())
+  const { port } = http.address() as AddressInfo
   const peer = connectTcp(port, '127.0.0.1')
-  /** @type {Promise<import('ws').WebSocket>} */
-  const opened = new Promise(resolve => wss.once('connection', resolve))
+  const opened = new Promise<WebSocket>(resolve => wss.once('connection', resolve))
   peer.write(
     'GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n' +
       'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n',
   )
   const ws = await opened
   createInflate(BYTES_MAX)(ws)
-  /** @type {string[]} */
-  const received = []
-  /** @type {(() => void)[]} */
-  const waiting = []
+  const received: string[] = []
+  const waiting: (() => void)[] = []
   ws.on('message', data => {
     received.push(data.toString())
     for (const wake of waiting.splice(0)) wake()
@@ -58,14 +54,12 @@ async function connected() {
     peer.destroy()
     http.close()
   })
-  /** @type {{ _extensions: Record<string, any> }} */
-  const { _extensions } = /** @type {any} */ (ws)
+  const { _extensions }: { _extensions: Record<string, any> } = ws as any
   return {
     ws,
     peer,
     extension: _extensions['permessage-deflate'],
-    /** @param {number} count */
-    async received(count) {
+    async received(count: number) {
       while (received.length < count) await new Promise(resolve => waiting.push(() => resolve(undefined)))
       return received
     },

@@ -12,13 +12,17 @@
 // - nothing else is asked of that object but `cleanup()`, when the connection is closed; its class is ws's own
 //   extension, which takes `isServer` and `maxPayload`, and `params` as negotiated.
 import { constants, inflateRawSync } from 'node:zlib'
+import type { PerMessageDeflateOptions, WebSocket } from 'ws'
 
-/**
- * @typedef {(error: Error | null, data?: Buffer) => void} Inflated
- * @typedef {{ params: object, decompress: (data: Buffer, fin: boolean, callback: Inflated) => void, cleanup: () => void
- *   }} Extension
- * @typedef {new (options: { isServer: boolean, maxPayload: number }) => Extension} WsExtension
- */
+type Inflated = (error: Error | null, data?: Buffer) => void
+
+interface Extension {
+  params: object
+  decompress: (data: Buffer, fin: boolean, callback: Inflated) => void
+  cleanup: () => void
+}
+
+type WsExtension = new (options: { isServer: boolean; maxPayload: number }) => Extension
 
 const NAME = 'permessage-deflate'
 
@@ -31,12 +35,12 @@ const NOTHING = Buffer.alloc(0)
  * The parameters that ws negotiates. All sessions are sent the same compressed bytes, so nothing in them may depend on
  * the connection.
  */
-export const deflateOptions = /** @type {import('ws').PerMessageDeflateOptions} */ ({
+export const deflateOptions = {
   serverNoContextTakeover: true,
   clientNoContextTakeover: true,
   // Declined where a client asks for it; ws's types have no word for that.
-  serverMaxWindowBits: /** @type {any} */ (false),
-})
+  serverMaxWindowBits: false as any,
+} as PerMessageDeflateOptions
 
 /**
  * An offer that can be taken: a window of the server's smaller than the one values are compressed with cannot.
@@ -48,33 +52,32 @@ const TAKEABLE =
  * The first of the extensions offered that can be taken. The others are declined by being left out (RFC 7692 section
  * 5.1); ws answers 400 to a client that offers only such, as Python's websockets does.
  *
- * @param {string | undefined} offers the header `Sec-WebSocket-Extensions`
+ * @param offers the header `Sec-WebSocket-Extensions`
  */
-export function takeableOffer(offers) {
+export function takeableOffer(offers: string | undefined) {
   return offers?.split(',').find(offer => TAKEABLE.test(offer))
 }
 
-/** Whether compression was negotiated. @param {import('ws').WebSocket} ws */
-export function isCompressed(ws) {
+/** Whether compression was negotiated. */
+export function isCompressed(ws: WebSocket) {
   return ws.extensions === NAME
 }
 
 /**
  * Makes connections inflate in place what they receive.
  *
- * @param {number} bytesMax of a message
- * @returns {(ws: import('ws').WebSocket) => void} to be called with each, before anything is read from it
+ * @param bytesMax of a message
+ * @returns to be called with each, before anything is read from it
  */
-export function createInflate(bytesMax) {
+export function createInflate(bytesMax: number): (ws: WebSocket) => void {
   const options = { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: bytesMax }
 
   /** Stands in the place of ws's extension object, of which each connection would hold 500 bytes more. */
   class Inflate {
-    /** Of a message whose last frame is still to come. @type {Buffer[] | undefined} */
-    fragments = undefined
+    /** Of a message whose last frame is still to come. */
+    fragments: Buffer[] | undefined = undefined
 
-    /** @param {Buffer} data @param {boolean} fin @param {Inflated} callback */
-    decompress(data, fin, callback) {
+    decompress(data: Buffer, fin: boolean, callback: Inflated) {
       if (!fin) {
         this.fragments ??= []
         this.fragments.push(data)
@@ -97,11 +100,10 @@ export function createInflate(bytesMax) {
     cleanup() {}
   }
 
-  /** ws's own, known from the first connection there was. @type {WsExtension} */
-  let OfWs
+  /** ws's own, known from the first connection there was. */
+  let OfWs: WsExtension
 
-  /** @param {Buffer} message @param {Inflated} callback */
-  function askWs(message, callback) {
+  function askWs(message: Buffer, callback: Inflated) {
     const its = new OfWs({ isServer: true, maxPayload: bytesMax })
     its.params = { client_no_context_takeover: true }
     its.decompress(message, true, (error, inflated) => {
@@ -111,10 +113,10 @@ export function createInflate(bytesMax) {
   }
 
   return ws => {
-    const { _extensions } = /** @type {{ _extensions: Record<string, object> }} */ (/** @type {unknown} */ (ws))
+    const { _extensions } = ws as unknown as { _extensions: Record<string, object> }
     const extension = _extensions[NAME]
     if (!extension) return
-    OfWs = /** @type {WsExtension} */ (extension.constructor)
+    OfWs = extension.constructor as WsExtension
     _extensions[NAME] = new Inflate()
   }
 }

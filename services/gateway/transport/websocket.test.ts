@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
-import { connect as connectTcp } from 'node:net'
+import { type AddressInfo, connect as connectTcp, type Socket } from 'node:net'
 import { jest } from '@jest/globals'
 import * as ws from 'ws'
 import { WebSocket, WebSocketServer } from 'ws'
@@ -8,14 +8,13 @@ import { pingFrame, textFrame } from './frames.ts'
 import { WebSocketTransport } from './websocket.ts'
 
 /** Not in the published types, and not used outside this test. */
-const { Sender } = /** @type {any} */ (ws)
+const { Sender } = ws as any
 
-/** As ws frames a message. @param {Buffer} payload @param {number} [opcode] */
-const byWs = (payload, opcode = 1) =>
+/** As ws frames a message. */
+const byWs = (payload: Buffer, opcode = 1) =>
   Buffer.concat(Sender.frame(payload, { fin: true, opcode, mask: false, readOnly: true, rsv1: false }))
 
-/** @type {(() => void)[]} */
-const cleanUps = []
+const cleanUps: (() => void)[] = []
 afterEach(() => {
   for (const cleanUp of cleanUps.splice(0)) cleanUp()
 })
@@ -25,7 +24,7 @@ async function connected() {
   const http = createServer()
   const wss = new WebSocketServer({ server: http, WebSocket: WebSocketTransport, perMessageDeflate: false })
   await new Promise(resolve => http.listen(0, '127.0.0.1', () => resolve(undefined)))
-  const { port } = /** @type {import('node:net').AddressInfo} */ (http.address())
+  const { port } = http.address() as AddressInfo
   const peer = connectTcp(port, '127.0.0.1')
   cleanUps.push(() => {
     peer.destroy()
@@ -37,15 +36,14 @@ async function connected() {
     'GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
       'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
   )
-  const ws = /** @type {WebSocketTransport} */ (await opened)
+  const ws = (await opened) as WebSocketTransport
   cleanUps.push(() => ws.terminate())
   // The answer to the upgrade.
   await new Promise(resolve => peer.once('data', resolve))
   return { ws, peer }
 }
 
-/** @param {import('node:net').Socket} peer @param {number} bytes */
-async function readBytes(peer, bytes) {
+async function readBytes(peer: Socket, bytes: number) {
   const chunks = []
   let have = 0
   for await (const chunk of peer) {
@@ -64,10 +62,10 @@ test('websocket.ts relies on ws 8.23.0: read the changes before another version 
 
 test('a socket has one listener of its end beside Node’s own, and forgets the address of its peer', async () => {
   for (const { ws } of [await connected(), await connected()]) {
-    const socket = /** @type {any} */ (ws)._socket
+    const socket = (ws as any)._socket
     const [, ofWs] = socket.listeners('end')
     expect(socket.remoteAddress).toMatch('127.0.0.1')
-    ws.serve(/** @type {any} */ ({}), /** @type {any} */ ({ onClose() {} }))
+    ws.serve({} as any, { onClose() {} } as any)
     expect(socket.listeners('end')).toHaveLength(2)
     expect(socket.listeners('end')[1]).not.toBe(ofWs)
     expect(ofWs.name).toBe('socketOnEnd')
@@ -90,7 +88,7 @@ test('a client understands what is written past ws, and ws goes on sending besid
   const http = createServer()
   const wss = new WebSocketServer({ server: http, WebSocket: WebSocketTransport })
   await new Promise(resolve => http.listen(0, '127.0.0.1', () => resolve(undefined)))
-  const { port } = /** @type {import('node:net').AddressInfo} */ (http.address())
+  const { port } = http.address() as AddressInfo
   wss.once('connection', ws => {
     ws.write(['one', pingFrame, 'two'])
     ws.send('three')
@@ -99,8 +97,7 @@ test('a client understands what is written past ws, and ws goes on sending besid
   })
   const client = new WebSocket(`ws://127.0.0.1:${port}`)
   cleanUps.push(() => http.close())
-  /** @type {string[]} */
-  const received = []
+  const received: string[] = []
   client.on('message', data => received.push(data.toString()))
   client.on('ping', () => received.push('ping'))
   const code = await new Promise(resolve => client.once('close', resolve))
@@ -110,10 +107,10 @@ test('a client understands what is written past ws, and ws goes on sending besid
 
 test('several small pieces cost one write to the socket', async () => {
   const { ws } = await connected()
-  const socket = /** @type {any} */ (ws)._socket
+  const socket = (ws as any)._socket
   let writes = 0
   const write = socket.write.bind(socket)
-  socket.write = (/** @type {Buffer} */ bytes) => {
+  socket.write = (bytes: Buffer) => {
     writes++
     return write(bytes)
   }
@@ -124,9 +121,7 @@ test('several small pieces cost one write to the socket', async () => {
 test('a socket whose client does not read is stalled, and says when it no longer is', async () => {
   const { ws, peer } = await connected()
   peer.pause()
-  const drained = new Promise(onDrain =>
-    ws.serve(/** @type {any} */ ({ id: 'the session' }), /** @type {any} */ ({ onDrain, onClose() {} })),
-  )
+  const drained = new Promise(onDrain => ws.serve({ id: 'the session' } as any, { onDrain, onClose() {} } as any))
   const large = textFrame('x'.repeat(1_000_000)).frame
 
   ws.write([large])
@@ -174,9 +169,8 @@ test('a large write the kernel took at once is no stall', async () => {
 
 test('what a connection reports comes with its session', async () => {
   const { ws, peer } = await connected()
-  const session = /** @type {any} */ ({ id: 'x' })
-  /** @type {unknown[][]} */
-  const reported = []
+  const session = { id: 'x' } as any
+  const reported: unknown[][] = []
   const closed = new Promise(resolve =>
     ws.serve(session, {
       onMessage: (...given) => reported.push(['message', ...given]),
@@ -203,7 +197,7 @@ test('what a connection reports comes with its session', async () => {
 
 test('no name that a connection is given here is one of ws', () => {
   const { constructor: _, ...own } = Object.getOwnPropertyDescriptors(WebSocketTransport.prototype)
-  const fields = Object.keys(new WebSocket(/** @type {any} */ (null), undefined, {}))
+  const fields = Object.keys(new WebSocket(null as any, undefined, {}))
   for (const name of ['session', 'events', ...Object.keys(own)]) {
     expect(name in WebSocket.prototype).toBe(false)
     expect(fields).not.toContain(name)
@@ -212,10 +206,10 @@ test('no name that a connection is given here is one of ws', () => {
 
 test.each([
   ['with nothing to read', () => {}, 0],
-  ['with more to read than it does', (/** @type {WebSocketTransport} */ ws) => fill(ws), 5_000],
+  ['with more to read than it does', (ws: WebSocketTransport) => fill(ws), 5_000],
   [
     'with more to read, after it was told that it is closed',
-    (/** @type {WebSocketTransport} */ ws) => {
+    (ws: WebSocketTransport) => {
       fill(ws)
       ws.close(4008, 'slow')
     },
@@ -226,10 +220,8 @@ test.each([
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] })
   cleanUps.push(() => jest.useRealTimers())
   peer.pause()
-  const closed = new Promise(onClose =>
-    ws.serve(/** @type {any} */ ({ id: 'the session' }), /** @type {any} */ ({ onDrain() {}, onClose })),
-  )
-  const socket = /** @type {any} */ (ws)._socket
+  const closed = new Promise(onClose => ws.serve({ id: 'the session' } as any, { onDrain() {}, onClose } as any))
+  const socket = (ws as any)._socket
   const ended = new Promise(resolve => socket.once('end', resolve))
   before(ws)
   peer.end()
@@ -238,30 +230,28 @@ test.each([
   await closed
 })
 
-/** Writes until the client would have to read. @param {WebSocketTransport} ws */
-function fill(ws) {
+/** Writes until the client would have to read. */
+function fill(ws: WebSocketTransport) {
   const large = textFrame('x'.repeat(1_000_000)).frame
   while (!ws.isStalled()) ws.write([large])
 }
 
 test('a message of which the rest is to come is counted with what its reads cost, and no longer once it is whole', async () => {
   const { ws, peer } = await connected()
-  /** @type {number[]} */
-  const reported = []
-  /** @type {(() => void) | undefined} */
-  let wake
+  const reported: number[] = []
+  let wake: (() => void) | undefined
   const next = () => new Promise(resolve => (wake = () => resolve(undefined)))
   ws.serve(
-    /** @type {any} */ ({ id: 'x' }),
-    /** @type {any} */ ({
-      onUnfinished(/** @type {unknown} */ _, /** @type {number} */ bytes) {
+    { id: 'x' } as any,
+    {
+      onUnfinished(_: unknown, bytes: number) {
         reported.push(bytes)
         wake?.()
       },
       onMessage() {},
       onPong() {},
       onClose() {},
-    }),
+    } as any,
   )
   const steps = [
     [[0x01, 0x81, 0, 0, 0, 0, 0x61], 263], // a fragment
@@ -269,7 +259,7 @@ test('a message of which the rest is to come is counted with what its reads cost
     [[0x00, 0x82, 0, 0, 0, 0, 0x61], 788], // half of another fragment
     [[0x61, 0x80, 0x80, 0, 0, 0, 0], 0], // its other half, and the last
   ]
-  for (const [bytes, expected] of /** @type {[number[], number][]} */ (steps)) {
+  for (const [bytes, expected] of steps as [number[], number][]) {
     const come = next()
     peer.write(Buffer.from(bytes))
     await come

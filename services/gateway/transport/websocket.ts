@@ -17,16 +17,12 @@
 // - `_receiver._bufferedBytes` are bytes of a frame that is not whole, and `_fragmented` is not 0 while fragments of a
 //   message are held;
 // - no method or field of ws has a name that the class below gives its own.
-import { WebSocket } from 'ws'
+import type { Socket } from 'node:net'
+import { type RawData, WebSocket } from 'ws'
+import type { Session } from '../sessions/session.ts'
 import { HEADER_BYTES_MAX, pingFrame, pongFrame, TEXT, writeHeader } from './frames.ts'
 import { isCompressed } from './inflate.ts'
-
-/**
- * @typedef {import('./transport.ts').Piece} Piece
- * @typedef {import('./transport.ts').Transport} Transport
- * @typedef {import('./transport.ts').TransportEvents} TransportEvents
- * @typedef {import('../sessions/session.ts').Session} Session
- */
+import type { Piece, TransportEvents } from './transport.ts'
 
 /** Up to this size copying bytes together costs less than one more entry in a gathered write. */
 const COPY_BYTES_MAX = 4 * 1024
@@ -37,12 +33,8 @@ const CHUNK_BYTES = 256
 /** Under it a socket holds its transport: so one function serves all sockets. */
 const TRANSPORT = Symbol('transport')
 
-/**
- * ws's own listener for a client that shuts down its side.
- *
- * @type {((this: import('node:net').Socket) => void) | undefined}
- */
-let wsOnEnd
+/** ws's own listener for a client that shuts down its side. */
+let wsOnEnd: ((this: Socket) => void) | undefined
 
 /** A client that shut down its side has this long to read the bytes written to it. */
 const HALF_CLOSED_MS = 5_000
@@ -54,11 +46,9 @@ const HALF_CLOSED_MS = 5_000
  * @implements {Transport}
  */
 export class WebSocketTransport extends WebSocket {
-  /** @type {Session | undefined} */
-  session = undefined
+  session: Session | undefined = undefined
 
-  /** @type {TransportEvents | undefined} */
-  events = undefined
+  events: TransportEvents | undefined = undefined
 
   /** Memory that a message takes of which the rest is still to come. */
   unfinishedBytes = 0
@@ -75,13 +65,12 @@ export class WebSocketTransport extends WebSocket {
     return pingFrame
   }
 
-  /** @param {Buffer} payload ws lets none over 125 bytes through */
-  pongFrame(payload) {
+  /** @param payload ws lets none over 125 bytes through */
+  pongFrame(payload: Buffer) {
     return pongFrame(payload)
   }
 
-  /** @param {Session} session @param {TransportEvents} events */
-  serve(session, events) {
+  serve(session: Session, events: TransportEvents) {
     this.session = session
     this.events = events
     this.on('message', onMessage)
@@ -96,7 +85,7 @@ export class WebSocketTransport extends WebSocket {
     socket.on('data', onData)
     socket.on('drain', onDrain)
     // Replaces ws's listener and calls it: with a third listener Node would keep a list with room for nineteen.
-    wsOnEnd ??= /** @type {() => void} */ (socket.listeners('end').at(-1))
+    wsOnEnd ??= socket.listeners('end').at(-1) as () => void
     socket.off('end', wsOnEnd)
     socket.on('end', onEnd)
     // Asked for at the handshake, and kept for as long as the socket lives.
@@ -114,25 +103,20 @@ export class WebSocketTransport extends WebSocket {
   }
 
   takenBytes() {
-    const { _handle } = /** @type {{ _handle: { bytesWritten: number, writeQueueSize: number } | null }} */ (
-      /** @type {unknown} */ (socketOf(this))
-    )
+    const { _handle } = socketOf(this) as unknown as {
+      _handle: { bytesWritten: number; writeQueueSize: number } | null
+    }
     // A socket that was closed meanwhile takes no more.
     return _handle ? _handle.bytesWritten - _handle.writeQueueSize : 0
   }
 
-  /** @param {Piece} piece */
-  copiedBytes(piece) {
+  copiedBytes(piece: Piece) {
     if (typeof piece === 'string') return HEADER_BYTES_MAX + Buffer.byteLength(piece)
     return piece.length <= COPY_BYTES_MAX ? piece.length : 0
   }
 
-  /**
-   * Copies small pieces together and passes large ones on as they are, in one gathered write.
-   *
-   * @param {Piece[]} pieces
-   */
-  write(pieces) {
+  /** Copies small pieces together and passes large ones on as they are, in one gathered write. */
+  write(pieces: Piece[]) {
     const socket = socketOf(this)
     if (pieces.length === 1 && typeof pieces[0] !== 'string') {
       socket.write(pieces[0])
@@ -163,36 +147,31 @@ export class WebSocketTransport extends WebSocket {
 
 // These serve all connections: `this` is the one concerned.
 
-/** @this {WebSocket} @param {import('ws').RawData} data @param {boolean} isBinary */
-function onMessage(data, isBinary) {
-  const { session, events, unfinishedBytes } = /** @type {WebSocketTransport} */ (this)
-  if (unfinishedBytes > 0) reportUnfinished(/** @type {WebSocketTransport} */ (this), 0)
+function onMessage(this: WebSocket, data: RawData, isBinary: boolean) {
+  const { session, events, unfinishedBytes } = this as WebSocketTransport
+  if (unfinishedBytes > 0) reportUnfinished(this as WebSocketTransport, 0)
   // A Buffer: a connection's binaryType makes nothing else of it unless it is set.
-  if (session) events?.onMessage(session, /** @type {Buffer} */ (data), isBinary)
+  if (session) events?.onMessage(session, data as Buffer, isBinary)
 }
 
-/** @this {WebSocket} @param {Buffer} payload */
-function onPing(payload) {
-  const { session, events } = /** @type {WebSocketTransport} */ (this)
+function onPing(this: WebSocket, payload: Buffer) {
+  const { session, events } = this as WebSocketTransport
   if (session) events?.onPing(session, payload)
 }
 
-/** @this {WebSocket} */
-function onPong() {
-  const { session, events } = /** @type {WebSocketTransport} */ (this)
+function onPong(this: WebSocket) {
+  const { session, events } = this as WebSocketTransport
   if (session) events?.onPong(session)
 }
 
-/** @this {WebSocket} @param {number} code */
-function onClose(code) {
-  const { session, events } = /** @type {WebSocketTransport} */ (this)
+function onClose(this: WebSocket, code: number) {
+  const { session, events } = this as WebSocketTransport
   if (session) events?.onClose(session, code)
 }
 
-/** @typedef {import('node:net').Socket & { [TRANSPORT]: WebSocketTransport }} OurSocket */
+type OurSocket = Socket & { [TRANSPORT]: WebSocketTransport }
 
-/** @this {OurSocket} */
-function onDrain() {
+function onDrain(this: OurSocket) {
   const { session, events } = this[TRANSPORT]
   if (session) events?.onDrain(session)
 }
@@ -200,22 +179,18 @@ function onDrain() {
 /**
  * Counts a read as held where it did not end with a whole message. Control frames between fragments free nothing of it:
  * a fragment of one byte holds the memory of all that was read with it.
- *
- * @this {OurSocket}
- * @param {Buffer} chunk
  */
-function onData(chunk) {
+function onData(this: OurSocket, chunk: Buffer) {
   const transport = this[TRANSPORT]
-  const { _bufferedBytes, _fragmented } =
-    /** @type {{ _receiver: { _bufferedBytes: number, _fragmented: number } }} */ (/** @type {unknown} */ (transport))
-      ._receiver
+  const { _bufferedBytes, _fragmented } = (
+    transport as unknown as { _receiver: { _bufferedBytes: number; _fragmented: number } }
+  )._receiver
   const { unfinishedBytes } = transport
   if (_bufferedBytes > 0 || _fragmented !== 0) reportUnfinished(transport, unfinishedBytes + chunk.length + CHUNK_BYTES)
   else if (unfinishedBytes > 0) reportUnfinished(transport, 0)
 }
 
-/** @param {WebSocketTransport} transport @param {number} bytes */
-function reportUnfinished(transport, bytes) {
+function reportUnfinished(transport: WebSocketTransport, bytes: number) {
   transport.unfinishedBytes = bytes
   const { session, events } = transport
   if (session) events?.onUnfinished(session, bytes)
@@ -224,10 +199,8 @@ function reportUnfinished(transport, bytes) {
 /**
  * The client shut down its side. ws then ends ours, but sets no timer: the socket of a client that stopped reading
  * would stay for ever.
- *
- * @this {import('node:net').Socket}
  */
-function onEnd() {
+function onEnd(this: Socket) {
   wsOnEnd?.call(this)
   const timer = setTimeout(() => this.destroy(), HALF_CLOSED_MS)
   this.once('close', () => clearTimeout(timer))
@@ -237,20 +210,12 @@ function ignore() {}
 
 /**
  * Most that a text takes as a frame. Its bytes are counted when it is written: no UTF-16 unit takes more than three.
- *
- * @param {string} text
  */
-function textBytesMax(text) {
+function textBytesMax(text: string) {
   return HEADER_BYTES_MAX + text.length * 3
 }
 
-/**
- * @param {Piece[]} pieces
- * @param {number} first
- * @param {number} end
- * @param {number} bytesMax
- */
-function together(pieces, first, end, bytesMax) {
+function together(pieces: Piece[], first: number, end: number, bytesMax: number) {
   const target = Buffer.allocUnsafe(bytesMax)
   let offset = 0
   for (let index = first; index < end; index++) {
@@ -267,12 +232,7 @@ function together(pieces, first, end, bytesMax) {
   return target.subarray(0, offset)
 }
 
-/**
- * The socket beneath.
- *
- * @param {WebSocket} ws
- * @returns {import('node:net').Socket}
- */
-function socketOf(ws) {
-  return /** @type {{ _socket: import('node:net').Socket }} */ (/** @type {unknown} */ (ws))._socket
+/** The socket beneath. */
+function socketOf(ws: WebSocket): Socket {
+  return (ws as unknown as { _socket: Socket })._socket
 }

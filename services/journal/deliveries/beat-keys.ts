@@ -4,27 +4,25 @@
 /** Quiet rooms per beat. */
 const IN_TURN = 200
 
-/** @param {{ keys: () => Iterator<string> }} watches all rooms of the link */
-export function createBeatKeys(watches) {
-  /** Rooms with news since the last beat. @type {Set<string>} */
-  let sent = new Set()
-  /** Rooms with news since the beat before that. @type {Set<string>} */
-  let sentBefore = new Set()
-  /** @type {Iterator<string> | undefined} */
-  let rotation
+/** @param watches all rooms of the link */
+export function createBeatKeys(watches: { keys: () => Iterator<string> }) {
+  /** Rooms with news since the last beat. */
+  let sent = new Set<string>()
+  /** Rooms with news since the beat before that. */
+  let sentBefore = new Set<string>()
+  let rotation: Iterator<string> | undefined
 
   return {
-    /** The room had news, or the next beat must include it. @param {string} key */
-    add: key => void sent.add(key),
+    /** The room had news, or the next beat must include it. */
+    add: (key: string) => void sent.add(key),
 
-    /** @param {string} key */
-    forget(key) {
+    forget(key: string) {
       sent.delete(key)
       sentBefore.delete(key)
     },
 
-    /** The rooms for the present beat. @returns {Set<string>} */
-    next() {
+    /** The rooms for the present beat. */
+    next(): Set<string> {
       const keys = new Set([...sentBefore, ...sent])
       sentBefore = sent
       sent = new Set()

@@ -1,14 +1,11 @@
 // The answer to a link if a room, or a part of its history, cannot be served.
+import type { RoomAnswer, RoomErrorCode } from '@keycast/backbone'
 import { errorCodes } from '@keycast/protocol'
 
 /** A failed read is tried again with the next beat, and beats come once a second. */
 export const RETRY_MS = 1_000
 
-/**
- * @param {string} key @param {import('@keycast/backbone').RoomErrorCode} code @param {number} [retryAfterMs]
- * @returns {import('@keycast/backbone').RoomAnswer}
- */
-export const failed = (key, code, retryAfterMs) => ({
+export const failed = (key: string, code: RoomErrorCode, retryAfterMs?: number): RoomAnswer => ({
   type: 'failed',
   key,
   code,

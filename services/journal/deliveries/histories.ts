@@ -1,32 +1,31 @@
 // Parts of histories that gateways ask for on behalf of a client: each is read once, answered once, and forgotten.
-import { HISTORY_BYTES_MAX, readHistoryKey } from '@keycast/backbone'
+import { type RoomAnswer as Answer, HISTORY_BYTES_MAX, readHistoryKey } from '@keycast/backbone'
+import type { Log } from '../log/log.ts'
 import { failed, RETRY_MS } from './failed.ts'
+import type { ReadSlots } from './read-slots.ts'
 
-/**
- * @typedef {import('@keycast/backbone').RoomAnswer} Answer
- *
- * @typedef {{ key: string, answer: Answer | undefined, takesSlot: boolean }} Get
- */
+interface Get {
+  key: string
+  answer: Answer | undefined
+  takesSlot: boolean
+}
 
-/**
- * @param {object} deps
- * @param {string} deps.link
- * @param {import('./read-slots.ts').ReadSlots} deps.slots
- * @param {Pick<import('../log/log.ts').Log, 'read'>} deps.log
- * @param {(key: string) => boolean} deps.isRoom
- * @param {(link: string, key: string) => void} deps.tell
- * @param {{ read: (from: 'log', messages: number) => void }} deps.counts
- * @param {(error: Error) => void} deps.onReadFailed
- */
-export function createHistories({ link, slots, log, isRoom, tell, counts, onReadFailed }) {
-  /** @type {Map<string, Get>} */
-  const gets = new Map()
+interface Deps {
+  link: string
+  slots: ReadSlots
+  log: Pick<Log, 'read'>
+  isRoom: (key: string) => boolean
+  tell: (link: string, key: string) => void
+  counts: { read: (from: 'log', messages: number) => void }
+  onReadFailed: (error: Error) => void
+}
 
-  /** @param {string} key */
-  function get(key) {
+export function createHistories({ link, slots, log, isRoom, tell, counts, onReadFailed }: Deps) {
+  const gets = new Map<string, Get>()
+
+  function get(key: string) {
     cancel(key)
-    /** @type {Get} */
-    const wanted = { key, answer: undefined, takesSlot: false }
+    const wanted: Get = { key, answer: undefined, takesSlot: false }
     gets.set(key, wanted)
     const asked = readHistoryKey(key)
     if (!asked || !isRoom(asked.room)) {
@@ -36,16 +35,14 @@ export function createHistories({ link, slots, log, isRoom, tell, counts, onRead
     readPart(wanted, asked)
   }
 
-  /** @param {string} key */
-  function cancel(key) {
+  function cancel(key: string) {
     const wanted = gets.get(key)
     if (!wanted) return
     gets.delete(key)
     slots.release(wanted)
   }
 
-  /** @param {Get} wanted @param {NonNullable<ReturnType<typeof readHistoryKey>>} asked */
-  async function readPart(wanted, { room, range }) {
+  async function readPart(wanted: Get, { room, range }: NonNullable<ReturnType<typeof readHistoryKey>>) {
     if (!slots.take(wanted)) return
     const { key } = wanted
     const { epoch: wantedEpoch, limit, after } = range
@@ -68,14 +65,14 @@ export function createHistories({ link, slots, log, isRoom, tell, counts, onRead
           : { type: 'history', key, epoch, oldest, newest, messages, more, truncated }
       counts.read('log', messages.length)
     } catch (error) {
-      onReadFailed(/** @type {Error} */ (error))
+      onReadFailed(error as Error)
       wanted.answer = failed(key, 'journal_unavailable', RETRY_MS)
     }
     if (gets.get(key) === wanted) tell(link, key)
   }
 
-  /** @param {string} key @returns {Answer[] | undefined} `undefined` if nobody asked for it */
-  function answersFor(key) {
+  /** @returns `undefined` if nobody asked for it */
+  function answersFor(key: string): Answer[] | undefined {
     const wanted = gets.get(key)
     if (!wanted) return undefined
     if (wanted.answer) {

@@ -1,10 +1,9 @@
 import { createReadSlots } from './read-slots.ts'
 
-const reader = (/** @type {number} */ n) => ({ key: `room:${n}`, takesSlot: false })
+const reader = (n: number) => ({ key: `room:${n}`, takesSlot: false })
 
 test('above the bound a reader waits, and is told when another has released its slot', () => {
-  /** @type {string[]} */
-  const told = []
+  const told: string[] = []
   const slots = createReadSlots(key => told.push(key))
   const readers = Array.from({ length: 20 }, (_, n) => reader(n))
   expect(readers.map(each => slots.take(each))).toEqual([...Array(16).fill(true), ...Array(4).fill(false)])
@@ -15,8 +14,7 @@ test('above the bound a reader waits, and is told when another has released its 
 })
 
 test('a slot is taken and released once, and one that gave up waiting is not told', () => {
-  /** @type {string[]} */
-  const told = []
+  const told: string[] = []
   const slots = createReadSlots(key => told.push(key))
   const readers = Array.from({ length: 17 }, (_, n) => reader(n))
   for (const each of readers) slots.take(each)

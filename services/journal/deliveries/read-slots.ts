@@ -4,20 +4,21 @@
 /** Reads per link. */
 const SLOTS_MAX = 16
 
-/**
- * A watch or a history, either of which may take a slot.
- * @typedef {{ key: string, takesSlot: boolean }} Reader
- */
+/** A watch or a history, either of which may take a slot. */
+interface Reader {
+  key: string
+  takesSlot: boolean
+}
 
-/** @param {(key: string) => void} tell called when the key may try to take a slot again */
-export function createReadSlots(tell) {
+/** @param tell called when the key may try to take a slot again */
+export function createReadSlots(tell: (key: string) => void) {
   let taken = 0
-  /** Keys that wait for a slot. @type {Set<string>} */
-  const waiting = new Set()
+  /** Keys that wait for a slot. */
+  const waiting = new Set<string>()
 
   return {
-    /** @param {Reader} reader @returns {boolean} false if none is left: `tell` is called once there is one */
-    take(reader) {
+    /** @returns false if none is left: `tell` is called once there is one */
+    take(reader: Reader): boolean {
       if (reader.takesSlot) return false
       if (taken >= SLOTS_MAX) {
         waiting.add(reader.key)
@@ -28,8 +29,8 @@ export function createReadSlots(tell) {
       return true
     },
 
-    /** @param {Reader} reader may have no slot */
-    release(reader) {
+    /** @param reader may have no slot */
+    release(reader: Reader) {
       waiting.delete(reader.key)
       if (!reader.takesSlot) return
       reader.takesSlot = false
@@ -44,4 +45,4 @@ export function createReadSlots(tell) {
   }
 }
 
-/** @typedef {ReturnType<typeof createReadSlots>} ReadSlots */
+export type ReadSlots = ReturnType<typeof createReadSlots>

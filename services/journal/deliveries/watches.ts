@@ -1,27 +1,28 @@
 // Sends a link the messages after its cursor in each room that it watches. The history is the queue: a slow gateway
 // costs one cursor per room, and no copy of unsent messages.
-import { gapFrom } from '@keycast/backbone'
+import { type RoomAnswer as Answer, type GapReason, gapFrom, type Message, type Position } from '@keycast/backbone'
+import type { Log } from '../log/log.ts'
 import { createBeatKeys } from './beat-keys.ts'
 import { failed, RETRY_MS } from './failed.ts'
+import type { ReadSlots } from './read-slots.ts'
 
 /**
- * @typedef {import('@keycast/backbone').Message} Message
- * @typedef {import('@keycast/backbone').Position} Position
- * @typedef {import('@keycast/backbone').RoomAnswer} Answer
- *
- * A link's interest in a room. `cursor`: how far the link was sent the room; `undefined` until the head is known. `said`:
- * goes before the messages. `read`: came from the log and waits for credit. `takesSlot`: a read is under way or waits.
- *
- * @typedef {object} Watch
- * @property {string} key
- * @property {Position | undefined} position that was asked for
- * @property {string} epoch
- * @property {number | undefined} cursor
- * @property {Answer | undefined} said
- * @property {Message[] | undefined} read
- * @property {boolean} takesSlot
- * @property {boolean} isFailed its last read failed: tried again at the next beat
+ * A link's interest in a room. `cursor`: how far the link was sent the room; `undefined` until the head is known.
+ * `said`: goes before the messages. `read`: came from the log and waits for credit. `takesSlot`: a read is under way or
+ * waits.
  */
+interface Watch {
+  key: string
+  /** That was asked for. */
+  position: Position | undefined
+  epoch: string
+  cursor: number | undefined
+  said: Answer | undefined
+  read: Message[] | undefined
+  takesSlot: boolean
+  /** Its last read failed: tried again at the next beat. */
+  isFailed: boolean
+}
 
 /** The result of one read of a room's history, one message at least. */
 const READ_BYTES = 64 * 1024
@@ -32,29 +33,29 @@ const HEADS_MAX = 2_000
 
 const NOTHING = Object.freeze({ answers: [], more: false })
 
-/**
- * @param {object} deps
- * @param {string} deps.link
- * @param {import('./read-slots.ts').ReadSlots} deps.slots
- * @param {Pick<import('../log/log.ts').Log, 'head' | 'read'>} deps.log
- * @param {ReturnType<typeof import('../watched-rooms.ts').createWatchedRooms>} deps.rooms
- * @param {(key: string) => boolean} deps.isRoom
- * @param {(link: string, key: string) => void} deps.tell
- * @param {{ resumed: (outcome: 'new' | 'whole' | import('@keycast/backbone').GapReason) => void, gap: () => void,
- *   read: (from: 'tail' | 'log', messages: number) => void }} deps.counts
- * @param {(error: Error) => void} deps.onReadFailed
- */
-export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, onReadFailed }) {
-  /** @type {Map<string, Watch>} */
-  const watches = new Map()
+interface Deps {
+  link: string
+  slots: ReadSlots
+  log: Pick<Log, 'head' | 'read'>
+  rooms: ReturnType<typeof import('../watched-rooms.ts').createWatchedRooms>
+  isRoom: (key: string) => boolean
+  tell: (link: string, key: string) => void
+  counts: {
+    resumed: (outcome: 'new' | 'whole' | GapReason) => void
+    gap: () => void
+    read: (from: 'tail' | 'log', messages: number) => void
+  }
+  onReadFailed: (error: Error) => void
+}
+
+export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, onReadFailed }: Deps) {
+  const watches = new Map<string, Watch>()
   const beatKeys = createBeatKeys(watches)
 
-  /** @param {{ key: string, position: Position | undefined }} want */
-  function watch({ key, position }) {
+  function watch({ key, position }: { key: string; position: Position | undefined }) {
     const before = watches.get(key)
     if (before) slots.release(before)
-    /** @type {Watch} */
-    const added = {
+    const added: Watch = {
       key,
       position,
       epoch: '',
@@ -73,8 +74,7 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
     place(added)
   }
 
-  /** @param {string} key */
-  function unwatch(key) {
+  function unwatch(key: string) {
     const watched = watches.get(key)
     if (!watched) return
     watches.delete(key)
@@ -83,8 +83,8 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
     slots.release(watched)
   }
 
-  /** Tells where the room stands, and where its stream continues for this link. @param {Watch} watched */
-  async function place(watched) {
+  /** Tells where the room stands, and where its stream continues for this link. */
+  async function place(watched: Watch) {
     const { key, position } = watched
     watched.isFailed = false
     let head
@@ -106,23 +106,22 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
     tell(link, key)
   }
 
-  /** The room's messages are of another epoch than the link knows. @param {Watch} watched @param {number} cursor */
-  function placeAnew(watched, cursor) {
+  /** The room's messages are of another epoch than the link knows. */
+  function placeAnew(watched: Watch, cursor: number) {
     slots.release(watched)
     watched.position = { epoch: watched.epoch, seq: cursor }
     watched.cursor = undefined
     place(watched)
   }
 
-  /** @param {Watch} watched has a cursor */
-  function isBehind({ key, epoch, cursor = 0 }) {
+  /** @param watched has a cursor */
+  function isBehind({ key, epoch, cursor = 0 }: Watch) {
     const room = rooms.get(key)
     return room !== undefined && (room.epoch !== epoch || room.head > cursor)
   }
 
-  /** @param {Watch} watched @param {unknown} error */
-  function fail(watched, error) {
-    onReadFailed(/** @type {Error} */ (error))
+  function fail(watched: Watch, error: unknown) {
+    onReadFailed(error as Error)
     slots.release(watched)
     if (!isCurrent(watched)) return
     watched.isFailed = true
@@ -131,29 +130,25 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
     tell(link, watched.key)
   }
 
-  /** @param {Watch} watched */
-  const isCurrent = watched => watches.get(watched.key) === watched
+  const isCurrent = (watched: Watch) => watches.get(watched.key) === watched
 
-  /** @param {string} key @param {number} bytesLeft */
-  function answersFor(key, bytesLeft) {
+  function answersFor(key: string, bytesLeft: number) {
     const watched = watches.get(key)
     if (!watched) return NOTHING
-    /** @type {Answer[]} */
-    const answers = []
+    const answers: Answer[] = []
     if (watched.said) answers.push(watched.said)
     watched.said = undefined
     if (watched.cursor === undefined) return { answers, more: false }
     const messages = nextOf(watched, watched.cursor, bytesLeft)
     if (messages.length > 0) {
       answers.push({ type: 'messages', key, epoch: watched.epoch, messages })
-      watched.cursor = /** @type {Message} */ (messages.at(-1)).seq
+      watched.cursor = (messages.at(-1) as Message).seq
       beatKeys.add(key)
     }
     return { answers, more: isBehind(watched) }
   }
 
-  /** @param {Watch} watched @param {number} cursor @param {number} bytesLeft @returns {Message[]} */
-  function nextOf(watched, cursor, bytesLeft) {
+  function nextOf(watched: Watch, cursor: number, bytesLeft: number): Message[] {
     const { read } = watched
     if (read) {
       watched.read = undefined
@@ -172,8 +167,7 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
     return messages ?? []
   }
 
-  /** @param {Watch} watched @param {number} cursor */
-  async function readOn(watched, cursor) {
+  async function readOn(watched: Watch, cursor: number) {
     if (!slots.take(watched)) return
     const { key } = watched
     let found
@@ -223,8 +217,7 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
     return heads
   }
 
-  /** @param {Watch} watched */
-  function retry(watched) {
+  function retry(watched: Watch) {
     if (watched.cursor === undefined) return void place(watched)
     watched.isFailed = false
     return tell(link, watched.key)
@@ -244,11 +237,9 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
     /**
      * The link's position in a room, for an operator.
      *
-     * @param {string} key
-     * @returns {{ link: string, sent: number | null, isBehind: boolean } | undefined} `sent`: `null` until its place is
-     *   known
+     * @returns `sent`: `null` until its place is known
      */
-    describe(key) {
+    describe(key: string): { link: string; sent: number | null; isBehind: boolean } | undefined {
       const watched = watches.get(key)
       return watched && { link, sent: watched.cursor ?? null, isBehind: isBehind(watched) }
     },

@@ -15,7 +15,7 @@ import {
   statSync,
   symlinkSync,
 } from 'node:fs'
-import { connect, createServer } from 'node:net'
+import { connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { LogInUse, LogMissing, LogRefused } from './log.ts'
@@ -27,8 +27,8 @@ export const LMDB_LOCK_FILE = 'lock.mdb'
 /** Sockets, not files with a process id: the kernel knows whether their owners live, also in another container. */
 const LOCK_NAME = /^lock\..*socket$/
 
-/** @param {string} name of a file in a log's folder */
-export const isLock = name => LOCK_NAME.test(name)
+/** @param name of a file in a log's folder */
+export const isLock = (name: string) => LOCK_NAME.test(name)
 
 /** Processes that start at the same moment come to an end with each other within this time. */
 const CONTEND_MS = 10_000
@@ -41,11 +41,9 @@ const ASK_AGAIN_MS = 10
  * at least. A socket that all shared would have to be removed after a crash, and with it goes the one that another
  * process just made.
  *
- * @param {string} folder
- * @returns {Promise<{ release: () => Promise<void> }>}
  * @throws {LogInUse}
  */
-export async function lockFolder(folder) {
+export async function lockFolder(folder: string): Promise<{ release: () => Promise<void> }> {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   // By way of an open directory: the path of a socket may have 107 bytes, a folder's any number.
   const directory = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY)
@@ -77,15 +75,13 @@ export async function lockFolder(folder) {
   return { release }
 }
 
-/** @param {string} folder @param {string} own */
-async function othersIn(folder, own) {
+async function othersIn(folder: string, own: string) {
   const names = readdirSync(folder).filter(name => isLock(name) && name !== own)
   const isLiving = await Promise.all(names.map(name => isTaken(join(folder, name))))
   return { living: names.filter((_, index) => isLiving[index]), dead: names.filter((_, index) => !isLiving[index]) }
 }
 
-/** @param {import('node:net').Server} server @param {string} path */
-function listen(server, path) {
+function listen(server: Server, path: string) {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
     server.listen(path, () => resolve(undefined))
@@ -96,17 +92,17 @@ function listen(server, path) {
 const FREE_CODES = new Set(['ECONNREFUSED', 'ENOENT'])
 
 /**
- * @param {string} path of a socket
- * @returns {Promise<boolean>} true also where it cannot be known: e.g. of a process too busy to answer
+ * @param path of a socket
+ * @returns true also where it cannot be known: e.g. of a process too busy to answer
  */
-function isTaken(path) {
+function isTaken(path: string): Promise<boolean> {
   return new Promise(resolve => {
     const socket = connect(path)
     socket.once('connect', () => {
       socket.destroy()
       resolve(true)
     })
-    socket.once('error', error => resolve(!FREE_CODES.has(/** @type {NodeJS.ErrnoException} */ (error).code ?? '')))
+    socket.once('error', error => resolve(!FREE_CODES.has((error as NodeJS.ErrnoException).code ?? '')))
   })
 }
 
@@ -122,11 +118,9 @@ const LAST_PAGE_OFFSET = META_OFFSET + 120
  * Refuses a file that is no log, or one that was cut short: LMDB maps it, and a read beyond its end would end the
  * process without a message.
  *
- * @param {string} folder
- * @param {string} name
  * @throws {LogRefused} that names the file
  */
-export function checkDataFile(folder, name) {
+export function checkDataFile(folder: string, name: string) {
   const file = join(folder, name)
   if (!existsSync(file)) return
   const start = Buffer.alloc(META_PAGES * PAGE_BYTES)
@@ -153,10 +147,10 @@ export function checkDataFile(folder, name) {
 /**
  * Refuses the same files as {@link checkDataFile}, and a folder without a log.
  *
- * @param {string} path of a log's folder, or of a backup
+ * @param path of a log's folder, or of a backup
  * @throws {LogRefused}
  */
-export function checkLogFile(path) {
+export function checkLogFile(path: string) {
   const stats = statSync(path, { throwIfNoEntry: false })
   if (!stats) throw new LogMissing(`${path} is not there`)
   if (!stats.isDirectory()) return checkDataFile(dirname(path), basename(path))
@@ -168,22 +162,17 @@ export function checkLogFile(path) {
  * The folder to open a log in: of a backup, which is a file, one with a link to it. Its lock then lies there, and not
  * beside the backup.
  *
- * @param {string} path of a log's folder, or of a backup
- * @returns {{ folder: string, release: () => void }}
+ * @param path of a log's folder, or of a backup
  */
-export function folderOf(path) {
+export function folderOf(path: string): { folder: string; release: () => void } {
   if (statSync(path).isDirectory()) return { folder: path, release() {} }
   const folder = mkdtempSync(join(tmpdir(), 'keycast-log-'))
   symlinkSync(resolve(path), join(folder, DATA_FILE))
   return { folder, release: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
-/**
- * Gives a file to the owner of its folder: root may look after the log of a journal that is not root.
- *
- * @param {string} file
- */
-export function giveToOwner(file) {
+/** Gives a file to the owner of its folder: root may look after the log of a journal that is not root. */
+export function giveToOwner(file: string) {
   if (process.getuid?.() !== 0) return
   const { uid, gid } = statSync(dirname(resolve(file)))
   chownSync(file, uid, gid)

@@ -2,8 +2,8 @@ import { createIdIndex } from './id-index.ts'
 
 const print = Buffer.alloc(4)
 
-/** As good as the hash of an id: a digest for each would take a minute. @param {number} number */
-function hashOf(number) {
+/** As good as the hash of an id: a digest for each would take a minute. */
+function hashOf(number: number) {
   let mixed = (number ^ (number / 2 ** 32)) >>> 0
   mixed = Math.imul(mixed ^ (mixed >>> 16), 0x21f0aaad)
   mixed = Math.imul(mixed ^ (mixed >>> 15), 0x735a2d97)
@@ -11,8 +11,8 @@ function hashOf(number) {
   return print
 }
 
-/** @param {ReturnType<typeof createIdIndex>} index @param {number} number */
-const find = (index, number) => index.find(hashOf(number), candidate => (candidate === number ? candidate : undefined))
+const find = (index: ReturnType<typeof createIdIndex>, number: number) =>
+  index.find(hashOf(number), candidate => (candidate === number ? candidate : undefined))
 
 test('each of two million ids is found, no other, and memory is bounded by their number', () => {
   const index = createIdIndex()

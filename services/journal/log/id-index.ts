@@ -7,15 +7,20 @@ const ENTRIES_MIN = 2 ** 10
 
 /**
  * `prints`: parts of hashes, in open addressing. `offsets`: of each, the number from `base` on; 0 where there is none.
- * @typedef {{ base: number, last: number, count: number, prints: Uint32Array, offsets: Uint32Array }} Table
  */
+interface Table {
+  base: number
+  last: number
+  count: number
+  prints: Uint32Array
+  offsets: Uint32Array
+}
 
 export function createIdIndex() {
-  /** Oldest first. @type {Table[]} */
-  const tables = []
+  /** Oldest first. */
+  const tables: Table[] = []
 
-  /** @param {number} base @param {number} entries @returns {Table} */
-  const newTable = (base, entries) => ({
+  const newTable = (base: number, entries: number): Table => ({
     base,
     last: base,
     count: 0,
@@ -23,8 +28,7 @@ export function createIdIndex() {
     offsets: new Uint32Array(entries),
   })
 
-  /** @param {Table} table @param {number} print @param {number} number */
-  function put(table, print, number) {
+  function put(table: Table, print: number, number: number) {
     const mask = table.offsets.length - 1
     let place = print & mask
     while (table.offsets[place] !== 0) place = (place + 1) & mask
@@ -34,8 +38,8 @@ export function createIdIndex() {
     table.count++
   }
 
-  /** The table for the next id. @param {number} number */
-  function tableFor(number) {
+  /** The table for the next id. */
+  function tableFor(number: number) {
     const last = tables.at(-1)
     if (last && last.count * 2 < last.offsets.length) return last
     if (!last || last.offsets.length >= ENTRIES_MAX) {
@@ -52,17 +56,11 @@ export function createIdIndex() {
   }
 
   return {
-    /** @param {Buffer} hash @param {number} number above all before */
-    add: (hash, number) => put(tableFor(number), hash.readUInt32LE(0), number),
+    /** @param number above all before */
+    add: (hash: Buffer, number: number) => put(tableFor(number), hash.readUInt32LE(0), number),
 
-    /**
-     * @template T
-     * @param {Buffer} hash
-     * @param {(number: number) => T | undefined} look whether the id of that number is the one: another may have the same
-     *   part of its hash
-     * @returns {T | undefined}
-     */
-    find(hash, look) {
+    /** @param look whether the id of that number is the one: another may have the same part of its hash */
+    find<T>(hash: Buffer, look: (number: number) => T | undefined): T | undefined {
       const print = hash.readUInt32LE(0)
       for (let index = tables.length - 1; index >= 0; index--) {
         const { base, prints, offsets } = tables[index]
@@ -75,8 +73,8 @@ export function createIdIndex() {
       return undefined
     },
 
-    /** Frees what it can of the ids below a number. @param {number} number */
-    forgetBefore(number) {
+    /** Frees what it can of the ids below a number. */
+    forgetBefore(number: number) {
       while (tables.length > 0 && tables[0].last < number) tables.shift()
     },
 

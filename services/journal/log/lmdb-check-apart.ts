@@ -3,20 +3,17 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { checkLogFile, folderOf } from './folder.ts'
-import { checkTables } from './lmdb-check.ts'
+import { checkTables, type Report } from './lmdb-check.ts'
 import { openTables } from './lmdb-layout.ts'
 import { LogMissing, LogRefused } from './log.ts'
-
-/** @typedef {import('./lmdb-check.ts').Report} Report */
 
 const file = fileURLToPath(import.meta.url)
 
 /**
- * @param {string} path of a log's folder, which a journal may have open, or of a backup
- * @returns {Promise<Report>}
+ * @param path of a log's folder, which a journal may have open, or of a backup
  * @throws {LogMissing}
  */
-export async function checkLog(path) {
+export async function checkLog(path: string): Promise<Report> {
   try {
     checkLogFile(path)
   } catch (error) {
@@ -30,10 +27,9 @@ export async function checkLog(path) {
     child.stderr?.on('data', chunk => {
       said += chunk
     })
-    /** @type {Report | undefined} */
-    let report
+    let report: Report | undefined
     child.once('message', message => {
-      report = /** @type {Report} */ (message)
+      report = message as Report
     })
     const [code, signal] = await once(child, 'close')
     if (report) return report
@@ -44,8 +40,7 @@ export async function checkLog(path) {
   }
 }
 
-/** @param {string} problem @returns {Report} */
-const withProblem = problem => ({ rooms: 0, messages: 0, bytes: 0, problems: [problem], more: 0 })
+const withProblem = (problem: string): Report => ({ rooms: 0, messages: 0, bytes: 0, problems: [problem], more: 0 })
 
 if (process.send && process.argv[1] === file) {
   const tables = openTables(process.argv[2], { readOnly: true })

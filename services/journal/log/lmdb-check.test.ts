@@ -4,10 +4,9 @@ import { join } from 'node:path'
 import { openLmdbLog } from './lmdb.ts'
 import { checkTables } from './lmdb-check.ts'
 import { checkLog } from './lmdb-check-apart.ts'
-import { openTables } from './lmdb-layout.ts'
+import { openTables, type Tables } from './lmdb-layout.ts'
 
-/** @type {string} */
-let folder
+let folder: string
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'keycast-check-'))
   const log = await openLmdbLog({ folder, bytesMax: 2 ** 30 })
@@ -27,11 +26,9 @@ beforeEach(async () => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-/** @param {import('./lmdb-layout.ts').Tables['rooms']} rooms @param {string} name */
-const idOf = (rooms, name) => Number(rooms.get(name)?.id)
+const idOf = (rooms: Tables['rooms'], name: string) => Number(rooms.get(name)?.id)
 
-/** @param {(tables: import('./lmdb-layout.ts').Tables) => Promise<unknown>} change */
-async function reportAfter(change) {
+async function reportAfter(change: (tables: Tables) => Promise<unknown>) {
   const tables = openTables(folder)
   await change(tables)
   await tables.env.flushed

@@ -1,35 +1,34 @@
 // Says whether a log in LMDB is whole: every room has the messages that it lists, and the counts match the tables. LMDB
 // keeps no checksums, so a byte that changed within a text is not noticed.
 import { idCountOf, idsIn } from './lmdb-ids.ts'
-import { decode } from './lmdb-layout.ts'
+import { type Counts, decode, type Room, type Tables } from './lmdb-layout.ts'
 import { bytesOf } from './log.ts'
 
 /** Further problems are only counted: each message of a room can be one. */
 const PROBLEMS_MAX = 20
 
-/**
- * `problems`: the first of them, for an operator. `more`: how many further ones there are.
- * @typedef {{ rooms: number, messages: number, bytes: number, problems: string[], more: number }} Report
- */
+/** `problems`: the first of them, for an operator. `more`: how many further ones there are. */
+export interface Report {
+  rooms: number
+  messages: number
+  bytes: number
+  problems: string[]
+  more: number
+}
 
 /**
  * Reads all of it, in one transaction: a journal that goes on writing meanwhile changes nothing of what is seen here.
- *
- * @param {import('./lmdb-layout.ts').Tables} tables
- * @returns {Report}
  */
-export function checkTables({ env, rooms, messages, recentIds, heldIds, meta }) {
+export function checkTables({ env, rooms, messages, recentIds, heldIds, meta }: Tables): Report {
   const transaction = env.useReadTransaction()
-  /** @type {Report} */
-  const report = { rooms: 0, messages: 0, bytes: 0, problems: [], more: 0 }
-  /** @param {string} problem */
-  const found = problem => {
+  const report: Report = { rooms: 0, messages: 0, bytes: 0, problems: [], more: 0 }
+  const found = (problem: string) => {
     if (report.problems.length < PROBLEMS_MAX) report.problems.push(problem)
     else report.more++
   }
   try {
-    /** The room of each id. @type {Map<number, string>} */
-    const names = new Map()
+    /** The room of each id. */
+    const names = new Map<number, string>()
     for (const { key: name, value: room } of rooms.getRange({ transaction })) {
       report.rooms++
       const other = names.get(room.id)
@@ -45,14 +44,13 @@ export function checkTables({ env, rooms, messages, recentIds, heldIds, meta }) 
       found(`the log counts ${counts?.bytes} bytes, and its rooms have ${report.bytes}`)
     }
   } catch (error) {
-    found(`it cannot be read: ${/** @type {Error} */ (error).message}`)
+    found(`it cannot be read: ${(error as Error).message}`)
   } finally {
     transaction.done()
   }
   return report
 
-  /** @param {string} name @param {import('./lmdb-layout.ts').Room} room */
-  function checkRoom(name, { id, seq, oldest, bytes }) {
+  function checkRoom(name: string, { id, seq, oldest, bytes }: Room) {
     let next = oldest
     let seen = 0
     for (const { key, value } of messages.getRange({ start: [id, 0], end: [id + 1, 0], transaction })) {
@@ -65,7 +63,7 @@ export function checkTables({ env, rooms, messages, recentIds, heldIds, meta }) 
         seen += bytesOf(message)
         JSON.parse(message.data.toString())
       } catch (error) {
-        found(`${name}: message ${number} cannot be read: ${/** @type {Error} */ (error).message}`)
+        found(`${name}: message ${number} cannot be read: ${(error as Error).message}`)
       }
     }
     if (next !== seq + 1) found(`${name}: it ends with message ${next - 1}, and its last one is ${seq}`)
@@ -73,8 +71,7 @@ export function checkTables({ env, rooms, messages, recentIds, heldIds, meta }) 
     report.bytes += bytes
   }
 
-  /** @param {import('./lmdb-layout.ts').Counts | undefined} counts */
-  function checkIds(counts) {
+  function checkIds(counts: Counts | undefined) {
     let known = heldIds.getCount({ transaction })
     for (const { value } of recentIds.getRange({ transaction })) known += idsIn(value)
     const counted = counts ? idCountOf(counts) : 0

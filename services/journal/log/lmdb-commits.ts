@@ -9,6 +9,7 @@
 //   process in which a write failed must end.
 import { randomInt } from 'node:crypto'
 import { statfsSync } from 'node:fs'
+import type { Tables } from './lmdb-layout.ts'
 import { LogBroken } from './log.ts'
 
 /** The key of the table's one entry. */
@@ -18,32 +19,21 @@ const OWNER = 'journal'
 const WRITE_BYTES = 8 * 1024
 const COMMIT_BYTES = 256 * 1024
 
-/**
- * @param {object} deps
- * @param {string} deps.folder
- * @param {Pick<import('./lmdb-layout.ts').Tables, 'owner'>} deps.tables
- */
-export function createCommits({ folder, tables: { owner } }) {
-  /** @type {number | undefined} */
-  let token
+export function createCommits({ folder, tables: { owner } }: { folder: string; tables: Pick<Tables, 'owner'> }) {
+  let token: number | undefined
 
-  /**
-   * LMDB is not asked to write where there may be no room: a write that fails leaves nobody sure of what there is.
-   *
-   * @param {number} writes @param {number} bytes
-   */
-  function hasRoomFor(writes, bytes) {
+  /** LMDB is not asked to write where there may be no room: a write that fails leaves nobody sure of what there is. */
+  function hasRoomFor(writes: number, bytes: number) {
     const { bavail, bfree, bsize } = statfsSync(folder)
     const free = (process.getuid?.() === 0 ? bfree : bavail) * bsize
     return free > COMMIT_BYTES + writes * WRITE_BYTES + bytes
   }
 
   /**
-   * @param {() => Promise<boolean>} write
-   * @returns {Promise<boolean>} false where a condition of the write does not hold
+   * @returns false where a condition of the write does not hold
    * @throws {LogBroken}
    */
-  async function orBroken(write) {
+  async function orBroken(write: () => Promise<boolean>): Promise<boolean> {
     try {
       return await write()
     } catch (error) {
@@ -65,10 +55,10 @@ export function createCommits({ folder, tables: { owner } }) {
      * Makes this process the one that writes. The process before, if the lock of the folder failed, commits nothing from
      * then on: what is read afterwards is the last of it.
      *
-     * @returns {Promise<boolean>} false if the disk is full
+     * @returns false if the disk is full
      * @throws {LogBroken}
      */
-    async claim() {
+    async claim(): Promise<boolean> {
       if (!hasRoomFor(1, 0)) return false
       const claimed = randomInt(1, 2 ** 47)
       await orBroken(() => owner.put(OWNER, { pid: process.pid }, claimed))
@@ -81,12 +71,12 @@ export function createCommits({ folder, tables: { owner } }) {
     /**
      * Commits writes, all or none, and waits for the disk.
      *
-     * @param {(() => Promise<unknown>)[]} writes each puts or removes one thing
-     * @param {number} [bytes] of data among them
-     * @returns {Promise<boolean>} false if the disk is full: nothing was kept
+     * @param writes each puts or removes one thing
+     * @param bytes of data among them
+     * @returns false if the disk is full: nothing was kept
      * @throws {LogBroken}
      */
-    async commit(writes, bytes = 0) {
+    async commit(writes: (() => Promise<unknown>)[], bytes = 0): Promise<boolean> {
       if (!hasRoomFor(writes.length, bytes)) return false
       const isMine = await orBroken(() =>
         owner.ifVersion(OWNER, Number(token), () => {
@@ -105,12 +95,11 @@ export function createCommits({ folder, tables: { owner } }) {
   }
 }
 
-/** @param {any} error @returns {Promise<Error>} */
-async function causeOf(error) {
+async function causeOf(error: any): Promise<Error> {
   try {
     await error?.commitError
   } catch (cause) {
-    return /** @type {Error} */ (cause)
+    return cause as Error
   }
   return error
 }

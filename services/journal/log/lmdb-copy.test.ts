@@ -17,8 +17,7 @@ import { checkLog } from './lmdb-check-apart.ts'
 import { backUp, restore } from './lmdb-copy.ts'
 import { openTables } from './lmdb-layout.ts'
 
-/** @type {string} */
-let folder
+let folder: string
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'keycast-copy-'))
 })
@@ -26,8 +25,7 @@ afterEach(() => rmSync(folder, { recursive: true }))
 
 const bytesMax = 2 ** 30
 
-/** @param {number} number */
-const publishOf = number => ({
+const publishOf = (number: number) => ({
   room: `room:${number % 3}`,
   messageId: `message-${String(number).padStart(8, '0')}`,
   from: 'ann',
@@ -45,8 +43,7 @@ async function setup() {
   return { data, log, file }
 }
 
-/** @param {string} data */
-async function messagesIn(data) {
+async function messagesIn(data: string) {
   const log = await openLmdbLog({ folder: data, bytesMax })
   const { head, messages } = await log.read('room:1', { after: 0, limit: 1_000, bytesMax })
   await log.close()
@@ -156,7 +153,7 @@ test('what an ended journal leaves beside its log is no obstacle once the log wa
 
 test.each([
   ['no folder', () => {}, /nothing is not there/],
-  ['no log in it', (/** @type {string} */ path) => void writeFileSync(path, ''), /damaged/],
+  ['no log in it', (path: string) => void writeFileSync(path, ''), /damaged/],
 ])('a source with %s is refused by name', async (_, make, problem) => {
   const path = join(folder, 'nothing')
   make(path)

@@ -22,11 +22,9 @@ const EMPTY = new Set([LMDB_LOCK_FILE, 'lost+found'])
 /**
  * Writes all of a log into one file that was not there. A journal may go on writing: LMDB copies one state of it.
  *
- * @param {string} folder
- * @param {string} file
  * @throws {LogRefused}
  */
-export async function backUp(folder, file) {
+export async function backUp(folder: string, file: string) {
   if (existsSync(file)) throw new LogRefused(`${file} is there already: name a new file`)
   checkLogFile(folder)
   // Written beside the file, then moved into place whole: a file that was cut short would pass for a backup.
@@ -45,11 +43,10 @@ export async function backUp(folder, file) {
 /**
  * Makes a log of a backup. The journal that opens it begins another epoch.
  *
- * @param {string} file
- * @param {string} folder made where there is none
+ * @param folder made where there is none
  * @throws {LogRefused} where a journal has the folder, or there is something in it
  */
-export async function restore(file, folder) {
+export async function restore(file: string, folder: string) {
   checkLogFile(file)
   const isNew = !existsSync(folder)
   const lock = await lockFolder(folder)
@@ -76,18 +73,16 @@ export async function restore(file, folder) {
 /**
  * Makes the next journal that opens the log begin another epoch. Another file is not enough: a file system may give a
  * new file the inode of one that was removed.
- *
- * @param {string} folder
  */
-async function forgetFile(folder) {
+async function forgetFile(folder: string) {
   const { env, meta } = openTables(folder)
   await meta.remove('inode')
   await env.flushed
   await env.close()
 }
 
-/** @param {string} from @param {string} to in the same file system */
-function moveIntoPlace(from, to) {
+/** @param to in the same file system */
+function moveIntoPlace(from: string, to: string) {
   chmodSync(from, 0o600)
   sync(from)
   renameSync(from, to)
@@ -95,8 +90,8 @@ function moveIntoPlace(from, to) {
   sync(dirname(resolve(to)))
 }
 
-/** @param {string} path of a file or folder */
-function sync(path) {
+/** @param path of a file or folder */
+function sync(path: string) {
   const descriptor = openSync(path, 'r')
   fsyncSync(descriptor)
   closeSync(descriptor)

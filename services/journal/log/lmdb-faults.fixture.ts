@@ -6,7 +6,7 @@ import { openLmdbLog } from './lmdb.ts'
 const [, , folder, fault] = process.argv
 const bytesMax = 2 ** 30
 const retention = { messages: 1e6, ageMs: 1e12, bytes: 1e12 }
-const publishOf = (/** @type {string} */ room) => ({
+const publishOf = (room: string) => ({
   room,
   messageId: undefined,
   from: '',

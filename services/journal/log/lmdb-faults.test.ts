@@ -23,7 +23,7 @@ test.each([
 ])('of a batch whose %s nothing is told or seen, and nothing more is written', async (_, fault) => {
   const folder = mkdtempSync(join(work, 'log-'))
   const env = { ...process.env, LD_PRELOAD: library, DISK_FAULT: join(folder, 'fault') }
-  const text = fault.replace(/E\w+/, name => String(constants.errno[/** @type {'EIO' | 'ENOSPC'} */ (name)]))
+  const text = fault.replace(/E\w+/, name => String(constants.errno[name as 'EIO' | 'ENOSPC']))
   // It may end by SIGABRT: see lmdb-commits.ts.
   const { stdout } = spawnSync(process.execPath, [fixture, folder, text], { encoding: 'utf8', env })
   expect(stdout).toBe('next: LogBroken\n')

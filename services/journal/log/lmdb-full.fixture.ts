@@ -4,8 +4,7 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openLmdbLog } from './lmdb.ts'
 
-/** @type {string[]} */
-const unhandled = []
+const unhandled: string[] = []
 process.on('unhandledRejection', reason => void unhandled.push(String(reason)))
 
 const [, , folder] = process.argv

@@ -4,15 +4,23 @@
 // places in a tree of six million would be 80 MB a second.
 import { hash } from 'node:crypto'
 import { createIdIndex } from './id-index.ts'
+import type { Counts, Tables } from './lmdb-layout.ts'
 import { ID_MS } from './log.ts'
 
-/**
- * What is known of an id: the place of its message, and a digest of its data.
- * @typedef {{ seq: number, at: number, digest: Buffer }} Known
- *
- * An id that a batch brings.
- * @typedef {{ room: number, seq: number, hash: Buffer, digest: Buffer }} Minted
- */
+/** What is known of an id: the place of its message, and a digest of its data. */
+export interface Known {
+  seq: number
+  at: number
+  digest: Buffer
+}
+
+/** An id that a batch brings. */
+export interface Minted {
+  room: number
+  seq: number
+  hash: Buffer
+  digest: Buffer
+}
 
 const HASH_BYTES = 16
 
@@ -25,35 +33,34 @@ const ENTRY_BYTES = 2 * NUMBER_BYTES + 2 * HASH_BYTES
 const RECORD_IDS = 44
 
 /** Types know the option only of `putSync`. */
-const append = /** @type {any} */ ({ append: true })
+const append = { append: true } as any
 
 /** Ids that one call of `expire` looks at, and those that it may move: each is a page of the disk. */
 const LOOK_MAX = 50_000
 const MOVE_MAX = 2_000
 
-/**
- * @param {object} deps
- * @param {Pick<import('./lmdb-layout.ts').Tables, 'recentIds' | 'heldIds' | 'messages'>} deps.tables
- * @param {{ counts: import('./lmdb-layout.ts').Counts }} deps.state
- * @param {string} deps.salt keeps clients from choosing ids whose hashes are alike
- */
-export function createIds({ tables: { recentIds, heldIds, messages }, state, salt }) {
+interface Deps {
+  tables: Pick<Tables, 'recentIds' | 'heldIds' | 'messages'>
+  state: { counts: Counts }
+  /** Keeps clients from choosing ids whose hashes are alike. */
+  salt: string
+}
+
+export function createIds({ tables: { recentIds, heldIds, messages }, state, salt }: Deps) {
   const index = createIdIndex()
 
-  /** @param {number} room @param {string} from @param {string} messageId */
-  const hashOf = (room, from, messageId) =>
+  const hashOf = (room: number, from: string, messageId: string) =>
     hash('sha256', `${salt}\n${room}\n${from}\n${messageId}`, 'buffer').subarray(0, HASH_BYTES)
 
-  /** @param {number} room @param {Buffer} hash */
-  function keyOf(room, hash) {
+  function keyOf(room: number, hash: Buffer) {
     const key = Buffer.allocUnsafe(NUMBER_BYTES + HASH_BYTES)
     key.writeUIntBE(room, 0, NUMBER_BYTES)
     hash.copy(key, NUMBER_BYTES)
     return key
   }
 
-  /** @param {number} number of an id @returns {{ record: Buffer, offset: number } | undefined} */
-  function recentAt(number) {
+  /** @param number of an id */
+  function recentAt(number: number): { record: Buffer; offset: number } | undefined {
     if (number < state.counts.firstId) return undefined
     for (const { key, value } of recentIds.getRange({ start: number, reverse: true, limit: 1 })) {
       const offset = HEAD_BYTES + (number - key) * ENTRY_BYTES
@@ -75,11 +82,8 @@ export function createIds({ tables: { recentIds, heldIds, messages }, state, sal
       }
     },
 
-    /**
-     * @param {number} room @param {Buffer} hash
-     * @returns {Known | { seq: number } | undefined} only `seq` where the message is held: it says the rest
-     */
-    find(room, hash) {
+    /** @returns only `seq` where the message is held: it says the rest */
+    find(room: number, hash: Buffer): Known | { seq: number } | undefined {
       const recent = index.find(hash, number => {
         const { record, offset } = recentAt(number) ?? {}
         if (!record || offset === undefined) return undefined
@@ -99,11 +103,10 @@ export function createIds({ tables: { recentIds, heldIds, messages }, state, sal
     /**
      * Notes the ids of a batch, under numbers from `nextId` on.
      *
-     * @param {Minted[]} minted @param {number} at @param {number} openMs
-     * @param {(() => Promise<unknown>)[]} writes collects what is to be written
-     * @returns {() => void} to be called once it is
+     * @param writes collects what is to be written
+     * @returns to be called once it is
      */
-    note(minted, at, openMs, writes) {
+    note(minted: Minted[], at: number, openMs: number, writes: (() => Promise<unknown>)[]): () => void {
       const first = state.counts.nextId
       for (let start = 0; start < minted.length; start += RECORD_IDS) {
         const part = minted.slice(start, start + RECORD_IDS)
@@ -130,11 +133,13 @@ export function createIds({ tables: { recentIds, heldIds, messages }, state, sal
     /**
      * Forgets the id of a message that is trimmed. One of the last five minutes stays until they are over.
      *
-     * @param {number} room
-     * @param {{ from: string, messageId: string | undefined, idNumber: number | undefined }} message
-     * @param {(() => Promise<unknown>)[]} writes collects what is to be written
+     * @param writes collects what is to be written
      */
-    forget(room, { from, messageId, idNumber }, writes) {
+    forget(
+      room: number,
+      { from, messageId, idNumber }: { from: string; messageId: string | undefined; idNumber: number | undefined },
+      writes: (() => Promise<unknown>)[],
+    ) {
       if (messageId === undefined || idNumber === undefined || idNumber >= state.counts.firstId) return
       state.counts.heldIds--
       const key = keyOf(room, hashOf(room, from, messageId))
@@ -145,15 +150,13 @@ export function createIds({ tables: { recentIds, heldIds, messages }, state, sal
      * Ends the five minutes of the oldest ids: each moves to its message, or is forgotten with it. The batch must not
      * trim messages as well: those that it takes still count as held.
      *
-     * @param {number} openMs
-     * @param {(() => Promise<unknown>)[]} writes collects what is to be written
-     * @returns {() => void} to be called once it is
+     * @param writes collects what is to be written
+     * @returns to be called once it is
      */
-    expire(openMs, writes) {
-      /** The first message held, by room. @type {Map<number, number>} */
-      const oldest = new Map()
-      /** @param {number} room */
-      function oldestIn(room) {
+    expire(openMs: number, writes: (() => Promise<unknown>)[]): () => void {
+      /** The first message held, by room. */
+      const oldest = new Map<number, number>()
+      function oldestIn(room: number) {
         const [first] = messages.getKeys({ start: [room, 0], end: [room + 1, 0], limit: 1 })
         const seq = first?.[1] ?? Number.POSITIVE_INFINITY
         oldest.set(room, seq)
@@ -185,8 +188,7 @@ export function createIds({ tables: { recentIds, heldIds, messages }, state, sal
   }
 }
 
-/** Ids that are known. @param {import('./lmdb-layout.ts').Counts} counts */
-export const idCountOf = ({ nextId, firstId, heldIds }) => nextId - firstId + heldIds
+/** Ids that are known. */
+export const idCountOf = ({ nextId, firstId, heldIds }: Counts) => nextId - firstId + heldIds
 
-/** @param {Buffer} record */
-export const idsIn = record => (record.length - HEAD_BYTES) / ENTRY_BYTES
+export const idsIn = (record: Buffer) => (record.length - HEAD_BYTES) / ENTRY_BYTES

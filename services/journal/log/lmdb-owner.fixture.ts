@@ -6,11 +6,9 @@ const retention = { messages: 1e6, ageMs: 1e12, bytes: 1e12 }
 let isStopped = false
 let number = 0
 
-/** @param {string} folder */
-async function publishInto(folder) {
+async function publishInto(folder: string) {
   isStopped = false
-  /** @type {[seq: number, text: string][]} */
-  const acknowledged = []
+  const acknowledged: [seq: number, text: string][] = []
   let refused = ''
   try {
     const log = await openLmdbLog({ folder, bytesMax: 2 ** 30 })
@@ -23,12 +21,12 @@ async function publishInto(folder) {
     }
     await log.close()
   } catch (error) {
-    refused = /** @type {Error} */ (error).constructor.name
+    refused = (error as Error).constructor.name
   }
   process.send?.({ refused, acknowledged })
 }
 
-process.on('message', (/** @type {any} */ { folder, stop }) => {
+process.on('message', ({ folder, stop }: any) => {
   if (stop) isStopped = true
   else publishInto(folder)
 })

@@ -1,5 +1,5 @@
 // Several processes that want one log: the lock of its folder may break, and still one of them writes.
-import { fork } from 'node:child_process'
+import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { linkSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -12,8 +12,7 @@ import { openLmdbLog } from './lmdb.ts'
 const fixture = fileURLToPath(new URL('lmdb-owner.fixture.ts', import.meta.url))
 
 const work = mkdtempSync(join(tmpdir(), 'keycast-owner-'))
-/** @type {import('node:child_process').ChildProcess[]} */
-const children = []
+const children: ChildProcess[] = []
 afterAll(() => {
   for (const child of children) child.kill('SIGKILL')
   rmSync(work, { recursive: true })
@@ -24,12 +23,11 @@ function startJournal() {
   const child = fork(fixture, { execArgv: [], stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
   children.push(child)
   return {
-    /**
-     * @param {string} folder
-     * @returns {{ isPublishing: Promise<boolean>, result: Promise<{ refused: string, acknowledged: [number, string][] }> }}
-     *   `isPublishing`: false if it was refused before
-     */
-    publishInto(folder) {
+    /** @returns `isPublishing`: false if it was refused before */
+    publishInto(folder: string): {
+      isPublishing: Promise<boolean>
+      result: Promise<{ refused: string; acknowledged: [number, string][] }>
+    } {
       child.send({ folder })
       const first = once(child, 'message').then(([said]) => said)
       return {
@@ -41,8 +39,8 @@ function startJournal() {
   }
 }
 
-/** As a journal leaves it that was killed. @param {string} folder */
-async function leaveLock(folder) {
+/** As a journal leaves it that was killed. */
+async function leaveLock(folder: string) {
   const server = createServer().listen(join(folder, 'other'))
   await once(server, 'listening')
   linkSync(join(folder, 'other'), join(folder, 'lock.socket'))
@@ -50,8 +48,8 @@ async function leaveLock(folder) {
   await once(server, 'close')
 }
 
-/** Whether the log has what was acknowledged, each under the number that was told. @param {string} folder @param {[number, string][]} acknowledged */
-async function expectKept(folder, acknowledged) {
+/** Whether the log has what was acknowledged, each under the number that was told. */
+async function expectKept(folder: string, acknowledged: [number, string][]) {
   const log = await openLmdbLog({ folder, bytesMax: 2 ** 30 })
   const { messages } = await log.read('room:1', { after: 0, limit: 1e6, bytesMax: 1e9 })
   await log.close()

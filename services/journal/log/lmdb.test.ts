@@ -5,8 +5,7 @@ import { openLmdbLog } from './lmdb.ts'
 import { openTables } from './lmdb-layout.ts'
 import { testLog } from './suite.fixture.ts'
 
-/** @type {string[]} */
-const folders = []
+const folders: string[] = []
 afterAll(() => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 })
@@ -32,7 +31,7 @@ const publish = {
 test('what was acknowledged is there after a restart, under the same epoch', async () => {
   const folder = newFolder()
   const first = await openLmdbLog({ folder, bytesMax })
-  const [{ position }] = /** @type {any[]} */ (await first.append([publish]))
+  const [{ position }] = (await first.append([publish])) as any[]
   const stats = first.stats()
   await first.close()
   const second = await openLmdbLog({ folder, bytesMax })
@@ -63,8 +62,8 @@ test('an epoch outlives a restart without a message, and a file restored from a 
   await fourth.close()
 })
 
-/** What a crash leaves: nobody said that this was the end. @param {string} folder */
-async function crash(folder) {
+/** What a crash leaves: nobody said that this was the end. */
+async function crash(folder: string) {
   const { env, meta } = openTables(folder)
   await meta.put('isClosed', false)
   await env.close()
@@ -72,7 +71,7 @@ async function crash(folder) {
 
 test('after a crash of the machine numbers may come again, so it is another epoch; not if it ended in order', async () => {
   const folder = newFolder()
-  const epochAfter = async (/** @type {string} */ boot) => {
+  const epochAfter = async (boot: string) => {
     const log = await openLmdbLog({ folder, bytesMax, boot })
     const { epoch } = await log.head('room:1')
     await log.append([publish])
@@ -113,7 +112,7 @@ test('after a restart ids are known: those of the last minutes, and older ones w
   const folder = newFolder()
   const clock = { at: 1_700_000_000_000 }
   const open = () => openLmdbLog({ folder, bytesMax, now: () => clock.at, elapsed: () => clock.at })
-  const publishOf = (/** @type {number} */ n) => ({ ...publish, messageId: `message-${n}`, retention: roomy })
+  const publishOf = (n: number) => ({ ...publish, messageId: `message-${n}`, retention: roomy })
   const batches = [0, 1, 2].map(batch => Array.from({ length: 100 }, (_, n) => publishOf(batch * 100 + n)))
   let log = await open()
   for (const batch of batches) {
@@ -170,8 +169,8 @@ test('a folder that a journal has is refused to a second one, by name', async ()
 })
 
 test.each([
-  ['cut short', (/** @type {string} */ file) => truncateSync(file, 3 * 4096)],
-  ['overwritten', (/** @type {string} */ file) => writeFileSync(file, 'x'.repeat(20_000))],
+  ['cut short', (file: string) => truncateSync(file, 3 * 4096)],
+  ['overwritten', (file: string) => writeFileSync(file, 'x'.repeat(20_000))],
 ])('a file that was %s is refused by name, and left as it is', async (_, damage) => {
   const folder = newFolder()
   const log = await openLmdbLog({ folder, bytesMax })

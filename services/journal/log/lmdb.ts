@@ -5,17 +5,19 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkDataFile, DATA_FILE, lockFolder } from './folder.ts'
 import { createCommits } from './lmdb-commits.ts'
-import { createIds, idCountOf } from './lmdb-ids.ts'
-import { decode, decodeWithId, encode, openTables } from './lmdb-layout.ts'
-import { bytesOf, ID_BYTES, LogRefused } from './log.ts'
-
-/**
- * @typedef {import('./log.ts').Log} Log
- * @typedef {import('./log.ts').Message} Message
- * @typedef {import('./log.ts').Outcome} Outcome
- * @typedef {import('./log.ts').Publish} Publish
- * @typedef {import('./lmdb-layout.ts').Room} Room
- */
+import { createIds, idCountOf, type Known, type Minted } from './lmdb-ids.ts'
+import { type Counts, decode, decodeWithId, encode, openTables, type Room, type Tables } from './lmdb-layout.ts'
+import {
+  bytesOf,
+  type Head,
+  ID_BYTES,
+  type Log,
+  LogRefused,
+  type Message,
+  type Outcome,
+  type Publish,
+  type Retention,
+} from './log.ts'
 
 /** Rooms that one call of `expire` checks: a longer call would hold the loop up. */
 const EXPIRE_AT_ONCE = 1_000
@@ -23,33 +25,34 @@ const EXPIRE_AT_ONCE = 1_000
 /** Messages that one call of `expire` removes, for the same reason. */
 const EXPIRE_MESSAGES_MAX = 10_000
 
-/**
- * @param {object} options
- * @param {string} options.folder
- * @param {number} options.bytesMax
- * @param {() => number} [options.now] milliseconds since 1970
- * @param {string} [options.boot] names the time since this machine was started
- * @param {() => number} [options.elapsed] monotonic, in milliseconds: the age of ids, which no change of the clock ends
- * @returns {Promise<Log>}
- * @throws {LogRefused}
- */
+interface Options {
+  folder: string
+  bytesMax: number
+  /** Milliseconds since 1970. */
+  now?: () => number
+  /** Names the time since this machine was started. */
+  boot?: string
+  /** Monotonic, in milliseconds: the age of ids, which no change of the clock ends. */
+  elapsed?: () => number
+}
+
+/** @throws {LogRefused} */
 export async function openLmdbLog({
   folder,
   bytesMax,
   now = Date.now,
   boot = readBoot(),
   elapsed = () => performance.now(),
-}) {
+}: Options): Promise<Log> {
   const lock = await lockFolder(folder)
-  /** @type {import('./lmdb-layout.ts').Tables} */
-  let tables
+  let tables: Tables
   try {
     checkDataFile(folder, DATA_FILE)
     tables = openTables(folder)
   } catch (error) {
     await lock.release()
     if (error instanceof LogRefused) throw error
-    throw new LogRefused(`${folder}/${DATA_FILE} cannot be opened: ${/** @type {Error} */ (error).message}`)
+    throw new LogRefused(`${folder}/${DATA_FILE} cannot be opened: ${(error as Error).message}`)
   }
   const { env, rooms, messages, meta } = tables
   const commits = createCommits({ folder, tables })
@@ -62,8 +65,7 @@ export async function openLmdbLog({
   // A snapshot of a running machine or disk looks like a crash. So does a power cut, after which a disk that lied may
   // lack messages as well. Only a process that ended in order, or a machine that ran on, vouches for all of them.
   const isWhole = meta.get('isClosed') === true || meta.get('boot') === boot
-  /** @type {string} */
-  let epoch = (isKnownFile && isWhole && meta.get('epoch')) || newEpoch()
+  let epoch: string = (isKnownFile && isWhole && meta.get('epoch')) || newEpoch()
   const salt = meta.get('salt') ?? randomBytes(9).toString('base64url')
   const state = { counts: countsOf(meta) }
   const ids = createIds({ tables, state, salt })
@@ -78,9 +80,9 @@ export async function openLmdbLog({
   /**
    * Before anything is written: a log on a full disk can be opened and read, and is claimed once there is room.
    *
-   * @returns {Promise<boolean>} false if the disk is full
+   * @returns false if the disk is full
    */
-  async function isOwned() {
+  async function isOwned(): Promise<boolean> {
     if (commits.isClaimed()) return true
     if (!(await commits.claim())) return false
     load()
@@ -99,12 +101,13 @@ export async function openLmdbLog({
   /**
    * As `commits.commit`. Counts that were changed for it are as before where it fails.
    *
-   * @param {(() => Promise<unknown>)[]} writes
-   * @param {import('./lmdb-layout.ts').Counts} before
-   * @param {{ data?: number, isClosed?: boolean, nextEpoch?: string }} [options] `data`: bytes among the writes.
-   *   `isClosed`: nothing is written after it. `nextEpoch`: begins with it
+   * @param options `data`: bytes among the writes. `isClosed`: nothing is written after it. `nextEpoch`: begins with it
    */
-  async function commit(writes, before, { data = 0, isClosed = false, nextEpoch = epoch } = {}) {
+  async function commit(
+    writes: (() => Promise<unknown>)[],
+    before: Counts,
+    { data = 0, isClosed = false, nextEpoch = epoch }: { data?: number; isClosed?: boolean; nextEpoch?: string } = {},
+  ) {
     const counts = { ...state.counts, openMs: openMs() }
     let isKept = false
     try {
@@ -122,23 +125,18 @@ export async function openLmdbLog({
 
   const bytesNow = () => state.counts.bytes + idCountOf(state.counts) * ID_BYTES
 
-  /** @param {string} name @returns {Room | undefined} */
-  const roomOf = name => rooms.get(name)
+  const roomOf = (name: string): Room | undefined => rooms.get(name)
 
-  /** @param {Publish[]} publishes @returns {Promise<Outcome[]>} */
-  async function append(publishes) {
+  async function append(publishes: Publish[]): Promise<Outcome[]> {
     if (!(await isOwned())) return publishes.map(() => ({ error: 'log_full' }))
     const before = { ...state.counts }
     const at = now()
-    /** @type {Map<string, Room>} */
-    const touched = new Map()
-    /** By hash. @type {Map<string, import('./lmdb-ids.ts').Known>} */
-    const known = new Map()
-    /** @type {import('./lmdb-ids.ts').Minted[]} */
-    const minted = []
+    const touched = new Map<string, Room>()
+    /** By hash. */
+    const known = new Map<string, Known>()
+    const minted: Minted[] = []
     let dataBytes = 0
-    /** @type {(() => Promise<unknown>)[]} */
-    const writes = []
+    const writes: (() => Promise<unknown>)[] = []
 
     const outcomes = publishes.map(publish => {
       const room = touched.get(publish.room) ?? roomOf(publish.room) ?? newRoom(publish.retention)
@@ -151,8 +149,7 @@ export async function openLmdbLog({
       writes.push(() => rooms.put(name, room))
     }
 
-    /** @param {Room} room @param {Publish} publish @param {string} messageId @returns {Outcome} */
-    function keepOnce(room, publish, messageId) {
+    function keepOnce(room: Room, publish: Publish, messageId: string): Outcome {
       const { from, data } = publish
       const idHash = ids.hashOf(room.id, from, messageId)
       const name = idHash.toString('latin1')
@@ -170,8 +167,7 @@ export async function openLmdbLog({
       return outcome
     }
 
-    /** @param {Room} room @param {Publish} publish @param {number} [idNumber] @returns {Outcome} */
-    function keep(room, { messageId, from, data, retention }, idNumber) {
+    function keep(room: Room, { messageId, from, data, retention }: Publish, idNumber?: number): Outcome {
       const weight = bytesOf({ data, from, messageId })
       const idBytes = messageId === undefined ? 0 : ID_BYTES
       // Ids of this batch are not counted yet.
@@ -194,26 +190,27 @@ export async function openLmdbLog({
     return outcomes
   }
 
-  /** @param {number} room @param {Buffer} idHash @returns {import('./lmdb-ids.ts').Known | undefined} */
-  function recall(room, idHash) {
+  function recall(room: number, idHash: Buffer): Known | undefined {
     const found = ids.find(room, idHash)
     if (!found || 'digest' in found) return found
     const message = stored(room, found.seq)
     return message && { seq: found.seq, at: message.at, digest: hash('sha256', message.data, 'buffer') }
   }
 
-  /** @param {import('./log.ts').Retention} retention @returns {Room} */
-  function newRoom(retention) {
+  function newRoom(retention: Retention): Room {
     return { id: state.counts.nextRoom++, seq: 0, oldest: 1, oldestAt: 0, bytes: 0, retention }
   }
 
   /**
-   * @param {Room} room changed in place
-   * @param {number} at
-   * @param {(() => Promise<unknown>)[]} writes collects the removals
-   * @param {number} [countMax]
+   * @param room changed in place
+   * @param writes collects the removals
    */
-  function trim(room, at, writes, countMax = Number.POSITIVE_INFINITY) {
+  function trim(
+    room: Room,
+    at: number,
+    writes: (() => Promise<unknown>)[],
+    countMax: number = Number.POSITIVE_INFINITY,
+  ) {
     const { id, retention } = room
     const oldestBefore = room.oldest
     /** The first message held, if it was read. */
@@ -241,22 +238,20 @@ export async function openLmdbLog({
     return room.oldest > oldestBefore
   }
 
-  /** @param {number} id of a room @param {number} seq */
-  function stored(id, seq) {
+  /** @param id of a room */
+  function stored(id: number, seq: number) {
     const found = messages.get([id, seq])
     return found && decodeWithId(found)
   }
 
-  /** @param {Room | undefined} room @returns {import('./log.ts').Head} */
-  function headOf(room) {
+  function headOf(room: Room | undefined): Head {
     if (!room) return { epoch, seq: 0, oldest: 1, bytes: 0 }
     return { epoch, seq: room.seq, oldest: room.oldest, bytes: room.bytes }
   }
 
   async function expireIds() {
     const before = { ...state.counts }
-    /** @type {(() => Promise<unknown>)[]} */
-    const writes = []
+    const writes: (() => Promise<unknown>)[] = []
     const forgetIndex = ids.expire(openMs(), writes)
     if (writes.length > 0 && (await commit(writes, before))) forgetIndex()
   }
@@ -276,8 +271,7 @@ export async function openLmdbLog({
     async read(name, range) {
       const room = roomOf(name)
       const head = headOf(room)
-      /** @type {Message[]} */
-      const found = []
+      const found: Message[] = []
       if (!room || (range.epoch !== undefined && range.epoch !== epoch)) return { head, messages: found }
       const isForward = 'after' in range
       const first = Math.max(isForward ? range.after + 1 : 0, room.oldest)
@@ -300,8 +294,7 @@ export async function openLmdbLog({
       if (!(await isOwned())) return 0
       const before = { ...state.counts }
       const at = now()
-      /** @type {(() => Promise<unknown>)[]} */
-      const writes = []
+      const writes: (() => Promise<unknown>)[] = []
       let touched = 0
       let looked = 0
       let lastName = ''
@@ -346,8 +339,7 @@ export async function openLmdbLog({
   }
 }
 
-/** @param {import('./lmdb-layout.ts').Tables['meta']} meta @returns {import('./lmdb-layout.ts').Counts} */
-function countsOf(meta) {
+function countsOf(meta: Tables['meta']): Counts {
   const stored = meta.get('counts')
   return { bytes: 0, kept: 0, nextRoom: 1, nextId: 1, firstId: stored?.nextId ?? 1, heldIds: 0, openMs: 0, ...stored }
 }

@@ -1,39 +1,54 @@
 // A log that keeps nothing over a restart: for trying, for tests, and for rooms whose history is worth no disk.
 import { createHash, randomBytes } from 'node:crypto'
-import { bytesOf, ID_BYTES, ID_MS } from './log.ts'
+import {
+  bytesOf,
+  type Head,
+  ID_BYTES,
+  ID_MS,
+  type Log,
+  type Message,
+  type Outcome,
+  type Publish,
+  type Retention,
+} from './log.ts'
 
 /**
- * @typedef {import('./log.ts').Log} Log
- * @typedef {import('./log.ts').Message} Message
- * @typedef {import('./log.ts').Publish} Publish
- * @typedef {import('./log.ts').Range} Range
- *
  * `start`: the index of the oldest message that is kept. What was trimmed stays before it until it is half of the list,
  * so that trimming one message does not move all others.
- * @typedef {{ seq: number, messages: Message[], start: number, bytes: number, retention: import('./log.ts').Retention }} Room
- *
- * @typedef {{ seq: number, at: number, digest: string, elapsedAt: number }} KnownId
  */
+interface Room {
+  seq: number
+  messages: Message[]
+  start: number
+  bytes: number
+  retention: Retention
+}
 
-/**
- * @param {object} options
- * @param {() => number} [options.now] milliseconds since 1970
- * @param {() => number} [options.elapsed] monotonic, in milliseconds: the age of ids, which no change of the clock ends
- * @param {number} options.bytesMax
- * @returns {Log}
- */
-export function createMemoryLog({ now = Date.now, elapsed = () => performance.now(), bytesMax }) {
+interface KnownId {
+  seq: number
+  at: number
+  digest: string
+  elapsedAt: number
+}
+
+interface Options {
+  /** Milliseconds since 1970. */
+  now?: () => number
+  /** Monotonic, in milliseconds: the age of ids, which no change of the clock ends. */
+  elapsed?: () => number
+  bytesMax: number
+}
+
+export function createMemoryLog({ now = Date.now, elapsed = () => performance.now(), bytesMax }: Options): Log {
   const epoch = randomBytes(9).toString('base64url')
-  /** @type {Map<string, Room>} */
-  const rooms = new Map()
-  /** An id lives with its message, and for five minutes at least. @type {Map<string, KnownId>} */
-  const ids = new Map()
-  /** Of messages that went before that, the first to go first. @type {Map<string, KnownId>} */
-  const outliving = new Map()
+  const rooms = new Map<string, Room>()
+  /** An id lives with its message, and for five minutes at least. */
+  const ids = new Map<string, KnownId>()
+  /** Of messages that went before that, the first to go first. */
+  const outliving = new Map<string, KnownId>()
   let bytes = 0
 
-  /** @param {Publish} publish @param {number} at @returns {import('./log.ts').Outcome} */
-  function keep({ room: name, messageId, from, data, retention }, at) {
+  function keep({ room: name, messageId, from, data, retention }: Publish, at: number): Outcome {
     const id = idOf(name, { from, messageId })
     const digest = id === undefined ? '' : createHash('sha256').update(data).digest('base64url')
     const known = id === undefined ? undefined : ids.get(id)
@@ -53,22 +68,20 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
     return { position: { epoch, seq: message.seq }, at, duplicate: false }
   }
 
-  /** @param {string} name @param {import('./log.ts').Retention} retention */
-  function roomOf(name, retention) {
+  function roomOf(name: string, retention: Retention) {
     const room = rooms.get(name) ?? { seq: 0, messages: [], start: 0, bytes: 0, retention }
     room.retention = retention
     rooms.set(name, room)
     return room
   }
 
-  /** @param {Room} room @param {number} more */
-  function add(room, more) {
+  function add(room: Room, more: number) {
     room.bytes += more
     bytes += more
   }
 
-  /** @param {string} name @param {Room} room @param {number} at @returns {boolean} whether anything went */
-  function trim(name, room, at) {
+  /** @returns whether anything went */
+  function trim(name: string, room: Room, at: number): boolean {
     const { messages, retention } = room
     const startBefore = room.start
     while (room.start < messages.length) {
@@ -90,16 +103,15 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
     return went
   }
 
-  /** The message is gone. @param {string | undefined} id */
-  function forgetId(id) {
+  /** The message is gone. */
+  function forgetId(id: string | undefined) {
     const known = id === undefined ? undefined : ids.get(id)
     if (id === undefined || !known) return
     if (elapsed() - known.elapsedAt > ID_MS) ids.delete(id)
     else outliving.set(id, known)
   }
 
-  /** @param {string} name @returns {import('./log.ts').Head} */
-  function headOf(name) {
+  function headOf(name: string): Head {
     const room = rooms.get(name)
     if (!room) return { epoch, seq: 0, oldest: 1, bytes: 0 }
     return { epoch, seq: room.seq, oldest: oldestOf(room), bytes: room.bytes }
@@ -107,8 +119,7 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
 
   const bytesNow = () => bytes + ids.size * ID_BYTES
 
-  /** @param {Room} room */
-  const oldestOf = room => room.seq - (room.messages.length - room.start) + 1
+  const oldestOf = (room: Room) => room.seq - (room.messages.length - room.start) + 1
 
   return {
     id: () => epoch,
@@ -125,9 +136,8 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
       const room = rooms.get(name)
       if (!room || (range.epoch !== undefined && range.epoch !== head.epoch)) return { head, messages: [] }
       const held = room.messages
-      const at = (/** @type {number} */ seq) => held[room.start + seq - head.oldest]
-      /** @type {Message[]} */
-      const messages = []
+      const at = (seq: number) => held[room.start + seq - head.oldest]
+      const messages: Message[] = []
       let left = range.bytesMax
       const isForward = 'after' in range
       let seq = isForward ? Math.max(range.after + 1, head.oldest) : Math.min(range.before - 1, head.seq)
@@ -161,5 +171,5 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
   }
 }
 
-/** @param {string} room @param {Pick<Message, 'from' | 'messageId'>} message */
-const idOf = (room, { from, messageId }) => (messageId === undefined ? undefined : `${room}\n${from}\n${messageId}`)
+const idOf = (room: string, { from, messageId }: Pick<Message, 'from' | 'messageId'>) =>
+  messageId === undefined ? undefined : `${room}\n${from}\n${messageId}`

@@ -1,36 +1,30 @@
 // The tests of a log's promise (log.ts): each log's own test file runs them.
 import { randomBytes } from 'node:crypto'
 import { USER_CHARACTERS_MAX } from '@keycast/protocol'
-import { bytesOf, ID_BYTES, ID_MS } from './log.ts'
-
-/**
- * @typedef {import('./log.ts').Log} Log
- * @typedef {import('./log.ts').Publish} Publish
- */
+import { bytesOf, ID_BYTES, ID_MS, type Log, type Publish } from './log.ts'
 
 const DAY_MS = 86_400_000
 const roomy = { messages: 1_000, ageMs: DAY_MS, bytes: 2 ** 24 }
 const newId = () => randomBytes(12).toString('base64url')
 
-/**
- * @param {object} deps
- * @param {(options: { now: () => number, elapsed: () => number, bytesMax: number }) => Promise<Log>} deps.open a fresh, empty log
- * @param {number} [deps.idBytes] that an id counts
- */
-export function testLog({ open, idBytes = ID_BYTES }) {
-  /** @type {Log[]} */
-  const opened = []
+interface Deps {
+  /** A fresh, empty log. */
+  open: (options: { now: () => number; elapsed: () => number; bytesMax: number }) => Promise<Log>
+  /** That an id counts. */
+  idBytes?: number
+}
+
+export function testLog({ open, idBytes = ID_BYTES }: Deps) {
+  const opened: Log[] = []
   afterEach(async () => {
     for (const log of opened.splice(0)) await log.close()
   })
 
-  /** @param {{ bytesMax?: number }} [options] */
-  async function setup({ bytesMax = 2 ** 30 } = {}) {
+  async function setup({ bytesMax = 2 ** 30 }: { bytesMax?: number } = {}) {
     const clock = { at: 1_700_000_000_000 }
     const log = await open({ now: () => clock.at, elapsed: () => clock.at, bytesMax })
     opened.push(log)
-    /** @param {Partial<Publish> & { text?: string }} [publish] @returns {Publish} */
-    const publishOf = ({ text = 'x', ...publish } = {}) => ({
+    const publishOf = ({ text = 'x', ...publish }: Partial<Publish> & { text?: string } = {}): Publish => ({
       room: 'room:1',
       messageId: newId(),
       from: 'ann',
@@ -38,15 +32,14 @@ export function testLog({ open, idBytes = ID_BYTES }) {
       retention: roomy,
       ...publish,
     })
-    /** @param {...Parameters<typeof publishOf>[0]} publishes @returns {Promise<any[]>} */
-    const append = (...publishes) => log.append(publishes.map(publishOf))
-    /** @param {string} room @param {Partial<{ after: number, before: number, limit: number, bytesMax: number, epoch: string }>} [range] */
-    const read = async (room, range = {}) => {
+    const append = (...publishes: Parameters<typeof publishOf>[0][]): Promise<any[]> =>
+      log.append(publishes.map(publishOf))
+    const read = async (
+      room: string,
+      range: Partial<{ after: number; before: number; limit: number; bytesMax: number; epoch: string }> = {},
+    ) => {
       const bounds = range.before === undefined ? { after: range.after ?? 0 } : { before: range.before }
-      const { head, messages } = await log.read(
-        room,
-        /** @type {any} */ ({ limit: 1e6, bytesMax: 1e9, ...range, ...bounds }),
-      )
+      const { head, messages } = await log.read(room, { limit: 1e6, bytesMax: 1e9, ...range, ...bounds } as any)
       return { head, seqs: messages.map(({ seq }) => seq), messages }
     }
     return { log, clock, append, read, publishOf }
@@ -152,8 +145,7 @@ export function testLog({ open, idBytes = ID_BYTES }) {
   test('an id that is remembered counts: where there is no room for more, a publish is refused, and none is forgotten', async () => {
     const { log, append, clock } = await setup({ bytesMax: 5_000 })
     const one = { ...roomy, messages: 1 }
-    /** @type {string[]} */
-    const kept = []
+    const kept: string[] = []
     for (;;) {
       const messageId = newId()
       const [{ error }] = await append({ messageId, retention: one })
@@ -254,7 +246,7 @@ export function testLog({ open, idBytes = ID_BYTES }) {
     const { bytes } = log.stats()
 
     const fewer = { ...roomy, messages: 2 }
-    const retentionOf = (/** @type {string} */ room) => (room.startsWith('room:') ? fewer : undefined)
+    const retentionOf = (room: string) => (room.startsWith('room:') ? fewer : undefined)
     clock.at += 1
     for (let call = 0; call < 3; call++) await log.expire(retentionOf)
     expect(await read('room:1')).toMatchObject({ head: { seq: 6, oldest: 5 }, seqs: [5, 6] })
@@ -314,8 +306,7 @@ export function testLog({ open, idBytes = ID_BYTES }) {
 
   test('random batches leave what a plain list would', async () => {
     const { log, append, read } = await setup()
-    /** @type {Map<string, string[]>} */
-    const expected = new Map()
+    const expected = new Map<string, string[]>()
     for (let round = 0; round < 60; round++) {
       const batch = Array.from({ length: 1 + Math.floor(Math.random() * 20) }, (_, n) => ({
         room: `room:${Math.floor(Math.random() * 3)}`,

@@ -3,13 +3,10 @@ import { openValkeyLog } from './valkey.ts'
 
 // Valkeys are started and killed here, which takes a busy machine seconds.
 
-/** @type {any[]} */
-const warned = []
-/** @type {any} */
-const report = { info() {}, warn: (/** @type {string} */ text) => warned.push(text), error() {} }
+const warned: any[] = []
+const report: any = { info() {}, warn: (text: string) => warned.push(text), error() {} }
 
-/** @type {Awaited<ReturnType<typeof startValkey>>} */
-let valkey
+let valkey: Awaited<ReturnType<typeof startValkey>>
 beforeAll(async () => {
   valkey = await startValkey()
 })
@@ -28,8 +25,8 @@ const safe = {
   'min-replicas-max-lag': '10',
 }
 
-/** @param {Partial<Parameters<typeof openValkeyLog>[0]>} [options] */
-const open = options => openValkeyLog({ url: valkey.url, bytesMax: 2 ** 30, report, ...options })
+const open = (options?: Partial<Parameters<typeof openValkeyLog>[0]>) =>
+  openValkeyLog({ url: valkey.url, bytesMax: 2 ** 30, report, ...options })
 
 test('a Valkey that keeps what it acknowledges is used', async () => {
   const log = await open()

@@ -1,14 +1,15 @@
 // Checks a Valkey's settings, so that nothing acknowledged is lost. Weaker settings are refused, in words that name the
 // loss.
 import { LogRefused } from './log.ts'
+import type { Session } from './valkey-connection.ts'
 
-/**
- * The numbers of servers that must have a batch on disk before it is acknowledged: `local` is 0 or 1.
- * @typedef {{ local: number, replicas: number }} Acknowledgement
- */
+/** The numbers of servers that must have a batch on disk before it is acknowledged: `local` is 0 or 1. */
+interface Acknowledgement {
+  local: number
+  replicas: number
+}
 
-/** @type {{ name: string, isSafe: (value: string) => boolean, loss: (value: string) => string }[]} */
-const demands = [
+const demands: { name: string; isSafe: (value: string) => boolean; loss: (value: string) => string }[] = [
   {
     name: 'appendonly',
     isSafe: value => value === 'yes',
@@ -37,13 +38,13 @@ const demands = [
 /**
  * Looks at a server before it is used.
  *
- * @param {Pick<import('./valkey-connection.ts').Session, 'read'>} session
- * @param {{ where: string, replicasMin: number, allowsLoss: boolean }} options
- * @returns {Promise<{ acknowledgement: Acknowledgement, losses: string[] }>} `losses`: those accepted, and those that come
- *   with a failover
+ * @returns `losses`: those accepted, and those that come with a failover
  * @throws {LogRefused}
  */
-export async function checkValkey({ read }, { where, replicasMin, allowsLoss }) {
+export async function checkValkey(
+  { read }: Pick<Session, 'read'>,
+  { where, replicasMin, allowsLoss }: { where: string; replicasMin: number; allowsLoss: boolean },
+): Promise<{ acknowledgement: Acknowledgement; losses: string[] }> {
   const about = fieldsOf(String(await read(['INFO', 'server', 'replication', 'cluster'])))
   const wrong = kindProblem(about)
   if (wrong) throw new LogRefused(`Valkey at ${where} ${wrong}`)
@@ -75,8 +76,8 @@ export async function checkValkey({ read }, { where, replicasMin, allowsLoss }) 
   return { acknowledgement: { local: isLocal ? 1 : 0, replicas: replicasMin }, losses }
 }
 
-/** @param {Map<string, string>} about @returns {string | undefined} the reason why no setting can help */
-function kindProblem(about) {
+/** @returns the reason why no setting can help */
+function kindProblem(about: Map<string, string>): string | undefined {
   const version = about.get('valkey_version') ?? about.get('redis_version') ?? '0'
   const [major, minor] = version.split('.').map(Number)
   if (major < 7 || (major === 7 && minor < 2)) return `is of release ${version}: it needs Valkey 7.2, which has WAITAOF`
@@ -85,19 +86,16 @@ function kindProblem(about) {
   return undefined
 }
 
-/** @param {Map<string, string> | undefined} settings @returns {number} replicas without which Valkey takes no write */
-function replicasDemanded(settings) {
+/** @returns replicas without which Valkey takes no write */
+function replicasDemanded(settings: Map<string, string> | undefined): number {
   return settings?.get('min-replicas-max-lag') === '0' ? 0 : Number(settings?.get('min-replicas-to-write') ?? 0)
 }
 
 /**
  * Replicas can be promoted, and a journal that waits for none acknowledges what they lack. A warning only: one without
  * failover has them for reading, or for backups.
- *
- * @param {Map<string, string>} about @param {Map<string, string> | undefined} settings
- * @returns {string | undefined}
  */
-function failoverLoss(about, settings) {
+function failoverLoss(about: Map<string, string>, settings: Map<string, string> | undefined): string | undefined {
   const replicas = Number(about.get('connected_slaves') ?? 0)
   const wasPromoted = Number(about.get('second_repl_offset') ?? -1) !== -1
   if (replicas === 0 && !wasPromoted) return undefined
@@ -112,24 +110,21 @@ function failoverLoss(about, settings) {
   )
 }
 
-/**
- * @param {Pick<import('./valkey-connection.ts').Session, 'read'>['read']} read
- * @returns {Promise<Map<string, string> | undefined>} `undefined` if a managed Valkey does not say
- */
-async function settingsOf(read) {
+/** @returns `undefined` if a managed Valkey does not say */
+async function settingsOf(read: Pick<Session, 'read'>['read']): Promise<Map<string, string> | undefined> {
   const wanted = [...demands.map(({ name }) => name), 'min-replicas-to-write', 'min-replicas-max-lag']
   let reply
   try {
     reply = await read(['CONFIG', 'GET', ...wanted])
   } catch (error) {
-    if (/^(NOPERM|ERR)/.test(/** @type {Error} */ (error).message)) return undefined
+    if (/^(NOPERM|ERR)/.test((error as Error).message)) return undefined
     throw error
   }
   return new Map(Object.entries(reply).map(([name, value]) => [name, String(value)]))
 }
 
-/** @param {string} text of INFO */
-function fieldsOf(text) {
+/** @param text of INFO */
+function fieldsOf(text: string) {
   const fields = text.split('\r\n').filter(line => line.includes(':'))
   return new Map(fields.map(line => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]))
 }

@@ -10,16 +10,18 @@ import { createClient, RESP_TYPES } from '@redis/client'
 import { LogRefused } from './log.ts'
 import { clientUrl, hostOf } from './valkey-url.ts'
 
-/**
- * A working session. Commands are sent in the order given; those of one turn go in one write.
- *
- * @typedef {object} Session
- * @property {(args: (string | Buffer)[]) => Promise<any>} write on a connection of its own: WAITAOF holds it up
- * @property {(args: (string | Buffer)[]) => Promise<any>} read texts come as Buffers
- * @property {(channels: string[]) => Promise<unknown>} subscribe to sharded channels
- * @property {(channels: string[]) => Promise<unknown>} unsubscribe
- * @property {(error: Error) => void} end rejects what is under way; another session is opened
- */
+/** A working session. Commands are sent in the order given; those of one turn go in one write. */
+export interface Session {
+  /** On a connection of its own: WAITAOF holds it up. */
+  write: (args: (string | Buffer)[]) => Promise<any>
+  /** Texts come as Buffers. */
+  read: (args: (string | Buffer)[]) => Promise<any>
+  /** To sharded channels. */
+  subscribe: (channels: string[]) => Promise<unknown>
+  unsubscribe: (channels: string[]) => Promise<unknown>
+  /** Rejects what is under way; another session is opened. */
+  end: (error: Error) => void
+}
 
 /** Time between two attempts to open a session. */
 const RETRY_MS = 200
@@ -31,16 +33,21 @@ const START_MS = 10_000
 
 const asBuffers = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } }
 
-/**
- * @param {object} options
- * @param {string} options.url as valkey-url.ts has it
- * @param {(session: Session) => Promise<void>} options.prepare checks the server; a session is used only when this
- *   resolves
- * @param {(channel: string, message: string) => void} options.onMessage of a channel that was subscribed
- * @param {(error: Error) => void} options.onLost a session ended by itself, or could not be opened
- * @param {() => number} [options.now] monotonic, in milliseconds
- * @param {number} [options.startMs] how long a start tries
- */
+interface Options {
+  /** As valkey-url.ts has it. */
+  url: string
+  /** Checks the server; a session is used only when this resolves. */
+  prepare: (session: Session) => Promise<void>
+  /** Of a channel that was subscribed. */
+  onMessage: (channel: string, message: string) => void
+  /** A session ended by itself, or could not be opened. */
+  onLost: (error: Error) => void
+  /** Monotonic, in milliseconds. */
+  now?: () => number
+  /** How long a start tries. */
+  startMs?: number
+}
+
 export function createConnection({
   url,
   prepare,
@@ -48,21 +55,17 @@ export function createConnection({
   onLost,
   now = () => performance.now(),
   startMs = START_MS,
-}) {
+}: Options) {
   const where = hostOf(url)
-  /** @type {Session | undefined} */
-  let current
+  let current: Session | undefined
   let isClosed = false
-  /** @type {NodeJS.Timeout | undefined} */
-  let retry
+  let retry: NodeJS.Timeout | undefined
 
-  /** @returns {Promise<Session>} */
-  async function open() {
+  async function open(): Promise<Session> {
     const clients = [newClient(url), newClient(url)]
     const [writer, reader] = clients
     let isEnded = false
-    /** @param {Error} error */
-    function end(error) {
+    function end(error: Error) {
       if (isEnded) return
       isEnded = true
       awake.stop()
@@ -76,8 +79,7 @@ export function createConnection({
     for (const client of clients) client.on('error', end)
     const awake = createAwakeClock({ periodMs: BEAT_MS, every: everyInterval, now })
     const watches = clients.map(() => createSilenceWatch(awake.now))
-    /** @type {Session} */
-    const session = {
+    const session: Session = {
       write: args => watches[0].over(writer.sendCommand(args)),
       read: args => watches[1].over(reader.sendCommand(args, asBuffers)),
       subscribe: channels =>
@@ -89,7 +91,7 @@ export function createConnection({
       await Promise.all(clients.map(client => client.connect()))
       await prepare(session)
     } catch (error) {
-      end(/** @type {Error} */ (error))
+      end(error as Error)
       throw error
     }
     if (isEnded || isClosed) throw new Error('the connection was lost while it was made')
@@ -107,7 +109,7 @@ export function createConnection({
         await open()
       } catch (error) {
         if (isClosed) return
-        onLost(/** @type {Error} */ (error))
+        onLost(error as Error)
         openLater()
       }
     }, RETRY_MS)
@@ -146,8 +148,7 @@ export function createConnection({
   }
 }
 
-/** @param {string} url */
-function newClient(url) {
+function newClient(url: string) {
   return createClient({
     url: clientUrl(url),
     RESP: 3,
@@ -162,9 +163,9 @@ function newClient(url) {
 /**
  * Notices that commands are under way and nothing has come back for long.
  *
- * @param {() => number} now by a clock that stands still while this process does: it could hear nothing meanwhile
+ * @param now by a clock that stands still while this process does: it could hear nothing meanwhile
  */
-function createSilenceWatch(now) {
+function createSilenceWatch(now: () => number) {
   let underWay = 0
   let heardAt = now()
   const hear = () => {
@@ -172,8 +173,7 @@ function createSilenceWatch(now) {
     heardAt = now()
   }
   return {
-    /** @template T @param {Promise<T>} command @returns {Promise<T>} */
-    over(command) {
+    over<T>(command: Promise<T>): Promise<T> {
       if (underWay++ === 0) heardAt = now()
       command.then(hear, hear)
       return command
@@ -182,8 +182,8 @@ function createSilenceWatch(now) {
   }
 }
 
-/** @param {unknown} error names no cause if all of a host's addresses refused */
-function whyNot(error) {
-  const { message, code, errors } = /** @type {any} */ (error)
+/** @param error names no cause if all of a host's addresses refused */
+function whyNot(error: unknown) {
+  const { message, code, errors } = error as any
   return message || errors?.[0]?.message || code || String(error)
 }

@@ -6,15 +6,12 @@ import { createConnection } from './valkey-connection.ts'
 
 // Valkeys are started and killed here, which takes a busy machine seconds.
 
-/** @type {any} */
-const silent = { info() {}, warn() {}, error() {} }
+const silent: any = { info() {}, warn() {}, error() {} }
 
-/** @type {Awaited<ReturnType<typeof startValkey>>} */
-let valkey
-/** @type {Awaited<ReturnType<typeof openValkeyLog>>[]} */
-const logs = []
-/** Servers still running, stopped at the end: one left would keep jest from ending. @type {(typeof valkey)[]} */
-const replicas = []
+let valkey: Awaited<ReturnType<typeof startValkey>>
+const logs: Awaited<ReturnType<typeof openValkeyLog>>[] = []
+/** Servers still running, stopped at the end: one left would keep jest from ending. */
+const replicas: (typeof valkey)[] = []
 beforeAll(async () => {
   valkey = await startValkey()
 })
@@ -25,8 +22,7 @@ afterEach(async () => {
   for (const replica of replicas.splice(0)) await replica.remove()
 })
 
-/** @param {Partial<Parameters<typeof openValkeyLog>[0]>} [options] */
-async function open(options) {
+async function open(options?: Partial<Parameters<typeof openValkeyLog>[0]>) {
   const log = await openValkeyLog({ url: valkey.url, bytesMax: 2 ** 30, report: silent, ...options })
   logs.push(log)
   return log
@@ -34,8 +30,15 @@ async function open(options) {
 
 const retention = { messages: 10_000, ageMs: 1e9, bytes: 1e9 }
 
-/** @param {{ text?: string, room?: string, messageId?: string }} [options] */
-const publishOf = ({ text = 'x', room = 'room:1', messageId } = {}) => ({
+const publishOf = ({
+  text = 'x',
+  room = 'room:1',
+  messageId,
+}: {
+  text?: string
+  room?: string
+  messageId?: string
+} = {}) => ({
   room,
   messageId,
   from: 'ann',
@@ -43,8 +46,8 @@ const publishOf = ({ text = 'x', room = 'room:1', messageId } = {}) => ({
   retention,
 })
 
-/** Until it resolves without an error and holds. @template T @param {() => Promise<T>} ask @param {(value: T) => boolean} holds */
-async function eventually(ask, holds) {
+/** Until it resolves without an error and holds. */
+async function eventually<T>(ask: () => Promise<T>, holds: (value: T) => boolean) {
   for (;;) {
     const value = await ask().catch(() => undefined)
     if (value !== undefined && holds(value)) return value
@@ -52,12 +55,12 @@ async function eventually(ask, holds) {
   }
 }
 
-const isKept = (/** @type {any[]} */ [outcome]) => outcome.error === undefined
+const isKept = ([outcome]: any[]) => outcome.error === undefined
 const messageId = 'message-00000001'
 
 test('after a restart what was acknowledged is there, in another epoch, and an id is still known', async () => {
   const log = await open()
-  const [before] = /** @type {any[]} */ (await log.append([publishOf({ messageId })]))
+  const [before] = (await log.append([publishOf({ messageId })])) as any[]
   await valkey.kill()
   expect(
     await eventually(
@@ -142,8 +145,7 @@ test('however many messages are past their age, one call removes some of them: V
 
 test('two journals that append to one room make one order, and each hears of the other', async () => {
   const [one, other] = [await open(), await open()]
-  /** @type {Map<string, number>} */
-  const heard = new Map()
+  const heard = new Map<string, number>()
   other.news.listen((room, { seq }) => void heard.set(room, seq))
   other.news.watch('room:1')
   const outcomes = await Promise.all(
@@ -178,7 +180,7 @@ test('the journals of a Valkey say one id, also after a restart; emptied, it is 
   // A publish comes before anybody looked.
   await eventually(
     () => one.append([publishOf()]),
-    ([again]) => /** @type {any} */ (again).position?.epoch !== /** @type {any} */ (outcome).position.epoch,
+    ([again]) => (again as any).position?.epoch !== (outcome as any).position.epoch,
   )
   for (const log of [one, other])
     await eventually(
@@ -239,8 +241,7 @@ test('where its replica does not follow, what was kept is not known; where it ha
 })
 
 test('a journal whose process stands still again and again notices a Valkey that answers nothing', async () => {
-  /** @type {(error: Error) => void} */
-  let onLost = () => {}
+  let onLost: (error: Error) => void = () => {}
   const lost = new Promise(resolve => {
     onLost = resolve
   })

@@ -4,11 +4,9 @@ import { openValkeyLog } from './valkey.ts'
 
 // Valkeys are started and killed here, which takes a busy machine seconds.
 
-/** @type {any} */
-const silent = { info() {}, warn() {}, error() {} }
+const silent: any = { info() {}, warn() {}, error() {} }
 
-/** @type {Awaited<ReturnType<typeof startValkey>>} */
-let valkey
+let valkey: Awaited<ReturnType<typeof startValkey>>
 beforeAll(async () => {
   valkey = await startValkey()
 })

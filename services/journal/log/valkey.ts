@@ -2,17 +2,10 @@
 // order comes out. The functions that run inside Valkey are in valkey.lua.
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { createOnceAMinute } from '@keycast/service'
+import { createOnceAMinute, type Log as LogOf } from '@keycast/service'
+import type { Head, Log, Message, News, Outcome, Position, Publish, Range, Retention } from './log.ts'
 import { checkValkey } from './valkey-checks.ts'
-import { createConnection } from './valkey-connection.ts'
-
-/**
- * @typedef {import('./log.ts').Log} Log
- * @typedef {import('./log.ts').Message} Message
- * @typedef {import('./log.ts').Outcome} Outcome
- * @typedef {import('./log.ts').Publish} Publish
- * @typedef {import('./valkey-connection.ts').Session} Session
- */
+import { createConnection, type Session } from './valkey-connection.ts'
 
 const source = readFileSync(new URL('valkey.lua', import.meta.url), 'utf8')
 const library = `keycast_${createHash('sha256').update(source).digest('hex').slice(0, 12)}`
@@ -39,20 +32,34 @@ const KEPT = 0
 const DUPLICATE = 1
 const CONFLICT = 2
 
-/**
- * @param {object} options
- * @param {string} options.url of the primary
- * @param {number} options.bytesMax
- * @param {number} [options.replicasMin] the number that must have a batch on disk before it is acknowledged
- * @param {boolean} [options.allowsLoss] also uses a Valkey that may lose acknowledged messages
- * @param {() => number} [options.now] milliseconds since 1970, for tests: Valkey's own clock if absent. A journal whose
- *   clock is ahead would trim what all journals share
- * @param {number} [options.startMs] Valkey must be reached within this time
- * @param {Pick<import('@keycast/service').Log, 'warn' | 'error' | 'info'>} options.report
- * @returns {Promise<Log & { news: import('./log.ts').News }>}
- * @throws {import('./log.ts').LogRefused} if it would lose messages or cannot be used
- */
-export async function openValkeyLog({ url, bytesMax, replicasMin = 0, allowsLoss = false, now, startMs, report }) {
+interface Options {
+  /** Of the primary. */
+  url: string
+  bytesMax: number
+  /** The number that must have a batch on disk before it is acknowledged. */
+  replicasMin?: number
+  /** Also uses a Valkey that may lose acknowledged messages. */
+  allowsLoss?: boolean
+  /**
+   * Milliseconds since 1970, for tests: Valkey's own clock if absent. A journal whose clock is ahead would trim what
+   * all journals share.
+   */
+  now?: () => number
+  /** Valkey must be reached within this time. */
+  startMs?: number
+  report: Pick<LogOf, 'warn' | 'error' | 'info'>
+}
+
+/** @throws {LogRefused} if it would lose messages or cannot be used */
+export async function openValkeyLog({
+  url,
+  bytesMax,
+  replicasMin = 0,
+  allowsLoss = false,
+  now,
+  startMs,
+  report,
+}: Options): Promise<Log & { news: News }> {
   const isLogDue = createOnceAMinute(() => performance.now())
   let acknowledgement = { local: 1, replicas: replicasMin }
   let stored = { bytes: 0, rooms: 0 }
@@ -60,10 +67,8 @@ export async function openValkeyLog({ url, bytesMax, replicasMin = 0, allowsLoss
   let id = ''
   /** The walk over all rooms that hold messages, in case their `history` changed since their last publish. */
   let walk = newWalk()
-  /** @type {Set<string>} */
-  const watched = new Set()
-  /** @type {(room: string, position: import('./log.ts').Position) => void} */
-  let onNews = () => {}
+  const watched = new Set<string>()
+  let onNews: (room: string, position: Position) => void = () => {}
 
   const connection = createConnection({
     url,
@@ -78,46 +83,43 @@ export async function openValkeyLog({ url, bytesMax, replicasMin = 0, allowsLoss
     },
   })
 
-  /** @param {Session} session */
-  async function prepare(session) {
+  async function prepare(session: Session) {
     const checked = await checkValkey(session, { where: connection.where, replicasMin, allowsLoss })
     acknowledgement = checked.acknowledgement
     for (const loss of checked.losses) if (isLogDue(loss)) report.warn(`Valkey may lose messages: ${loss}`)
     try {
       await session.write(['FUNCTION', 'LOAD', functions])
     } catch (error) {
-      if (!/already exists/.test(/** @type {Error} */ (error).message)) throw error
+      if (!/already exists/.test((error as Error).message)) throw error
     }
     await renew(session)
     if (watched.size > 0) await session.subscribe([...watched].map(room => CHANNEL + room))
     report.info({ where: connection.where, epoch }, 'Valkey is connected')
   }
 
-  /** Sets the epoch that belongs to the server as it is now. @param {Session} session */
-  async function renew(session) {
+  /** Sets the epoch that belongs to the server as it is now. */
+  async function renew(session: Session) {
     const [renewed, bytes, rooms, idNow] = await session.write(['FCALL', `${library}_open`, '0', newEpoch()])
     stored = { bytes, rooms }
     id = idNow
     noteEpoch(renewed)
   }
 
-  /** @param {string} epochNow */
-  function noteEpoch(epochNow) {
+  function noteEpoch(epochNow: string) {
     if (epoch !== '' && epochNow !== epoch) {
       report.warn({ from: epoch, to: epochNow }, 'Valkey started again or failed over: every room has a new epoch')
     }
     epoch = epochNow
   }
 
-  /** @returns {Session} @throws {Error} where there is none */
-  function sessionNow() {
+  /** @throws {Error} where there is none */
+  function sessionNow(): Session {
     const session = connection.session()
     if (!session) throw new Error(`Valkey at ${connection.where} cannot be reached`)
     return session
   }
 
-  /** @param {Publish[]} publishes @returns {Promise<Outcome[]>} */
-  async function append(publishes) {
+  async function append(publishes: Publish[]): Promise<Outcome[]> {
     const session = connection.session()
     if (!session) return publishes.map(() => ({ error: 'journal_unavailable' }))
     const calls = callsOf(publishes)
@@ -128,8 +130,7 @@ export async function openValkeyLog({ url, bytesMax, replicasMin = 0, allowsLoss
     const { local, replicas } = acknowledgement
     const isAcknowledged = local + replicas > 0 ? acknowledged(session) : Promise.resolve(true)
     const ended = await replies
-    /** @type {Map<Publish, Outcome>} */
-    const byPublish = new Map()
+    const byPublish = new Map<Publish, Outcome>()
     let isKept = false
     for (const [index, reply] of ended.entries()) {
       const call = calls[index]
@@ -142,15 +143,15 @@ export async function openValkeyLog({ url, bytesMax, replicasMin = 0, allowsLoss
         for (const publish of call) byPublish.set(publish, { error })
       }
     }
-    const outcomes = publishes.map(publish => /** @type {Outcome} */ (byPublish.get(publish)))
+    const outcomes = publishes.map(publish => byPublish.get(publish) as Outcome)
     if (!(await isAcknowledged) && isKept) {
       throw new Error(`Valkey did not say within ${ACKNOWLEDGE_MS} ms that ${replicas} replicas have the batch on disk`)
     }
     hint(session, publishes, outcomes)
     return outcomes
 
-    /** @param {Session} session answers also when the time is over, with the number reached by then */
-    async function acknowledged(session) {
+    /** @param session answers also when the time is over, with the number reached by then */
+    async function acknowledged(session: Session) {
       try {
         const counts = await session.write(['WAITAOF', String(local), String(replicas), String(ACKNOWLEDGE_MS)])
         return counts[0] >= local && counts[1] >= replicas
@@ -163,9 +164,8 @@ export async function openValkeyLog({ url, bytesMax, replicasMin = 0, allowsLoss
   /** The time for a call; none if Valkey is to look at its clock. */
   const time = () => String(now?.() ?? '')
 
-  /** @param {Publish[]} publishes @param {string} candidate */
-  function argumentsOf(publishes, candidate) {
-    const args = [time(), String(bytesMax), candidate].map(text => /** @type {string | Buffer} */ (text))
+  function argumentsOf(publishes: Publish[], candidate: string) {
+    const args = [time(), String(bytesMax), candidate].map(text => text as string | Buffer)
     for (const { room, from, messageId, data, retention } of publishes) {
       const digest = messageId === undefined ? '' : createHash('sha256').update(data).digest('base64url').slice(0, 22)
       const { messages, ageMs, bytes } = retention
@@ -174,11 +174,11 @@ export async function openValkeyLog({ url, bytesMax, replicasMin = 0, allowsLoss
     return args
   }
 
-  /** @param {any} reply of append @returns {Outcome[]} */
-  function outcomesOf([epochNow, bytes, rooms, outcomes]) {
+  /** @param reply of append */
+  function outcomesOf([epochNow, bytes, rooms, outcomes]: any): Outcome[] {
     stored = { bytes, rooms }
     noteEpoch(epochNow)
-    return outcomes.map((/** @type {number[]} */ [what, seq, at]) => {
+    return outcomes.map(([what, seq, at]: number[]) => {
       if (what === KEPT || what === DUPLICATE) {
         return { position: { epoch: epochNow, seq }, at, duplicate: what === DUPLICATE }
       }
@@ -186,10 +186,9 @@ export async function openValkeyLog({ url, bytesMax, replicasMin = 0, allowsLoss
     })
   }
 
-  /** Tells other journals of the rooms that have news. @param {Session} session @param {Publish[]} publishes @param {Outcome[]} outcomes */
-  function hint({ read }, publishes, outcomes) {
-    /** @type {Map<string, import('./log.ts').Position>} */
-    const heads = new Map()
+  /** Tells other journals of the rooms that have news. */
+  function hint({ read }: Session, publishes: Publish[], outcomes: Outcome[]) {
+    const heads = new Map<string, Position>()
     for (const [index, outcome] of outcomes.entries()) {
       if (outcome.error === undefined && !outcome.duplicate) heads.set(publishes[index].room, outcome.position)
     }
@@ -198,11 +197,7 @@ export async function openValkeyLog({ url, bytesMax, replicasMin = 0, allowsLoss
     }
   }
 
-  /**
-   * @param {string} room @param {import('./log.ts').Range} range
-   * @returns {Promise<{ head: import('./log.ts').Head, messages: Message[] }>}
-   */
-  async function read(room, range) {
+  async function read(room: string, range: Range): Promise<{ head: Head; messages: Message[] }> {
     const [side, bound] = 'after' in range ? ['after', range.after] : ['before', range.before]
     const args = [room, side, String(bound), String(range.limit), String(range.bytesMax), range.epoch ?? '']
     const reply = await sessionNow().read(['FCALL_RO', `${library}_read`, '0', ...args])
@@ -216,22 +211,21 @@ export async function openValkeyLog({ url, bytesMax, replicasMin = 0, allowsLoss
   /**
    * Walks once over all rooms for each retention: the function is another one when histories changed.
    *
-   * @param {Session} session @param {(room: string) => import('./log.ts').Retention | undefined} retentionOf
-   * @returns {Promise<number>} rooms looked at while the walk is not over, roughly
+   * @returns rooms looked at while the walk is not over, roughly
    */
-  async function retain(session, retentionOf) {
+  async function retain(session: Session, retentionOf: (room: string) => Retention | undefined): Promise<number> {
     if (walk.retentionOf !== retentionOf) walk = newWalk(retentionOf)
     if (walk.isOver) return 0
     if (walk.rooms.length === 0) {
       const [cursor, scored] = await session.write(['ZSCAN', EXPIRY, walk.cursor, 'COUNT', String(EXPIRE_AT_ONCE)])
       walk.cursor = cursor
-      walk.rooms = scored.filter((/** @type {string} */ room, /** @type {number} */ index) => {
+      walk.rooms = scored.filter((room: string, index: number) => {
         return index % 2 === 0 && retentionOf(room) !== undefined
       })
     }
     const part = walk.rooms.slice(0, EXPIRE_AT_ONCE)
     const args = part.flatMap(room => {
-      const { messages, ageMs, bytes } = /** @type {import('./log.ts').Retention} */ (retentionOf(room))
+      const { messages, ageMs, bytes } = retentionOf(room) as Retention
       return [room, String(messages), String(ageMs), String(bytes)]
     })
     const [done, bytes, rooms] = await session.write(['FCALL', `${library}_retain`, '0', time(), ...args])
@@ -323,19 +317,15 @@ export async function openValkeyLog({ url, bytesMax, replicasMin = 0, allowsLoss
 /**
  * Publishes in parts, each room's together and in their order: a room costs the same reads and writes for one publish
  * as for fifty.
- *
- * @param {Publish[]} publishes @returns {Publish[][]}
  */
-export function callsOf(publishes) {
-  /** @type {Map<string, Publish[]>} */
-  const byRoom = new Map()
+export function callsOf(publishes: Publish[]): Publish[][] {
+  const byRoom = new Map<string, Publish[]>()
   for (const publish of publishes) {
     const together = byRoom.get(publish.room)
     if (together) together.push(publish)
     else byRoom.set(publish.room, [publish])
   }
-  /** @type {Publish[][]} */
-  const calls = []
+  const calls: Publish[][] = []
   let bytes = 0
   for (const publish of [...byRoom.values()].flat()) {
     const last = calls.at(-1)
@@ -355,18 +345,22 @@ const UNAVAILABLE = /^(READONLY|NOREPLICAS|LOADING|MASTERDOWN|MISCONF|BUSY|NOAUT
 /** The server changed since it was checked: another session checks it anew. */
 const CHANGED = /^(READONLY|NOAUTH|NOPERM|ERR Function not found)/
 
-/** @param {Error} error of a call @returns {'log_full' | 'journal_unavailable'} @throws {Error} where it may have been done */
-function refusalOf(error) {
+/** @param error of a call @throws {Error} where it may have been done */
+function refusalOf(error: Error): 'log_full' | 'journal_unavailable' {
   if (error.message.startsWith('OOM')) return 'log_full'
   if (UNAVAILABLE.test(error.message)) return 'journal_unavailable'
   throw error
 }
 
-/** @param {(room: string) => import('./log.ts').Retention | undefined} [retentionOf] */
-const newWalk = retentionOf => ({ retentionOf, cursor: '0', rooms: /** @type {string[]} */ ([]), isOver: false })
+const newWalk = (retentionOf?: (room: string) => Retention | undefined) => ({
+  retentionOf,
+  cursor: '0',
+  rooms: [] as string[],
+  isOver: false,
+})
 
-/** @param {any} entry of a stream: its id, then names and values by turns @returns {Message} */
-function messageOf([id, [, at, , from, , messageId, , data]]) {
+/** @param entry of a stream: its id, then names and values by turns */
+function messageOf([id, [, at, , from, , messageId, , data]]: any): Message {
   return {
     seq: Number.parseInt(id, 10),
     at: Number(at),

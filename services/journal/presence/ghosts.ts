@@ -2,21 +2,18 @@
 // those that broke together leave together.
 import { GHOST_MS } from '@keycast/backbone'
 
-/**
- * @template T
- * @param {() => number} now by a clock that stands still while this process does: nobody can come back meanwhile
- */
-export function createGhosts(now) {
-  /** Oldest first, from `first` on. @type {{ leaveAt: number, tabs: Iterator<T> }[]} */
-  let batches = []
+/** @param now by a clock that stands still while this process does: nobody can come back meanwhile */
+export function createGhosts<T>(now: () => number) {
+  /** Oldest first, from `first` on. */
+  let batches: { leaveAt: number; tabs: Iterator<T> }[] = []
   let first = 0
 
   return {
-    /** @param {Iterator<T>} tabs checked when they are to leave: until then some may have come back */
-    add: tabs => void batches.push({ leaveAt: now() + GHOST_MS, tabs }),
+    /** @param tabs checked when they are to leave: until then some may have come back */
+    add: (tabs: Iterator<T>) => void batches.push({ leaveAt: now() + GHOST_MS, tabs }),
 
-    /** @returns {T | undefined} one that must leave now, or has come back */
-    takeDue() {
+    /** @returns one that must leave now, or has come back */
+    takeDue(): T | undefined {
       while (first < batches.length && batches[first].leaveAt <= now()) {
         const { value, done } = batches[first].tabs.next()
         if (!done) return value

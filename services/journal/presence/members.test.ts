@@ -1,9 +1,7 @@
-import { createMembers } from './members.ts'
+import { type AnyTab, createMembers } from './members.ts'
 
-/** @param {{ isNamed?: boolean, isUnique?: boolean }} [options] */
-function setup({ isNamed = true, isUnique = true } = {}) {
-  /** @type {Set<unknown>} */
-  const ghosts = new Set()
+function setup({ isNamed = true, isUnique = true }: { isNamed?: boolean; isUnique?: boolean } = {}) {
+  const ghosts = new Set<unknown>()
   const members = createMembers({
     room: 'room:1',
     key: 'room:1 members',
@@ -12,17 +10,14 @@ function setup({ isNamed = true, isUnique = true } = {}) {
     isUnique,
     isGhost: tab => ghosts.has(tab),
   })
-  /** @returns {import('./members.ts').AnyTab} */
-  const newTab = () => ({ member: undefined, name: '' })
+  const newTab = (): AnyTab => ({ member: undefined, name: '' })
 
-  /** @param {string} user @param {string} [name] */
-  function join(user, name = user) {
+  function join(user: string, name: string = user) {
     const tab = newTab()
     return { tab, ...members.join(tab, { user, name, claim: undefined }) }
   }
 
-  /** @param {string} claim @param {string} name */
-  const joinWith = (claim, name) => members.join(newTab(), { user: '', name, claim })
+  const joinWith = (claim: string, name: string) => members.join(newTab(), { user: '', name, claim })
 
   /** The changes that a link at the latest position is sent. */
   function told() {
@@ -32,9 +27,8 @@ function setup({ isNamed = true, isUnique = true } = {}) {
   return { members, ghosts, newTab, join, joinWith, told, everybody: () => short(members.everybody()) }
 }
 
-/** @param {any} answer */
-function short({ type, rev, count, members, joined, left }) {
-  const of = (/** @type {any[] | undefined} */ list) => list?.map(({ name, tabs }) => `${name} ${tabs}`)
+function short({ type, rev, count, members, joined, left }: any) {
+  const of = (list: any[] | undefined) => list?.map(({ name, tabs }) => `${name} ${tabs}`)
   return { type, rev, count, members: of(members), joined: of(joined), left: of(left) }
 }
 
@@ -162,7 +156,7 @@ test('above 250 members a room is counted, and listed again at 200', () => {
   expect(told()).toEqual([{ type: 'presence', rev: 3, count: 252 }])
   for (const tab of tabs.splice(0, 51)) members.leave(tab)
   expect(told()).toEqual([{ type: 'presence', rev: 4, count: 201 }])
-  members.leave(/** @type {any} */ (tabs.pop()))
+  members.leave(tabs.pop() as any)
   const [answer] = told()
   expect(answer).toMatchObject({ type: 'members', rev: 5, count: 200 })
   expect(answer.members).toHaveLength(200)

@@ -1,19 +1,26 @@
 // The members of one room: users with a name and a number of tabs, whose changes are told in numbered batches. Knows
 // neither links nor time.
 import { createHash } from 'node:crypto'
+import type { MembersAnswer, PresenceAnswer, Member as Shown } from '@keycast/backbone'
 
 /**
- * @typedef {import('@keycast/backbone').Member} Shown a member as gateways are told of it
- * @typedef {import('@keycast/backbone').MembersAnswer} MembersAnswer
- * @typedef {import('@keycast/backbone').PresenceAnswer} PresenceAnswer
- *
- * A user who is known by the token's `sub`, or by the claim of an anonymous one. `shown`: what was last told; `undefined`
- * where nothing was.
- * @typedef {{ identity: string, id: string, user: string, name: string, tabs: Set<AnyTab>, shown: Shown | undefined }} Member
- *
- * One connection of a member to the room.
- * @typedef {{ member: Member | undefined, name: string }} AnyTab
+ * A user who is known by the token's `sub`, or by the claim of an anonymous one. `shown`: what was last told;
+ * `undefined` where nothing was.
  */
+interface Member {
+  identity: string
+  id: string
+  user: string
+  name: string
+  tabs: Set<AnyTab>
+  shown: Shown | undefined
+}
+
+/** One connection of a member to the room. */
+export interface AnyTab {
+  member: Member | undefined
+  name: string
+}
 
 /** A longer list is of no use to a reader, and costs each of them its whole length. */
 const LISTED_MAX = 250
@@ -31,38 +38,41 @@ const MEMBER_TABS_MAX = 100
 const RECENT_MAX = 16
 const RECENT_MEMBERS_MAX = 500
 
-/**
- * @template {AnyTab} Tab
- * @param {object} options
- * @param {string} options.room
- * @param {string} options.key of its members on the wire
- * @param {string} options.epoch no other room, and no later incarnation of this one, has it
- * @param {boolean} options.isNamed otherwise members are only counted
- * @param {boolean} options.isUnique whether a name belongs to one member at a time
- * @param {(tab: Tab) => boolean} options.isGhost whether the tab's connection broke: the member's next one replaces it
- */
-export function createMembers({ room, key, epoch, isNamed, isUnique, isGhost }) {
-  /** By identity. @type {Map<string, Member>} */
-  const members = new Map()
-  /** @type {Map<string, Member>} */
-  const names = new Map()
-  /** Members who may have changed since the last batch. @type {Set<Member>} */
-  const changed = new Set()
+interface Options<Tab extends AnyTab> {
+  room: string
+  /** Of its members on the wire. */
+  key: string
+  /** No other room, and no later incarnation of this one, has it. */
+  epoch: string
+  /** Otherwise members are only counted. */
+  isNamed: boolean
+  /** Whether a name belongs to one member at a time. */
+  isUnique: boolean
+  /** Whether the tab's connection broke: the member's next one replaces it. */
+  isGhost: (tab: Tab) => boolean
+}
+
+export function createMembers<Tab extends AnyTab>({ room, key, epoch, isNamed, isUnique, isGhost }: Options<Tab>) {
+  /** By identity. */
+  const members = new Map<string, Member>()
+  const names = new Map<string, Member>()
+  /** Members who may have changed since the last batch. */
+  const changed = new Set<Member>()
   let count = 0 // as it was last told
   let rev = 0
   let isListed = isNamed
-  /** The changes up to `rev`, without a hole. @type {PresenceAnswer[]} */
-  let recent = []
-  /** @type {MembersAnswer | undefined} */
-  let whole
+  /** The changes up to `rev`, without a hole. */
+  let recent: PresenceAnswer[] = []
+  let whole: MembersAnswer | undefined
 
   /**
-   * @param {Tab} tab which may be in the room already
-   * @param {{ user: string, name: string, claim: string | undefined }} who
-   * @returns {{ refusal?: 'name_taken' | 'capacity', replaced?: Tab }} `refusal`: the tab is as it was. `replaced`: a
-   *   ghost of the same member, which has left
+   * @param tab which may be in the room already
+   * @returns `refusal`: the tab is as it was. `replaced`: a ghost of the same member, which has left
    */
-  function join(tab, { user, name, claim }) {
+  function join(
+    tab: Tab,
+    { user, name, claim }: { user: string; name: string; claim: string | undefined },
+  ): { refusal?: 'name_taken' | 'capacity'; replaced?: Tab } {
     const identity = user === '' ? `claim ${claim}` : `user ${user}`
     const member = members.get(identity) ?? {
       identity,
@@ -91,14 +101,12 @@ export function createMembers({ room, key, epoch, isNamed, isUnique, isGhost }) 
     return { replaced }
   }
 
-  /** @param {Member} member */
-  function ghostOf({ tabs }) {
-    for (const tab of /** @type {Set<Tab>} */ (tabs)) if (isGhost(tab)) return tab
+  function ghostOf({ tabs }: Member) {
+    for (const tab of tabs as Set<Tab>) if (isGhost(tab)) return tab
     return undefined
   }
 
-  /** @param {AnyTab} tab */
-  function leave(tab) {
+  function leave(tab: AnyTab) {
     const { member } = tab
     if (!member) return
     tab.member = undefined
@@ -107,16 +115,15 @@ export function createMembers({ room, key, epoch, isNamed, isUnique, isGhost }) 
     if (member.tabs.size === 0) freeName(member)
   }
 
-  /** @param {Member} member */
-  function freeName(member) {
+  function freeName(member: Member) {
     if (names.get(member.name) === member) names.delete(member.name)
   }
 
-  /** The same for all tabs of a user, and nothing by which a claim could be guessed. @param {string} identity */
-  const idOf = identity => createHash('sha256').update(`${room} ${identity}`).digest('base64url').slice(0, 12)
+  /** The same for all tabs of a user, and nothing by which a claim could be guessed. */
+  const idOf = (identity: string) => createHash('sha256').update(`${room} ${identity}`).digest('base64url').slice(0, 12)
 
-  /** Turns the changes into the next `rev`. @returns {boolean} whether there is something to tell */
-  function publish() {
+  /** Turns the changes into the next `rev`. @returns whether there is something to tell */
+  function publish(): boolean {
     const { joined, left, came } = takeChanges()
     const wasListed = isListed
     const countBefore = count
@@ -152,8 +159,7 @@ export function createMembers({ room, key, epoch, isNamed, isUnique, isGhost }) 
     return { joined, left, came }
   }
 
-  /** @param {PresenceAnswer} change */
-  function keep(change) {
+  function keep(change: PresenceAnswer) {
     recent.push(change)
     let size = 0
     let first = recent.length
@@ -166,19 +172,14 @@ export function createMembers({ room, key, epoch, isNamed, isUnique, isGhost }) 
     if (first > 0) recent = recent.slice(first)
   }
 
-  /**
-   * The news after a position: the changes since, or all members if those changes are gone.
-   *
-   * @param {{ epoch: string, seq: number } | undefined} position
-   * @returns {(MembersAnswer | PresenceAnswer)[]}
-   */
-  function after(position) {
+  /** The news after a position: the changes since, or all members if those changes are gone. */
+  function after(position: { epoch: string; seq: number } | undefined): (MembersAnswer | PresenceAnswer)[] {
     const behind = position?.epoch === epoch ? rev - position.seq : -1
     return behind < 0 || behind > recent.length ? [everybody()] : recent.slice(recent.length - behind)
   }
 
-  /** @returns {MembersAnswer} as it was last told */
-  function everybody() {
+  /** @returns as it was last told */
+  function everybody(): MembersAnswer {
     if (whole) return whole
     whole = { type: 'members', key, epoch, rev, count }
     if (isListed) whole.members = [...members.values()].flatMap(({ shown }) => shown ?? [])
@@ -194,8 +195,7 @@ export function createMembers({ room, key, epoch, isNamed, isUnique, isGhost }) 
     get isEmpty() {
       return members.size === 0
     },
-    /** @param {{ epoch: string, seq: number } | undefined} position */
-    isAt: position => position?.epoch === epoch && position.seq === rev,
+    isAt: (position: { epoch: string; seq: number } | undefined) => position?.epoch === epoch && position.seq === rev,
     get position() {
       return { epoch, seq: rev }
     },

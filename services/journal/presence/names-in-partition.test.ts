@@ -7,8 +7,7 @@ import { createMetrics } from '@keycast/service/metrics'
 import { createJournal } from '../journal.ts'
 import { createMemoryLog } from '../log/memory.ts'
 
-/** @type {any} */
-const silent = { debug() {}, info() {}, warn() {}, error() {} }
+const silent: any = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** Gateways take a silent node for dead after 3 s, and try it again with each beat. */
 const NOTICED_MS = 6_000
@@ -17,8 +16,8 @@ const room = 'room:1'
 
 async function setup() {
   const network = createMemoryNetwork()
-  const rules = /** @type {any} */ ({ history: {}, bytesMax: 1_000, members: 'named', names: 'unique' })
-  const namespaces = { get: (/** @type {string} */ name) => (name === 'room' ? rules : undefined), names: ['room'] }
+  const rules = { history: {}, bytesMax: 1_000, members: 'named', names: 'unique' } as any
+  const namespaces = { get: (name: string) => (name === 'room' ? rules : undefined), names: ['room'] }
   const log = createMemoryLog({ bytesMax: 1e9 })
   for (const node of ['n1', 'n2']) {
     const hub = createHub({ codec: roomsCodec, bind: network.bindOf(node), log: silent, ...network })
@@ -27,10 +26,9 @@ async function setup() {
   }
 
   async function startGateway() {
-    /** Nodes that this gateway does not reach. @type {Set<string>} */
-    const cut = new Set()
-    /** @type {Map<string, string>} */
-    let members = new Map()
+    /** Nodes that this gateway does not reach. */
+    const cut = new Set<string>()
+    let members = new Map<string, string>()
     const backbone = createRoomsBackbone({
       ...network,
       dialOf: name => message => {
@@ -60,12 +58,10 @@ async function setup() {
     await backbone.start()
     await network.pass(1_000)
     backbone.watchMembers(room)
-    /** @type {string[]} */
-    const lost = []
+    const lost: string[] = []
 
-    /** @param {string} user @param {string} name */
-    async function join(user, name) {
-      const options = { deadlineMs: 5_000, onLost: (/** @type {any} */ refusal) => void lost.push(refusal.error) }
+    async function join(user: string, name: string) {
+      const options = { deadlineMs: 5_000, onLost: (refusal: any) => void lost.push(refusal.error) }
       const { joined } = backbone.join({ room, user, name, claim: undefined }, options)
       await network.pass(500)
       return joined

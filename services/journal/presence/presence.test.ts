@@ -8,21 +8,19 @@ import { randomNumbers } from '../../../test/support/random.js'
 import { createJournal } from '../journal.ts'
 import { createMemoryLog } from '../log/memory.ts'
 
-/** @type {any} */
-const silent = { debug() {}, info() {}, warn() {}, error() {} }
+const silent: any = { debug() {}, info() {}, warn() {}, error() {} }
 
 const DEADLINE = { deadlineMs: 5_000, onLost() {} }
 
-/** @param {{ members?: string, names?: string }} [rules] */
-async function setup({ members = 'named', names = 'unique' } = {}) {
+async function setup({ members = 'named', names = 'unique' }: { members?: string; names?: string } = {}) {
   const network = createMemoryNetwork()
-  const room = /** @type {any} */ ({
+  const room = {
     history: { messages: 9, ageMs: 1e9, bytes: 1e9 },
     bytesMax: 1_000,
     members,
     names,
-  })
-  const namespaces = { get: (/** @type {string} */ name) => (name === 'room' ? room : undefined), names: ['room'] }
+  } as any
+  const namespaces = { get: (name: string) => (name === 'room' ? room : undefined), names: ['room'] }
 
   async function startJournal() {
     const hub = createHub({ codec: roomsCodec, bind: network.bindOf('n1'), log: silent, ...network })
@@ -32,7 +30,7 @@ async function setup({ members = 'named', names = 'unique' } = {}) {
       namespaces,
       hub,
       log,
-      metrics: /** @type {any} */ (makers),
+      metrics: makers as any,
       report: silent,
       ...network,
     })
@@ -42,10 +40,9 @@ async function setup({ members = 'named', names = 'unique' } = {}) {
 
   async function startGateway() {
     let isDead = false
-    /** The gateway's messages about each room, and its own state after them. @type {any[]} */
-    const told = []
-    /** @type {Map<string, { rev: number, count: number, members: Map<string, any> | undefined }>} */
-    const views = new Map()
+    /** The gateway's messages about each room, and its own state after them. */
+    const told: any[] = []
+    const views = new Map<string, { rev: number; count: number; members: Map<string, any> | undefined }>()
     const backbone = createRoomsBackbone({
       ...network,
       // A process that was killed sends nothing more and reads nothing.
@@ -62,7 +59,7 @@ async function setup({ members = 'named', names = 'unique' } = {}) {
         onFailed() {},
         onMembers(room, said) {
           told.push({ type: 'members', ...said })
-          const list = said.members?.map(member => /** @type {const} */ ([member.id, member]))
+          const list = said.members?.map(member => [member.id, member] as const)
           views.set(room, { rev: said.rev, count: said.count, members: list && new Map(list) })
         },
         onPresence(room, said) {
@@ -79,9 +76,15 @@ async function setup({ members = 'named', names = 'unique' } = {}) {
     await backbone.start()
     await network.settle()
 
-    /** @param {string} user @param {{ room?: string, name?: string, claim?: string, options?: any }} [options] */
-    const join = (user, { room = 'room:1', name = user, claim, options = DEADLINE } = {}) =>
-      backbone.join({ room, user, name, claim }, options)
+    const join = (
+      user: string,
+      {
+        room = 'room:1',
+        name = user,
+        claim,
+        options = DEADLINE,
+      }: { room?: string; name?: string; claim?: string; options?: any } = {},
+    ) => backbone.join({ room, user, name, claim }, options)
     return {
       backbone,
       told,
@@ -203,7 +206,7 @@ test('a name is taken until its ghost is gone, but not for its owner', async () 
   const other = await startGateway()
   const { tab, joined } = join('', { name: 'Ann' })
   await network.settle()
-  const { claim } = /** @type {any} */ (await joined)
+  const { claim } = (await joined) as any
   expect(claim).toMatch(/^[\w-]{22}$/)
   backbone.leave(tab, 'later')
   await network.settle()

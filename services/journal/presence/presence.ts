@@ -1,34 +1,57 @@
 // The members of all rooms: takes joins and leaves from links, keeps members whose connection broke for a while, and
 // tells the links that watch a room's members of changes, in batches.
 import { randomBytes } from 'node:crypto'
-import { membersKey, readPresenceKey } from '@keycast/backbone'
+import {
+  type RoomAnswer as Answer,
+  type Join,
+  type Leaving,
+  membersKey,
+  type Position,
+  type RoomErrorCode,
+  readPresenceKey,
+} from '@keycast/backbone'
 import { errorCodes, isClaim, isUser, readMemberName } from '@keycast/protocol'
-import { createAwakeClock, createTurns } from '@keycast/service'
+import { createAwakeClock, createTurns, type Every, type JournalNamespace } from '@keycast/service'
 import { createGhosts } from './ghosts.ts'
-import { createMembers } from './members.ts'
+import { type AnyTab, createMembers } from './members.ts'
 
 /**
- * @typedef {import('@keycast/backbone').RoomAnswer} Answer
- * @typedef {import('@keycast/backbone').Position} Position
- * @typedef {import('@keycast/backbone').RoomErrorCode} RoomErrorCode
- *
  * A link watches a room's members. `position`: how far it was sent them. `isHeld`: its gateway was told the members by
  * another incarnation; see {@link SETTLE_MS}.
- * @typedef {{ position: Position | undefined, isHeld: boolean }} Watch
- *
- * `batchAt`: when changes are told next; `undefined` where there are none. `toldAt`: when that was last done.
- * @typedef {{ name: string, key: string, members: ReturnType<typeof createMembers<Tab>>, watches: Map<string, Watch>, tabs: number,
- *   batchAt: number | undefined, toldAt: number, settledAt: number }} Room
- *
- * `link` is missing where its gateway said that the connection broke.
- * @typedef {import('./members.ts').AnyTab & { key: string, room: Room, link: Link | undefined }} Tab
- *
- * What one link said. `watches` and `gets` by key. `answers`: to joins, and refusals, which it is still to be sent.
- * @typedef {{ id: string, tabs: Map<string, Tab>, watches: Map<string, Room>, gets: Set<string>, answers: Map<string, Answer>,
- *   isLost: boolean }} Link
- *
- * @typedef {Pick<import('@keycast/service').JournalNamespace, 'members' | 'names'>} Rules
  */
+interface Watch {
+  position: Position | undefined
+  isHeld: boolean
+}
+
+/** `batchAt`: when changes are told next; `undefined` where there are none. `toldAt`: when that was last done. */
+interface Room {
+  name: string
+  key: string
+  members: ReturnType<typeof createMembers<Tab>>
+  watches: Map<string, Watch>
+  tabs: number
+  batchAt: number | undefined
+  toldAt: number
+  settledAt: number
+}
+
+/** `link` is missing where its gateway said that the connection broke. */
+type Tab = AnyTab & { key: string; room: Room; link: Link | undefined }
+
+/**
+ * What one link said. `watches` and `gets` by key. `answers`: to joins, and refusals, which it is still to be sent.
+ */
+interface Link {
+  id: string
+  tabs: Map<string, Tab>
+  watches: Map<string, Room>
+  gets: Set<string>
+  answers: Map<string, Answer>
+  isLost: boolean
+}
+
+type Rules = Pick<JournalNamespace, 'members' | 'names'>
 
 /** Changes wait this long for others of the same room. */
 const BATCH_MS = 100
@@ -49,34 +72,31 @@ const SETTLE_MS = 6_000
 /** Tabs in all rooms: some 150 MiB. */
 export const TABS_MAX = 200_000
 
-/** @type {{ answers: Answer[], more: boolean }} */
-const NOTHING = Object.freeze({ answers: [], more: false })
+const NOTHING: { answers: Answer[]; more: boolean } = Object.freeze({ answers: [], more: false })
 
-/**
- * @param {object} deps
- * @param {(room: string) => Rules | undefined} deps.rulesOf `undefined` if it names no room
- * @param {(link: string, key: string) => void} deps.tell
- * @param {{ joined: (result: 'joined' | RoomErrorCode) => void, told: () => void }} deps.counts
- * @param {() => number} deps.now
- * @param {import('@keycast/service').Every} deps.every
- * @param {number} [deps.tabsMax]
- */
-export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TABS_MAX }) {
+interface Deps {
+  /** `undefined` if it names no room. */
+  rulesOf: (room: string) => Rules | undefined
+  tell: (link: string, key: string) => void
+  counts: { joined: (result: 'joined' | RoomErrorCode) => void; told: () => void }
+  now: () => number
+  every: Every
+  tabsMax?: number
+}
+
+export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TABS_MAX }: Deps) {
   const incarnation = randomBytes(9).toString('base64url')
   let nextRoom = 0
-  /** @type {Map<string, Link>} */
-  const links = new Map()
-  /** @type {Map<string, Room>} */
-  const rooms = new Map()
-  /** By key of the join, ghosts included. @type {Map<string, Tab>} */
-  const tabs = new Map()
+  const links = new Map<string, Link>()
+  const rooms = new Map<string, Room>()
+  /** By key of the join, ghosts included. */
+  const tabs = new Map<string, Tab>()
   const awake = createAwakeClock({ periodMs: TICK_MS, every, now })
-  /** @type {ReturnType<typeof createGhosts<Tab>>} */
-  const ghosts = createGhosts(awake.now)
-  /** Rooms with changes to tell. @type {Set<Room>} */
-  const changed = new Set()
-  /** Rooms whose batch is due. @type {Room[]} */
-  const due = []
+  const ghosts: ReturnType<typeof createGhosts<Tab>> = createGhosts(awake.now)
+  /** Rooms with changes to tell. */
+  const changed = new Set<Room>()
+  /** Rooms whose batch is due. */
+  const due: Room[] = []
   const turns = createTurns({ now, step })
   let isTicking = false
 
@@ -89,8 +109,8 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     else awake.stop()
   }
 
-  /** @returns {boolean} whether there is more to do now */
-  function step() {
+  /** @returns whether there is more to do now */
+  function step(): boolean {
     const ghost = ghosts.takeDue()
     if (ghost) {
       // A tab that came back is no ghost any more, or belongs to another link.
@@ -102,17 +122,15 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
       publish(room)
       return true
     }
-    for (const each of changed) if (now() >= /** @type {number} */ (each.batchAt)) due.push(each)
+    for (const each of changed) if (now() >= (each.batchAt as number)) due.push(each)
     if (due.length > 0) return true
     tickWhileNeeded()
     return false
   }
 
-  /** @param {Tab} tab */
-  const isGhost = ({ link }) => !link || link.isLost
+  const isGhost = ({ link }: Tab) => !link || link.isLost
 
-  /** @param {Room} room */
-  function publish(room) {
+  function publish(room: Room) {
     changed.delete(room)
     room.batchAt = undefined
     room.toldAt = now()
@@ -125,23 +143,19 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     forgetRoomIfIdle(room)
   }
 
-  /** @param {Room} room @param {number} [at] */
-  function schedule(room, at = batchTimeOf(room)) {
+  function schedule(room: Room, at: number = batchTimeOf(room)) {
     room.batchAt = Math.min(at, room.batchAt ?? Number.POSITIVE_INFINITY)
     changed.add(room)
     tickWhileNeeded()
   }
 
-  /** @param {Room} room */
-  function batchTimeOf({ members, toldAt }) {
+  function batchTimeOf({ members, toldAt }: Room) {
     const apartMs = Math.min(APART_MS_MAX, Math.max(BATCH_MS, members.count * APART_MS_EACH))
     return Math.max(now() + BATCH_MS, toldAt + apartMs)
   }
 
-  /** @param {string} id */
-  function linkOf(id) {
-    /** @type {Link} */
-    const link = links.get(id) ?? {
+  function linkOf(id: string) {
+    const link: Link = links.get(id) ?? {
       id,
       tabs: new Map(),
       watches: new Map(),
@@ -153,15 +167,13 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     return link
   }
 
-  /** @param {string} name @param {Rules} rules */
-  function roomOf(name, { members, names }) {
+  function roomOf(name: string, { members, names }: Rules) {
     const known = rooms.get(name)
     if (known) return known
     const key = membersKey(name)
     const epoch = `${incarnation}.${++nextRoom}`
     const isNamed = members === 'named'
-    /** @type {Room} */
-    const room = {
+    const room: Room = {
       name,
       key,
       members: createMembers({ room: name, key, epoch, isNamed, isUnique: names === 'unique', isGhost }),
@@ -175,20 +187,15 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     return room
   }
 
-  /** @param {Room} room */
-  function forgetRoomIfIdle(room) {
+  function forgetRoomIfIdle(room: Room) {
     if (room.watches.size > 0 || room.tabs > 0 || !room.members.isEmpty) return
     rooms.delete(room.name)
     changed.delete(room)
   }
 
-  /**
-   * @param {string} id
-   * @param {{ key: string, position: Position | undefined, payload?: import('@keycast/backbone').Join }} want
-   */
-  function onWatch(id, want) {
+  function onWatch(id: string, want: { key: string; position: Position | undefined; payload?: Join }) {
     const link = linkOf(id)
-    const { room, tab } = /** @type {{ room: string, tab?: string }} */ (readPresenceKey(want.key))
+    const { room, tab } = readPresenceKey(want.key) as { room: string; tab?: string }
     const rules = rulesOf(room)
     if (!rules) return answer(link, want.key, 'unknown_namespace')
     if (rules.members === 'none') return answer(link, want.key, 'bad_message', 'the namespace has no members')
@@ -198,8 +205,7 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     else join(link, want.key, want.payload, roomOf(room, rules))
   }
 
-  /** @param {Link} link @param {{ key: string, position: Position | undefined }} want @param {Room} room */
-  function watch(link, { key, position }, room) {
+  function watch(link: Link, { key, position }: { key: string; position: Position | undefined }, room: Room) {
     const isOfOther = position !== undefined && position.epoch !== room.members.position.epoch
     const isHeld = isOfOther && now() < room.settledAt
     link.watches.set(key, room)
@@ -208,14 +214,12 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     else tell(link.id, key)
   }
 
-  /** @param {Link} link @param {string} key @param {import('@keycast/backbone').Join} said @param {Room} room */
-  function join(link, key, said, room) {
+  function join(link: Link, key: string, said: Join, room: Room) {
     const { name, problem } = nameOf(said)
     if (problem !== undefined) return refuse(link, key, room, 'bad_message', problem)
     const known = tabs.get(key)
     if (!known && tabs.size >= tabsMax) return refuse(link, key, room, 'capacity')
-    /** @type {Tab} */
-    const tab = known ?? { key, room, link, member: undefined, name: '' }
+    const tab: Tab = known ?? { key, room, link, member: undefined, name: '' }
     const { refusal, replaced } = room.members.join(tab, { ...said, name })
     if (refusal) return refuse(link, key, room, refusal)
     if (replaced) forget(replaced)
@@ -230,21 +234,18 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     schedule(room)
   }
 
-  /** @param {Link} link @param {string} key @param {Room} room @param {RoomErrorCode} code @param {string} [message] */
-  function refuse(link, key, room, code, message) {
+  function refuse(link: Link, key: string, room: Room, code: RoomErrorCode, message?: string) {
     counts.joined(code)
     answer(link, key, code, message)
     forgetRoomIfIdle(room)
   }
 
-  /** @param {Link} link @param {string} key @param {RoomErrorCode} code @param {string} [message] */
-  function answer(link, key, code, message = errorCodes[code]) {
+  function answer(link: Link, key: string, code: RoomErrorCode, message: string = errorCodes[code]) {
     link.answers.set(key, { type: 'failed', key, code, message })
     tell(link.id, key)
   }
 
-  /** @param {Link} link @param {string} key @param {import('@keycast/backbone').Leaving} leaving */
-  function leave(link, key, leaving) {
+  function leave(link: Link, key: string, leaving: Leaving) {
     const tab = tabs.get(key)
     if (tab && leaving === 'now') forget(tab)
     else if (tab) startGrace(tab)
@@ -252,8 +253,8 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     tell(link.id, key)
   }
 
-  /** Keeps a tab whose connection broke for a while, so that its user may come back unnoticed. @param {Tab} tab */
-  function startGrace(tab) {
+  /** Keeps a tab whose connection broke for a while, so that its user may come back unnoticed. */
+  function startGrace(tab: Tab) {
     if (isGhost(tab)) return
     tab.link?.tabs.delete(tab.key)
     tab.link = undefined
@@ -261,8 +262,7 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     tickWhileNeeded()
   }
 
-  /** @param {Tab} tab */
-  function forget(tab) {
+  function forget(tab: Tab) {
     const { key, room } = tab
     room.members.leave(tab)
     tab.link?.tabs.delete(key)
@@ -271,8 +271,7 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     schedule(room)
   }
 
-  /** @param {string} id @param {string} key */
-  function onUnwatch(id, key) {
+  function onUnwatch(id: string, key: string) {
     const link = links.get(id)
     link?.answers.delete(key)
     const tab = tabs.get(key)
@@ -284,17 +283,15 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     forgetRoomIfIdle(room)
   }
 
-  /** @param {string} id @param {{ key: string }} want */
-  function onGet(id, { key }) {
+  function onGet(id: string, { key }: { key: string }) {
     linkOf(id).gets.add(key)
     tell(id, key)
   }
 
-  /** @param {string} id @param {string} key */
-  const onCancelGet = (id, key) => links.get(id)?.gets.delete(key)
+  const onCancelGet = (id: string, key: string) => links.get(id)?.gets.delete(key)
 
-  /** Its tabs are ghosts from now on. @param {string} id */
-  function onLinkLost(id) {
+  /** Its tabs are ghosts from now on. */
+  function onLinkLost(id: string) {
     const link = links.get(id)
     if (!link) return undefined
     links.delete(id)
@@ -304,8 +301,7 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     return endWatches(link)
   }
 
-  /** @param {Link} link */
-  function* endWatches({ id, watches }) {
+  function* endWatches({ id, watches }: Link) {
     for (const room of watches.values()) {
       room.watches.delete(id)
       forgetRoomIfIdle(room)
@@ -313,12 +309,10 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     }
   }
 
-  /** @param {string} id @param {string} key */
-  function answersFor(id, key) {
+  function answersFor(id: string, key: string) {
     const link = links.get(id)
     if (!link) return NOTHING
-    /** @type {Answer[]} */
-    const answers = []
+    const answers: Answer[] = []
     if (link.gets.delete(key)) answers.push(answerToGet(key))
     const said = link.answers.get(key)
     if (said && link.answers.delete(key)) answers.push(said)
@@ -331,9 +325,8 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     return { answers, more: false }
   }
 
-  /** @param {string} key @returns {Answer} */
-  function answerToGet(key) {
-    const { room: name, tab } = /** @type {{ room: string, tab?: string }} */ (readPresenceKey(key))
+  function answerToGet(key: string): Answer {
+    const { room: name, tab } = readPresenceKey(key) as { room: string; tab?: string }
     const rules = rulesOf(name)
     if (tab !== undefined || !rules || rules.members === 'none') {
       return { type: 'failed', key, code: 'bad_message', message: 'there are no members to tell of' }
@@ -351,8 +344,8 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     answersFor,
     /** Ends the clock. */
     stop: () => awake.stop(),
-    /** The number of members of a room, for an operator. @param {string} name */
-    countsOf(name) {
+    /** The number of members of a room, for an operator. */
+    countsOf(name: string) {
       const room = rooms.get(name)
       return { count: room?.members.count ?? 0, tabs: room?.tabs ?? 0 }
     },
@@ -361,8 +354,7 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
   }
 }
 
-/** @param {import('@keycast/backbone').Join} said @returns {ReturnType<typeof readMemberName>} */
-function nameOf({ user, name, claim }) {
+function nameOf({ user, name, claim }: Join): ReturnType<typeof readMemberName> {
   if (user !== '' && !isUser(user)) return { problem: 'the user is too long, or has a control character' }
   if (user === '' && !isClaim(claim)) {
     return { problem: 'the claim does not have 22 characters of A-Z a-z 0-9 _ -' }

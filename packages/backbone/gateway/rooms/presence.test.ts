@@ -6,12 +6,9 @@ const key = membersKey('room:1')
 
 function setup() {
   let at = 0
-  /** @type {Set<() => void>} */
-  const ticks = new Set()
-  /** @type {any[]} */
-  const said = []
-  /** @type {any[]} */
-  const seen = []
+  const ticks = new Set<() => void>()
+  const said: any[] = []
+  const seen: any[] = []
   const presence = createPresenceBackbone({
     router: {
       watch: key => void said.push(['watch', key]),
@@ -31,21 +28,18 @@ function setup() {
       return () => ticks.delete(tick)
     },
   })
-  /** @type {any[]} */
-  const lost = []
+  const lost: any[] = []
   return {
     presence,
     said,
     seen,
     lost,
     timers: () => ticks.size,
-    /** @param {number} ms */
-    pass(ms) {
+    pass(ms: number) {
       at += ms
       for (const tick of [...ticks]) tick()
     },
-    /** @param {any} answer */
-    say: (answer, isGot = false) => presence.onAnswer(answer, isGot),
+    say: (answer: any, isGot = false) => presence.onAnswer(answer, isGot),
     join: (user = 'ann') =>
       presence.join(
         { room: 'room:1', user, name: 'Ann', claim: undefined },
@@ -54,7 +48,7 @@ function setup() {
   }
 }
 
-const members = (/** @type {number} */ rev, epoch = 'E') => ({
+const members = (rev: number, epoch = 'E') => ({
   type: 'members',
   key,
   epoch,
@@ -62,7 +56,7 @@ const members = (/** @type {number} */ rev, epoch = 'E') => ({
   count: 0,
   members: [],
 })
-const change = (/** @type {number} */ rev, epoch = 'E') => ({
+const change = (rev: number, epoch = 'E') => ({
   type: 'presence',
   key,
   epoch,
@@ -162,22 +156,19 @@ test('a join without an answer ends at its deadline', async () => {
   expect(timers()).toBe(0)
 })
 
-test.each(/** @type {const} */ (['now', 'later']))(
-  'leaving %s is a state as well, until the node knows it',
-  leaving => {
-    const { presence, join, say, said, timers } = setup()
-    const { tab } = join()
-    say({ type: 'joined', key: tab, name: 'Ann' })
-    presence.leave(tab, leaving)
-    expect(presence.payloadOf(tab)).toMatchObject({ leaving })
-    expect(said.at(-1)).toEqual(['renew', tab])
-    say({ type: 'joined', key: tab, name: 'Ann' })
-    expect(presence.payloadOf(tab)).toBeDefined()
-    say({ type: 'left', key: tab })
-    expect(said.at(-1)).toEqual(['unwatch', tab])
-    expect([presence.payloadOf(tab), timers()]).toEqual([undefined, 0])
-  },
-)
+test.each(['now', 'later'] as const)('leaving %s is a state as well, until the node knows it', leaving => {
+  const { presence, join, say, said, timers } = setup()
+  const { tab } = join()
+  say({ type: 'joined', key: tab, name: 'Ann' })
+  presence.leave(tab, leaving)
+  expect(presence.payloadOf(tab)).toMatchObject({ leaving })
+  expect(said.at(-1)).toEqual(['renew', tab])
+  say({ type: 'joined', key: tab, name: 'Ann' })
+  expect(presence.payloadOf(tab)).toBeDefined()
+  say({ type: 'left', key: tab })
+  expect(said.at(-1)).toEqual(['unwatch', tab])
+  expect([presence.payloadOf(tab), timers()]).toEqual([undefined, 0])
+})
 
 test('a leave that no node hears is forgotten after as long as a member is kept', () => {
   const { presence, join, say, said, pass, timers } = setup()

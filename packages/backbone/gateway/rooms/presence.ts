@@ -2,45 +2,76 @@
 // the members of rooms, change by change. A hole in the changes is never passed on: it is asked for again.
 import { randomBytes } from 'node:crypto'
 import { errorCodes } from '@keycast/protocol'
-import { createUniqueQueue } from '@keycast/service'
-import { joinKey, membersKey, readPresenceKey } from '../../wire/members-codec.ts'
+import { createUniqueQueue, type Every, type UniqueQueue } from '@keycast/service'
+import {
+  type Join as JoinOf,
+  joinKey,
+  type Leaving,
+  type Member,
+  type MembersAnswer,
+  membersKey,
+  type PresenceAnswer,
+  readPresenceKey,
+} from '../../wire/members-codec.ts'
+import type { Answer, FailedAnswer, NotPublished as Refusal } from '../../wire/rooms-codec.ts'
+
+/** `user` is empty for an anonymous one. `claim`: what `Joined` gave an anonymous one before. */
+interface Joining {
+  room: string
+  user: string
+  name: string
+  claim: string | undefined
+}
+
+/** The name in its normal form. `claim`: a secret by which an anonymous one is known again. */
+interface Joined {
+  name: string
+  claim: string | undefined
+  error?: undefined
+}
+
+/** `members` is missing where they are only counted. */
+interface Members {
+  count: number
+  members?: Member[]
+  error?: undefined
+}
+
+export interface PresenceBackbone {
+  /**
+   * Never rejects. One that is refused is over. `onLost`: it stood, and the room's node refuses it now; that happens
+   * where a node has lost its memory.
+   */
+  join: (
+    joining: Joining,
+    options: { deadlineMs: number; onLost: (refusal: Refusal) => void },
+  ) => { tab: string; joined: Promise<Joined | Refusal> }
+  /** The join is over. `later`: the connection broke, so the member stays for a while and may come back elsewhere. */
+  leave: (tab: string, leaving: Leaving) => void
+  /** Asks for the members and every change, until `unwatchMembers`. */
+  watchMembers: (room: string) => void
+  unwatchMembers: (room: string) => void
+  /** Asks once; never rejects. */
+  membersOf: (room: string, options: { deadlineMs: number }) => Promise<Members | Refusal>
+}
 
 /**
- * @typedef {import('../../wire/members-codec.ts').Member} Member
- * @typedef {import('../../wire/rooms-codec.ts').NotPublished} Refusal
- *
- * `user` is empty for an anonymous one. `claim`: what `Joined` gave an anonymous one before.
- * @typedef {{ room: string, user: string, name: string, claim: string | undefined }} Joining
- *
- * The name in its normal form. `claim`: a secret by which an anonymous one is known again.
- * @typedef {{ name: string, claim: string | undefined, error?: undefined }} Joined
- *
- * `members` is missing where they are only counted.
- * @typedef {{ count: number, members?: Member[], error?: undefined }} Members
- *
- * @typedef {object} PresenceBackbone
- * @property {(joining: Joining, options: { deadlineMs: number, onLost: (refusal: Refusal) => void }) =>
- *   { tab: string, joined: Promise<Joined | Refusal> }} join never rejects. One that is refused is over. `onLost`: it
- *   stood, and the room's node refuses it now; that happens where a node has lost its memory
- * @property {(tab: string, leaving: import('../../wire/members-codec.ts').Leaving) => void} leave the join is over. `later`:
- *   the connection broke, so the member stays for a while and may come back elsewhere
- * @property {(room: string) => void} watchMembers asks for the members and every change, until `unwatchMembers`
- * @property {(room: string) => void} unwatchMembers
- * @property {(room: string, options: { deadlineMs: number }) => Promise<Members | Refusal>} membersOf asks once; never
- *   rejects
- *
- * What a gateway gives it; called for rooms whose members are watched. First comes `onMembers`, then changes whose `rev`
- * counts on without a hole, until `onMembers` comes again with any `rev`.
- *
- * @typedef {object} PresenceEvents
- * @property {(room: string, said: { rev: number, count: number, members?: Member[] }) => void} [onMembers]
- * @property {(room: string, said: { rev: number, count: number, joined?: Member[], left?: Member[] }) => void} [onPresence]
- *
- * `deadlineAt`: of its answer, later of its end.
- *
- * @typedef {{ said: import('../../wire/members-codec.ts').Join, isJoined: boolean, deadlineAt: number,
- *   done: (end: Joined | Refusal) => void, onLost: (refusal: Refusal) => void }} Join
+ * What a gateway gives it; called for rooms whose members are watched. First comes `onMembers`, then changes whose
+ * `rev` counts on without a hole, until `onMembers` comes again with any `rev`.
  */
+export interface PresenceEvents {
+  onMembers?: (room: string, said: { rev: number; count: number; members?: Member[] }) => void
+  onPresence?: (room: string, said: { rev: number; count: number; joined?: Member[]; left?: Member[] }) => void
+}
+
+/** `deadlineAt`: of its answer, later of its end. */
+interface Join {
+  said: JoinOf
+  isJoined: boolean
+  deadlineAt: number
+  done: (end: Joined | Refusal) => void
+  onLost: (refusal: Refusal) => void
+}
 
 /** How long a node keeps a member whose connection broke. */
 export const GHOST_MS = 10_000
@@ -51,33 +82,34 @@ const CHECK_MS = 100
 /** A client is told to wait this long while the journal is away. */
 const RETRY_MS = 1_000
 
-/**
- * @param {object} options
- * @param {object} options.router
- * @param {(key: string) => void} options.router.watch
- * @param {(key: string) => void} options.router.unwatch
- * @param {(key: string) => void} options.router.get
- * @param {(key: string) => void} options.router.cancelGet
- * @param {(key: string) => { renewWatch: (key: string) => void } | undefined} options.router.linkOf
- * @param {(key: string) => { alive: boolean }} options.router.ownerOf
- * @param {PresenceEvents} options.events
- * @param {() => number} options.now
- * @param {import('@keycast/service').Every} options.every
- */
-export function createPresenceBackbone({ router, events, now, every }) {
+interface Options {
+  router: {
+    watch: (key: string) => void
+    unwatch: (key: string) => void
+    get: (key: string) => void
+    cancelGet: (key: string) => void
+    linkOf: (key: string) => { renewWatch: (key: string) => void } | undefined
+    ownerOf: (key: string) => { alive: boolean }
+  }
+  events: PresenceEvents
+  now: () => number
+  every: Every
+}
+
+export function createPresenceBackbone({ router, events, now, every }: Options) {
   /** Distinguishes this process's joins from those of other gateways, and of an earlier process. */
   const incarnation = randomBytes(6).toString('base64url')
   let tabs = 0
-  /** By key. @type {Map<string, Join>} */
-  const joins = new Map()
-  /** Keys of joins that wait for an answer. @type {Set<string>} */
-  const pending = new Set()
+  /** By key. */
+  const joins = new Map<string, Join>()
+  /** Keys of joins that wait for an answer. */
+  const pending = new Set<string>()
   /** Keys of ended joins, until the node confirms their end; oldest first. */
-  const ending = /** @type {import('@keycast/service').UniqueQueue<string>} */ (createUniqueQueue())
-  /** By room; `undefined` until it is known. @type {Map<string, { epoch: string, seq: number } | undefined>} */
-  const watched = new Map()
-  /** By room. @type {Map<string, { deadlineAt: number, done: (end: Members | Refusal) => void }[]>} */
-  const reads = new Map()
+  const ending = createUniqueQueue() as UniqueQueue<string>
+  /** By room; `undefined` until it is known. */
+  const watched = new Map<string, { epoch: string; seq: number } | undefined>()
+  /** By room. */
+  const reads = new Map<string, { deadlineAt: number; done: (end: Members | Refusal) => void }[]>()
   let stopChecks = () => {}
   let isChecking = false
 
@@ -92,7 +124,7 @@ export function createPresenceBackbone({ router, events, now, every }) {
 
   function onCheck() {
     for (const key of pending) {
-      const join = /** @type {Join} */ (joins.get(key))
+      const join = joins.get(key) as Join
       if (now() >= join.deadlineAt) refuse(key, join, unavailable())
     }
     for (let key = ending.first(); key !== undefined && isOver(key); key = ending.first()) forget(key)
@@ -110,16 +142,17 @@ export function createPresenceBackbone({ router, events, now, every }) {
     check()
   }
 
-  /** @param {string} key of a join that is over */
-  const isOver = key => now() >= /** @type {Join} */ (joins.get(key)).deadlineAt
+  /** @param key of a join that is over */
+  const isOver = (key: string) => now() >= (joins.get(key) as Join).deadlineAt
 
-  /** @type {PresenceBackbone['join']} */
-  function join({ room, user, name, claim }, { deadlineMs, onLost }) {
+  function join(
+    { room, user, name, claim }: Parameters<PresenceBackbone['join']>[0],
+    { deadlineMs, onLost }: Parameters<PresenceBackbone['join']>[1],
+  ): ReturnType<PresenceBackbone['join']> {
     const key = joinKey(room, `${incarnation}.${++tabs}`)
     const known = user === '' ? (claim ?? randomBytes(16).toString('base64url')) : undefined
-    const joined = new Promise(done => {
-      /** @type {import('../../wire/members-codec.ts').Join} */
-      const said = { user, name, claim: known, leaving: undefined }
+    const joined = new Promise<Joined | Refusal>(done => {
+      const said: JoinOf = { user, name, claim: known, leaving: undefined }
       joins.set(key, { said, isJoined: false, deadlineAt: now() + deadlineMs, done, onLost })
     })
     pending.add(key)
@@ -128,8 +161,7 @@ export function createPresenceBackbone({ router, events, now, every }) {
     return { tab: key, joined }
   }
 
-  /** @type {PresenceBackbone['leave']} */
-  function leave(key, leaving) {
+  const leave: PresenceBackbone['leave'] = (key, leaving) => {
     const join = joins.get(key)
     if (!join || join.said.leaving) return
     join.done(unavailable())
@@ -143,31 +175,27 @@ export function createPresenceBackbone({ router, events, now, every }) {
     check()
   }
 
-  /** @param {string} key a join whose end the node has confirmed */
-  function end(key) {
+  /** @param key a join whose end the node has confirmed */
+  function end(key: string) {
     forget(key)
     check()
   }
 
-  /** @param {string} key of a join */
-  function forget(key) {
+  /** @param key of a join */
+  function forget(key: string) {
     pending.delete(key)
     ending.delete(key)
     if (joins.delete(key)) router.unwatch(key)
   }
 
-  /** @param {string} key @param {Join} join @param {Refusal} refusal */
-  function refuse(key, join, refusal) {
+  function refuse(key: string, join: Join, refusal: Refusal) {
     end(key)
     if (!join.isJoined) join.done(refusal)
     else if (!join.said.leaving) join.onLost(refusal)
   }
 
-  /**
-   * @param {import('../../wire/rooms-codec.ts').Answer} answer @param {boolean} isGot
-   * @returns {boolean} false if it is about something else
-   */
-  function onAnswer(answer, isGot) {
+  /** @returns false if it is about something else */
+  function onAnswer(answer: Answer, isGot: boolean): boolean {
     const about = readPresenceKey(answer.key)
     if (!about) return false
     const { room, tab } = about
@@ -178,11 +206,8 @@ export function createPresenceBackbone({ router, events, now, every }) {
     return true
   }
 
-  /**
-   * @param {import('../../wire/rooms-codec.ts').Answer} answer @param {boolean} isGot only to test whether the node
-   * answers
-   */
-  function onJoinAnswer(answer, isGot) {
+  /** @param isGot only to test whether the node answers */
+  function onJoinAnswer(answer: Answer, isGot: boolean) {
     const join = joins.get(answer.key)
     if (!join || isGot) return
     if (answer.type === 'failed') return refuse(answer.key, join, refusalOf(answer))
@@ -194,15 +219,13 @@ export function createPresenceBackbone({ router, events, now, every }) {
     join.done({ name: answer.name, claim: join.said.claim })
   }
 
-  /** @param {string} room @param {import('../../wire/members-codec.ts').MembersAnswer} answer */
-  function onMembers(room, { epoch, rev, count, members }) {
+  function onMembers(room: string, { epoch, rev, count, members }: MembersAnswer) {
     if (!watched.has(room)) return
     watched.set(room, { epoch, seq: rev })
     events.onMembers?.(room, members ? { rev, count, members } : { rev, count })
   }
 
-  /** @param {string} room @param {import('../../wire/members-codec.ts').PresenceAnswer} answer */
-  function onPresence(room, { epoch, rev, count, joined, left }) {
+  function onPresence(room: string, { epoch, rev, count, joined, left }: PresenceAnswer) {
     const position = watched.get(room)
     if (!position) return
     const isOther = epoch !== position.epoch
@@ -212,8 +235,7 @@ export function createPresenceBackbone({ router, events, now, every }) {
     events.onPresence?.(room, joined ? { rev, count, joined, left } : { rev, count })
   }
 
-  /** @type {PresenceBackbone['membersOf']} */
-  function membersOf(room, { deadlineMs }) {
+  const membersOf: PresenceBackbone['membersOf'] = (room, { deadlineMs }) => {
     if (!router.ownerOf(room).alive) return Promise.resolve(unavailable())
     return new Promise(done => {
       const each = { deadlineAt: now() + deadlineMs, done }
@@ -227,8 +249,7 @@ export function createPresenceBackbone({ router, events, now, every }) {
     })
   }
 
-  /** @param {string} room @param {import('../../wire/rooms-codec.ts').Answer | Refusal} end */
-  function endRead(room, end) {
+  function endRead(room: string, end: Answer | Refusal) {
     const waiting = reads.get(room)
     if (!waiting) return
     reads.delete(room)
@@ -241,24 +262,20 @@ export function createPresenceBackbone({ router, events, now, every }) {
     join,
     leave,
     membersOf,
-    /** @param {string} room */
-    watchMembers(room) {
+    watchMembers(room: string) {
       if (watched.has(room)) return
       watched.set(room, undefined)
       router.watch(membersKey(room))
     },
-    /** @param {string} room */
-    unwatchMembers(room) {
+    unwatchMembers(room: string) {
       if (watched.delete(room)) router.unwatch(membersKey(room))
     },
     onAnswer,
-    /** @param {string} key */
-    positionOf(key) {
+    positionOf(key: string) {
       const about = readPresenceKey(key)
       return about && about.tab === undefined ? watched.get(about.room) : undefined
     },
-    /** @param {string} key */
-    payloadOf: key => joins.get(key)?.said,
+    payloadOf: (key: string) => joins.get(key)?.said,
     stop() {
       for (const [key, each] of joins) {
         joins.delete(key)
@@ -272,20 +289,17 @@ export function createPresenceBackbone({ router, events, now, every }) {
   }
 }
 
-/** @returns {Refusal} */
-const unavailable = () => ({
+const unavailable = (): Refusal => ({
   error: 'journal_unavailable',
   message: errorCodes.journal_unavailable,
   retryAfterMs: RETRY_MS,
 })
 
-/** @param {import('../../wire/rooms-codec.ts').FailedAnswer} answer @returns {Refusal} */
-function refusalOf({ code: error, message, retryAfterMs }) {
+function refusalOf({ code: error, message, retryAfterMs }: FailedAnswer): Refusal {
   return retryAfterMs === undefined ? { error, message } : { error, message, retryAfterMs }
 }
 
-/** @param {import('../../wire/rooms-codec.ts').Answer | Refusal} end @returns {Members | Refusal} */
-function membersIn(end) {
+function membersIn(end: Answer | Refusal): Members | Refusal {
   if (!('type' in end)) return end
   if (end.type === 'failed') return refusalOf(end)
   if (end.type !== 'members') return unavailable()

@@ -5,19 +5,15 @@ import { keyOfFirst } from '../../memory/test-support.ts'
 import { roomsCodec } from '../../wire/rooms-codec.ts'
 import { createRoomsBackbone } from './rooms-backbone.ts'
 
-/** @type {any} */
-const silent = { debug() {}, info() {}, warn() {}, error() {} }
+const silent: any = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** A journal whose messages the test writes. */
 async function setup() {
   const network = createMemoryNetwork()
   const hub = createHub({ codec: roomsCodec, bind: network.bindOf('n1'), log: silent, ...network })
-  /** @type {any[]} */
-  const heard = []
-  /** @type {any[]} */
-  let answers = []
-  /** @type {any} */
-  let heads
+  const heard: any[] = []
+  let answers: any[] = []
+  let heads: any
   let link = ''
   await hub.start({
     onWatch(from, { key, position }) {
@@ -38,8 +34,7 @@ async function setup() {
     answersFor: () => ({ answers: answers.splice(0), more: false }),
     headsFor: () => heads,
   })
-  /** @type {any[]} */
-  const seen = []
+  const seen: any[] = []
   const backbone = createRoomsBackbone({
     ...network,
     nodeSource: { start: async found => found(['n1']), stop() {} },
@@ -54,8 +49,7 @@ async function setup() {
   await backbone.start()
   await network.settle()
 
-  /** @param {...any} said */
-  async function say(...said) {
+  async function say(...said: any[]) {
     answers = said
     hub.tell(link, 'any')
     await network.settle()
@@ -67,16 +61,16 @@ async function setup() {
     heard,
     seen,
     say,
-    setHeads: (/** @type {any} */ said) => {
+    setHeads: (said: any) => {
       heads = said
     },
-    tellResult: (/** @type {string} */ id, /** @type {any} */ result) => hub.tellResult(link, id, result),
+    tellResult: (id: string, result: any) => hub.tellResult(link, id, result),
   }
 }
 
 const key = 'room:1'
-const head = (/** @type {number} */ seq, after = seq) => ({ type: 'head', key, epoch: 'E', seq, oldest: 1, after })
-const batch = (/** @type {number[]} */ ...seqs) => ({
+const head = (seq: number, after = seq) => ({ type: 'head', key, epoch: 'E', seq, oldest: 1, after })
+const batch = (...seqs: number[]) => ({
   type: 'messages',
   key,
   epoch: 'E',
@@ -154,7 +148,7 @@ test('above 64 MiB of data under way a publish is refused, until some of it has 
 
 test('a publish ends with its result, or says whether it may have been kept', async () => {
   const { network, hub, backbone, heard, tellResult } = await setup()
-  const publish = (/** @type {string} */ text) =>
+  const publish = (text: string) =>
     backbone.publish({ room: key, messageId: undefined, from: 'ann', data: Buffer.from(text) }, { deadlineMs: 500 })
   const kept = publish('1')
   await network.settle()
@@ -208,11 +202,10 @@ test('those who ask the same part of a history share one read; each has its dead
 
 test('publishes under way go to the next journal of their room when theirs dies, in order and before later ones', async () => {
   const network = createMemoryNetwork()
-  /** @type {Map<string, string[]>} */
-  const heard = new Map()
-  const silentJournal = async (/** @type {string} */ name) => {
+  const heard = new Map<string, string[]>()
+  const silentJournal = async (name: string) => {
     const hub = createHub({ codec: roomsCodec, bind: network.bindOf(name), log: silent, ...network })
-    const texts = /** @type {string[]} */ ([])
+    const texts = [] as string[]
     heard.set(name, texts)
     await hub.start({
       onWatch() {},
@@ -238,7 +231,7 @@ test('publishes under way go to the next journal of their room when theirs dies,
   await backbone.start()
   await network.settle()
   const room = keyOfFirst(['n1', 'n2'])
-  const publish = (/** @type {string} */ text) =>
+  const publish = (text: string) =>
     backbone.publish({ room, messageId: undefined, from: '', data: Buffer.from(text) }, { deadlineMs: 60_000 })
 
   const ends = [publish('1'), publish('2')]

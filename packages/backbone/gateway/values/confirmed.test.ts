@@ -4,7 +4,7 @@ function setup() {
   let at = 10_000
   const confirmed = createConfirmed({ now: () => at })
   const link = { id: 'first' }
-  return { confirmed, link, pass: (/** @type {number} */ ms) => (at += ms) }
+  return { confirmed, link, pass: (ms: number) => (at += ms) }
 }
 
 test('keys of a namespace share what a beat confirms, and other namespaces do not', () => {

@@ -1,19 +1,16 @@
 // The time up to which each node has confirmed its refreshes. A confirmation belongs to one incarnation of a link:
 // another incarnation has other watches, so its confirmations must not count for this one.
 import { namespaceOf } from '@keycast/protocol'
+import type { Confirmations } from '../../backbone.ts'
+import type { Values } from '../../wire/values-codec.ts'
+import type { Link as LinkOf } from '../link.ts'
 
-/**
- * @typedef {import('../../backbone.ts').Confirmations} Confirmations
- * @typedef {Pick<import('../link.ts').Link<import('../../wire/values-codec.ts').Values>, 'id'>} Link
- */
+type Link = Pick<LinkOf<Values>, 'id'>
 
-/** @param {{ now: () => number }} options */
-export function createConfirmed({ now }) {
-  /** @type {WeakMap<Link, { id: string, byNamespace: Map<string, Confirmations> }>} */
-  const byLink = new WeakMap()
+export function createConfirmed({ now }: { now: () => number }) {
+  const byLink = new WeakMap<Link, { id: string; byNamespace: Map<string, Confirmations> }>()
 
-  /** @param {Link} link @param {string} namespace @returns {Confirmations} */
-  function confirmationsOf(link, namespace) {
+  function confirmationsOf(link: Link, namespace: string): Confirmations {
     let own = byLink.get(link)
     if (own?.id !== link.id) {
       // Confirmations of the incarnation before stay with the keys that have them, and move no more.
@@ -29,11 +26,10 @@ export function createConfirmed({ now }) {
   }
 
   return {
-    /** @param {Link} link @param {string} key */
-    of: (link, key) => confirmationsOf(link, namespaceOf(key)),
+    of: (link: Link, key: string) => confirmationsOf(link, namespaceOf(key)),
 
-    /** A beat reported the node's progress. @param {Link} link @param {Record<string, number>} lagsMs by namespace */
-    take(link, lagsMs) {
+    /** A beat reported the node's progress. @param lagsMs by namespace */
+    take(link: Link, lagsMs: Record<string, number>) {
       const nowMs = now()
       for (const [namespace, lagMs] of Object.entries(lagsMs)) {
         const confirmations = confirmationsOf(link, namespace)

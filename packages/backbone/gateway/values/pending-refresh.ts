@@ -2,28 +2,33 @@
 // disagree about which nodes exist. Then the node that refreshes a key for another gateway is not the owner that this
 // gateway sees.
 import { KEYS_PER_REQUEST_MAX } from '../../wire/envelope.ts'
+import type { RefreshNotice, Values } from '../../wire/values-codec.ts'
+import type { Link as LinkOf } from '../link.ts'
 
-/**
- * @typedef {import('../../wire/values-codec.ts').RefreshNotice} RefreshNotice
- * @typedef {import('../link.ts').Link<import('../../wire/values-codec.ts').Values>} Link
- *
- * @typedef {object} PendingRefresh
- * @property {() => void} route tells the present nodes that were not told yet
- * @property {() => void} takeBack of nodes that were not told yet
- * @property {(error: Error) => void} fail
- *
- * @param {object} options
- * @param {string[]} options.keys one at least
- * @param {() => Link[]} options.links to the nodes there are now
- * @param {() => void} options.done called once, when each of them has all keys
- * @param {(error: Error) => void} options.fail
- * @returns {PendingRefresh}
- */
-export function createPendingRefresh({ keys, links, done, fail }) {
-  /** The number of messages that each link must still confirm. @type {Map<Link, number>} */
-  const unconfirmed = new Map()
-  /** @type {(() => void)[]} */
-  const takeBacks = []
+interface Options {
+  /** One at least. */
+  keys: string[]
+  /** To the nodes there are now. */
+  links: () => Link[]
+  /** Called once, when each of them has all keys. */
+  done: () => void
+  fail: (error: Error) => void
+}
+
+type Link = LinkOf<Values>
+
+export interface PendingRefresh {
+  /** Tells the present nodes that were not told yet. */
+  route: () => void
+  /** Of nodes that were not told yet. */
+  takeBack: () => void
+  fail: (error: Error) => void
+}
+
+export function createPendingRefresh({ keys, links, done, fail }: Options): PendingRefresh {
+  /** The number of messages that each link must still confirm. */
+  const unconfirmed = new Map<Link, number>()
+  const takeBacks: (() => void)[] = []
   let isDone = false
 
   function route() {
@@ -31,12 +36,11 @@ export function createPendingRefresh({ keys, links, done, fail }) {
     check()
   }
 
-  /** @param {Link} link */
-  function ask(link) {
+  function ask(link: Link) {
     unconfirmed.set(link, Math.ceil(keys.length / KEYS_PER_REQUEST_MAX))
     for (const chunk of chunksOf(keys)) {
       const takeBack = link.notify(refreshNotice(chunk), () => {
-        unconfirmed.set(link, /** @type {number} */ (unconfirmed.get(link)) - 1)
+        unconfirmed.set(link, (unconfirmed.get(link) as number) - 1)
         check()
       })
       takeBacks.push(takeBack)
@@ -57,8 +61,8 @@ export function createPendingRefresh({ keys, links, done, fail }) {
   return { route, takeBack, fail }
 }
 
-/** @param {string[]} keys @returns {string[][]} as many to each as one message may hold */
-export function chunksOf(keys) {
+/** @returns as many to each as one message may hold */
+export function chunksOf(keys: string[]): string[][] {
   const chunks = []
   for (let from = 0; from < keys.length; from += KEYS_PER_REQUEST_MAX) {
     chunks.push(keys.slice(from, from + KEYS_PER_REQUEST_MAX))
@@ -66,5 +70,4 @@ export function chunksOf(keys) {
   return chunks
 }
 
-/** @param {string[]} keys @returns {RefreshNotice} */
-export const refreshNotice = keys => ({ type: 'refresh', keys })
+export const refreshNotice = (keys: string[]): RefreshNotice => ({ type: 'refresh', keys })

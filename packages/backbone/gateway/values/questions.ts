@@ -1,25 +1,28 @@
 // Questions to the owner of a key, each answered once. If the owner changes meanwhile, the question goes to the new
 // one, so asking twice must do no harm.
+import type { Service } from '../../wire/codec.ts'
+import type { Link } from '../link.ts'
 
-/**
- * @template C
- * @typedef {{ key: string, command: C, deadlineAt: number, link: object | undefined, done: (result: any) => void }} Question
- */
+interface Question<C> {
+  key: string
+  command: C
+  deadlineAt: number
+  link: object | undefined
+  done: (result: any) => void
+}
 
-/**
- * @template {import('../../wire/codec.ts').Service} S
- * @param {object} options
- * @param {(key: string) => import('../link.ts').Link<S> | undefined} options.linkOf to the node that owns the key now
- * @param {() => number} options.now
- */
-export function createQuestions({ linkOf, now }) {
-  /** @type {Set<Question<S['Command']>>} */
-  const open = new Set()
+interface Options<S extends Service> {
+  /** To the node that owns the key now. */
+  linkOf: (key: string) => Link<S> | undefined
+  now: () => number
+}
+
+export function createQuestions<S extends Service>({ linkOf, now }: Options<S>) {
+  const open = new Set<Question<S['Command']>>()
   let nextId = 0
   let isStopped = false
 
-  /** @param {Question<S['Command']>} question */
-  function say(question) {
+  function say(question: Question<S['Command']>) {
     const link = isStopped || now() >= question.deadlineAt ? undefined : linkOf(question.key)
     if (!link) return finish(question, undefined)
     question.link = link
@@ -34,20 +37,14 @@ export function createQuestions({ linkOf, now }) {
     })
   }
 
-  /** @param {Question<S['Command']>} question @param {S['Result'] | undefined} result */
-  function finish(question, result) {
+  function finish(question: Question<S['Command']>, result: S['Result'] | undefined) {
     open.delete(question)
     question.done(result)
   }
 
   return {
-    /**
-     * @param {string} key
-     * @param {S['Command']} command
-     * @param {{ deadlineMs: number }} options
-     * @returns {Promise<S['Result'] | undefined>} `undefined` if no node answered in time
-     */
-    ask(key, command, { deadlineMs }) {
+    /** @returns `undefined` if no node answered in time */
+    ask(key: string, command: S['Command'], { deadlineMs }: { deadlineMs: number }): Promise<S['Result'] | undefined> {
       return new Promise(done => {
         const question = { key, command, deadlineAt: now() + deadlineMs, link: undefined, done }
         open.add(question)

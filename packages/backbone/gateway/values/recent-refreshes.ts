@@ -1,6 +1,6 @@
 // Keys of which a change was reported a moment ago. A node that is found, or heard again, after that was not told, and
 // may keep them fresh for another gateway.
-import { createUniqueQueue } from '@keycast/service'
+import { createUniqueQueue, type UniqueQueue } from '@keycast/service'
 
 /** Longer than it takes all gateways to find a node by name, and one that was silent to be heard again. */
 export const REMEMBERED_MS = 30_000
@@ -8,11 +8,10 @@ export const REMEMBERED_MS = 30_000
 /** Some 10 MB of keys. If more are refreshed in that time, the oldest are forgotten. */
 const KEYS_MAX = 100_000
 
-/** @param {{ now: () => number }} options */
-export function createRecentRefreshes({ now }) {
-  /** The time of each key's last refresh call. @type {Map<string, number>} */
-  const refreshedAt = new Map()
-  const oldestFirst = /** @type {import('@keycast/service').UniqueQueue<string>} */ (createUniqueQueue())
+export function createRecentRefreshes({ now }: { now: () => number }) {
+  /** The time of each key's last refresh call. */
+  const refreshedAt = new Map<string, number>()
+  const oldestFirst = createUniqueQueue() as UniqueQueue<string>
 
   function forgetOld() {
     for (let key = oldestFirst.first(); key !== undefined; key = oldestFirst.first()) {
@@ -24,8 +23,7 @@ export function createRecentRefreshes({ now }) {
   }
 
   return {
-    /** @param {string[]} keys */
-    add(keys) {
+    add(keys: string[]) {
       for (const key of keys) {
         oldestFirst.delete(key)
         oldestFirst.add(key)
@@ -33,8 +31,7 @@ export function createRecentRefreshes({ now }) {
       }
       forgetOld()
     },
-    /** @returns {string[]} */
-    keys() {
+    keys(): string[] {
       forgetOld()
       return [...refreshedAt.keys()]
     },

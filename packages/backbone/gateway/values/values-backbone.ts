@@ -1,29 +1,29 @@
 // The gateway's backbone of values: a router that speaks the values' codec, and refreshes, which go to every node.
-import { FetcherUnavailable } from '../../backbone.ts'
-import { valuesCodec } from '../../wire/values-codec.ts'
-import { createRouter } from '../router.ts'
+import type { Containment, Every } from '@keycast/service'
+import { type Backbone, type BackboneEvents, FetcherUnavailable } from '../../backbone.ts'
+import { type Values, valuesCodec } from '../../wire/values-codec.ts'
+import type { Dial, Log } from '../link.ts'
+import { createRouter, type NodeSource } from '../router.ts'
 import { createConfirmed } from './confirmed.ts'
-import { chunksOf, createPendingRefresh, refreshNotice } from './pending-refresh.ts'
+import { chunksOf, createPendingRefresh, type PendingRefresh, refreshNotice } from './pending-refresh.ts'
 import { createQuestions } from './questions.ts'
 import { createRecentRefreshes } from './recent-refreshes.ts'
 
 /** The payload of each watch: changes are enough. */
 const QUIET = Object.freeze({ quiet: true })
 
-/**
- * @param {object} options
- * @param {import('../router.ts').NodeSource} options.nodeSource
- * @param {(name: string) => import('../link.ts').Dial} options.dialOf
- * @param {import('../../backbone.ts').BackboneEvents} options.events
- * @param {() => number} options.now
- * @param {import('@keycast/service').Every} options.every
- * @param {Pick<import('@keycast/service').Containment, 'guard' | 'caught'>} [options.containment]
- * @param {import('../link.ts').Log} options.log
- * @returns {import('../../backbone.ts').Backbone}
- */
-export function createValuesBackbone({ nodeSource, dialOf, events, containment, now, every, log }) {
-  /** @type {Set<import('./pending-refresh.ts').PendingRefresh>} */
-  const refreshes = new Set()
+interface Options {
+  nodeSource: NodeSource
+  dialOf: (name: string) => Dial
+  events: BackboneEvents
+  now: () => number
+  every: Every
+  containment?: Pick<Containment, 'guard' | 'caught'>
+  log: Log
+}
+
+export function createValuesBackbone({ nodeSource, dialOf, events, containment, now, every, log }: Options): Backbone {
+  const refreshes = new Set<PendingRefresh>()
   const recentRefreshes = createRecentRefreshes({ now })
   const confirmed = createConfirmed({ now })
   const router = createRouter({
@@ -52,11 +52,9 @@ export function createValuesBackbone({ nodeSource, dialOf, events, containment, 
     every,
     log,
   })
-  /** @type {ReturnType<typeof createQuestions<import('../../wire/values-codec.ts').Values>>} */
-  const questions = createQuestions({ linkOf: router.linkOf, now })
+  const questions: ReturnType<typeof createQuestions<Values>> = createQuestions({ linkOf: router.linkOf, now })
 
-  /** @param {string} key @param {'watch' | 'get'} type */
-  function payloadOf(key, type) {
+  function payloadOf(key: string, type: 'watch' | 'get') {
     const credentials = events.credentials?.(key)
     if (type === 'get') return credentials
     return credentials ? { ...QUIET, ...credentials } : QUIET
@@ -68,8 +66,7 @@ export function createValuesBackbone({ nodeSource, dialOf, events, containment, 
     for (const refresh of refreshes) refresh.fail(new FetcherUnavailable('the gateway is stopping'))
   }
 
-  /** @param {string[]} keys @param {{ deadlineMs: number }} options @returns {Promise<void>} */
-  function refresh(keys, { deadlineMs }) {
+  function refresh(keys: string[], { deadlineMs }: { deadlineMs: number }): Promise<void> {
     if (keys.length === 0) return Promise.resolve()
     return new Promise((resolve, reject) => {
       const timer = setTimeout(

@@ -1,44 +1,54 @@
 // The requests that ask backends whether viewers may read: a lane of their own. Each origin has a cap, a queue and a
 // breaker beside those of its fetches, so that a flood of viewers stops no fetch, and slow fetches keep no viewer out.
-import { ANSWER_GRACE_MS, createUniqueQueue } from '@keycast/service'
-import { createBreaker } from '../origins/breaker.ts'
+import { ANSWER_GRACE_MS, createUniqueQueue, type Deciding, type UniqueQueue } from '@keycast/service'
+import type { Lease, Result } from '../../work/messages.ts'
+import { type Breaker, createBreaker, type Verdict } from '../origins/breaker.ts'
+import type { InTurns } from '../timing/in-turns.ts'
 
-/**
- * @typedef {import('../../work/messages.ts').Result} Result
- * @typedef {import('../origins/breaker.ts').Verdict} Verdict
- * @typedef {ReturnType<typeof createAsks>} Asks
- *
- * How the backend answered. `sentAt`: when it was asked. Without a status there was none.
- * @typedef {{ status: number | undefined, message: string, sentAt: number, retryAfterMs: number | undefined }} Reply
- *
- * One request, from being queued to its end. `authorization` is secret. `attempt`: which worker this is.
- * @typedef {object} Ask
- * @property {'ask'} kind tells it from a fetch
- * @property {string} key names it, and with it the worker that makes it
- * @property {string} url
- * @property {'HEAD' | 'GET'} method
- * @property {string | undefined} authorization
- * @property {number} timeoutMs
- * @property {Lane} lane
- * @property {number} queuedAt
- * @property {number} sentAt
- * @property {1 | 2} attempt
- * @property {boolean} probe
- * @property {(reply: Reply) => void} done
- *
- * @typedef {object} Lane
- * @property {string} origin
- * @property {import('@keycast/service').UniqueQueue<Ask>} queue
- * @property {import('@keycast/service').UniqueQueue<Ask>} returned whose worker was lost: they go first
- * @property {number} inFlight
- * @property {import('../origins/breaker.ts').Breaker} breaker
- * @property {boolean} isRefusing whether its queue is being emptied
- *
- * What asks need of the workers. `lease` must only be called while there is credit.
- * @typedef {object} Pool
- * @property {() => boolean} hasCredit
- * @property {(ask: Ask, message: Omit<import('../../work/messages.ts').Lease, 'type' | 'lease'>) => void} lease
- */
+export type Asks = ReturnType<typeof createAsks>
+
+/** How the backend answered. `sentAt`: when it was asked. Without a status there was none. */
+export interface Reply {
+  status: number | undefined
+  message: string
+  sentAt: number
+  retryAfterMs: number | undefined
+}
+
+/** One request, from being queued to its end. `authorization` is secret. `attempt`: which worker this is. */
+export interface Ask {
+  /** Tells it from a fetch. */
+  kind: 'ask'
+  /** Names it, and with it the worker that makes it. */
+  key: string
+  url: string
+  method: 'HEAD' | 'GET'
+  authorization: string | undefined
+  timeoutMs: number
+  lane: Lane
+  queuedAt: number
+  sentAt: number
+  attempt: 1 | 2
+  probe: boolean
+  done: (reply: Reply) => void
+}
+
+interface Lane {
+  origin: string
+  queue: UniqueQueue<Ask>
+  /** Whose worker was lost: they go first. */
+  returned: UniqueQueue<Ask>
+  inFlight: number
+  breaker: Breaker
+  /** Whether its queue is being emptied. */
+  isRefusing: boolean
+}
+
+/** What asks need of the workers. `lease` must only be called while there is credit. */
+interface Pool {
+  hasCredit: () => boolean
+  lease: (ask: Ask, message: Omit<Lease, 'type' | 'lease'>) => void
+}
 
 /**
  * Of all lanes together: each holds a token, mostly 1 KB and at most 8. Every lane has an equal share, or one slow backend
@@ -49,19 +59,19 @@ const QUEUED_MAX = 10_000
 /** When to ask again where the queue is full. */
 const FULL_RETRY_MS = 1_000
 
-/**
- * @param {object} deps
- * @param {{ get: (name: string) => import('@keycast/service').Deciding | undefined, names: string[] }} deps.namespaces
- * @param {Pool} deps.pool
- * @param {number} deps.cap requests in flight to each origin
- * @param {import('../timing/in-turns.ts').InTurns} deps.inTurns
- * @param {{ asked: (origin: string, verdict: string, tookMs: number) => void }} deps.metrics
- * @param {() => number} deps.now
- * @param {number} [deps.queuedMax]
- */
-export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queuedMax = QUEUED_MAX }) {
-  /** @type {Map<string, Lane>} */
-  const lanes = new Map()
+interface Deps {
+  namespaces: { get: (name: string) => Deciding | undefined; names: string[] }
+  pool: Pool
+  /** Requests in flight to each origin. */
+  cap: number
+  inTurns: InTurns
+  metrics: { asked: (origin: string, verdict: string, tookMs: number) => void }
+  now: () => number
+  queuedMax?: number
+}
+
+export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queuedMax = QUEUED_MAX }: Deps) {
+  const lanes = new Map<string, Lane>()
   for (const name of namespaces.names) {
     const origin = namespaces.get(name)?.authorize?.origin
     if (origin === undefined || lanes.has(origin)) continue
@@ -78,8 +88,7 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
   /** Backends take turns to be first, in case credit is short. */
   const rotation = [...lanes.values()]
 
-  /** @param {Lane} lane */
-  const queuedIn = ({ queue, returned }) => queue.size + returned.size
+  const queuedIn = ({ queue, returned }: Lane) => queue.size + returned.size
 
   function queued() {
     let sum = 0
@@ -87,14 +96,13 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
     return sum
   }
 
-  /**
-   * @param {Pick<Ask, 'key' | 'url' | 'method' | 'authorization' | 'timeoutMs' | 'done'> & { origin: string }} wanted
-   *   `done` is called once
-   */
-  function add({ origin, ...wanted }) {
-    const lane = /** @type {Lane} */ (lanes.get(origin))
-    /** @type {Ask} */
-    const ask = { kind: 'ask', ...wanted, lane, queuedAt: now(), sentAt: now(), attempt: 1, probe: false }
+  /** @param wanted `done` is called once */
+  function add({
+    origin,
+    ...wanted
+  }: Pick<Ask, 'key' | 'url' | 'method' | 'authorization' | 'timeoutMs' | 'done'> & { origin: string }) {
+    const lane = lanes.get(origin) as Lane
+    const ask: Ask = { kind: 'ask', ...wanted, lane, queuedAt: now(), sentAt: now(), attempt: 1, probe: false }
     if (!lane.breaker.admits()) return refuse(ask)
     if (queuedIn(lane) >= queuedPerLaneMax) {
       const message = 'too many viewers wait for the backend to be asked'
@@ -104,8 +112,8 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
     startNext(lane)
   }
 
-  /** @param {Ask} ask that is late, or whose lane's breaker is open */
-  function refuse({ lane: { breaker }, done }) {
+  /** @param ask that is late, or whose lane's breaker is open */
+  function refuse({ lane: { breaker }, done }: Ask) {
     if (breaker.admits()) {
       const message = 'the backend answers too slowly to be asked who may read, so many viewers wait'
       return done({ status: undefined, message, sentAt: now(), retryAfterMs: undefined })
@@ -115,32 +123,31 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
   }
 
   function startAll() {
-    if (rotation.length > 1) rotation.push(/** @type {Lane} */ (rotation.shift()))
+    if (rotation.length > 1) rotation.push(rotation.shift() as Lane)
     for (const lane of rotation) startNext(lane)
   }
 
-  /** @param {Lane} lane */
-  function startNext(lane) {
+  function startNext(lane: Lane) {
     while (lane.inFlight < cap && queuedIn(lane) > 0) {
       if (mustRefuse(lane)) return refuseQueued(lane)
       if (!pool.hasCredit()) return
-      send(/** @type {Ask} */ (lane.returned.take() ?? lane.queue.take()))
+      send((lane.returned.take() ?? lane.queue.take()) as Ask)
     }
   }
 
-  /** Nobody waits for the answer to the first any more, or the breaker admits none. @param {Lane} lane with a queue */
-  function mustRefuse({ breaker, returned, queue }) {
-    const { queuedAt, timeoutMs } = /** @type {Ask} */ (returned.first() ?? queue.first())
+  /** Nobody waits for the answer to the first any more, or the breaker admits none. @param lane with a queue */
+  function mustRefuse({ breaker, returned, queue }: Lane) {
+    const { queuedAt, timeoutMs } = (returned.first() ?? queue.first()) as Ask
     return !breaker.admits() || now() - queuedAt > timeoutMs + ANSWER_GRACE_MS
   }
 
-  /** Refuses what is queued as far as it must be, and goes on with the rest. @param {Lane} lane */
-  function refuseQueued(lane) {
+  /** Refuses what is queued as far as it must be, and goes on with the rest. */
+  function refuseQueued(lane: Lane) {
     if (lane.isRefusing) return
     lane.isRefusing = true
     inTurns(() => {
       if (queuedIn(lane) > 0 && mustRefuse(lane)) {
-        refuse(/** @type {Ask} */ (lane.returned.take() ?? lane.queue.take()))
+        refuse((lane.returned.take() ?? lane.queue.take()) as Ask)
         return true
       }
       lane.isRefusing = false
@@ -149,25 +156,18 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
     })
   }
 
-  /** @param {Ask} ask */
-  function send(ask) {
+  function send(ask: Ask) {
     const { lane, key, url, method, authorization, timeoutMs } = ask
     lane.inFlight++
     ask.sentAt = now()
     ask.probe = lane.breaker.start()
     // The viewer's own right to it, and nothing of the namespace's: its headers could open what the viewer may not see.
-    /** @type {Record<string, string>} */
-    const headers = authorization === undefined ? {} : { authorization }
+    const headers: Record<string, string> = authorization === undefined ? {} : { authorization }
     pool.lease(ask, { key, url, headers, timeoutMs, bytesMax: 0, delta: false, statusOf: method })
   }
 
-  /**
-   * A request under a lease in force ended.
-   *
-   * @param {Ask} ask
-   * @param {Result} result
-   */
-  function ended(ask, result) {
+  /** A request under a lease in force ended. */
+  function ended(ask: Ask, result: Result) {
     const { lane, sentAt } = ask
     lane.inFlight--
     const reply = replyOf(result, sentAt)
@@ -177,8 +177,8 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
     startAll()
   }
 
-  /** The worker that had a request will not answer. Another one is asked, once. @param {Ask} ask */
-  function lost(ask) {
+  /** The worker that had a request will not answer. Another one is asked, once. */
+  function lost(ask: Ask) {
     if (ask.attempt === 2) return ended(ask, twiceLost)
     const { lane } = ask
     lane.inFlight--
@@ -199,20 +199,20 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
   }
 }
 
-/** @param {{ kind: string }} what a worker was leased @returns {what is Ask} */
-export const isAsk = what => what.kind === 'ask'
+/** @param what a worker was leased */
+export const isAsk = (what: { kind: string }): what is Ask => what.kind === 'ask'
 
-/** @param {number} status */
-export const admits = status => status >= 200 && status < 300
+export const admits = (status: number) => status >= 200 && status < 300
 
-/** @param {number} status */
-export const refuses = status => status === 401 || status === 403 || status === 404
+export const refuses = (status: number) => status === 401 || status === 403 || status === 404
 
-/** @type {Result} */
-const twiceLost = { kind: 'failed', code: 'fetcher_timeout', message: 'two workers in a row were lost over this' }
+const twiceLost: Result = {
+  kind: 'failed',
+  code: 'fetcher_timeout',
+  message: 'two workers in a row were lost over this',
+}
 
-/** @param {Result} result @param {number} sentAt @returns {Reply} */
-function replyOf(result, sentAt) {
+function replyOf(result: Result, sentAt: number): Reply {
   if (result.kind === 'status') {
     const message = `the backend answered ${result.status} when asked whether this may be read`
     return { status: result.status, message, sentAt, retryAfterMs: result.retryAfterMs }
@@ -221,14 +221,13 @@ function replyOf(result, sentAt) {
   return { status: undefined, message, sentAt, retryAfterMs: undefined }
 }
 
-/** @param {Reply} reply */
-function labelOf({ status }) {
+function labelOf({ status }: Reply) {
   if (status !== undefined && admits(status)) return 'admitted'
   return status !== undefined && refuses(status) ? 'refused' : 'failed'
 }
 
-/** The news that a result brings about the backend as a whole. @param {Result} result @returns {Verdict} */
-function verdictOf(result) {
+/** The news that a result brings about the backend as a whole. */
+function verdictOf(result: Result): Verdict {
   if (result.kind === 'failed') return result.code === 'fetcher_timeout' ? 'void' : 'bad'
   const status = result.kind === 'status' ? result.status : 0
   if (admits(status) || refuses(status)) return 'good'

@@ -1,38 +1,44 @@
 import { createHash } from 'node:crypto'
-import { viewerKey } from '@keycast/backbone'
+import { type Credentials, type Decision, viewerKey } from '@keycast/backbone'
+import type { Namespaces } from '@keycast/service'
 import { createBackoff } from '../timing/backoff.ts'
-import { createAsks } from './asks.ts'
+import { type Ask, createAsks } from './asks.ts'
 import { createAuthorize } from './authorize.ts'
 
-const viewerOf = (/** @type {string} */ user) => createHash('sha256').update(user).digest('base64url')
+const viewerOf = (user: string) => createHash('sha256').update(user).digest('base64url')
 const ANN = viewerKey('doc:1', viewerOf('ann'))
-const tokenOf = (/** @type {string} */ user, expiresAt = 1_000) => ({ authorization: `Bearer ${user}`, expiresAt })
+const tokenOf = (user: string, expiresAt = 1_000) => ({ authorization: `Bearer ${user}`, expiresAt })
 
-/** @param {{ cap?: number, credit?: number, queuedMax?: number, keptMax?: number }} [options] */
-function setup({ cap = 10, credit = 1_000, queuedMax, keptMax } = {}) {
+function setup({
+  cap = 10,
+  credit = 1_000,
+  queuedMax,
+  keptMax,
+}: {
+  cap?: number
+  credit?: number
+  queuedMax?: number
+  keptMax?: number
+} = {}) {
   let at = 1_000_000
   const now = () => at
   const origins = { doc: 'http://rights', other: 'http://other', open: undefined }
-  const namespaces = /** @type {import('@keycast/service').Namespaces} */ (
-    /** @type {unknown} */ ({
-      names: Object.keys(origins),
-      get: (/** @type {'doc' | 'other' | 'open'} */ name) =>
-        name in origins && {
-          timeoutMs: 2_000,
-          authorize: origins[name] && {
-            origin: origins[name],
-            urlFor: (/** @type {string} */ id) => `${origins[name]}/${id}`,
-            method: 'HEAD',
-            keepMs: 10_000,
-          },
+  const namespaces = {
+    names: Object.keys(origins),
+    get: (name: 'doc' | 'other' | 'open') =>
+      name in origins && {
+        timeoutMs: 2_000,
+        authorize: origins[name] && {
+          origin: origins[name],
+          urlFor: (id: string) => `${origins[name]}/${id}`,
+          method: 'HEAD',
+          keepMs: 10_000,
         },
-    })
-  )
-  /** @type {{ ask: import('./asks.ts').Ask, message: any }[]} */
-  const leased = []
-  /** @type {Record<string, number>} */
-  const counted = {}
-  const count = (/** @type {string} */ what) => {
+      },
+  } as unknown as Namespaces
+  const leased: { ask: Ask; message: any }[] = []
+  const counted: Record<string, number> = {}
+  const count = (what: string) => {
     counted[what] = (counted[what] ?? 0) + 1
   }
   const asks = createAsks({
@@ -46,8 +52,7 @@ function setup({ cap = 10, credit = 1_000, queuedMax, keptMax } = {}) {
     now,
     queuedMax,
   })
-  /** @type {{ link: string, id: string, decision: import('@keycast/backbone').Decision }[]} */
-  const told = []
+  const told: { link: string; id: string; decision: Decision }[] = []
   const { onAuthorize, kept } = createAuthorize({
     namespaces,
     asks,
@@ -64,30 +69,25 @@ function setup({ cap = 10, credit = 1_000, queuedMax, keptMax } = {}) {
     kept,
     told,
     asks,
-    /**
-     * @param {string} key
-     * @param {import('@keycast/backbone').Credentials & { maxAgeMs?: number }} [credentials]
-     * @param {string} [link]
-     */
-    ask: (key, credentials = tokenOf('ann'), link = 'a') =>
+    ask: (key: string, credentials: Credentials & { maxAgeMs?: number } = tokenOf('ann'), link = 'a') =>
       onAuthorize(link, String(++nextId), { key, ...credentials }),
-    /** The backend answers what it was asked first. @param {number} status @param {number} [retryAfterMs] */
-    answer(status, retryAfterMs) {
-      const first = /** @type {typeof leased[number]} */ (leased.shift())
+    /** The backend answers what it was asked first. */
+    answer(status: number, retryAfterMs?: number) {
+      const first = leased.shift() as (typeof leased)[number]
       asks.ended(first.ask, { kind: 'status', status, retryAfterMs })
     },
     fail() {
-      const first = /** @type {typeof leased[number]} */ (leased.shift())
+      const first = leased.shift() as (typeof leased)[number]
       asks.ended(first.ask, { kind: 'failed', code: 'backend_unreachable', message: 'the connection failed' })
     },
     lose: () => {
-      const first = /** @type {typeof leased[number]} */ (leased.shift())
+      const first = leased.shift() as (typeof leased)[number]
       asks.lost(first.ask)
       asks.startAll()
     },
     /** The decisions since the last call, as in `a admitted 0`. */
     decided: () => told.splice(0).map(({ link, decision: { verdict, ageMs } }) => [link, verdict, ageMs].join(' ')),
-    pass: (/** @type {number} */ ms) => {
+    pass: (ms: number) => {
       at += ms
     },
   }
@@ -210,7 +210,7 @@ test('a viewer who was refused is asked for again with another token, though it 
 
 test('of several tokens that are refused each is asked with once, for all gateways, until that is over', () => {
   const { ask, answer, leased, decided, pass } = setup()
-  const both = (/** @type {string} */ link) => {
+  const both = (link: string) => {
     for (const user of ['phone', 'laptop']) {
       ask(ANN, tokenOf(user), link)
       if (leased.length > 0) answer(403)

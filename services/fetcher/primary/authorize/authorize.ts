@@ -1,36 +1,51 @@
 // Asks backends whether viewers may read keys: once per viewer, key and `keep`, for all gateways. The answer is kept
 // for that time.
-import { ANONYMOUS_VIEWER, readViewerKey, tokenDigest } from '@keycast/backbone'
+import { ANONYMOUS_VIEWER, type Decision, type HubEvents, readViewerKey, tokenDigest } from '@keycast/backbone'
 import { idOf, keyProblem, namespaceOf } from '@keycast/protocol'
-import { createUniqueQueue, idProblem } from '@keycast/service'
-import { admits, refuses } from './asks.ts'
+import {
+  type Authorize as AuthorizeSettings,
+  createUniqueQueue,
+  type Deciding,
+  idProblem,
+  type UniqueQueue,
+} from '@keycast/service'
+import type { Backoff } from '../timing/backoff.ts'
+import { type Asks, admits, type Reply, refuses } from './asks.ts'
+
+type Question = Parameters<NonNullable<HubEvents['onAuthorize']>>[2]
+
+/** A question that waits for its answer. `notBefore`: an admission that began earlier does not answer it. */
+interface Waiting {
+  link: string
+  id: string
+  question: Question
+  notBefore: number
+}
 
 /**
- * @typedef {import('@keycast/backbone').Decision} Decision
- * @typedef {import('@keycast/service').Authorize} AuthorizeSettings
- * @typedef {import('./asks.ts').Reply} Reply
- * @typedef {Parameters<NonNullable<import('@keycast/backbone').HubEvents['onAuthorize']>>[2]} Question
- *
- * A question that waits for its answer. `notBefore`: an admission that began earlier does not answer it.
- * @typedef {{ link: string, id: string, question: Question, notBefore: number }} Waiting
- *
- * The backend's answer about one viewer and key. `decidedAt`: when it was asked for the verdict held. `admittedAt`: when it
- * last admitted the viewer, unless it refused since. `askedWith`: the digest of the token it was asked with. `refusals`: of
- * each token that was refused since then, when the backend was asked with it.
- * @typedef {object} Kept
- * @property {string} key the viewer key
- * @property {AuthorizeSettings} settings
- * @property {'admitted' | 'refused' | 'failed' | undefined} verdict
- * @property {string} message
- * @property {number} decidedAt
- * @property {number | undefined} admittedAt
- * @property {number} retryAt when a failed question is asked again, at the earliest
- * @property {import('../timing/backoff.ts').Backoff | undefined} backoff while questions fail
- * @property {string} askedWith
- * @property {readonly { token: string, at: number }[]} refusals
- * @property {number} begunAt when the question under way began, or the last one
- * @property {Waiting[] | undefined} waiting while the backend is asked
+ * The backend's answer about one viewer and key. `decidedAt`: when it was asked for the verdict held. `admittedAt`:
+ * when it last admitted the viewer, unless it refused since. `askedWith`: the digest of the token it was asked with.
+ * `refusals`: of each token that was refused since then, when the backend was asked with it.
  */
+interface Kept {
+  /** The viewer key. */
+  key: string
+  settings: AuthorizeSettings
+  verdict: 'admitted' | 'refused' | 'failed' | undefined
+  message: string
+  decidedAt: number
+  admittedAt: number | undefined
+  /** When a failed question is asked again, at the earliest. */
+  retryAt: number
+  /** While questions fail. */
+  backoff: Backoff | undefined
+  askedWith: string
+  refusals: readonly { token: string; at: number }[]
+  /** When the question under way began, or the last one. */
+  begunAt: number
+  /** While the backend is asked. */
+  waiting: Waiting[] | undefined
+}
 
 /** At some 400 bytes each they take 40 MB. One that is dropped costs the backend a question. */
 const KEPT_MAX = 100_000
@@ -38,8 +53,7 @@ const KEPT_MAX = 100_000
 /** Of one viewer and key. A gateway brings a user's four at most; with more gateways there may be others. */
 const REFUSALS_MAX = 8
 
-/** @type {Kept['refusals']} */
-const NONE = Object.freeze([])
+const NONE: Kept['refusals'] = Object.freeze([])
 
 /** A longer Retry-After is cut to this: the backend says it again, at the cost of one request. */
 const QUESTION_PATIENCE_MS_MAX = 60_000
@@ -47,30 +61,36 @@ const QUESTION_PATIENCE_MS_MAX = 60_000
 /** A gateway asks again after this time if this node cannot ask because the two have different configurations. */
 const MISCONFIGURED_RETRY_MS = 5_000
 
-/**
- * @param {object} deps
- * @param {{ get: (name: string) => import('@keycast/service').Deciding | undefined, names: string[] }} deps.namespaces
- * @param {Pick<import('./asks.ts').Asks, 'add'>} deps.asks
- * @param {(link: string, id: string, decision: Decision) => void} deps.tellDecision
- * @param {() => import('../timing/backoff.ts').Backoff} deps.firstBackoff
- * @param {{ questioned: (met: 'memory' | 'coalesced' | 'asked') => void }} deps.metrics
- * @param {() => number} deps.now monotonic, in milliseconds
- * @param {number} [deps.keptMax]
- */
-export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, metrics, now, keptMax = KEPT_MAX }) {
-  /** @type {Map<string, Kept>} */
-  const byKey = new Map()
-  /** Those that may be dropped, the one decided longest ago first. @type {import('@keycast/service').UniqueQueue<Kept>} */
-  const decided = createUniqueQueue()
+interface Deps {
+  namespaces: { get: (name: string) => Deciding | undefined; names: string[] }
+  asks: Pick<Asks, 'add'>
+  tellDecision: (link: string, id: string, decision: Decision) => void
+  firstBackoff: () => Backoff
+  metrics: { questioned: (met: 'memory' | 'coalesced' | 'asked') => void }
+  /** Monotonic, in milliseconds. */
+  now: () => number
+  keptMax?: number
+}
 
-  /** @type {NonNullable<import('@keycast/backbone').HubEvents['onAuthorize']>} */
-  function onAuthorize(link, id, question) {
+export function createAuthorize({
+  namespaces,
+  asks,
+  tellDecision,
+  firstBackoff,
+  metrics,
+  now,
+  keptMax = KEPT_MAX,
+}: Deps) {
+  const byKey = new Map<string, Kept>()
+  /** Those that may be dropped, the one decided longest ago first. */
+  const decided: UniqueQueue<Kept> = createUniqueQueue()
+
+  const onAuthorize: NonNullable<HubEvents['onAuthorize']> = (link, id, question) => {
     const { maxAgeMs = Number.POSITIVE_INFINITY } = question
     answer({ link, id, question, notBefore: now() - maxAgeMs })
   }
 
-  /** @param {Waiting} asked */
-  function answer(asked) {
+  function answer(asked: Waiting) {
     const { link, id, question, notBefore } = asked
     const { key, authorization } = question
     const read = readQuestion(key, authorization)
@@ -107,13 +127,13 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
     })
   }
 
-  /**
-   * @param {string} text anything a gateway sent
-   * @param {string | undefined} authorization
-   * @returns {{ key: string, settings: AuthorizeSettings, timeoutMs: number, authorization: string | undefined }
-   *   | { problem: string }}
-   */
-  function readQuestion(text, authorization) {
+  /** @param text anything a gateway sent */
+  function readQuestion(
+    text: string,
+    authorization: string | undefined,
+  ):
+    | { key: string; settings: AuthorizeSettings; timeoutMs: number; authorization: string | undefined }
+    | { problem: string } {
     const viewed = readViewerKey(text)
     if (!viewed || keyProblem(viewed.key)) return { problem: 'the question names no viewer of a key' }
     const { key, viewer } = viewed
@@ -128,11 +148,9 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
     return { key, settings, timeoutMs, authorization: isAnonymous ? undefined : authorization }
   }
 
-  /** @param {string} key @param {AuthorizeSettings} settings @returns {Kept} */
-  function open(key, settings) {
-    while (byKey.size >= keptMax && decided.size > 0) byKey.delete(/** @type {Kept} */ (decided.take()).key)
-    /** @type {Kept} */
-    const kept = {
+  function open(key: string, settings: AuthorizeSettings): Kept {
+    while (byKey.size >= keptMax && decided.size > 0) byKey.delete((decided.take() as Kept).key)
+    const kept: Kept = {
       key,
       settings,
       verdict: undefined,
@@ -153,11 +171,13 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
   /**
    * Whether the backend need not be asked yet.
    *
-   * @param {Kept} kept
-   * @param {string} token digest of the one that came now
-   * @param {number} notBefore
+   * @param token digest of the one that came now
    */
-  function isStanding({ verdict, begunAt, decidedAt, retryAt, settings, refusals }, token, notBefore) {
+  function isStanding(
+    { verdict, begunAt, decidedAt, retryAt, settings, refusals }: Kept,
+    token: string,
+    notBefore: number,
+  ) {
     if (verdict === undefined) return false
     if (verdict === 'admitted') return begunAt >= notBefore && now() - decidedAt < settings.keepMs
     if (verdict === 'failed') return now() < retryAt
@@ -165,8 +185,7 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
     return refusals.some(each => each.token === token && now() - each.at < settings.keepMs)
   }
 
-  /** @param {Kept} kept @param {Reply} reply */
-  function conclude(kept, { status, message, sentAt, retryAfterMs = 0 }) {
+  function conclude(kept: Kept, { status, message, sentAt, retryAfterMs = 0 }: Reply) {
     kept.decidedAt = sentAt
     kept.message = message
     if (status !== undefined && (admits(status) || refuses(status))) {
@@ -183,8 +202,7 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
     const { waiting = [], askedWith } = kept
     kept.waiting = undefined
     decided.add(kept)
-    /** @type {Waiting[]} */
-    const again = []
+    const again: Waiting[] = []
     for (const asked of waiting) {
       if (!isAnswered(kept, asked)) again.push(asked)
       else tellDecision(asked.link, asked.id, decisionOf(kept, askedWith, asked.notBefore))
@@ -193,32 +211,34 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
     for (const asked of again) answer(asked)
   }
 
-  /** Whether what the backend just said answers a question. @param {Kept} kept @param {Waiting} asked */
-  function isAnswered({ verdict, askedWith, begunAt }, { question, notBefore }) {
+  /** Whether what the backend just said answers a question. */
+  function isAnswered({ verdict, askedWith, begunAt }: Kept, { question, notBefore }: Waiting) {
     // A refusal of one token says nothing of another that came meanwhile.
     if (verdict === 'refused') return isAbout(question, askedWith)
     // It may have been asked with a token that was revoked since.
     return verdict !== 'admitted' || begunAt >= notBefore
   }
 
-  /** Whether a question came with a token, or for a viewer that has none. @param {Question} question @param {string} askedWith */
-  const isAbout = ({ key, authorization }, askedWith) =>
+  /** Whether a question came with a token, or for a viewer that has none. */
+  const isAbout = ({ key, authorization }: Question, askedWith: string) =>
     digestOf(readViewerKey(key)?.viewer === ANONYMOUS_VIEWER ? undefined : authorization) === askedWith
 
-  /** @param {Kept} kept whose last token was refused @param {number} at when the backend was asked with it */
-  const withRefusal = ({ refusals, askedWith, settings }, at) =>
+  /** @param kept whose last token was refused @param at when the backend was asked with it */
+  const withRefusal = ({ refusals, askedWith, settings }: Kept, at: number) =>
     refusals
       .filter(each => each.token !== askedWith && now() - each.at < settings.keepMs)
       .concat({ token: askedWith, at })
       .slice(-REFUSALS_MAX)
 
   /**
-   * @param {Kept} kept that is decided
-   * @param {string} token digest of the one that it is said of
-   * @param {number} notBefore
-   * @returns {Decision}
+   * @param kept that is decided
+   * @param token digest of the one that it is said of
    */
-  function decisionOf({ verdict, message, decidedAt, admittedAt, retryAt, refusals }, token, notBefore) {
+  function decisionOf(
+    { verdict, message, decidedAt, admittedAt, retryAt, refusals }: Kept,
+    token: string,
+    notBefore: number,
+  ): Decision {
     if (verdict === 'admitted' || verdict === 'refused') {
       const at = verdict === 'admitted' ? decidedAt : (refusals.find(each => each.token === token)?.at ?? decidedAt)
       return { verdict, message: '', ageMs: Math.max(0, now() - at) }
@@ -234,5 +254,5 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
   return { onAuthorize, kept: () => byKey.size }
 }
 
-/** Tells tokens apart without keeping them. @param {string | undefined} authorization */
-const digestOf = authorization => tokenDigest(authorization ?? '')
+/** Tells tokens apart without keeping them. */
+const digestOf = (authorization: string | undefined) => tokenDigest(authorization ?? '')

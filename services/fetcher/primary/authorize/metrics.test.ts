@@ -5,11 +5,9 @@ test('answers are counted by the backend that gave them, from zero', async () =>
   const { registry, ...makers } = createMetrics({ service: 'fetcher' })
   const metrics = createAuthorizeMetrics(makers)
   const lanes = ['http://a', 'http://b'].map(origin => ({ origin, breaker: { isOpen: () => origin === 'http://b' } }))
-  metrics.exportLevels(
-    /** @type {Parameters<typeof metrics.exportLevels>[0]} */ (
-      /** @type {unknown} */ ({ lanes: () => lanes, stats: () => ({ queued: 3, inFlight: 2 }) })
-    ),
-  )
+  metrics.exportLevels({ lanes: () => lanes, stats: () => ({ queued: 3, inFlight: 2 }) } as unknown as Parameters<
+    typeof metrics.exportLevels
+  >[0])
   metrics.asked('http://a', 'failed', 30)
   metrics.questioned('memory')
 

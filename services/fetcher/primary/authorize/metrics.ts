@@ -1,7 +1,12 @@
 // Metrics of the questions whether viewers may read. An origin is a backend that keycast.yaml names.
+import type { Metrics } from '@keycast/service'
+import type { Asks } from './asks.ts'
 
-/** @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram'>} metrics */
-export function createAuthorizeMetrics({ counter, gauge, histogram }) {
+export function createAuthorizeMetrics({
+  counter,
+  gauge,
+  histogram,
+}: Pick<Metrics, 'counter' | 'gauge' | 'histogram'>) {
   const questions = counter({
     name: 'authorize_questions_total',
     help: 'Questions of gateways whether a viewer may read a key: met from memory; coalesced, with one under way; asked, of the backend.',
@@ -20,17 +25,15 @@ export function createAuthorizeMetrics({ counter, gauge, histogram }) {
   for (const met of ['memory', 'coalesced', 'asked']) questions.inc({ met }, 0)
 
   return {
-    /** @param {'memory' | 'coalesced' | 'asked'} met */
-    questioned: met => questions.inc({ met }),
+    questioned: (met: 'memory' | 'coalesced' | 'asked') => questions.inc({ met }),
 
-    /** @param {string} origin @param {string} verdict @param {number} tookMs */
-    asked(origin, verdict, tookMs) {
+    asked(origin: string, verdict: string, tookMs: number) {
       answers.inc({ origin, verdict })
       took.observe(tookMs / 1_000)
     },
 
-    /** Exports levels, read at each scrape. @param {Pick<import('./asks.ts').Asks, 'stats' | 'lanes'>} asks */
-    exportLevels(asks) {
+    /** Exports levels, read at each scrape. */
+    exportLevels(asks: Pick<Asks, 'stats' | 'lanes'>) {
       for (const { origin } of asks.lanes()) {
         for (const verdict of ['admitted', 'refused', 'failed']) answers.inc({ origin, verdict }, 0)
       }

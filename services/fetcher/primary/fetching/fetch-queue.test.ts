@@ -1,27 +1,25 @@
 import { jest } from '@jest/globals'
-import { createFetchQueue } from './fetch-queue.ts'
+import { createFetchQueue, type FetchQueue, type Lane } from './fetch-queue.ts'
 
-/** @typedef {{ lane: import('./fetch-queue.ts').Lane, name: string }} Item */
+interface Item {
+  lane: Lane
+  name: string
+}
 
-/** @param {number} cap */
-function setup(cap) {
-  /** @type {import('./fetch-queue.ts').FetchQueue<Item>} */
-  const queue = createFetchQueue({ limit: () => cap })
-  /** @type {Item[]} */
-  const running = []
+function setup(cap: number) {
+  const queue: FetchQueue<Item> = createFetchQueue({ limit: () => cap })
+  const running: Item[] = []
   const start = () => {
     for (let item = queue.next(); item; item = queue.next()) running.push(item)
     return running
   }
-  /** @param {(item: Item) => boolean} which */
-  const end = which => {
+  const end = (which: (item: Item) => boolean) => {
     const index = running.findIndex(which)
     const [item] = running.splice(index, 1)
     queue.ended(item)
     return item
   }
-  /** @param {import('./fetch-queue.ts').Lane} lane @param {number} count */
-  const add = (lane, count = 1) => {
+  const add = (lane: Lane, count = 1) => {
     const items = Array.from({ length: count }, (_, i) => ({ lane, name: `${lane} ${i}` }))
     for (const item of items) queue.add(item)
     return items
@@ -125,7 +123,7 @@ test('all that is queued can be taken out', () => {
   const { queue, start, add } = setup(1)
   const [cold] = add('cold')
   const [refresh] = add('refresh')
-  const [again] = [{ lane: /** @type {const} */ ('refresh'), name: 'again' }]
+  const [again] = [{ lane: 'refresh' as const, name: 'again' }]
   queue.putBack(again)
   expect([1, 2, 3, 4].map(() => queue.withdraw())).toEqual([cold, again, refresh, undefined])
   expect(start()).toEqual([])

@@ -1,45 +1,39 @@
 // Chooses the next fetch for one backend: a limit of fetches in flight, shared by two lanes. Cold fetches, for which
 // somebody waits, go first; refreshes follow. A lane gets at most three quarters of the limit while the other has
 // fetches queued. So a flood of new keys does not stop refreshes, and a slow backend's refreshes do not stop new keys.
-import { createUniqueQueue } from '@keycast/service'
+import { createUniqueQueue, type UniqueQueue } from '@keycast/service'
 
-/**
- * @typedef {'cold' | 'refresh'} Lane
- * @typedef {{ lane: Lane }} Queued the lane it is queued in, or was started from
- */
+export type Lane = 'cold' | 'refresh'
+
+/** The lane it is queued in, or was started from. */
+interface Queued {
+  lane: Lane
+}
 
 /** A lane's share of the limit while the other has fetches queued. */
 const SHARE = 0.75
 
-/**
- * @template {Queued} T
- * @typedef {ReturnType<typeof createFetchQueue<T>>} FetchQueue
- */
+export type FetchQueue<T extends Queued> = ReturnType<typeof createFetchQueue<T>>
 
-/**
- * @template {Queued} T
- * @param {{ limit: () => number }} options at least 1
- */
-export function createFetchQueue({ limit }) {
-  /** @returns {Record<Lane, import('@keycast/service').UniqueQueue<T>>} */
-  const newLanes = () => ({ cold: createUniqueQueue(), refresh: createUniqueQueue() })
+/** @param options at least 1 */
+export function createFetchQueue<T extends Queued>({ limit }: { limit: () => number }) {
+  const newLanes = (): Record<Lane, UniqueQueue<T>> => ({ cold: createUniqueQueue(), refresh: createUniqueQueue() })
   const queued = newLanes()
   /** Items that were started and given back. */
   const returned = newLanes()
   const inFlight = { cold: 0, refresh: 0 }
 
-  /** @param {T} item */
-  function add(item) {
+  function add(item: T) {
     queued[item.lane].add(item)
   }
 
-  /** Puts an item before the others of its lane: it has had its turn already. @param {T} item that {@link ended} */
-  function putBack(item) {
+  /** Puts an item before the others of its lane: it has had its turn already. @param item that {@link ended} */
+  function putBack(item: T) {
     returned[item.lane].add(item)
   }
 
-  /** Moves a queued refresh to the cold lane: somebody waits for it now. @param {T} item */
-  function promote(item) {
+  /** Moves a queued refresh to the cold lane: somebody waits for it now. */
+  function promote(item: T) {
     if (item.lane === 'cold') return
     for (const lanes of [queued, returned]) {
       if (!lanes.refresh.delete(item)) continue
@@ -48,23 +42,21 @@ export function createFetchQueue({ limit }) {
     }
   }
 
-  /** @param {T} item */
-  function remove(item) {
+  function remove(item: T) {
     queued[item.lane].delete(item)
     returned[item.lane].delete(item)
   }
 
-  /** @param {Lane} lane */
-  function queuedIn(lane) {
+  function queuedIn(lane: Lane) {
     return queued[lane].size + returned[lane].size
   }
 
   /**
    * Takes the next item out; it is in flight until {@link ended}.
    *
-   * @returns {T | undefined} `undefined` if nothing is queued or nothing more may start
+   * @returns `undefined` if nothing is queued or nothing more may start
    */
-  function next() {
+  function next(): T | undefined {
     const limitNow = limit()
     if (inFlight.cold + inFlight.refresh >= limitNow) return undefined
     // At least one per lane, or a limit of 1 would let nothing through while both have fetches queued.
@@ -72,21 +64,21 @@ export function createFetchQueue({ limit }) {
     return takeFrom('cold', 'refresh', share) ?? takeFrom('refresh', 'cold', share)
   }
 
-  /** @param {Lane} lane @param {Lane} other @param {number} share of the lane while the other has fetches queued */
-  function takeFrom(lane, other, share) {
+  /** @param share of the lane while the other has fetches queued */
+  function takeFrom(lane: Lane, other: Lane, share: number) {
     if (inFlight[lane] >= share && queuedIn(other) > 0) return undefined
     const item = returned[lane].take() ?? queued[lane].take()
     if (item) inFlight[lane]++
     return item
   }
 
-  /** @param {T} item that {@link next} gave */
-  function ended(item) {
+  /** @param item that {@link next} gave */
+  function ended(item: T) {
     inFlight[item.lane]--
   }
 
-  /** Takes an item out without starting it. @returns {T | undefined} `undefined` where none is queued */
-  function withdraw() {
+  /** Takes an item out without starting it. @returns `undefined` where none is queued */
+  function withdraw(): T | undefined {
     return returned.cold.take() ?? queued.cold.take() ?? returned.refresh.take() ?? queued.refresh.take()
   }
 
@@ -99,8 +91,7 @@ export function createFetchQueue({ limit }) {
     ended,
     withdraw,
     queuedIn,
-    /** @param {Lane} lane */
-    inFlightOf: lane => inFlight[lane],
+    inFlightOf: (lane: Lane) => inFlight[lane],
     inFlight: () => inFlight.cold + inFlight.refresh,
   }
 }

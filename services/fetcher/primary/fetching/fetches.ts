@@ -1,72 +1,83 @@
 // A fetch from start to end: wanted, queued, leased to a worker, ended with a result. At most one per key at a time.
 import { idOf } from '@keycast/protocol'
-import { noContainment } from '@keycast/service'
+import { type Containment, noContainment } from '@keycast/service'
+import type { Lease as LeaseMessage, Result } from '../../work/messages.ts'
 import { authorizationOf, mayAsk } from '../keys/credentials.ts'
-import { sharedKeyOf } from '../keys/entry.ts'
+import { type Entry, sharedKeyOf } from '../keys/entry.ts'
 import { isCold, isKept, isWanted } from '../keys/interest.ts'
+import type { FetchMetrics } from '../metrics.ts'
+import type { Verdict } from '../origins/breaker.ts'
+import type { Sign } from '../origins/fetch-limit.ts'
+import type { Origin } from '../origins/origins.ts'
+import type { InTurns } from '../timing/in-turns.ts'
+import type { Lane } from './fetch-queue.ts'
+
+export type Fetches = ReturnType<typeof createFetches>
 
 /**
- * @typedef {import('../../work/messages.ts').Lease} LeaseMessage
- * @typedef {import('../../work/messages.ts').Result} Result
- * @typedef {import('../keys/entry.ts').Entry} Entry
- * @typedef {import('../origins/breaker.ts').Verdict} Verdict
- * @typedef {import('../origins/origins.ts').Origin} Origin
- * @typedef {ReturnType<typeof createFetches>} Fetches
- *
  * A fetch from the moment it is wanted. Without `sentAt` it is queued in its lane. `attempt`: which worker this is.
- * `again`: what it brings is too old for somebody, so another fetch must follow. `authorization`: the viewer's, that it was
- * sent with.
- * @typedef {{ kind: 'fetch', entry: Entry, lane: import('./fetch-queue.ts').Lane, queuedAt: number, sentAt: number | undefined,
- *   attempt: 1 | 2, probe: boolean, again: boolean, authorization?: string }} Fetch
- *
- * The part of the workers that fetches need. `lease` must only be called while there is credit.
- * @typedef {object} Pool
- * @property {() => boolean} hasCredit
- * @property {(fetch: Fetch, message: Omit<LeaseMessage, 'type' | 'lease'>) => void} lease
- *
- * The ends of fetches. `onResult`: `closed` says that the fetch closed the origin's breaker. `onRefused`: the origin's
- * breaker lets nothing through. `onExpired`: no token of the user whose own value it is is valid any more. `onAbandoned`: nobody wants the key whose worker was lost.
- * @typedef {object} FetchEvents
- * @property {(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) =>
- *   void} onResult
- * @property {(entry: Entry) => void} onRefused
- * @property {(entry: Entry) => void} onExpired
- * @property {(entry: Entry) => void} onAbandoned
+ * `again`: what it brings is too old for somebody, so another fetch must follow. `authorization`: the viewer's, that it
+ * was sent with.
  */
+export interface Fetch {
+  kind: 'fetch'
+  entry: Entry
+  lane: Lane
+  queuedAt: number
+  sentAt: number | undefined
+  attempt: 1 | 2
+  probe: boolean
+  again: boolean
+  authorization?: string
+}
+
+/** The part of the workers that fetches need. `lease` must only be called while there is credit. */
+export interface Pool {
+  hasCredit: () => boolean
+  lease: (fetch: Fetch, message: Omit<LeaseMessage, 'type' | 'lease'>) => void
+}
 
 /**
- * @param {object} deps
- * @param {Iterable<Origin>} deps.origins
- * @param {Pool} deps.pool
- * @param {import('../timing/in-turns.ts').InTurns} deps.inTurns
- * @param {import('../metrics.ts').FetchMetrics} deps.metrics
- * @param {Pick<import('@keycast/service').Containment, 'guard'>} [deps.containment]
- * @param {() => number} deps.now
- * @param {() => number} deps.wallNow in milliseconds since 1970, as tokens tell the time
+ * The ends of fetches. `onResult`: `closed` says that the fetch closed the origin's breaker. `onRefused`: the origin's
+ * breaker lets nothing through. `onExpired`: no token of the user whose own value it is is valid any more.
+ * `onAbandoned`: nobody wants the key whose worker was lost.
  */
-export function createFetches({ origins, pool, inTurns, metrics, containment = noContainment, now, wallNow }) {
+interface FetchEvents {
+  onResult: (fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) => void
+  onRefused: (entry: Entry) => void
+  onExpired: (entry: Entry) => void
+  onAbandoned: (entry: Entry) => void
+}
+
+interface Deps {
+  origins: Iterable<Origin>
+  pool: Pool
+  inTurns: InTurns
+  metrics: FetchMetrics
+  containment?: Pick<Containment, 'guard'>
+  now: () => number
+  /** In milliseconds since 1970, as tokens tell the time. */
+  wallNow: () => number
+}
+
+export function createFetches({ origins, pool, inTurns, metrics, containment = noContainment, now, wallNow }: Deps) {
   const rotation = [...origins]
-  /** Backends whose queues are being emptied, because their breakers opened. @type {Set<Origin>} */
-  const refusing = new Set()
-  /** @type {FetchEvents} */
-  let events
+  /** Backends whose queues are being emptied, because their breakers opened. */
+  const refusing = new Set<Origin>()
+  let events: FetchEvents
 
   /**
    * Must be called before the first fetch is wanted. Not given at creation: results set timers, and timers want
    * fetches.
-   *
-   * @param {FetchEvents} fetchEvents
    */
-  function start(fetchEvents) {
+  function start(fetchEvents: FetchEvents) {
     events = fetchEvents
   }
 
   /**
    * Has the key fetched, unless that is under way. If somebody waits for it, a queued refresh becomes a cold fetch.
-   *
-   * @param {Entry} entry
    */
-  function want(entry) {
+  function want(entry: Entry) {
     const { origin, fetch } = entry
     if (fetch) {
       if (fetch.sentAt === undefined && isCold(entry)) origin.queue.promote(fetch)
@@ -92,11 +103,8 @@ export function createFetches({ origins, pool, inTurns, metrics, containment = n
   /**
    * Has the key fetched for a caller who needs an answer that was asked for at `sinceMs` or later. If the fetch under
    * way is older, another one follows it.
-   *
-   * @param {Entry} entry
-   * @param {number} sinceMs
    */
-  function wantSince(entry, sinceMs) {
+  function wantSince(entry: Entry, sinceMs: number) {
     if (entry.fetch?.sentAt !== undefined && entry.fetch.sentAt < sinceMs) entry.fetch.again = true
     want(entry)
   }
@@ -104,21 +112,16 @@ export function createFetches({ origins, pool, inTurns, metrics, containment = n
   /**
    * The backend changed. The worker may have read the content before the change, so another fetch follows this one.
    *
-   * @param {Entry} entry
-   * @returns {boolean} whether a worker has the key
+   * @returns whether a worker has the key
    */
-  function repeat(entry) {
+  function repeat(entry: Entry): boolean {
     if (entry.fetch?.sentAt === undefined) return false
     entry.fetch.again = true
     return true
   }
 
-  /**
-   * Nobody wants the key any more: a fetch that no worker has yet is dropped.
-   *
-   * @param {Entry} entry
-   */
-  function abandon(entry) {
+  /** Nobody wants the key any more: a fetch that no worker has yet is dropped. */
+  function abandon(entry: Entry) {
     const { origin, fetch } = entry
     if (!fetch || fetch.sentAt !== undefined) return
     origin.queue.remove(fetch)
@@ -128,12 +131,11 @@ export function createFetches({ origins, pool, inTurns, metrics, containment = n
 
   /** Starts the fetches that may start. Backends take turns to be first, in case credit is short. */
   function startAll() {
-    if (rotation.length > 1) rotation.push(/** @type {Origin} */ (rotation.shift()))
+    if (rotation.length > 1) rotation.push(rotation.shift() as Origin)
     for (const origin of rotation) startNext(origin)
   }
 
-  /** @param {Origin} origin */
-  function startNext(origin) {
+  function startNext(origin: Origin) {
     while (pool.hasCredit()) {
       const fetch = origin.queue.next()
       if (!fetch) return
@@ -147,8 +149,8 @@ export function createFetches({ origins, pool, inTurns, metrics, containment = n
     }
   }
 
-  /** Nothing that is queued may start until the breaker admits a fetch. @param {Origin} origin */
-  function refuseQueued(origin) {
+  /** Nothing that is queued may start until the breaker admits a fetch. */
+  function refuseQueued(origin: Origin) {
     const { queue, breaker } = origin
     if (refusing.has(origin)) return
     refusing.add(origin)
@@ -165,8 +167,8 @@ export function createFetches({ origins, pool, inTurns, metrics, containment = n
     })
   }
 
-  /** The token expired while the fetch was queued. @param {Fetch} fetch that the queue gave out */
-  function expire(fetch) {
+  /** The token expired while the fetch was queued. @param fetch that the queue gave out */
+  function expire(fetch: Fetch) {
     const { entry, probe } = fetch
     entry.origin.queue.ended(fetch)
     entry.fetch = undefined
@@ -174,8 +176,7 @@ export function createFetches({ origins, pool, inTurns, metrics, containment = n
     events.onExpired(entry)
   }
 
-  /** @param {Fetch} fetch */
-  function send(fetch) {
+  function send(fetch: Fetch) {
     const { entry } = fetch
     const { namespace, origin } = entry
     const { value } = entry.held
@@ -201,24 +202,17 @@ export function createFetches({ origins, pool, inTurns, metrics, containment = n
     })
   }
 
-  /** @param {Fetch} fetch that is not queued */
-  function refuse({ entry }) {
+  /** @param fetch that is not queued */
+  function refuse({ entry }: Fetch) {
     entry.fetch = undefined
     events.onRefused(entry)
   }
 
-  /**
-   * A fetch under a lease in force ended.
-   *
-   * @param {Fetch} fetch
-   * @param {Result} result
-   * @param {Buffer} [body]
-   * @param {Buffer} [delta]
-   */
-  function ended(fetch, result, body, delta) {
+  /** A fetch under a lease in force ended. */
+  function ended(fetch: Fetch, result: Result, body?: Buffer, delta?: Buffer) {
     const { entry } = fetch
     const { queue, breaker, limit } = entry.origin
-    const sentAt = /** @type {number} */ (fetch.sentAt)
+    const sentAt = fetch.sentAt as number
     metrics.ended(entry.origin.name, result, body?.length ?? 0, now() - sentAt)
     limit.ended({ sentAt, namespace: entry.namespace.name, sign: signOf(result, entry.namespace) })
     queue.ended(fetch)
@@ -232,22 +226,13 @@ export function createFetches({ origins, pool, inTurns, metrics, containment = n
   /** A result that cannot be applied makes its key fail, like any other that is of no use. */
   const apply = containment.guard(
     'lease',
-    (
-      /** @type {Fetch} */ fetch,
-      /** @type {Result} */ result,
-      /** @type {Buffer | undefined} */ body,
-      /** @type {Buffer | undefined} */ delta,
-      /** @type {boolean} */ closed,
-    ) => events.onResult(fetch, result, body, delta, closed),
+    (fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) =>
+      events.onResult(fetch, result, body, delta, closed),
     (fetch, _result, _body, _delta, closed) => events.onResult(fetch, notApplied, undefined, undefined, closed),
   )
 
-  /**
-   * The worker that had a fetch will not answer. Another one is asked, once, if somebody still wants the key.
-   *
-   * @param {Fetch} fetch
-   */
-  function lost(fetch) {
+  /** The worker that had a fetch will not answer. Another one is asked, once, if somebody still wants the key. */
+  function lost(fetch: Fetch) {
     if (fetch.attempt === 2) return ended(fetch, twiceLost)
     const { entry } = fetch
     const { queue } = entry.origin
@@ -260,43 +245,31 @@ export function createFetches({ origins, pool, inTurns, metrics, containment = n
     events.onAbandoned(entry)
   }
 
-  /**
-   * Whether a user's own value would now be fetched with a token other than this fetch's.
-   *
-   * @param {Fetch} fetch
-   */
-  function hasOtherToken({ entry, authorization }) {
+  /** Whether a user's own value would now be fetched with a token other than this fetch's. */
+  function hasOtherToken({ entry, authorization }: Fetch) {
     return isWanted(entry) && authorizationOf(entry, wallNow()) !== authorization
   }
 
   return { start, hasOtherToken, want, wantSince, repeat, abandon, startAll, ended, lost }
 }
 
-/** @type {Result} */
-const twiceLost = {
+const twiceLost: Result = {
   kind: 'failed',
   code: 'fetcher_timeout',
   message: 'two workers in a row ended or fell silent over this key',
 }
 
-/** @type {Result} */
-const notApplied = {
+const notApplied: Result = {
   kind: 'failed',
   code: 'invalid_content',
   message: "the backend's response could not be taken",
 }
 
-/** A backend's answers to a token, which it gives without doing any work. @type {Set<number | undefined>} */
-const turnsAway = new Set([401, 403, 429])
+/** A backend's answers to a token, which it gives without doing any work. */
+const turnsAway = new Set<number | undefined>([401, 403, 429])
 
-/**
- * The news that a result brings about the backend's load.
- *
- * @param {Result} result
- * @param {Entry['namespace']} namespace
- * @returns {import('../origins/fetch-limit.ts').Sign}
- */
-function signOf(result, { isPerUser }) {
+/** The news that a result brings about the backend's load. */
+function signOf(result: Result, { isPerUser }: Entry['namespace']): Sign {
   if (result.kind !== 'failed') return 'answered'
   // A refusal of one user must not slow down all: it is no sign of overload, nor is its latency that of other fetches.
   if (isPerUser && turnsAway.has(result.status)) return 'void'
@@ -312,8 +285,8 @@ function signOf(result, { isPerUser }) {
   }
 }
 
-/** The news that a result brings about the backend as a whole. @param {Result} result @returns {Verdict} */
-function verdictOf(result) {
+/** The news that a result brings about the backend as a whole. */
+function verdictOf(result: Result): Verdict {
   if (result.kind !== 'failed') return 'good'
   switch (result.code) {
     case 'backend_error':

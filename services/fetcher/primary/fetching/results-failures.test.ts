@@ -243,15 +243,15 @@ describe('a failed try', () => {
 
 describe('a result that the code here cannot apply', () => {
   const content = { kind: 'value', version: 'v1', format: 'json', status: 200, store: true }
-  const poison = /** @type {any} */ ({
+  const poison = {
     ...content,
     get contentType() {
       throw new TypeError('a bug')
     },
-  })
+  } as any
 
   test('makes its key fail, which is asked again later; all others go on', () => {
-    const containment = createContainment({ ends: ['lease'], log: /** @type {any} */ ({ error() {} }) })
+    const containment = createContainment({ ends: ['lease'], log: { error() {} } as any })
     const { watch, answer, value, sent, pass, leased, asked } = setup({ containment })
     watch('a', 'doc:bad')
     watch('a', 'doc:good')

@@ -64,7 +64,7 @@ describe('that the backend has nothing (404, 410)', () => {
     // The refresh brings the key back to its normal period.
     const refreshedAt = now()
     pass(1_010)
-    expect(/** @type {number} */ (askedAt(K).at(-1))).toBeGreaterThan(refreshedAt)
+    expect(askedAt(K).at(-1) as number).toBeGreaterThan(refreshedAt)
     value(K, 'v1')
     expect([sent('a').at(-1), sent('b').at(-1)]).toEqual(['value v1', 'value v1'])
     before = asked(K)

@@ -1,37 +1,46 @@
 // Applies a fetch's result to its key: the state held from now on, the links to notify, the time of the next try.
 import { detached } from '@keycast/service'
+import type { FailedResult, Result } from '../../work/messages.ts'
+import type { Entry } from '../keys/entry.ts'
 import { confirmValue, holdFailure, holdNotFound, holdValue, invalidate, isFailing } from '../keys/held.ts'
-import { isCold, isKept, isWaitedFor } from '../keys/interest.ts'
+import { type Interest, isCold, isKept, isWaitedFor } from '../keys/interest.ts'
+import type { KeyTable } from '../keys/key-table.ts'
+import type { Recovery } from '../origins/recovery.ts'
+import type { Refreshes } from '../timing/refreshes-under-way.ts'
+import type { Schedule } from '../timing/schedule.ts'
+import type { Fetch, Fetches } from './fetches.ts'
 
-/**
- * @typedef {import('../../work/messages.ts').FailedResult} FailedResult
- * @typedef {import('../../work/messages.ts').Result} Result
- * @typedef {import('../keys/entry.ts').Entry} Entry
- * @typedef {import('./fetches.ts').Fetch} Fetch
- */
+interface Deps {
+  table: Pick<KeyTable, 'hasRoomFor' | 'recount'>
+  interest: Pick<Interest, 'notifyAll'>
+  schedule: Schedule
+  refreshes: Pick<Refreshes, 'end'>
+  recovery: Pick<Recovery, 'noteEnd' | 'probe'>
+  fetches: Pick<Fetches, 'want'>
+  /** The first value of a wanted key does not fit. */
+  onNoRoom: (entry: Entry) => void
+  /** The backend refused the user whose own value it is, asked with this token. */
+  onForbidden: (entry: Entry, authorization: string | undefined) => void
+  now: () => number
+}
 
-/**
- * @param {object} deps
- * @param {Pick<import('../keys/key-table.ts').KeyTable, 'hasRoomFor' | 'recount'>} deps.table
- * @param {Pick<import('../keys/interest.ts').Interest, 'notifyAll'>} deps.interest
- * @param {import('../timing/schedule.ts').Schedule} deps.schedule
- * @param {Pick<import('../timing/refreshes-under-way.ts').Refreshes, 'end'>} deps.refreshes
- * @param {Pick<import('../origins/recovery.ts').Recovery, 'noteEnd' | 'probe'>} deps.recovery
- * @param {Pick<import('./fetches.ts').Fetches, 'want'>} deps.fetches
- * @param {(entry: Entry) => void} deps.onNoRoom the first value of a wanted key does not fit
- * @param {(entry: Entry, authorization: string | undefined) => void} deps.onForbidden the backend refused the user
- *   whose own value it is, asked with this token
- * @param {() => number} deps.now
- */
-export function createResults({ table, interest, schedule, refreshes, recovery, fetches, onNoRoom, onForbidden, now }) {
+export function createResults({
+  table,
+  interest,
+  schedule,
+  refreshes,
+  recovery,
+  fetches,
+  onNoRoom,
+  onForbidden,
+  now,
+}: Deps) {
   /**
-   * @param {Fetch} fetch
-   * @param {Result} result
-   * @param {Buffer | undefined} body of a value
-   * @param {Buffer | undefined} delta turns the version that the result names into the body
-   * @param {boolean} closed whether it closed the origin's breaker
+   * @param body of a value
+   * @param delta turns the version that the result names into the body
+   * @param closed whether it closed the origin's breaker
    */
-  function take(fetch, result, body, delta, closed) {
+  function take(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) {
     const { entry, again, queuedAt, sentAt = now() } = fetch
     if (entry.namespace.isPerUser && isForbidden(result)) {
       refreshes.end(entry)
@@ -63,14 +72,16 @@ export function createResults({ table, interest, schedule, refreshes, recovery, 
   }
 
   /**
-   * @param {Entry} entry
-   * @param {Result} result
-   * @param {Buffer | undefined} received the body
-   * @param {Buffer | undefined} delta
-   * @param {{ askedAt: number, waitedMs: number, changed: boolean }} when when the backend was asked, how long the
-   *   change waited for a worker, and whether the key changed since
+   * @param received the body
+   * @param when when the backend was asked, how long the change waited for a worker, and whether the key changed since
    */
-  function hold(entry, result, received, delta, { askedAt, waitedMs, changed }) {
+  function hold(
+    entry: Entry,
+    result: Result,
+    received: Buffer | undefined,
+    delta: Buffer | undefined,
+    { askedAt, waitedMs, changed }: { askedAt: number; waitedMs: number; changed: boolean },
+  ) {
     switch (result.kind) {
       case 'value': {
         const body = detached(received ?? Buffer.alloc(0))
@@ -97,19 +108,14 @@ export function createResults({ table, interest, schedule, refreshes, recovery, 
     }
   }
 
-  /** @param {Entry} entry @param {FailedResult} failed @param {number} askedAt @param {boolean} changed */
-  function fail(entry, failed, askedAt, changed) {
+  function fail(entry: Entry, failed: FailedResult, askedAt: number, changed: boolean) {
     holdFailure(entry, { code: failed.code, message: failed.message, askedAt })
     if (changed) invalidate(entry)
     schedule.failed(entry, failed)
   }
 
-  /**
-   * The backend's breaker is open: it is not asked, and links that wait get the failure at once.
-   *
-   * @param {Entry} entry
-   */
-  function refuse(entry) {
+  /** The backend's breaker is open: it is not asked, and links that wait get the failure at once. */
+  function refuse(entry: Entry) {
     // Gateways that were told of the problem need not hear that nothing was tried since.
     if (!isFailing(entry) || isWaitedFor(entry)) {
       // A `not_found` is dropped, too: nobody knows any more whether the key exists.
@@ -125,37 +131,29 @@ export function createResults({ table, interest, schedule, refreshes, recovery, 
   return { take, refuse }
 }
 
-/**
- * How long the held state may be used. Links are told of a change here even if the version is the same.
- *
- * @param {Entry} entry
- */
-const termsOf = ({ held: { value, takenOver, maxAgeMs } }) =>
+/** How long the held state may be used. Links are told of a change here even if the version is the same. */
+const termsOf = ({ held: { value, takenOver, maxAgeMs } }: Entry) =>
   // Gateways make no plan for a value that may not be stored.
   takenOver ? `${takenOver.version} true ${maxAgeMs}` : `${value?.version} ${value?.store} ${maxAgeMs}`
 
 /**
  * Answers that the backend gives to one user; given to the fetcher itself, each would be a mistake in keycast.yaml.
- *
- * @param {Result} result
  */
-const isForbidden = result => result.kind === 'failed' && (result.status === 401 || result.status === 403)
+const isForbidden = (result: Result) => result.kind === 'failed' && (result.status === 401 || result.status === 403)
 
 const breakerOpen = 'the backend failed too often: its circuit breaker is open'
 
 /** Room is not made in a moment, and each try costs the backend a whole response. */
 const NO_ROOM_RETRY_MS = 5_000
 
-/** @type {FailedResult} */
-const noRoom = {
+const noRoom: FailedResult = {
   kind: 'failed',
   code: 'capacity',
   message: 'the value has grown, and the server holds as many values as it may',
   retryAfterMs: NO_ROOM_RETRY_MS,
 }
 
-/** @type {FailedResult} */
-const unexpectedCurrent = {
+const unexpectedCurrent: FailedResult = {
   kind: 'failed',
   code: 'invalid_content',
   message: 'the backend says that nothing changed, but nothing is held',

@@ -1,27 +1,23 @@
 // Decides what a link is sent of a key. The decision is made at the moment of sending, from the state held then and the
 // state the link was sent before. Nothing is queued per link, so no gateway is ever sent an outdated state.
+import type { Answer } from '@keycast/backbone'
+import type { Entry } from '../keys/entry.ts'
 import { isFresh, isNoOlder } from '../keys/held.ts'
-import { waiterOf, watcherOf } from '../keys/interest.ts'
-import { ASSURED, OWED, QUIET } from '../keys/watchers.ts'
+import { type Interest, type Waiter, waiterOf, watcherOf } from '../keys/interest.ts'
+import { ASSURED, OWED, QUIET, type Watcher } from '../keys/watchers.ts'
 import { isOverdue, nextOf } from '../timing/refreshes-under-way.ts'
-
-/**
- * @typedef {import('@keycast/backbone').Answer} Answer
- * @typedef {import('../keys/entry.ts').Entry} Entry
- * @typedef {import('../keys/interest.ts').Waiter} Waiter
- * @typedef {import('../keys/watchers.ts').Watcher} Watcher
- */
 
 /**
  * The key's latest state for a link; it counts as sent from now on.
  *
- * @param {Pick<import('../keys/interest.ts').Interest, 'noteSent'>} interest
- * @param {Entry} entry
- * @param {string} link
- * @param {number} now
- * @returns {{ answer: Answer | undefined, more: boolean }} `more`: the link is due another one
+ * @returns `more`: the link is due another one
  */
-export function takeAnswer(interest, entry, link, now) {
+export function takeAnswer(
+  interest: Pick<Interest, 'noteSent'>,
+  entry: Entry,
+  link: string,
+  now: number,
+): { answer: Answer | undefined; more: boolean } {
   const watcher = watcherOf(entry, link)
   const waiter = waiterOf(entry, link)
   // The gateway takes any answer for the one that its get waits for: nothing may go out before that answer is ready.
@@ -33,15 +29,13 @@ export function takeAnswer(interest, entry, link, now) {
   return { answer, more: watcher !== undefined && answer !== undefined && isDueFailure(entry, watcher) }
 }
 
-/** @param {Entry} entry @param {Waiter} waiter @param {number} now */
-function answerWaiter(entry, waiter, now) {
+function answerWaiter(entry: Entry, waiter: Waiter, now: number) {
   const { value, failure } = entry.held
   if (failure && !(value && isFresh(entry, now))) return failed(entry, now)
   return state(entry, waiter.version, now)
 }
 
-/** @param {Entry} entry @param {Watcher} watcher @param {number} now @returns {Answer | undefined} */
-function answerWatcher(entry, watcher, now) {
+function answerWatcher(entry: Entry, watcher: Watcher, now: number): Answer | undefined {
   const { value, failure, takenOver, askedAt } = entry.held
   const isOwed = (watcher.state & OWED) !== 0
   const isNoLongerAssured = (watcher.state & ASSURED) !== 0 && isOverdue(entry)
@@ -58,24 +52,19 @@ function answerWatcher(entry, watcher, now) {
   return isCurrent && !failure && isNews ? state(entry, watcher.version, now) : undefined
 }
 
-/**
- * Whether a link must still be sent the reason why the last fetch failed.
- *
- * @param {Entry} entry @param {Watcher} watcher
- */
-function isDueFailure(entry, watcher) {
+/** Whether a link must still be sent the reason why the last fetch failed. */
+function isDueFailure(entry: Entry, watcher: Watcher) {
   const { failure } = entry.held
   if (!failure || watcher.failure === failure) return false
   return failure.code !== 'not_found' || isNoOlder(entry, watcher)
 }
 
-/**
- * @param {Entry} entry
- * @param {string | undefined} version the gateway holds
- * @param {number} now
- * @returns {Answer | undefined}
- */
-function state({ key, held: { value, askedAt, maxAgeMs } }, version, now) {
+/** @param version the gateway holds */
+function state(
+  { key, held: { value, askedAt, maxAgeMs } }: Entry,
+  version: string | undefined,
+  now: number,
+): Answer | undefined {
   if (!value) return undefined
   const { store } = value
   const ageMs = now - askedAt
@@ -85,8 +74,7 @@ function state({ key, held: { value, askedAt, maxAgeMs } }, version, now) {
   return { type: 'value', key, version: value.version, ageMs, maxAgeMs, store, contentType, format, body, delta }
 }
 
-/** @param {Entry} entry @param {number} now @returns {Answer | undefined} */
-function failed({ key, held: { failure, maxAgeMs }, timing: { nextTryAt } }, now) {
+function failed({ key, held: { failure, maxAgeMs }, timing: { nextTryAt } }: Entry, now: number): Answer | undefined {
   if (!failure) return undefined
   const { code, message, askedAt } = failure
   return {

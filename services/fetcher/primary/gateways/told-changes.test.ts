@@ -3,14 +3,12 @@ import { createToldChanges } from './told-changes.ts'
 
 const START_MS = 1_000_000
 
-/** @param {{ max?: number }} [options] */
-function setup(options) {
+function setup(options?: { max?: number }) {
   let at = START_MS
   const changes = createToldChanges({ now: () => at, ...options })
   return {
     ...changes,
-    /** @param {number} ms */
-    pass(ms) {
+    pass(ms: number) {
       at += ms
     },
   }

@@ -1,7 +1,7 @@
 // Changes that gateways reported to this node lately, by key. A node that takes over a key trusts a gateway's state
 // only if no gateway reported a change since: the node before it may have died before it heard of the change.
 import { REFRESHES_REMEMBERED_MS } from '@keycast/backbone'
-import { createUniqueQueue } from '@keycast/service'
+import { createUniqueQueue, type UniqueQueue } from '@keycast/service'
 
 /** Some 10 MB of keys. */
 export const CHANGES_MAX = 100_000
@@ -12,11 +12,10 @@ export const CHANGES_MAX = 100_000
  */
 const CONNECTING_MS = 10_000
 
-/** @param {{ now: () => number, max?: number }} options */
-export function createToldChanges({ now, max = CHANGES_MAX }) {
-  /** The time of each key's last report. @type {Map<string, number>} */
-  const toldAt = new Map()
-  const oldestFirst = /** @type {import('@keycast/service').UniqueQueue<string>} */ (createUniqueQueue())
+export function createToldChanges({ now, max = CHANGES_MAX }: { now: () => number; max?: number }) {
+  /** The time of each key's last report. */
+  const toldAt = new Map<string, number>()
+  const oldestFirst = createUniqueQueue() as UniqueQueue<string>
   /**
    * Nothing is known of changes before this. Gateways repeat the changes that a node missed because it was not there
    * yet.
@@ -24,23 +23,19 @@ export function createToldChanges({ now, max = CHANGES_MAX }) {
   let knownSince = now() - REFRESHES_REMEMBERED_MS + CONNECTING_MS
 
   return {
-    /** @param {string} key that changed */
-    add(key) {
+    /** @param key that changed */
+    add(key: string) {
       oldestFirst.delete(key)
       oldestFirst.add(key)
       toldAt.set(key, now())
       if (toldAt.size <= max) return
-      const oldest = /** @type {string} */ (oldestFirst.take())
+      const oldest = oldestFirst.take() as string
       knownSince = Math.max(knownSince, toldAt.get(oldest) ?? 0)
       toldAt.delete(oldest)
     },
 
-    /**
-     * Whether the key may have changed since then.
-     *
-     * @param {string} key
-     * @param {number} sinceMs
-     */
-    mayBeSince: (key, sinceMs) => sinceMs <= Math.max(knownSince, toldAt.get(key) ?? Number.NEGATIVE_INFINITY),
+    /** Whether the key may have changed since then. */
+    mayBeSince: (key: string, sinceMs: number) =>
+      sinceMs <= Math.max(knownSince, toldAt.get(key) ?? Number.NEGATIVE_INFINITY),
   }
 }

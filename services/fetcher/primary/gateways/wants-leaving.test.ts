@@ -79,8 +79,7 @@ describe('when the last viewer leaves', () => {
     expect(sent('a')).toEqual(['value v1'])
 
     watch('a', 'doc:mine')
-    /** @type {string[]} */
-    const lookedAt = []
+    const lookedAt: string[] = []
     for (const key of [...keys, 'doc:mine']) {
       const entry = primary.table.get(key)
       if (!entry) throw new Error(`${key} is not held`)

@@ -1,4 +1,5 @@
 // Keys whose node died: their gateways hold them, and say when that node would have asked the backend next.
+import type { Plan } from '@keycast/backbone'
 import { setup as setupPrimary } from '../test-support.ts'
 import { OVERDUE_MS } from '../timing/refreshes-under-way.ts'
 
@@ -6,15 +7,14 @@ const K = 'doc:1'
 const PERIOD_MS = 60_000
 const IN_MS = 20_000
 
-/** A node that has run for a while. @param {Parameters<typeof setupPrimary>[0]} [options] */
-function setup(options) {
+/** A node that has run for a while. */
+function setup(options?: Parameters<typeof setupPrimary>[0]) {
   const primary = setupPrimary({ namespaces: { doc: { refreshMs: PERIOD_MS, maxAgeMs: 500 } }, ...options })
   primary.freeze(PERIOD_MS)
   return primary
 }
 
-/** @param {ReturnType<typeof setup>} primary @param {string} link @param {string} version @param {Partial<import('@keycast/backbone').Plan>} [plan] */
-function takeOver(primary, link, version, plan) {
+function takeOver(primary: ReturnType<typeof setup>, link: string, version: string, plan?: Partial<Plan>) {
   const held = { version, ageMs: 1_000, plan: { inMs: IN_MS, maxAgeMs: 500, ...plan } }
   primary.onWatch(link, { key: K, held, quiet: true })
 }
@@ -98,7 +98,7 @@ test('where gateways hold different versions the backend is asked at once', () =
 })
 
 test('a gateway that holds nothing, or a get, has it fetched at once', () => {
-  for (const want of /** @type {const} */ (['watch', 'get'])) {
+  for (const want of ['watch', 'get'] as const) {
     const primary = setup()
     takeOver(primary, 'a', 'v1')
     primary[want]('b', K)

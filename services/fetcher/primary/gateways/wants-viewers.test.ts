@@ -5,24 +5,25 @@ import { ANONYMOUS_VIEWER, tokenDigest, viewerKey } from '@keycast/backbone'
 import { setup as setupPrimary } from '../test-support.ts'
 
 const K = 'me:inbox'
-const viewerOf = (/** @type {string} */ user) => createHash('sha256').update(user).digest('base64url')
+const viewerOf = (user: string) => createHash('sha256').update(user).digest('base64url')
 const ann = viewerKey(K, viewerOf('ann'))
 const bob = viewerKey(K, viewerOf('bob'))
 const anybody = viewerKey(K, ANONYMOUS_VIEWER)
 
-/** @param {Parameters<typeof setupPrimary>[0]} [options] */
-function setup(options) {
+function setup(options?: Parameters<typeof setupPrimary>[0]) {
   const primary = setupPrimary({
     namespaces: { me: { isPerUser: true, refreshMs: 1_000, headers: { 'x-service': 's' } }, doc: {} },
     ...options,
   })
-  /** @param {string} name @param {number} [ttlMs] */
-  const token = (name, ttlMs = 60_000) => ({ authorization: `Bearer ${name}`, expiresAt: primary.now() + ttlMs })
+  const token = (name: string, ttlMs = 60_000) => ({
+    authorization: `Bearer ${name}`,
+    expiresAt: primary.now() + ttlMs,
+  })
   return {
     ...primary,
     token,
-    /** The credentials of the key's lease. @param {string} key */
-    headersOf: key => primary.lease(key)?.message.headers,
+    /** The credentials of the key's lease. */
+    headersOf: (key: string) => primary.lease(key)?.message.headers,
     held: () => [...primary.primary.table.entries()].map(({ key }) => key),
   }
 }
@@ -187,12 +188,12 @@ test.each([
   const { get, token, fail, value, leased, pass, take, primary } = setup({ inFlightMax: 32 })
   const limit = () => [...primary.origins.values()][0].limit.inForce()
   const before = limit()
-  const round = (/** @type {number} */ number, /** @type {string} */ user) => {
+  const round = (number: number, user: string) => {
     for (let i = 0; i < before; i++) get('a', viewerKey(`me:${number}-${i}`, viewerOf(user)), undefined, token(user))
   }
   for (let number = 0; number < 2; number++) {
     round(number, 'ann')
-    for (const key of leased()) fail(key, /** @type {any} */ (code), { status })
+    for (const key of leased()) fail(key, code as any, { status })
     take('a')
   }
   for (let number = 0; number < 4; number++) {

@@ -1,8 +1,10 @@
 // The wants of gateways, each by its link: whether the answer is in memory, under way, or to be fetched.
-import { readViewerKey } from '@keycast/backbone'
+import { type Credentials, type Held as GatewayHeld, type HubEvents, type Plan, readViewerKey } from '@keycast/backbone'
 import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
+import type { Namespaces } from '@keycast/service'
+import type { Fetches } from '../fetching/fetches.ts'
 import { isValidFor } from '../keys/credentials.ts'
-import { createEntry, sharedKeyOf } from '../keys/entry.ts'
+import { createEntry, type Entry, sharedKeyOf } from '../keys/entry.ts'
 import {
   dropValue,
   forgetTakenOver,
@@ -14,24 +16,34 @@ import {
   isNoOlder,
   takeOver,
 } from '../keys/held.ts'
-import { isKept, isWanted, isWantedBy, isWatched, watcherOf } from '../keys/interest.ts'
+import {
+  type Interest,
+  isKept,
+  isWanted,
+  isWantedBy,
+  isWatched,
+  type Seen,
+  type Want,
+  watcherOf,
+} from '../keys/interest.ts'
+import type { KeyTable } from '../keys/key-table.ts'
 import { isSentBefore } from '../keys/watchers.ts'
-import { QUIET_REFRESH_MS_MIN } from '../timing/refreshes-under-way.ts'
-import { notBeforeAtOf } from '../timing/schedule.ts'
+import type { FetchMetrics } from '../metrics.ts'
+import type { Origin } from '../origins/origins.ts'
+import type { Recovery } from '../origins/recovery.ts'
+import type { InTurns } from '../timing/in-turns.ts'
+import { QUIET_REFRESH_MS_MIN, type Refreshes } from '../timing/refreshes-under-way.ts'
+import { notBeforeAtOf, type Schedule } from '../timing/schedule.ts'
 import { takeAnswer } from './answers.ts'
+import type { Refusals } from './refusals.ts'
 import { createToldChanges } from './told-changes.ts'
 
-/**
- * @typedef {import('@keycast/backbone').Held} GatewayHeld
- * @typedef {import('@keycast/backbone').HubEvents} HubEvents
- * @typedef {import('../keys/entry.ts').Entry} Entry
- * @typedef {import('../keys/interest.ts').Seen} Seen
- * @typedef {import('../keys/interest.ts').Want} Want
- * A key, and what the gateway holds of it. `quiet`: it understands when it is told of changes only. `credentials` come with a
- * viewer key.
- * @typedef {{ key: string, held: GatewayHeld | undefined, quiet?: boolean,
- *   credentials?: import('@keycast/backbone').Credentials }} Wanted
- */
+interface Wanted {
+  key: string
+  held: GatewayHeld | undefined
+  quiet?: boolean
+  credentials?: Credentials
+}
 
 /**
  * A plan's times may be too late by this much: they count from when it was sent, and it waits unread while a node takes
@@ -41,25 +53,26 @@ const PLAN_DELAY_MS_MAX = 10_000
 
 const OTHER_CONFIGURATION = 'the fetcher has another configuration than the gateway'
 
-/**
- * @param {object} deps
- * @param {import('@keycast/service').Namespaces} deps.namespaces
- * @param {Map<string, import('../origins/origins.ts').Origin>} deps.origins
- * @param {import('../keys/key-table.ts').KeyTable} deps.table
- * @param {import('../keys/interest.ts').Interest} deps.interest
- * @param {import('../fetching/fetches.ts').Fetches} deps.fetches
- * @param {import('../timing/schedule.ts').Schedule} deps.schedule
- * @param {Pick<import('../timing/refreshes-under-way.ts').Refreshes, 'lagsMs'>} deps.refreshes
- * @param {Pick<import('../origins/recovery.ts').Recovery, 'probe'>} deps.recovery
- * @param {import('../timing/in-turns.ts').InTurns} deps.inTurns
- * @param {ReturnType<typeof import('./refused-wants.ts').createRefusedWants>} deps.refused
- * @param {Pick<import('./refusals.ts').Refusals, 'refuse'>} deps.refusals
- * @param {(link: string, key: string) => void} deps.markDue the link is due the key's latest state
- * @param {import('../metrics.ts').FetchMetrics} deps.metrics
- * @param {() => number} deps.now
- * @param {() => number} deps.wallNow in milliseconds since 1970
- * @returns {HubEvents}
- */
+interface Deps {
+  namespaces: Namespaces
+  origins: Map<string, Origin>
+  table: KeyTable
+  interest: Interest
+  fetches: Fetches
+  schedule: Schedule
+  refreshes: Pick<Refreshes, 'lagsMs'>
+  recovery: Pick<Recovery, 'probe'>
+  inTurns: InTurns
+  refused: ReturnType<typeof import('./refused-wants.ts').createRefusedWants>
+  refusals: Pick<Refusals, 'refuse'>
+  /** The link is due the key's latest state. */
+  markDue: (link: string, key: string) => void
+  metrics: FetchMetrics
+  now: () => number
+  /** In milliseconds since 1970. */
+  wallNow: () => number
+}
+
 export function createGatewayWants({
   namespaces,
   origins,
@@ -76,12 +89,11 @@ export function createGatewayWants({
   metrics,
   now,
   wallNow,
-}) {
+}: Deps): HubEvents {
   const { refuse } = refusals
   const toldChanges = createToldChanges({ now })
 
-  /** @param {string} link @param {Wanted} wanted */
-  function onWatch(link, { key, held, quiet, credentials }) {
+  function onWatch(link: string, { key, held, quiet, credentials }: Wanted) {
     const entry = open(link, key, 'watch', credentials)
     if (!entry) return
     if (refused.forgive(link, key, 'watch')) onGet(link, { key, held, credentials })
@@ -116,9 +128,9 @@ export function createGatewayWants({
   /**
    * A value fetched with a revoked token is sent no more: the user's other token may have fewer rights.
    *
-   * @param {Entry} entry that is a user's own
+   * @param entry that is a user's own
    */
-  function askAnew(entry) {
+  function askAnew(entry: Entry) {
     // Dropped, not only marked as invalid: if the next fetch failed, the value would be sent with the failure.
     dropValue(entry)
     invalidate(entry)
@@ -128,11 +140,9 @@ export function createGatewayWants({
   /**
    * Whether a watch is answered from memory.
    *
-   * @param {Entry} entry
-   * @param {Seen} seen
-   * @param {boolean} wasKept whether the key was kept fresh before
+   * @param wasKept whether the key was kept fresh before
    */
-  function isAnsweredByMemory(entry, seen, wasKept) {
+  function isAnsweredByMemory(entry: Entry, seen: Seen, wasKept: boolean) {
     // A failure is sent together with the held value, if any; and the key is tried again soon.
     if (isFailing(entry) && !entry.fetch) return wasKept || isBackingOff(entry)
     if (!isAnswered(entry)) return false
@@ -146,11 +156,9 @@ export function createGatewayWants({
    * Whether a new watch of another node's key can rely on its gateway's state, until that node would have asked the
    * backend again. Otherwise each node that dies would have all its keys fetched at once.
    *
-   * @param {Entry} entry that is watched
-   * @param {string} version
-   * @param {import('@keycast/backbone').Plan} plan
+   * @param entry that is watched
    */
-  function isKeptByPlan(entry, version, { inMs, maxAgeMs, askedAgoMs }) {
+  function isKeptByPlan(entry: Entry, version: string, { inMs, maxAgeMs, askedAgoMs }: Plan) {
     const { held, fetch, namespace } = entry
     if (held.value || held.failure || fetch || held.invalid) return false
     // Gateways that hold different versions cannot both hold the latest.
@@ -166,15 +174,13 @@ export function createGatewayWants({
     return true
   }
 
-  /** @param {string} link @param {string} key */
-  function onUnwatch(link, key) {
+  function onUnwatch(link: string, key: string) {
     refused.withdraw(link, key, 'watch')
     const entry = table.get(key)
     if (entry && interest.unwatch(link, entry)) afterWatch(entry)
   }
 
-  /** @param {string} link @param {Wanted} wanted */
-  function onGet(link, { key, held, credentials }) {
+  function onGet(link: string, { key, held, credentials }: Wanted) {
     const entry = open(link, key, 'get', credentials)
     if (!entry) return
     if (refused.forgive(link, key, 'get')) onWatch(link, { key, held, credentials })
@@ -189,15 +195,13 @@ export function createGatewayWants({
     markDue(link, key)
   }
 
-  /** @param {string} link @param {string} key */
-  function onCancelGet(link, key) {
+  function onCancelGet(link: string, key: string) {
     refused.withdraw(link, key, 'get')
     const entry = table.get(key)
     if (entry && interest.stopWaiting(link, entry)) release(entry)
   }
 
-  /** @param {string} key */
-  function onRefresh(key) {
+  function onRefresh(key: string) {
     toldChanges.add(key)
     const entry = table.get(key)
     // With no value and no `not_found`, nothing can be old.
@@ -210,8 +214,7 @@ export function createGatewayWants({
     })
   }
 
-  /** @param {Entry} entry */
-  function refreshOne(entry) {
+  function refreshOne(entry: Entry) {
     invalidate(entry)
     schedule.forgetAbsence(entry)
     if (fetches.repeat(entry)) return
@@ -220,8 +223,7 @@ export function createGatewayWants({
     else schedule.forgetBackoff(entry)
   }
 
-  /** @param {string} link */
-  function onLinkLost(link) {
+  function onLinkLost(link: string): undefined {
     const entries = interest.entriesOf(link)
     // A link that is lost never returns under its id, so its wants may end one after the other.
     inTurns(() => {
@@ -236,8 +238,7 @@ export function createGatewayWants({
     })
   }
 
-  /** @param {string} link @param {string} key */
-  function answerFor(link, key) {
+  function answerFor(link: string, key: string) {
     const refusal = refused.take(link, key)
     const entry = table.get(key)
     // Its other want may be due the held state, too.
@@ -261,12 +262,9 @@ export function createGatewayWants({
   /**
    * The entry of a key that a link wants; `undefined` if it cannot be served, and the link is told so.
    *
-   * @param {string} link
-   * @param {string} key anything a gateway sent
-   * @param {Want} want
-   * @param {Wanted['credentials']} credentials
+   * @param key anything a gateway sent
    */
-  function open(link, key, want, credentials) {
+  function open(link: string, key: string, want: Want, credentials: Wanted['credentials']) {
     const opened = table.get(key)
     const viewed = readViewerKey(key)
     if (viewed && !isValidFor(viewed.viewer, credentials, wallNow())) {
@@ -287,36 +285,32 @@ export function createGatewayWants({
     return entry ?? refuse(link, key, 'capacity', errorCodes.capacity, want)
   }
 
-  /**
-   * A link dropped a want; it may still have the other.
-   *
-   * @param {string} link @param {Entry} entry @param {Want} want
-   */
-  function letGo(link, entry, want) {
+  /** A link dropped a want; it may still have the other. */
+  function letGo(link: string, entry: Entry, want: Want) {
     if (want === 'get') {
       if (interest.stopWaiting(link, entry)) release(entry)
     } else if (interest.unwatch(link, entry)) afterWatch(entry)
   }
 
-  /** The time at which the backend was asked for the gateway's state. @param {GatewayHeld | undefined} held */
-  function askedAtOf(held) {
+  /** The time at which the backend was asked for the gateway's state. */
+  function askedAtOf(held: GatewayHeld | undefined) {
     return held ? now() - held.ageMs : Number.NEGATIVE_INFINITY
   }
 
-  /** Whether a try now would come before its time. @param {Entry} entry */
-  function isBackingOff(entry) {
+  /** Whether a try now would come before its time. */
+  function isBackingOff(entry: Entry) {
     const { nextTryAt } = entry.timing
     return isFailing(entry) && nextTryAt !== undefined && nextTryAt > now()
   }
 
-  /** Has the key fetched for a link. @param {Entry} entry @param {Seen} seen */
-  function ask(entry, { askedAt }) {
+  /** Has the key fetched for a link. */
+  function ask(entry: Entry, { askedAt }: Seen) {
     metrics.wanted(entry.fetch ? 'coalesced' : 'fetched')
     fetches.wantSince(entry, askedAt)
   }
 
-  /** A link stopped watching. @param {Entry} entry */
-  function afterWatch(entry) {
+  /** A link stopped watching. */
+  function afterWatch(entry: Entry) {
     // Without the credentials that left, a user's own value cannot be kept fresh.
     if (!isWatched(entry) && entry.namespace.isPerUser) schedule.end(entry)
     else if (!isWatched(entry)) {
@@ -329,8 +323,8 @@ export function createGatewayWants({
     release(entry)
   }
 
-  /** Drops an entry that nobody wants any more. @param {Entry} entry */
-  function release(entry) {
+  /** Drops an entry that nobody wants any more. */
+  function release(entry: Entry) {
     if (!isWanted(entry)) fetches.abandon(entry)
     table.recount(entry)
   }

@@ -8,35 +8,33 @@
 // refresh         timing/refreshes-under-way.ts   the refresh under way
 // bytes, counted  keys/key-table.ts               what the entry costs
 import { readViewerKey } from '@keycast/backbone'
-import { newTiming } from '../timing/schedule.ts'
-import { newHeld } from './held.ts'
-import { isWanted, newInterest } from './interest.ts'
+import type { Namespace } from '@keycast/service'
+import type { Fetch } from '../fetching/fetches.ts'
+import type { Origin } from '../origins/origins.ts'
+import type { Refresh } from '../timing/refreshes-under-way.ts'
+import { newTiming, type Timing } from '../timing/schedule.ts'
+import { type Held, newHeld } from './held.ts'
+import { type EntryInterest, isWanted, newInterest } from './interest.ts'
 
-/**
- * @typedef {import('@keycast/service').Namespace} Namespace
- * @typedef {import('../fetching/fetches.ts').Fetch} Fetch
- * @typedef {import('../origins/origins.ts').Origin} Origin
- *
- * @typedef {object} Entry
- * @property {string} key well-formed, of a known namespace; or a viewer key of one
- * @property {Namespace} namespace
- * @property {Origin} origin
- * @property {import('./interest.ts').EntryInterest} interest
- * @property {import('./held.ts').Held} held
- * @property {import('../timing/schedule.ts').Timing} timing
- * @property {Fetch | undefined} fetch
- * @property {import('../timing/refreshes-under-way.ts').Refresh | undefined} refresh of a key whose links hear of changes only
- * @property {number} bytes the entry's size, as the key table counted it
- * @property {boolean} counted whether the count of its backend's keys kept fresh has it
- */
+export interface Entry {
+  /** well-formed, of a known namespace; or a viewer key of one. */
+  key: string
+  namespace: Namespace
+  origin: Origin
+  interest: EntryInterest
+  held: Held
+  timing: Timing
+  fetch: Fetch | undefined
+  /** Of a key whose links hear of changes only. */
+  refresh: Refresh | undefined
+  /** The entry's size, as the key table counted it. */
+  bytes: number
+  /** Whether the count of its backend's keys kept fresh has it. */
+  counted: boolean
+}
 
-/**
- * @param {string} key may be a viewer key
- * @param {Namespace} namespace
- * @param {Origin} origin
- * @returns {Entry}
- */
-export function createEntry(key, namespace, origin) {
+/** @param key may be a viewer key */
+export function createEntry(key: string, namespace: Namespace, origin: Origin): Entry {
   return {
     key,
     namespace,
@@ -51,16 +49,16 @@ export function createEntry(key, namespace, origin) {
   }
 }
 
-/** Whether the entry must stay. @param {Entry} entry */
-export const isInUse = entry => isWanted(entry) || entry.fetch !== undefined
+/** Whether the entry must stay. */
+export const isInUse = (entry: Entry) => isWanted(entry) || entry.fetch !== undefined
 
 /**
  * The viewer whose own value it is; `undefined` if all have the same. Read from the key each time: most keys have none,
  * and a field would cost a million of them 8 MB.
- *
- * @param {Pick<Entry, 'key' | 'namespace'>} entry
  */
-export const viewerOf = ({ key, namespace }) => (namespace.isPerUser ? readViewerKey(key)?.viewer : undefined)
+export const viewerOf = ({ key, namespace }: Pick<Entry, 'key' | 'namespace'>) =>
+  namespace.isPerUser ? readViewerKey(key)?.viewer : undefined
 
-/** The key as clients and backends know it. @param {Pick<Entry, 'key' | 'namespace'>} entry */
-export const sharedKeyOf = ({ key, namespace }) => (namespace.isPerUser && readViewerKey(key)?.key) || key
+/** The key as clients and backends know it. */
+export const sharedKeyOf = ({ key, namespace }: Pick<Entry, 'key' | 'namespace'>) =>
+  (namespace.isPerUser && readViewerKey(key)?.key) || key

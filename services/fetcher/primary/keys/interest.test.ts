@@ -1,3 +1,4 @@
+import type { Entry } from './entry.ts'
 import { createInterest, isKept, isWaitedFor, isWanted, newInterest } from './interest.ts'
 
 const nothing = { version: undefined, askedAt: Number.NEGATIVE_INFINITY }
@@ -6,15 +7,13 @@ const waiting = { ready: false, needsFollowUp: false }
 /** The fields of an entry that interest looks at. */
 function newEntry() {
   const entry = { interest: newInterest() }
-  return /** @type {import('./entry.ts').Entry} */ (/** @type {unknown} */ (entry))
+  return entry as unknown as Entry
 }
 
 function setup() {
-  /** @type {(() => void)[]} */
-  const timers = []
+  const timers: (() => void)[] = []
   const wheel = {
-    /** @param {number} atMs @param {() => void} run */
-    set(atMs, run) {
+    set(atMs: number, run: () => void) {
       timers.push(run)
       return { tick: atMs, run }
     },

@@ -1,5 +1,8 @@
 // The links that watch a key or wait for it. Each want stands in the key's entry and in an index by link. So a lost
 // link costs its own keys, and not a walk over all of them. Only this file changes either.
+import type { Answer, Credentials } from '@keycast/backbone'
+import type { Timer, TimerWheel } from '../timing/timer-wheel.ts'
+import type { Entry } from './entry.ts'
 import { isFailing, isNoOlder } from './held.ts'
 import {
   ASSURED,
@@ -9,68 +12,81 @@ import {
   newWatcher,
   noWatchers,
   OWED,
+  type Watcher,
+  type Watchers,
   watcherIn,
   wholeMs,
   withoutWatcher,
   withWatcher,
 } from './watchers.ts'
 
+export type Interest = ReturnType<typeof createInterest>
+
 /**
- * @typedef {import('@keycast/backbone').Answer} Answer
- * @typedef {import('../timing/timer-wheel.ts').Timer} Timer
- * @typedef {import('./entry.ts').Entry} Entry
- * @typedef {import('./watchers.ts').Watcher} Watcher
- * @typedef {ReturnType<typeof createInterest>} Interest
- *
- * What a link's gateway holds of a key. `askedAt`: when the backend was asked for that. `credentials` come with wants of a
- * user's own value: see credentials.ts.
- * @typedef {{ version: string | undefined, askedAt: number, credentials?: import('@keycast/backbone').Credentials }} Seen
- *
- * A link that waits for one answer. `ready`: it is there, and goes out when the link has credit. `needsFollowUp`: the fetch
- * under way asked the backend before the key changed, and this link came after: only the fetch that follows will do.
- * @typedef {Seen & { ready: boolean, needsFollowUp: boolean }} Waiter
- *
- * `waiters`: absent where nobody waits, as for most keys that are watched. `lingerTimer`: set for a moment after the last
- * watcher left, while the key is still kept fresh.
- * @typedef {{ watchers: import('./watchers.ts').Watchers, waiters: Map<string, Waiter> | undefined, lingerTimer: Timer | undefined }} EntryInterest
- *
- * @typedef {'watch' | 'get'} Want
+ * What a link's gateway holds of a key. `askedAt`: when the backend was asked for that. `credentials` come with wants
+ * of a user's own value: see credentials.ts.
  */
+export interface Seen {
+  version: string | undefined
+  askedAt: number
+  credentials?: Credentials
+}
+
+/**
+ * A link that waits for one answer. `ready`: it is there, and goes out when the link has credit. `needsFollowUp`: the
+ * fetch under way asked the backend before the key changed, and this link came after: only the fetch that follows will
+ * do.
+ */
+export type Waiter = Seen & { ready: boolean; needsFollowUp: boolean }
+
+/**
+ * `waiters`: absent where nobody waits, as for most keys that are watched. `lingerTimer`: set for a moment after the
+ * last watcher left, while the key is still kept fresh.
+ */
+export interface EntryInterest {
+  watchers: Watchers
+  waiters: Map<string, Waiter> | undefined
+  lingerTimer: Timer | undefined
+}
+
+export type Want = 'watch' | 'get'
 
 /** A key is kept fresh for this long after its last viewer left: people reload pages. */
 const LINGER_MS = 1_000
 
-/** @returns {EntryInterest} */
-export function newInterest() {
+export function newInterest(): EntryInterest {
   return { watchers: noWatchers(), waiters: undefined, lingerTimer: undefined }
 }
 
-/**
- * @param {object} deps
- * @param {(link: string, key: string) => void} deps.markDue the link is due the key's latest state
- * @param {Pick<import('../timing/timer-wheel.ts').TimerWheel, 'set' | 'cancel'>} deps.wheel
- * @param {() => number} deps.now
- */
-export function createInterest({ markDue, wheel, now }) {
-  /** The keys that each link watches or waits for. @type {Map<string, Set<Entry>>} */
-  const byLink = new Map()
+interface Deps {
+  /** The link is due the key's latest state. */
+  markDue: (link: string, key: string) => void
+  wheel: Pick<TimerWheel, 'set' | 'cancel'>
+  now: () => number
+}
 
-  /** @param {string} link @param {Entry} entry */
-  function index(link, entry) {
+export function createInterest({ markDue, wheel, now }: Deps) {
+  /** The keys that each link watches or waits for. */
+  const byLink = new Map<string, Set<Entry>>()
+
+  function index(link: string, entry: Entry) {
     const entries = byLink.get(link)
     if (entries) entries.add(entry)
     else byLink.set(link, new Set([entry]))
   }
 
-  /** A link stopped to watch or to wait, and may still do the other. @param {string} link @param {Entry} entry */
-  function unindex(link, entry) {
+  /** A link stopped to watch or to wait, and may still do the other. */
+  function unindex(link: string, entry: Entry) {
     if (watcherOf(entry, link) || waiterOf(entry, link)) return
     const entries = byLink.get(link)
     if (entries?.delete(entry) && entries.size === 0) byLink.delete(link)
   }
 
-  /** @param {string} link @param {Entry} entry @param {Seen & { quiet?: boolean }} seen @returns {Watcher} */
-  function watch(link, entry, { version, askedAt, credentials, quiet = false }) {
+  function watch(
+    link: string,
+    entry: Entry,
+    { version, askedAt, credentials, quiet = false }: Seen & { quiet?: boolean },
+  ): Watcher {
     const watcher = newWatcher(link, { version, askedAt, quiet, credentials })
     entry.interest.watchers = withWatcher(entry.interest.watchers, watcher)
     index(link, entry)
@@ -78,22 +94,20 @@ export function createInterest({ markDue, wheel, now }) {
     return watcher
   }
 
-  /** @param {string} link @param {Entry} entry @returns {boolean} whether it watched */
-  function unwatch(link, entry) {
+  /** @returns whether it watched */
+  function unwatch(link: string, entry: Entry): boolean {
     if (!watcherOf(entry, link)) return false
     entry.interest.watchers = withoutWatcher(entry.interest.watchers, link)
     unindex(link, entry)
     return true
   }
 
-  /**
-   * @param {string} link
-   * @param {Entry} entry
-   * @param {Seen} seen
-   * @param {Pick<Waiter, 'ready' | 'needsFollowUp'>} state
-   * @returns {Waiter}
-   */
-  function wait(link, entry, { version, askedAt, credentials }, { ready, needsFollowUp }) {
+  function wait(
+    link: string,
+    entry: Entry,
+    { version, askedAt, credentials }: Seen,
+    { ready, needsFollowUp }: Pick<Waiter, 'ready' | 'needsFollowUp'>,
+  ): Waiter {
     const waiter = { version, askedAt, credentials, ready, needsFollowUp }
     entry.interest.waiters ??= new Map()
     entry.interest.waiters.set(link, waiter)
@@ -104,8 +118,8 @@ export function createInterest({ markDue, wheel, now }) {
     return waiter
   }
 
-  /** @param {string} link @param {Entry} entry @returns {boolean} whether it waited */
-  function stopWaiting(link, entry) {
+  /** @returns whether it waited */
+  function stopWaiting(link: string, entry: Entry): boolean {
     const { interest } = entry
     if (!interest.waiters?.delete(link)) return false
     if (interest.waiters.size === 0) interest.waiters = undefined
@@ -113,19 +127,21 @@ export function createInterest({ markDue, wheel, now }) {
     return true
   }
 
-  /** @param {string} link @returns {IterableIterator<Entry>} walks over what it watches or waits for, which may end meanwhile */
-  function entriesOf(link) {
-    return (byLink.get(link) ?? /** @type {Set<Entry>} */ (new Set())).values()
+  /** @returns walks over what it watches or waits for, which may end meanwhile */
+  function entriesOf(link: string): IterableIterator<Entry> {
+    return (byLink.get(link) ?? (new Set() as Set<Entry>)).values()
   }
 
   /**
    * Ends interest in a key.
    *
-   * @param {Entry} entry
-   * @param {(want: Pick<Seen, 'credentials'>) => boolean} [isMeant] all of it, unless given
-   * @returns {{ link: string, want: Want }[]} the wants that ended, watches first
+   * @param isMeant all of it, unless given
+   * @returns the wants that ended, watches first
    */
-  function drop(entry, isMeant = () => true) {
+  function drop(
+    entry: Entry,
+    isMeant: (want: Pick<Seen, 'credentials'>) => boolean = () => true,
+  ): { link: string; want: Want }[] {
     const { watchers, waiters } = entry.interest
     const watches = [...eachWatcher(watchers)].filter(isMeant).map(({ link }) => link)
     const gets = [...(waiters ?? [])].filter(([, waiter]) => isMeant(waiter)).map(([link]) => link)
@@ -133,18 +149,17 @@ export function createInterest({ markDue, wheel, now }) {
     for (const link of gets) stopWaiting(link, entry)
     stopLingering(entry)
     return [
-      ...watches.map(link => ({ link, want: /** @type {const} */ ('watch') })),
-      ...gets.map(link => ({ link, want: /** @type {const} */ ('get') })),
+      ...watches.map(link => ({ link, want: 'watch' as const })),
+      ...gets.map(link => ({ link, want: 'get' as const })),
     ]
   }
 
   /**
    * Keeps a key fresh a moment longer, unless somebody starts to watch it.
    *
-   * @param {Entry} entry whose last watcher left
-   * @param {() => void} onEnd
+   * @param entry whose last watcher left
    */
-  function linger(entry, onEnd) {
+  function linger(entry: Entry, onEnd: () => void) {
     stopLingering(entry)
     entry.interest.lingerTimer = wheel.set(now() + LINGER_MS, () => {
       entry.interest.lingerTimer = undefined
@@ -152,14 +167,13 @@ export function createInterest({ markDue, wheel, now }) {
     })
   }
 
-  /** @param {Entry} entry */
-  function stopLingering({ interest }) {
+  function stopLingering({ interest }: Entry) {
     wheel.cancel(interest.lingerTimer)
     interest.lingerTimer = undefined
   }
 
-  /** A link that watches is due something. @param {string} link @param {Entry} entry @param {Watcher} watcher */
-  function notify(link, entry, watcher) {
+  /** A link that watches is due something. */
+  function notify(link: string, entry: Entry, watcher: Watcher) {
     watcher.state |= NOTIFIED
     markDue(link, entry.key)
   }
@@ -167,10 +181,9 @@ export function createInterest({ markDue, wheel, now }) {
   /**
    * The held state of a key changed, was confirmed, or failed to be fetched.
    *
-   * @param {Entry} entry
-   * @param {{ isAsAssured?: boolean }} [how] `isAsAssured`: the refresh brought nothing new, in time
+   * @param how `isAsAssured`: the refresh brought nothing new, in time
    */
-  function notifyAll(entry, { isAsAssured = false } = {}) {
+  function notifyAll(entry: Entry, { isAsAssured = false }: { isAsAssured?: boolean } = {}) {
     const { watchers, waiters } = entry.interest
     if (waiters) {
       for (const [link, waiter] of waiters) {
@@ -187,11 +200,9 @@ export function createInterest({ markDue, wheel, now }) {
   /**
    * A link is sent its due state now, and waits for nothing more.
    *
-   * @param {string} link
-   * @param {Entry} entry
-   * @param {Answer | undefined} answer `undefined` where there is nothing to send
+   * @param answer `undefined` where there is nothing to send
    */
-  function noteSent(link, entry, answer) {
+  function noteSent(link: string, entry: Entry, answer: Answer | undefined) {
     stopWaiting(link, entry)
     const watcher = watcherOf(entry, link)
     if (!watcher || !answer) return
@@ -224,36 +235,31 @@ export function createInterest({ markDue, wheel, now }) {
   }
 }
 
-/** @param {Entry} entry @param {string} link */
-export const watcherOf = ({ interest }, link) => watcherIn(interest.watchers, link)
+export const watcherOf = ({ interest }: Entry, link: string) => watcherIn(interest.watchers, link)
 
-/** @param {Entry} entry @param {string} link */
-export const waiterOf = ({ interest }, link) => interest.waiters?.get(link)
+export const waiterOf = ({ interest }: Entry, link: string) => interest.waiters?.get(link)
 
-/** Whether the link wants the key already. @param {Entry} entry @param {string} link */
-export const isWantedBy = (entry, link) => watcherOf(entry, link) !== undefined || waiterOf(entry, link) !== undefined
+/** Whether the link wants the key already. */
+export const isWantedBy = (entry: Entry, link: string) =>
+  watcherOf(entry, link) !== undefined || waiterOf(entry, link) !== undefined
 
-/** The number of wants that links have of the key. @param {Entry} entry */
-export const wantsOf = ({ interest: { watchers, waiters } }) => countOf(watchers) + (waiters?.size ?? 0)
+/** The number of wants that links have of the key. */
+export const wantsOf = ({ interest: { watchers, waiters } }: Entry) => countOf(watchers) + (waiters?.size ?? 0)
 
-/** Whether the key is kept fresh: somebody watches it, or did a moment ago. @param {Entry} entry */
-export const isKept = ({ interest }) => countOf(interest.watchers) > 0 || interest.lingerTimer !== undefined
+/** Whether the key is kept fresh: somebody watches it, or did a moment ago. */
+export const isKept = ({ interest }: Entry) => countOf(interest.watchers) > 0 || interest.lingerTimer !== undefined
 
-/** Whether somebody watches the key now. @param {Entry} entry */
-export const isWatched = ({ interest }) => countOf(interest.watchers) > 0
+/** Whether somebody watches the key now. */
+export const isWatched = ({ interest }: Entry) => countOf(interest.watchers) > 0
 
-/** Whether somebody waits for an answer. @param {Entry} entry */
-export const isWaitedFor = ({ interest }) => interest.waiters !== undefined
+/** Whether somebody waits for an answer. */
+export const isWaitedFor = ({ interest }: Entry) => interest.waiters !== undefined
 
-/** Whether somebody wants the key: it is kept fresh, or waited for. @param {Entry} entry */
-export const isWanted = entry => isKept(entry) || isWaitedFor(entry)
+/** Whether somebody wants the key: it is kept fresh, or waited for. */
+export const isWanted = (entry: Entry) => isKept(entry) || isWaitedFor(entry)
 
-/**
- * Whether a link wants the key, has nothing of it yet, and is due nothing.
- *
- * @param {Entry} entry
- */
-export function isCold({ interest: { watchers, waiters } }) {
+/** Whether a link wants the key, has nothing of it yet, and is due nothing. */
+export function isCold({ interest: { watchers, waiters } }: Entry) {
   if (waiters) for (const { ready } of waiters.values()) if (!ready) return true
   for (const { version, state } of eachWatcher(watchers)) if (version === undefined && !(state & NOTIFIED)) return true
   return false

@@ -2,12 +2,14 @@ import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { jest } from '@jest/globals'
 import { errorCodes } from '@keycast/protocol'
+import type { Namespace } from '@keycast/service'
+import type { Origin } from '../origins/origins.ts'
 import { setup } from '../test-support.ts'
-import { createEntry } from './entry.ts'
+import { createEntry, type Entry } from './entry.ts'
 import { holdFailure } from './held.ts'
 import { createKeyTable, ENTRY_BYTES, MISSING_SHARE, WANT_BYTES, WANTS_INCLUDED } from './key-table.ts'
 
-const room = (/** @type {number} */ keys, bodyBytes = 0) => keys * (ENTRY_BYTES + bodyBytes)
+const room = (keys: number, bodyBytes = 0) => keys * (ENTRY_BYTES + bodyBytes)
 
 test('full of what is wanted, a new key is refused with `capacity` until there is room', () => {
   const { watch, get, onUnwatch, value, take, sent, pass } = setup({
@@ -208,7 +210,7 @@ test('making room walks over no set of what may go: a walk costs more with each 
   const table = createKeyTable({ bytesMax: room(10) })
   const walks = jest.spyOn(Set.prototype, Symbol.iterator)
   for (let id = 0; id < 100; id++) {
-    const entry = /** @type {import('./entry.ts').Entry} */ (table.open(`doc:${id}`, () => newEntry(`doc:${id}`)))
+    const entry = table.open(`doc:${id}`, () => newEntry(`doc:${id}`)) as Entry
     holdFailure(entry, { code: 'backend_refused', message: '', askedAt: 0 })
     table.recount(entry)
   }
@@ -301,10 +303,7 @@ test('a want costs no more memory than it is counted as', () => {
   expect(bytes).toBeLessThan(WANT_BYTES)
 })
 
-/** @param {string} key */
-function newEntry(key) {
-  const namespace = /** @type {import('./entry.ts').Namespace} */ (
-    /** @type {unknown} */ ({ maxAgeMs: 1_000, urlFor: () => '' })
-  )
-  return createEntry(key, namespace, /** @type {import('./entry.ts').Origin} */ ({}))
+function newEntry(key: string) {
+  const namespace = { maxAgeMs: 1_000, urlFor: () => '' } as unknown as Namespace
+  return createEntry(key, namespace, {} as Origin)
 }

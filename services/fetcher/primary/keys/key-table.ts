@@ -1,19 +1,18 @@
 // Entries by key, within a limit of bytes: wanted keys stay; of the others the least recently used is evicted first.
 // Strangers can invent keys that the backend never had, so these get little room, and none that another key needs.
-
-import { createUniqueQueue } from '@keycast/service'
+import { createUniqueQueue, type UniqueQueue } from '@keycast/service'
 import { credentialBytesOf } from './credentials.ts'
-import { isInUse, sharedKeyOf } from './entry.ts'
+import { type Entry, isInUse, sharedKeyOf } from './entry.ts'
 import { dropAllButFailure, dropValue, isMissing } from './held.ts'
 import { isKept, wantsOf } from './interest.ts'
 
-/**
- * @typedef {import('./entry.ts').Entry} Entry
- * @typedef {ReturnType<typeof createKeyTable>} KeyTable
- *
- * Entries that may have to go, the one that went in longest ago first, and their bytes.
- * @typedef {{ queue: import('@keycast/service').UniqueQueue<Entry>, bytes: number }} Evictable
- */
+export type KeyTable = ReturnType<typeof createKeyTable>
+
+/** Entries that may have to go, the one that went in longest ago first, and their bytes. */
+interface Evictable {
+  queue: UniqueQueue<Entry>
+  bytes: number
+}
 
 /**
  * The cost of an entry beside its body: the record, its key, the wants of {@link WANTS_INCLUDED} links, validators, and
@@ -29,17 +28,16 @@ export const WANT_BYTES = 256
 /** The share of the room for keys that the backend never had. */
 export const MISSING_SHARE = 1 / 8
 
-/**
- * @param {object} options
- * @param {number} options.bytesMax
- * @param {(entry: Entry) => void} [options.onEvicted] a wanted key must go: all its links are to be told, and the entry
- *   recounted
- */
-export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
-  /** @type {Map<string, Entry>} */
-  const entries = new Map()
-  /** Users' own values, by the key that they share. @type {Map<string, Set<Entry>>} */
-  const own = new Map()
+interface Options {
+  bytesMax: number
+  /** A wanted key must go: all its links are to be told, and the entry recounted. */
+  onEvicted?: (entry: Entry) => void
+}
+
+export function createKeyTable({ bytesMax, onEvicted = () => {} }: Options) {
+  const entries = new Map<string, Entry>()
+  /** Users' own values, by the key that they share. */
+  const own = new Map<string, Set<Entry>>()
   let ownCount = 0
   /** Entries that nobody wants now. */
   const idle = newEvictable()
@@ -50,19 +48,16 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
   const evictables = [idle, missingIdle, missing]
   let bytes = 0
 
-  /** @param {string} key */
-  function get(key) {
+  function get(key: string) {
     return entries.get(key)
   }
 
   /**
    * The entry of a key that a link is about to want.
    *
-   * @param {string} key
-   * @param {() => Entry} create
-   * @returns {Entry | undefined} `undefined` if wanted keys take all the room
+   * @returns `undefined` if wanted keys take all the room
    */
-  function open(key, create) {
+  function open(key: string, create: () => Entry): Entry | undefined {
     const opened = entries.get(key)
     if (opened) return hasRoomForWant(opened) ? opened : undefined
     if (wantedBytes() + ENTRY_BYTES > bytesMax) return undefined
@@ -74,18 +69,17 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
     return entry
   }
 
-  /** Whether one more link may want the key. @param {Entry} entry */
-  function hasRoomForWant(entry) {
+  /** Whether one more link may want the key. */
+  function hasRoomForWant(entry: Entry) {
     return wantsOf(entry) < WANTS_INCLUDED || wantedBytes() + WANT_BYTES <= bytesMax
   }
 
   /**
    * Whether a body of that size fits beside everything that is wanted.
    *
-   * @param {Entry} entry that is wanted
-   * @param {number} bodyBytes
+   * @param entry that is wanted
    */
-  function hasRoomFor(entry, bodyBytes) {
+  function hasRoomFor(entry: Entry, bodyBytes: number) {
     const own = missing.queue.has(entry) ? 0 : entry.bytes
     return wantedBytes() - own + bareCostOf(entry) + bodyBytes <= bytesMax
   }
@@ -94,10 +88,8 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
    * Counts an entry again. Removes it if it is of no use, and others if there is no room. Must be called after each
    * change of an entry's content, of its links, or of whether it is fetched; check-invariants.fixture.ts finds a missed
    * call.
-   *
-   * @param {Entry} entry
    */
-  function recount(entry) {
+  function recount(entry: Entry) {
     if (entries.get(entry.key) !== entry) return
     for (const evictable of evictables) if (evictable.queue.delete(entry)) evictable.bytes -= entry.bytes
     const inUse = isInUse(entry)
@@ -120,8 +112,8 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
     makeRoom()
   }
 
-  /** @param {Entry} entry @param {boolean} inUse @returns {Evictable | undefined} `undefined` for one that stays */
-  function evictableOf(entry, inUse) {
+  /** @returns `undefined` for one that stays */
+  function evictableOf(entry: Entry, inUse: boolean): Evictable | undefined {
     if (isMissing(entry)) return inUse ? missing : missingIdle
     return inUse ? undefined : idle
   }
@@ -139,23 +131,23 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
     }
   }
 
-  /** @param {Evictable} evictable that is not empty */
-  function evictFrom(evictable) {
-    const entry = /** @type {Entry} */ (evictable.queue.take())
+  /** @param evictable that is not empty */
+  function evictFrom(evictable: Evictable) {
+    const entry = evictable.queue.take() as Entry
     evictable.bytes -= entry.bytes
     if (evictable === missing) onEvicted(entry)
     else remove(entry)
   }
 
-  /** @param {Entry} entry that is in no queue */
-  function remove(entry) {
+  /** @param entry that is in no queue */
+  function remove(entry: Entry) {
     entries.delete(entry.key)
     bytes -= entry.bytes
     if (entry.namespace.isPerUser) removeOwn(entry)
   }
 
-  /** @param {Entry} entry of a viewer */
-  function addOwn(entry) {
+  /** @param entry of a viewer */
+  function addOwn(entry: Entry) {
     const key = sharedKeyOf(entry)
     const ofKey = own.get(key)
     if (ofKey) ofKey.add(entry)
@@ -163,8 +155,8 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
     ownCount++
   }
 
-  /** @param {Entry} entry of a viewer */
-  function removeOwn(entry) {
+  /** @param entry of a viewer */
+  function removeOwn(entry: Entry) {
     const key = sharedKeyOf(entry)
     const ofKey = own.get(key)
     if (!ofKey?.delete(entry)) return
@@ -186,8 +178,8 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
     /** All of them, for checks. */
     entries: () => entries.values(),
     stats: () => ({ keys: entries.size, bytes }),
-    /** Every user's own value of a key. @param {string} key @returns {Iterable<Entry>} */
-    ownOf: key => own.get(key) ?? [],
+    /** Every user's own value of a key. */
+    ownOf: (key: string): Iterable<Entry> => own.get(key) ?? [],
     /** The number of users' own values. */
     own: () => ownCount,
     /** The number of keys that the backend never had. */
@@ -195,18 +187,17 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
   }
 }
 
-/** @returns {Evictable} */
-function newEvictable() {
+function newEvictable(): Evictable {
   return { queue: createUniqueQueue(), bytes: 0 }
 }
 
-/** The size of an entry. @param {Entry} entry */
-export function costOf(entry) {
+/** The size of an entry. */
+export function costOf(entry: Entry) {
   const { value } = entry.held
   return bareCostOf(entry) + (value ? value.body.length + (value.delta?.bytes.length ?? 0) : 0)
 }
 
-/** The size of an entry without its content. @param {Entry} entry */
-function bareCostOf(entry) {
+/** The size of an entry without its content. */
+function bareCostOf(entry: Entry) {
   return ENTRY_BYTES + Math.max(0, wantsOf(entry) - WANTS_INCLUDED) * WANT_BYTES + credentialBytesOf(entry)
 }

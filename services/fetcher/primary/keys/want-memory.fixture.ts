@@ -1,5 +1,7 @@
 // Prints the bytes of heap that one want takes, for key-table.test.ts. In a process of its own: in that of a test,
 // memory of other tests is given back in between.
+import type { Namespace } from '@keycast/service'
+import type { Origin } from '../origins/origins.ts'
 import { createEntry } from './entry.ts'
 import { createInterest } from './interest.ts'
 
@@ -29,10 +31,7 @@ function bytesHeld() {
   return process.memoryUsage().heapUsed
 }
 
-/** @param {string} key */
-function newEntry(key) {
-  const namespace = /** @type {import('./entry.ts').Namespace} */ (
-    /** @type {unknown} */ ({ maxAgeMs: 1_000, urlFor: () => '' })
-  )
-  return createEntry(key, namespace, /** @type {import('./entry.ts').Origin} */ ({}))
+function newEntry(key: string) {
+  const namespace = { maxAgeMs: 1_000, urlFor: () => '' } as unknown as Namespace
+  return createEntry(key, namespace, {} as Origin)
 }

@@ -5,19 +5,18 @@ import {
   noWatchers,
   OWED,
   QUIET,
+  type Watchers,
   watcherIn,
   wholeMs,
   withoutWatcher,
   withWatcher,
 } from './watchers.ts'
 
-const watcherOf = (/** @type {string} */ link, askedAt = 0) =>
-  newWatcher(link, { version: undefined, askedAt, quiet: false })
+const watcherOf = (link: string, askedAt = 0) => newWatcher(link, { version: undefined, askedAt, quiet: false })
 
 test.each([1, 4, 8, 9, 300])('%d links are found, counted, replaced and taken out', count => {
   const links = Array.from({ length: count }, (_, number) => `link-${number}`)
-  /** @type {import('./watchers.ts').Watchers} */
-  let watchers = noWatchers()
+  let watchers: Watchers = noWatchers()
   for (const link of [...links, ...links]) watchers = withWatcher(watchers, watcherOf(link))
   watchers = withWatcher(watchers, watcherOf('link-0', 7))
 

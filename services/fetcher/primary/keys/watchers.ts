@@ -1,17 +1,23 @@
 // The links that watch a key, and each gateway's state of it. Small, since there may be millions.
+import type { Credentials } from '@keycast/backbone'
+import type { Failure } from './held.ts'
 
 /**
- * @typedef {import('./held.ts').Failure} Failure
- *
- * A link that watches, with what its gateway holds by its own word or because it was sent since. `askedAt`: when the backend
- * was asked for that, in whole milliseconds. `failure`: the last one it was sent, unless something better followed. `state`:
- * bits of this file. `credentials`: only there where the key is a user's own; see credentials.ts.
- * @typedef {{ link: string, version: string | undefined, askedAt: number, failure: Failure | undefined, state: number,
- *   credentials?: import('@keycast/backbone').Credentials }} Watcher
- *
- * @typedef {Watcher[] | Map<string, Watcher>} Watchers a list while they are few: a third of a map's memory. Only this file
- *   changes either
+ * A link that watches, with what its gateway holds by its own word or because it was sent since. `askedAt`: when the
+ * backend was asked for that, in whole milliseconds. `failure`: the last one it was sent, unless something better
+ * followed. `state`: bits of this file. `credentials`: only there where the key is a user's own; see credentials.ts.
  */
+export interface Watcher {
+  link: string
+  version: string | undefined
+  askedAt: number
+  failure: Failure | undefined
+  state: number
+  credentials?: Credentials
+}
+
+/** A list while they are few: a third of a map's memory. Only this file changes either. */
+export type Watchers = Watcher[] | Map<string, Watcher>
 
 /** It sent `watch` and was sent nothing yet. */
 export const OWED = 1
@@ -31,55 +37,59 @@ const LIST_MAX = 8
 /** Earlier than any time there is. A small integer, which takes no memory of its own; minus infinity does. */
 const NEVER = -(2 ** 30)
 
-/** Shared by all keys that nobody watches. Never changed. @type {Watcher[]} */
-const NOBODY = []
+/** Shared by all keys that nobody watches. Never changed. */
+const NOBODY: Watcher[] = []
 
 export const noWatchers = () => NOBODY
 
 /**
- * @param {string} link
- * @param {{ version: string | undefined, askedAt: number, quiet: boolean,
- *   credentials?: import('@keycast/backbone').Credentials }} what its gateway holds
- * @returns {Watcher} that is owed an answer
+ * @param what its gateway holds
+ * @returns that is owed an answer
  */
-export function newWatcher(link, { version, askedAt, quiet, credentials }) {
+export function newWatcher(
+  link: string,
+  {
+    version,
+    askedAt,
+    quiet,
+    credentials,
+  }: { version: string | undefined; askedAt: number; quiet: boolean; credentials?: Credentials },
+): Watcher {
   const state = quiet ? OWED | QUIET : OWED
   const watcher = { link, version, askedAt: wholeMs(askedAt), failure: undefined, state }
   return credentials ? { ...watcher, credentials } : watcher
 }
 
-/** Rounded up: a gateway holds nothing older than it says. @param {number} ms */
-export const wholeMs = ms => Math.max(NEVER, Math.ceil(ms))
+/** Rounded up: a gateway holds nothing older than it says. */
+export const wholeMs = (ms: number) => Math.max(NEVER, Math.ceil(ms))
 
-/** Whether the link was sent any state of the key. @param {Watcher | undefined} watcher */
-export const isSentBefore = watcher => watcher !== undefined && (watcher.state & OWED) === 0
+/** Whether the link was sent any state of the key. */
+export const isSentBefore = (watcher: Watcher | undefined) => watcher !== undefined && (watcher.state & OWED) === 0
 
-/** @param {Watchers} watchers @param {string} link @returns {Watcher | undefined} */
-export function watcherIn(watchers, link) {
+export function watcherIn(watchers: Watchers, link: string): Watcher | undefined {
   if ('size' in watchers) return watchers.get(link)
   for (const watcher of watchers) if (watcher.link === link) return watcher
   return undefined
 }
 
-/** @param {Watchers} watchers @param {Watcher} added in the place of the same link's, if it has one @returns {Watchers} */
-export function withWatcher(watchers, added) {
+/** @param added in the place of the same link's, if it has one */
+export function withWatcher(watchers: Watchers, added: Watcher): Watchers {
   if ('size' in watchers) return watchers.set(added.link, added)
   const others = watcherIn(watchers, added.link) ? withoutWatcher(watchers, added.link) : watchers
   // A new list of just that length: one that grows keeps room for a dozen more.
-  const list = /** @type {Watcher[]} */ (others).concat(added)
+  const list = (others as Watcher[]).concat(added)
   return list.length <= LIST_MAX ? list : new Map(list.map(watcher => [watcher.link, watcher]))
 }
 
-/** @param {Watchers} watchers @param {string} link that watches @returns {Watchers} */
-export function withoutWatcher(watchers, link) {
+/** @param link that watches */
+export function withoutWatcher(watchers: Watchers, link: string): Watchers {
   if ('size' in watchers) watchers.delete(link)
   else if (watchers.length === 1) return NOBODY
   else return watchers.filter(watcher => watcher.link !== link)
   return watchers
 }
 
-/** @param {Watchers} watchers @returns {Iterable<Watcher>} */
-export const eachWatcher = watchers => ('size' in watchers ? watchers.values() : watchers)
+export const eachWatcher = (watchers: Watchers): Iterable<Watcher> =>
+  'size' in watchers ? watchers.values() : watchers
 
-/** @param {Watchers} watchers */
-export const countOf = watchers => ('size' in watchers ? watchers.size : watchers.length)
+export const countOf = (watchers: Watchers) => ('size' in watchers ? watchers.size : watchers.length)

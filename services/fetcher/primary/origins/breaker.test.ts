@@ -1,10 +1,9 @@
-import { createBreaker, PROBE_MS } from './breaker.ts'
+import { createBreaker, PROBE_MS, type Verdict } from './breaker.ts'
 
 function setup() {
   let at = 50_000
   const breaker = createBreaker({ now: () => at })
-  /** @param {import('./breaker.ts').Verdict} verdict @param {number} [count] */
-  const tries = (verdict, count = 1) => {
+  const tries = (verdict: Verdict, count = 1) => {
     let change
     for (let i = 0; i < count; i++) change = breaker.end(verdict, breaker.start()) ?? change
     return change
@@ -12,8 +11,7 @@ function setup() {
   return {
     breaker,
     tries,
-    /** @param {number} ms */
-    pass: ms => {
+    pass: (ms: number) => {
       at += ms
     },
     opened: () => {
@@ -72,19 +70,16 @@ test('a second after it opened one probe is let through, and no more while that 
   expect(breaker.admits()).toBe(false)
 })
 
-test.each(/** @type {const} */ (['good', 'neutral']))(
-  'a probe that ends %s closes it, and nothing is held against it',
-  verdict => {
-    const { breaker, opened, pass, tries } = setup()
-    opened()
-    pass(PROBE_MS)
-    expect(breaker.end(verdict, breaker.start())).toBe('closed')
-    expect(breaker.admits()).toBe(true)
-    expect(tries('bad', 19)).toBeUndefined()
-  },
-)
+test.each(['good', 'neutral'] as const)('a probe that ends %s closes it, and nothing is held against it', verdict => {
+  const { breaker, opened, pass, tries } = setup()
+  opened()
+  pass(PROBE_MS)
+  expect(breaker.end(verdict, breaker.start())).toBe('closed')
+  expect(breaker.admits()).toBe(true)
+  expect(tries('bad', 19)).toBeUndefined()
+})
 
-test.each(/** @type {const} */ (['bad', 'void']))(
+test.each(['bad', 'void'] as const)(
   'after a probe that ends %s the next one goes out a second after it began',
   verdict => {
     const { breaker, opened, pass } = setup()

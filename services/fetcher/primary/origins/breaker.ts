@@ -5,10 +5,10 @@
 /**
  * A fetch result's news about the backend: `good`, it works; `bad`, it does not; `neutral`, it answered, but this key
  * fails for a reason of its own (4xx, invalid content); `void`, nothing: the fetch was lost on our side.
- * @typedef {'good' | 'bad' | 'neutral' | 'void'} Verdict
- *
- * @typedef {ReturnType<typeof createBreaker>} Breaker
  */
+export type Verdict = 'good' | 'bad' | 'neutral' | 'void'
+
+export type Breaker = ReturnType<typeof createBreaker>
 
 /** With fewer tries the share of failures says too little. */
 const TRIES_MIN = 20
@@ -23,8 +23,8 @@ const SLICE_MS = WINDOW_MS / SLICES
 /** Two tries that only test the backend are at least this far apart. */
 export const PROBE_MS = 1_000
 
-/** @param {{ now: () => number }} options `now`: monotonic, in milliseconds */
-export function createBreaker({ now }) {
+/** @param options `now`: monotonic, in milliseconds */
+export function createBreaker({ now }: { now: () => number }) {
   /** The last ten seconds, a second each; `slice` says which second it counts. */
   const counts = Array.from({ length: SLICES }, () => ({ slice: -1, good: 0, bad: 0 }))
   let open = false
@@ -35,20 +35,19 @@ export function createBreaker({ now }) {
   /**
    * A try that {@link admits} let through begins.
    *
-   * @returns {boolean} whether it is the probe; to be handed to {@link end}
+   * @returns whether it is the probe; to be handed to {@link end}
    */
-  function start() {
+  function start(): boolean {
     restsSince = now()
     probing = open
     return open
   }
 
   /**
-   * @param {Verdict} verdict
-   * @param {boolean} probe as {@link start} returned
-   * @returns {'opened' | 'closed' | undefined} the change that it caused
+   * @param probe as {@link start} returned
+   * @returns the change that it caused
    */
-  function end(verdict, probe) {
+  function end(verdict: Verdict, probe: boolean): 'opened' | 'closed' | undefined {
     if (probe) {
       probing = false
       if (verdict === 'bad' || verdict === 'void') return undefined

@@ -1,35 +1,35 @@
-import { createFetchLimit, LIMIT_INITIAL, LIMIT_MIN } from './fetch-limit.ts'
+import { createFetchLimit, LIMIT_INITIAL, LIMIT_MIN, type Sign } from './fetch-limit.ts'
 
-/** @typedef {import('./fetch-limit.ts').Sign} Sign */
-
-/**
- * A backend that is always asked as much as the limit allows.
- *
- * @param {{ max?: number }} [options]
- */
-function setup({ max = 1_024 } = {}) {
+/** A backend that is always asked as much as the limit allows. */
+function setup({ max = 1_024 }: { max?: number } = {}) {
   let at = 1_000
   const limit = createFetchLimit({ max, now: () => at })
 
-  /**
-   * A round: as many fetches as may be in flight, or as are given, sent at once and ended together.
-   *
-   * @param {{ tookMs?: number, count?: number, sign?: (index: number) => Sign, namespace?: (index: number) => string }} [round]
-   */
-  function round({ tookMs = 50, count = limit.inForce(), sign = () => 'answered', namespace = () => 'doc' } = {}) {
+  /** A round: as many fetches as may be in flight, or as are given, sent at once and ended together. */
+  function round({
+    tookMs = 50,
+    count = limit.inForce(),
+    sign = () => 'answered',
+    namespace = () => 'doc',
+  }: {
+    tookMs?: number
+    count?: number
+    sign?: (index: number) => Sign
+    namespace?: (index: number) => string
+  } = {}) {
     const sentAt = at
     for (let inFlight = 1; inFlight <= count; inFlight++) limit.started(inFlight)
     at += tookMs
     for (let index = 0; index < count; index++) limit.ended({ sentAt, namespace: namespace(index), sign: sign(index) })
     return limit.inForce()
   }
-  /** @param {number} count @param {Parameters<typeof round>[0]} [options] */
-  const rounds = (count, options) => Array.from({ length: count }, () => round(options))
+  const rounds = (count: number, options?: Parameters<typeof round>[0]) =>
+    Array.from({ length: count }, () => round(options))
   return {
     limit,
     round,
     rounds,
-    pass: (/** @type {number} */ ms) => {
+    pass: (ms: number) => {
       at += ms
     },
   }
@@ -66,7 +66,7 @@ test('a backend that gets slower with more in flight is asked less, and then car
 })
 
 test('after it was only slow it grows ever faster while that goes well, after it said that it was overloaded evenly', () => {
-  const growthOf = (/** @type {Parameters<ReturnType<typeof setup>['round']>[0]} */ bad) => {
+  const growthOf = (bad: Parameters<ReturnType<typeof setup>['round']>[0]) => {
     const { rounds, limit } = setup()
     rounds(2)
     rounds(2, bad)
@@ -203,8 +203,8 @@ test('a backend that was down for a second is asked as much as before once it is
 test('a backend of which a few requests always fail is asked on: its limit does not sink from one overload to the next', () => {
   const { round, limit } = setup({ max: LIMIT_INITIAL })
   let seed = 7
-  /** Of a linear congruential generator. @returns {number} 0 up to 1 */
-  const random = () => {
+  /** Of a linear congruential generator. @returns 0 up to 1 */
+  const random = (): number => {
     seed = (seed * 1_664_525 + 1_013_904_223) % 2 ** 32
     return seed / 2 ** 32
   }

@@ -5,16 +5,35 @@
 /**
  * A fetch's news about the backend's load: `answered`, with any status; `overloaded`, it said so or gave no answer;
  * `void`, nothing: the fetch was lost on our side, or the backend only refused its user.
- *
- * @typedef {'answered' | 'overloaded' | 'void'} Sign
- * @typedef {{ sentAt: number, namespace: string, sign: Sign }} Ended
- * @typedef {ReturnType<typeof createFetchLimit>} FetchLimit
- *
- * Fetches that were sent one after the other, about as many as are in flight at one time. `limit`: when the round began.
- * `overloaded`, `results`: of those. `peak`: the most that were in flight. `latencies`: by namespace, whose fetches take about the same time.
- * @typedef {{ beganAt: number, limit: number, results: number, overloaded: number, peak: number, latencies: Map<string, Latencies> }} Round
- * @typedef {{ sumMs: number, count: number }} Latencies
  */
+export type Sign = 'answered' | 'overloaded' | 'void'
+
+interface Ended {
+  sentAt: number
+  namespace: string
+  sign: Sign
+}
+
+export type FetchLimit = ReturnType<typeof createFetchLimit>
+
+/**
+ * Fetches that were sent one after the other, about as many as are in flight at one time. `limit`: when the round
+ * began. `overloaded`, `results`: of those. `peak`: the most that were in flight. `latencies`: by namespace, whose
+ * fetches take about the same time.
+ */
+interface Round {
+  beganAt: number
+  limit: number
+  results: number
+  overloaded: number
+  peak: number
+  latencies: Map<string, Latencies>
+}
+
+interface Latencies {
+  sumMs: number
+  count: number
+}
 
 /** An unknown backend is asked this much at once: each request opens a connection. */
 export const LIMIT_INITIAL = 256
@@ -65,8 +84,8 @@ const QUICKEST_FIRST_MS = 2_000
 /** With fewer results a round says too little. */
 const ROUND_RESULTS_MIN = 16
 
-/** @param {{ max: number, now: () => number }} options `max`: at least 1. `now`: monotonic, in milliseconds */
-export function createFetchLimit({ max, now }) {
+/** @param options `max`: at least 1. `now`: monotonic, in milliseconds */
+export function createFetchLimit({ max, now }: { max: number; now: () => number }) {
   const min = Math.min(LIMIT_MIN, max)
   let limit = Math.min(LIMIT_INITIAL, max)
   /** The growth of the limit per round. */
@@ -77,29 +96,27 @@ export function createFetchLimit({ max, now }) {
   let wasCut = false // by the last round
   let wasOverloaded = false
   let slowRounds = 0
-  /** The mean latency of the quickest round, by namespace. @type {Map<string, number>} */
-  let quickestMs = new Map()
+  /** The mean latency of the quickest round, by namespace. */
+  let quickestMs = new Map<string, number>()
   let measureAt = now() + QUICKEST_FIRST_MS
   let isMeasuring = false
   let round = newRound()
 
-  /** @returns {number} fetches that may be in flight now */
-  function inForce() {
+  /** @returns fetches that may be in flight now */
+  function inForce(): number {
     return isMeasuring ? Math.max(min, Math.floor(limit * QUICKEST_SHARE)) : Math.floor(limit)
   }
 
-  /** @returns {Round} */
-  function newRound() {
+  function newRound(): Round {
     return { beganAt: now(), limit: inForce(), results: 0, overloaded: 0, peak: 0, latencies: new Map() }
   }
 
-  /** @param {number} inFlight fetches, this one included */
-  function started(inFlight) {
+  /** @param inFlight fetches, this one included */
+  function started(inFlight: number) {
     round.peak = Math.max(round.peak, inFlight)
   }
 
-  /** @param {Ended} fetch */
-  function ended({ sentAt, namespace, sign }) {
+  function ended({ sentAt, namespace, sign }: Ended) {
     if (sign === 'void') return
     if (sign === 'answered' && isLimited() && slowRounds === 0) grow()
     // Sent under the limit of an earlier round: it says nothing of this one.
@@ -121,8 +138,7 @@ export function createFetchLimit({ max, now }) {
   /** Whether the round used up its limit. */
   const isLimited = () => round.peak >= round.limit
 
-  /** @param {string} namespace @param {number} ms */
-  function noteLatency(namespace, ms) {
+  function noteLatency(namespace: string, ms: number) {
     const latencies = round.latencies.get(namespace)
     if (latencies) {
       latencies.sumMs += ms
@@ -148,8 +164,8 @@ export function createFetchLimit({ max, now }) {
     round = newRound()
   }
 
-  /** @param {number} share of the fetches in flight that stays @param {number} nearShare */
-  function cut(share, nearShare) {
+  /** @param share of the fetches in flight that stays */
+  function cut(share: number, nearShare: number) {
     const before = Math.min(limit, round.peak)
     // One cut after the other is the same trouble, as with a backend that is down for a second. And where the limit was
     // not used up, others may have caused it.

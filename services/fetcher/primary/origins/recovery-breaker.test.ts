@@ -1,13 +1,11 @@
-import { answering, keysOf, setup, watched } from '../test-support.ts'
+import { answering, keysOf, type Setup, setup, watched } from '../test-support.ts'
 
 const K = 'doc:1'
 
 describe('a breaker that is open', () => {
   const keys = keysOf(40)
-  const down = (/** @type {import('../test-support.ts').Setup} */ primary) =>
-    answering(primary, key => primary.fail(key, 'backend_error'))
-  const total = (/** @type {import('../test-support.ts').Setup} */ { asked }) =>
-    [...keys, 'doc:new', 'doc:newer'].reduce((sum, key) => sum + asked(key), 0)
+  const down = (primary: Setup) => answering(primary, key => primary.fail(key, 'backend_error'))
+  const total = ({ asked }: Setup) => [...keys, 'doc:new', 'doc:newer'].reduce((sum, key) => sum + asked(key), 0)
   const opened = () => {
     let draw = 0
     const primary = watched(keys, { random: () => (draw = (draw + 0.0371) % 1) })
@@ -46,7 +44,7 @@ describe('a breaker that is open', () => {
     for (const link of ['b', 'c']) {
       const [answer] = take(link)
       expect(answer).toMatchObject({ type: 'failed', code: 'backend_unavailable', ageMs: 0 })
-      const { retryAfterMs } = /** @type {{ retryAfterMs: number }} */ (answer)
+      const { retryAfterMs } = answer as { retryAfterMs: number }
       expect(retryAfterMs).toBeGreaterThan(0)
       expect(retryAfterMs).toBeLessThanOrEqual(1_000)
     }

@@ -1,13 +1,13 @@
 // How the keys of a failing backend find out that it works again, sooner than by their own backoff and without a storm:
 // one of them is tried each second. Once any key's fetch succeeds, the others follow, spread over a second.
-import { notBeforeAtOf, WAKE_MS_MIN, wokenAtOf } from '../timing/schedule.ts'
+import type { Entry } from '../keys/entry.ts'
+import type { InTurns } from '../timing/in-turns.ts'
+import { notBeforeAtOf, type Schedule, WAKE_MS_MIN, wokenAtOf } from '../timing/schedule.ts'
+import type { TimerWheel } from '../timing/timer-wheel.ts'
 import { PROBE_MS } from './breaker.ts'
+import type { Origin } from './origins.ts'
 
-/**
- * @typedef {import('../keys/entry.ts').Entry} Entry
- * @typedef {import('./origins.ts').Origin} Origin
- * @typedef {ReturnType<typeof createRecovery>} Recovery
- */
+export type Recovery = ReturnType<typeof createRecovery>
 
 /** All keys of a recovered backend are tried within this time. */
 const SPREAD_MS = 1_000
@@ -18,34 +18,30 @@ const SPREAD_MS = 1_000
  */
 export const LOOKED_AT_MAX = 10_000
 
-/**
- * @param {object} deps
- * @param {Pick<import('../timing/timer-wheel.ts').TimerWheel, 'set' | 'cancel'>} deps.wheel
- * @param {import('../timing/in-turns.ts').InTurns} deps.inTurns
- * @param {Pick<import('../timing/schedule.ts').Schedule, 'wake'>} deps.schedule
- * @param {(entry: Entry) => void} deps.want has the key fetched, unless that is under way
- * @param {() => number} deps.now
- * @param {() => number} deps.random 0 up to 1
- */
-export function createRecovery({ wheel, inTurns, schedule, want, now, random }) {
+interface Deps {
+  wheel: Pick<TimerWheel, 'set' | 'cancel'>
+  inTurns: InTurns
+  schedule: Pick<Schedule, 'wake'>
+  /** Has the key fetched, unless that is under way. */
+  want: (entry: Entry) => void
+  now: () => number
+  /** 0 up to 1. */
+  random: () => number
+}
+
+export function createRecovery({ wheel, inTurns, schedule, want, now, random }: Deps) {
   /**
    * Must be called when a key's fetch has ended, after everything else that follows from it.
    *
-   * @param {Origin} origin
-   * @param {boolean} succeeded
-   * @param {boolean} closed its breaker closed
+   * @param closed its breaker closed
    */
-  function noteEnd(origin, succeeded, closed) {
+  function noteEnd(origin: Origin, succeeded: boolean, closed: boolean) {
     if (closed || (succeeded && now() - origin.wokenAt >= SPREAD_MS)) wake(origin, closed)
     probe(origin)
   }
 
-  /**
-   * @param {Origin} origin
-   * @param {boolean} all whether keys woken a moment ago are tried as well: with the breaker open none was tried by
-   *   itself
-   */
-  function wake(origin, all) {
+  /** @param all whether keys woken a moment ago are tried as well: with the breaker open none was tried by itself */
+  function wake(origin: Origin, all: boolean) {
     if (origin.failing.size === 0) return
     const since = now()
     origin.wokenAt = since
@@ -60,8 +56,8 @@ export function createRecovery({ wheel, inTurns, schedule, want, now, random }) 
     })
   }
 
-  /** @param {Entry} entry that fails @param {boolean} all */
-  function wakeOne(entry, all) {
+  /** @param entry that fails */
+  function wakeOne(entry: Entry, all: boolean) {
     const nowMs = now()
     const { timer, nextTryAt } = entry.timing
     if (entry.fetch || (!all && nowMs - wokenAtOf(entry) < WAKE_MS_MIN)) return
@@ -70,12 +66,8 @@ export function createRecovery({ wheel, inTurns, schedule, want, now, random }) 
     schedule.wake(entry, atMs)
   }
 
-  /**
-   * Tries one failing key if a probe is due, and does so again when the next one is.
-   *
-   * @param {Origin} origin
-   */
-  function probe(origin) {
+  /** Tries one failing key if a probe is due, and does so again when the next one is. */
+  function probe(origin: Origin) {
     wheel.cancel(origin.probeTimer)
     origin.probeTimer = undefined
     const { breaker, failing } = origin
@@ -95,8 +87,8 @@ export function createRecovery({ wheel, inTurns, schedule, want, now, random }) 
     origin.probeTimer = wheel.set(dueAt, () => probe(origin))
   }
 
-  /** Keys that fail again go to the end, so a walk over them meets each in turn. @param {Origin} origin */
-  function tryOne(origin) {
+  /** Keys that fail again go to the end, so a walk over them meets each in turn. */
+  function tryOne(origin: Origin) {
     const nowMs = now()
     for (let looked = 0; looked < Math.min(LOOKED_AT_MAX, origin.failing.size); looked++) {
       origin.probes ??= origin.failing.values()

@@ -1,13 +1,10 @@
-import { BACKOFF_MS_MAX, createBackoff } from './backoff.ts'
+import { BACKOFF_MS_MAX, type Backoff, createBackoff } from './backoff.ts'
 
-/** @param {() => Backoff} first @param {number} count */
-function steps(first, count) {
+function steps(first: () => Backoff, count: number) {
   const durations = []
   for (let step = first(); durations.length < count; step = step.next()) durations.push(step.duration)
   return durations
 }
-
-/** @typedef {import('./backoff.ts').Backoff} Backoff */
 
 test('each step is twice the last, up to five seconds', () => {
   const first = createBackoff({ initialMs: 250, random: () => 1 })

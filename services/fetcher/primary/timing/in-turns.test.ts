@@ -1,14 +1,13 @@
 import { TURN_MS } from '@keycast/service'
 import { createInTurns } from './in-turns.ts'
 
-/** @param {{ steps: number, ms: number }} options steps to do, and how long each takes */
-function setup({ steps, ms }) {
+/** @param options steps to do, and how long each takes */
+function setup({ steps, ms }: { steps: number; ms: number }) {
   let at = 0
   let done = 0
-  /** @type {(() => void)[]} */
-  const ticks = []
+  const ticks: (() => void)[] = []
   const wheel = {
-    set(/** @type {number} */ tick, /** @type {() => void} */ run) {
+    set(tick: number, run: () => void) {
       ticks.push(run)
       return { tick, run }
     },

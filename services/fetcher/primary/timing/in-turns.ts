@@ -1,18 +1,20 @@
 // Long work in short pieces, so that beats, results and gateways do not wait for 100,000 keys to be gone through.
 import { TURN_MS } from '@keycast/service'
+import type { TimerWheel } from './timer-wheel.ts'
 
-/** @typedef {(step: () => boolean) => void} InTurns */
+export type InTurns = (step: () => boolean) => void
+
+interface Deps {
+  wheel: Pick<TimerWheel, 'set'>
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
 
 /**
  * Returns a function that works step by step: at once, as many steps as a turn has room for; the rest in later ticks of
  * the wheel. `step` does a little and returns whether there is more. Anything may have changed between two steps.
- *
- * @param {object} deps
- * @param {Pick<import('./timer-wheel.ts').TimerWheel, 'set'>} deps.wheel
- * @param {() => number} deps.now monotonic, in milliseconds
- * @returns {InTurns}
  */
-export function createInTurns({ wheel, now }) {
+export function createInTurns({ wheel, now }: Deps): InTurns {
   return function inTurns(step) {
     const endsAt = now() + TURN_MS
     while (step()) {

@@ -16,8 +16,8 @@ function watching({ quiet = true, refreshMs = PERIOD_MS } = {}) {
   return { ...primary, first, lag }
 }
 
-/** Turns the clock until the key is leased. @param {ReturnType<typeof watching>} primary */
-function untilLeased({ pass, leased }) {
+/** Turns the clock until the key is leased. */
+function untilLeased({ pass, leased }: ReturnType<typeof watching>) {
   for (let ticks = 0; leased().length === 0; ticks++) {
     if (ticks > 2_000) throw new Error('the key is not refreshed')
     pass(TICK_MS)
@@ -96,7 +96,7 @@ test('a refresh that takes long is told of by itself, and holds up no other', ()
   expect(primary.lag()).toBeLessThanOrEqual(TICK_MS)
   const [overdue] = primary.take('a')
   expect(overdue).toMatchObject({ type: 'current', version: 'v1', next: undefined })
-  expect(/** @type {{ ageMs: number }} */ (overdue).ageMs).toBeGreaterThan(PERIOD_MS / 2)
+  expect((overdue as { ageMs: number }).ageMs).toBeGreaterThan(PERIOD_MS / 2)
 
   primary.current(K)
   expect(primary.take('a')).toMatchObject([{ type: 'current', next: { everyMs: PERIOD_MS } }])
@@ -125,7 +125,7 @@ test('refreshes that wait to be sent hold up what is said of all: nothing is tol
     primary.value(key, 'v1')
   }
   primary.take('a')
-  untilLeased(/** @type {any} */ (primary))
+  untilLeased(primary as any)
   primary.pass(OVERDUE_MS / 2)
   primary.pass(OVERDUE_MS)
   primary.lagsMs?.()

@@ -1,6 +1,8 @@
+import type { Namespace } from '@keycast/service'
 import { randomNumbers } from '../../../../test/support/random.js'
-import { createEntry } from '../keys/entry.ts'
+import { createEntry, type Entry } from '../keys/entry.ts'
 import { newWatcher } from '../keys/watchers.ts'
+import type { Origin } from '../origins/origins.ts'
 import { setup } from '../test-support.ts'
 import { createBackoff } from './backoff.ts'
 import { createSchedule } from './schedule.ts'
@@ -41,8 +43,7 @@ test('keys that are refreshed each 5 s and more come up together, each at most a
   const keys = Array.from({ length: 1_000 }, (_, id) => `doc:${id}`)
   for (const key of keys) watch('a', key)
   while (leased().length > 0) value(leased()[0], 'v1')
-  /** @type {number[]} */
-  const together = []
+  const together: number[] = []
   pass(10_000, () => {
     if (leased().length > 0) together.push(leased().length)
     for (const key of leased()) current(key)
@@ -148,17 +149,17 @@ test('while a key fails it is tried by backoff, five seconds apart at most; then
 })
 
 test('a key that is not refreshed by itself is tried once where it is told to be, and has no period', () => {
-  const wheelTimes = /** @type {number[]} */ ([])
-  const fire = /** @type {(() => void)[]} */ ([])
+  const wheelTimes = [] as number[]
+  const fire = [] as (() => void)[]
   const wheel = {
-    set(/** @type {number} */ tick, /** @type {(of: unknown) => void} */ run, /** @type {unknown} */ of) {
+    set(tick: number, run: (of: unknown) => void, of: unknown) {
       wheelTimes.push(tick)
       fire.push(() => run(of))
       return { tick, run, of }
     },
     cancel() {},
   }
-  const wanted = /** @type {import('../keys/entry.ts').Entry[]} */ ([])
+  const wanted = [] as Entry[]
   const schedule = createSchedule({
     wheel,
     firstBackoff: createBackoff({ initialMs: 1, random: () => 0 }),
@@ -167,10 +168,8 @@ test('a key that is not refreshed by itself is tried once where it is told to be
     now: () => 1_000,
     random: () => 0,
   })
-  const namespace = /** @type {import('../keys/entry.ts').Namespace} */ (
-    /** @type {unknown} */ ({ refreshMs: 0, maxAgeMs: 0, urlFor: () => '' })
-  )
-  const origin = /** @type {import('../origins/origins.ts').Origin} */ (/** @type {unknown} */ ({ failing: new Set() }))
+  const namespace = { refreshMs: 0, maxAgeMs: 0, urlFor: () => '' } as unknown as Namespace
+  const origin = { failing: new Set() } as unknown as Origin
   const entry = createEntry(K, namespace, origin)
   entry.interest.watchers = [newWatcher('a', { version: undefined, askedAt: 0, quiet: false })]
   schedule.insist(entry)

@@ -1,32 +1,41 @@
 // Decides when a watched key is fetched again by itself: at a fixed period from a random phase while fetches succeed,
 // by backoff while they fail.
+import type { Entry } from '../keys/entry.ts'
 import { isFailing, isMissing } from '../keys/held.ts'
 import { isKept } from '../keys/interest.ts'
-import { QUIET_REFRESH_MS_MIN } from './refreshes-under-way.ts'
+import type { Backoff } from './backoff.ts'
+import { QUIET_REFRESH_MS_MIN, type Refreshes } from './refreshes-under-way.ts'
+import type { Timer, TimerWheel } from './timer-wheel.ts'
 
-/**
- * @typedef {import('../keys/entry.ts').Entry} Entry
- * @typedef {ReturnType<typeof createSchedule>} Schedule
- *
- * Times are whole milliseconds where most keys have them: fractions take 16 bytes each.
- * @typedef {object} Timing
- * @property {number | undefined} phaseAt the time of some periodic refresh; the others are whole periods away
- * @property {number | undefined} nextTryAt when the key is tried by itself; for a failing key that nobody watches, when
- *   it may be tried again
- * @property {number | undefined} absenceMs the period of a key that the backend never had
- * @property {Failures | undefined} failures absent while fetches succeed, as for most of a million keys
- * @property {import('./timer-wheel.ts').Timer | undefined} timer of the next try
- *
- * The traces of failed fetches.
- * @typedef {object} Failures
- * @property {number} notBeforeAt the backend asked for patience until then
- * @property {number} backoffAt when the key's own last wait is over, whatever the backend asked for
- * @property {import('./backoff.ts').Backoff | undefined} backoff while fetches fail
- * @property {number} wokenAt when it last was tried before its time because its backend had recovered
- */
+export type Schedule = ReturnType<typeof createSchedule>
 
-/** @returns {Timing} */
-export function newTiming() {
+/** Times are whole milliseconds where most keys have them: fractions take 16 bytes each. */
+export interface Timing {
+  /** The time of some periodic refresh; the others are whole periods away. */
+  phaseAt: number | undefined
+  /** When the key is tried by itself; for a failing key that nobody watches, when it may be tried again. */
+  nextTryAt: number | undefined
+  /** The period of a key that the backend never had. */
+  absenceMs: number | undefined
+  /** Absent while fetches succeed, as for most of a million keys. */
+  failures: Failures | undefined
+  /** Of the next try. */
+  timer: Timer | undefined
+}
+
+/** The traces of failed fetches. */
+interface Failures {
+  /** The backend asked for patience until then. */
+  notBeforeAt: number
+  /** When the key's own last wait is over, whatever the backend asked for. */
+  backoffAt: number
+  /** While fetches fail. */
+  backoff: Backoff | undefined
+  /** When it last was tried before its time because its backend had recovered. */
+  wokenAt: number
+}
+
+export function newTiming(): Timing {
   return {
     phaseAt: undefined,
     nextTryAt: undefined,
@@ -36,19 +45,19 @@ export function newTiming() {
   }
 }
 
-/** @returns {Failures} */
-const noFailures = () => ({
+const noFailures = (): Failures => ({
   notBeforeAt: Number.NEGATIVE_INFINITY,
   backoffAt: Number.NEGATIVE_INFINITY,
   backoff: undefined,
   wokenAt: Number.NEGATIVE_INFINITY,
 })
 
-/** The end of the time for which the backend asked for patience. @param {Pick<Entry, 'timing'>} entry */
-export const notBeforeAtOf = ({ timing }) => timing.failures?.notBeforeAt ?? Number.NEGATIVE_INFINITY
+/** The end of the time for which the backend asked for patience. */
+export const notBeforeAtOf = ({ timing }: Pick<Entry, 'timing'>) =>
+  timing.failures?.notBeforeAt ?? Number.NEGATIVE_INFINITY
 
-/** The last early try of the key because its backend had recovered. @param {Pick<Entry, 'timing'>} entry */
-export const wokenAtOf = ({ timing }) => timing.failures?.wokenAt ?? Number.NEGATIVE_INFINITY
+/** The last early try of the key because its backend had recovered. */
+export const wokenAtOf = ({ timing }: Pick<Entry, 'timing'>) => timing.failures?.wokenAt ?? Number.NEGATIVE_INFINITY
 
 /**
  * A longer Retry-After is cut to this. It is the backend's guess (RFC 9110 section 10.2.3), and a viewer sees an old
@@ -75,31 +84,28 @@ export const WAKE_MS_MIN = 5_000
  */
 const TOGETHER_MS = 50
 
-/**
- * The time at which a periodic refresh comes up. Rounded down, never up, or values would get older than a period.
- *
- * @param {number} atMs
- * @param {number} refreshMs
- */
-const phaseOf = (atMs, refreshMs) =>
+/** The time at which a periodic refresh comes up. Rounded down, never up, or values would get older than a period. */
+const phaseOf = (atMs: number, refreshMs: number) =>
   refreshMs >= QUIET_REFRESH_MS_MIN ? Math.floor(atMs / TOGETHER_MS) * TOGETHER_MS : Math.ceil(atMs)
 
-/**
- * @param {object} deps
- * @param {Pick<import('./timer-wheel.ts').TimerWheel, 'set' | 'cancel'>} deps.wheel
- * @param {() => import('./backoff.ts').Backoff} deps.firstBackoff
- * @param {Pick<import('./refreshes-under-way.ts').Refreshes, 'begin' | 'end'>} deps.refreshes
- * @param {(entry: Entry) => void} deps.want has the key fetched, unless that is under way
- * @param {() => number} deps.now
- * @param {() => number} deps.random 0 up to 1
- */
-export function createSchedule({ wheel, firstBackoff, refreshes, want, now, random }) {
+interface Deps {
+  wheel: Pick<TimerWheel, 'set' | 'cancel'>
+  firstBackoff: () => Backoff
+  refreshes: Pick<Refreshes, 'begin' | 'end'>
+  /** Has the key fetched, unless that is under way. */
+  want: (entry: Entry) => void
+  now: () => number
+  /** 0 up to 1. */
+  random: () => number
+}
+
+export function createSchedule({ wheel, firstBackoff, refreshes, want, now, random }: Deps) {
   /**
    * The first watcher of a key came, and the held state is good enough for now.
    *
-   * @param {Entry} entry that is answered or failing
+   * @param entry that is answered or failing
    */
-  function begin(entry) {
+  function begin(entry: Entry) {
     const { refreshMs } = entry.namespace
     if (isFailing(entry)) {
       noteFailing(entry)
@@ -114,20 +120,15 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
   /**
    * Another node had the key: it is tried when that node would have.
    *
-   * @param {Entry} entry
-   * @param {number} atMs at most a period away
+   * @param atMs at most a period away
    */
-  function takeOver(entry, atMs) {
+  function takeOver(entry: Entry, atMs: number) {
     entry.timing.phaseAt = phaseOf(atMs, entry.namespace.refreshMs)
     tryAt(entry, entry.timing.phaseAt)
   }
 
-  /**
-   * The last watcher of a key left.
-   *
-   * @param {Entry} entry
-   */
-  function end(entry) {
+  /** The last watcher of a key left. */
+  function end(entry: Entry) {
     cancel(entry)
     refreshes.end(entry)
     entry.origin.failing.delete(entry)
@@ -137,12 +138,8 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
     if (!isFailing(entry)) entry.timing.nextTryAt = undefined
   }
 
-  /**
-   * The backend gave an answer.
-   *
-   * @param {Entry} entry
-   */
-  function succeeded(entry) {
+  /** The backend gave an answer. */
+  function succeeded(entry: Entry) {
     recovered(entry)
     entry.origin.failing.delete(entry)
     const { refreshMs } = entry.namespace
@@ -156,13 +153,8 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
     }
   }
 
-  /**
-   * A fetch failed.
-   *
-   * @param {Entry} entry
-   * @param {{ code: string, retryAfterMs?: number }} failure
-   */
-  function failed(entry, { code, retryAfterMs }) {
+  /** A fetch failed. */
+  function failed(entry: Entry, { code, retryAfterMs }: { code: string; retryAfterMs?: number }) {
     const failures = failuresOf(entry)
     failures.backoff = failures.backoff?.next() ?? firstBackoff()
     failures.backoffAt = now() + failures.backoff.duration
@@ -176,23 +168,20 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
   /**
    * Forces one try despite the backend's Retry-After: a refresh call reported a change. The key's own backoff holds all
    * the same and grows with each failure. So repeated refresh calls do not get around throttling.
-   *
-   * @param {Entry} entry
    */
-  function insist(entry) {
+  function insist(entry: Entry) {
     const failures = failuresOf(entry)
     failures.notBeforeAt = failures.backoffAt
     tryAt(entry, Math.max(now(), failures.backoffAt))
   }
 
-  /** @param {Entry} entry */
-  function failuresOf({ timing }) {
+  function failuresOf({ timing }: Entry) {
     timing.failures ??= noFailures()
     return timing.failures
   }
 
-  /** A fetch succeeded: the traces of failed ones go once none of their times is to come. @param {Entry} entry */
-  function recovered({ timing }) {
+  /** A fetch succeeded: the traces of failed ones go once none of their times is to come. */
+  function recovered({ timing }: Entry) {
     const { failures } = timing
     if (!failures) return
     failures.backoff = undefined
@@ -203,36 +192,29 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
   /**
    * The backend's breaker is open: recovery.ts tries the key when the backend works again.
    *
-   * @param {Entry} entry that fails
-   * @param {number} retryAt about then
+   * @param entry that fails
+   * @param retryAt about then
    */
-  function park(entry, retryAt) {
+  function park(entry: Entry, retryAt: number) {
     noteFailing(entry)
     cancel(entry)
     entry.timing.nextTryAt = retryAt
   }
 
-  /** @param {Entry} entry */
-  function noteFailing(entry) {
+  function noteFailing(entry: Entry) {
     const { failing } = entry.origin
     failing.delete(entry)
     if (isKept(entry)) failing.add(entry)
   }
 
-  /**
-   * Has the key tried at this time and no other; a key that nobody watches only remembers it.
-   *
-   * @param {Entry} entry
-   * @param {number} atMs
-   */
-  function tryAt(entry, atMs) {
+  /** Has the key tried at this time and no other; a key that nobody watches only remembers it. */
+  function tryAt(entry: Entry, atMs: number) {
     cancel(entry)
     entry.timing.nextTryAt = Math.ceil(atMs)
     if (isKept(entry)) entry.timing.timer = wheel.set(atMs, due, entry)
   }
 
-  /** @param {Entry} entry */
-  function due(entry) {
+  function due(entry: Entry) {
     entry.timing.timer = undefined
     // Set first, so that a refresh that is still queued delays none of the later ones.
     if (!isFailing(entry) && entry.namespace.refreshMs > 0) {
@@ -242,8 +224,8 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
     want(entry)
   }
 
-  /** The next time in the key's phase; those missed are skipped. @param {Entry} entry of a namespace that is refreshed */
-  function nextPeriodOf({ timing, namespace }) {
+  /** The next time in the key's phase; those missed are skipped. @param entry of a namespace that is refreshed */
+  function nextPeriodOf({ timing, namespace }: Entry) {
     timing.phaseAt ??= Math.ceil(now())
     const { phaseAt, absenceMs } = timing
     const periodMs = absenceMs ?? namespace.refreshMs
@@ -251,35 +233,28 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
     return phaseAt + periods * periodMs
   }
 
-  /** @param {Entry} entry @returns {number} */
-  function nextAbsenceMs({ timing, namespace: { refreshMs } }) {
+  function nextAbsenceMs({ timing, namespace: { refreshMs } }: Entry): number {
     if (timing.absenceMs === undefined) return refreshMs
     return Math.max(refreshMs, Math.min(timing.absenceMs * 2, ABSENCE_MS_MAX))
   }
 
-  /** A key that the backend never had may exist now: it returns to its normal period. @param {Entry} entry */
-  function forgetAbsence(entry) {
+  /** A key that the backend never had may exist now: it returns to its normal period. */
+  function forgetAbsence(entry: Entry) {
     entry.timing.absenceMs = undefined
   }
 
-  /**
-   * Has a failing key tried before its time: its backend has recovered.
-   *
-   * @param {Entry} entry
-   * @param {number} atMs
-   */
-  function wake(entry, atMs) {
+  /** Has a failing key tried before its time: its backend has recovered. */
+  function wake(entry: Entry, atMs: number) {
     failuresOf(entry).wokenAt = now()
     tryAt(entry, atMs)
   }
 
-  /** The next want of the key has it tried at once. @param {Entry} entry that nobody watches */
-  function forgetBackoff(entry) {
+  /** The next want of the key has it tried at once. @param entry that nobody watches */
+  function forgetBackoff(entry: Entry) {
     entry.timing.nextTryAt = undefined
   }
 
-  /** @param {Entry} entry */
-  function cancel(entry) {
+  function cancel(entry: Entry) {
     wheel.cancel(entry.timing.timer)
     entry.timing.timer = undefined
   }

@@ -17,20 +17,18 @@ function setup() {
     wheel,
     now: () => at,
     ticking: () => ticking,
-    /** @param {number} ms */
-    pass(ms) {
+    pass(ms: number) {
       for (const end = at + ms; at < end; ) {
         at = Math.min(end, at + TICK_MS)
         turn()
       }
     },
-    /** @param {number} ms */
-    freeze(ms) {
+    freeze(ms: number) {
       at += ms
       turn()
     },
-    /** Something that runs takes its time. @param {number} ms */
-    spend(ms) {
+    /** Something that runs takes its time. */
+    spend(ms: number) {
       at += ms
     },
   }
@@ -41,8 +39,7 @@ test.each([0, 1, 9, 10, 11, 1_234, 10_239, 10_240, 10_241, 60_000, 86_400_000])(
   ms => {
     const { wheel, pass, freeze, now } = setup()
     const due = now() + ms
-    /** @type {number[]} */
-    const fired = []
+    const fired: number[] = []
     wheel.set(due, () => fired.push(now()))
 
     if (ms > 100_000) freeze(ms - 50_000)
@@ -67,8 +64,7 @@ test('a timer in the past fires at the next tick', () => {
 
 test('a cancelled timer does not fire, also when another one that fires with it cancels it', () => {
   const { wheel, pass, now, ticking } = setup()
-  /** @type {string[]} */
-  const fired = []
+  const fired: string[] = []
   const first = wheel.set(now() + 50, () => fired.push('first'))
   wheel.set(now() + 50, () => {
     fired.push('second')
@@ -98,8 +94,7 @@ test('a timer that is set while firing waits for a later tick', () => {
 test('after a standstill longer than a turn of the wheel, what was due fires once and the rest keeps its time', () => {
   const { wheel, pass, freeze, now } = setup()
   const startedAt = now()
-  /** @type {Record<number, number[]>} */
-  const fired = {}
+  const fired: Record<number, number[]> = {}
   const times = [20, 5_000, 10_300, 20_000, 60_000, 60_030, 65_000]
   for (const ms of times) {
     fired[ms] = []
@@ -136,8 +131,7 @@ test('the real timer runs only while something waits', () => {
 
 test('after a standstill what is due fires in short pieces, in order and each once', () => {
   const { wheel, now, freeze, pass, spend, ticking } = setup()
-  /** @type {number[]} */
-  const fired = []
+  const fired: number[] = []
   for (let i = 0; i < 30; i++) {
     wheel.set(now() + (i % 10) * 1_500, () => {
       fired.push(i % 10)

@@ -1,12 +1,15 @@
 // Many deadlines, one real timer: a hashed timing wheel (Varghese and Lauck, 1987). Setting and cancelling cost the
 // same however many timers there are.
-import { everyInterval, TURN_MS } from '@keycast/service'
+import { type Every, everyInterval, TURN_MS } from '@keycast/service'
 
-/**
- * @typedef {{ tick: number, run: (of?: any) => void, of?: unknown }} Timer `of`: handed to `run`, so that a million timers need
- *   no million functions
- * @typedef {ReturnType<typeof createTimerWheel>} TimerWheel
- */
+/** `of`: handed to `run`, so that a million timers need no million functions. */
+export interface Timer {
+  tick: number
+  run: (of?: any) => void
+  of?: unknown
+}
+
+export type TimerWheel = ReturnType<typeof createTimerWheel>
 
 /** A timer fires up to this long after its time. The shortest refresh is 50 ms. */
 export const TICK_MS = 10
@@ -14,30 +17,24 @@ export const TICK_MS = 10
 /** One turn of the wheel takes ten seconds: only timers that are further away are looked at before their time. */
 const SLOTS = 1_024
 
-/**
- * @param {object} options
- * @param {() => number} options.now monotonic, in milliseconds
- * @param {import('@keycast/service').Every} [options.every]
- */
-export function createTimerWheel({ now, every = everyInterval }) {
-  /** @type {Set<Timer>[]} */
-  const slots = Array.from({ length: SLOTS }, () => new Set())
+interface Options {
+  /** Monotonic, in milliseconds. */
+  now: () => number
+  every?: Every
+}
+
+export function createTimerWheel({ now, every = everyInterval }: Options) {
+  const slots: Set<Timer>[] = Array.from({ length: SLOTS }, () => new Set())
   let size = 0
   let reached = tickOf(now())
-  /** @type {(() => void) | undefined} */
-  let stopTicking
+  let stopTicking: (() => void) | undefined
 
-  function tickOf(/** @type {number} */ atMs) {
+  function tickOf(atMs: number) {
     return Math.ceil(atMs / TICK_MS)
   }
 
-  /**
-   * @param {number} atMs never fires earlier; where that is past, at the next tick
-   * @param {(of?: any) => void} run
-   * @param {unknown} [of]
-   * @returns {Timer}
-   */
-  function set(atMs, run, of) {
+  /** @param atMs never fires earlier; where that is past, at the next tick */
+  function set(atMs: number, run: (of?: any) => void, of?: unknown): Timer {
     if (!stopTicking) {
       // Nothing waited, so nothing has turned the wheel.
       reached = Math.floor(now() / TICK_MS)
@@ -49,8 +46,8 @@ export function createTimerWheel({ now, every = everyInterval }) {
     return timer
   }
 
-  /** @param {Timer | undefined} timer that may have fired or been cancelled */
-  function cancel(timer) {
+  /** @param timer that may have fired or been cancelled */
+  function cancel(timer: Timer | undefined) {
     if (timer && slots[timer.tick % SLOTS].delete(timer)) size--
   }
 
@@ -71,8 +68,8 @@ export function createTimerWheel({ now, every = everyInterval }) {
     if (size === 0) stop()
   }
 
-  /** @param {number} tick @param {number} until the tick that is due last @param {number} endsAt @returns {boolean} whether all were */
-  function fire(tick, until, endsAt) {
+  /** @param until the tick that is due last @returns whether all were */
+  function fire(tick: number, until: number, endsAt: number): boolean {
     for (const timer of slots[tick % SLOTS]) {
       if (timer.tick > until) continue
       cancel(timer)

@@ -4,8 +4,7 @@ function setup() {
   let at = 1_000
   return {
     leases: createLeases({ now: () => at }),
-    /** @param {number} ms */
-    pass: ms => {
+    pass: (ms: number) => {
       at += ms
     },
   }

@@ -1,16 +1,14 @@
 // The leases: which worker has which fetch, and until when. A result counts only while its lease stands in this table.
 
-/**
- * A fetch handed to a worker. `what` is the primary's own business.
- *
- * @template T
- * @typedef {{ id: number, worker: number, deadlineAt: number, what: T }} Lease
- */
+/** A fetch handed to a worker. `what` is the primary's own business. */
+interface Lease<T> {
+  id: number
+  worker: number
+  deadlineAt: number
+  what: T
+}
 
-/**
- * @template T
- * @typedef {ReturnType<typeof createLeases<T>>} Leases
- */
+export type Leases<T> = ReturnType<typeof createLeases<T>>
 
 /**
  * A worker ends a request after `timeoutMs` and reports that. A lease that is still open this much later has lost its
@@ -18,24 +16,15 @@
  */
 export const LEASE_GRACE_MS = 1_000
 
-/**
- * @template T
- * @param {{ now: (worker: number) => number }} options `now`: by that worker's clock
- */
-export function createLeases({ now }) {
-  /** @type {Map<number, Lease<T>>} */
-  const leases = new Map()
-  /** The number of leases of each worker. @type {Map<number, number>} */
-  const counts = new Map()
+/** @param options `now`: by that worker's clock */
+export function createLeases<T>({ now }: { now: (worker: number) => number }) {
+  const leases = new Map<number, Lease<T>>()
+  /** The number of leases of each worker. */
+  const counts = new Map<number, number>()
   let lastId = 0
 
-  /**
-   * @param {number} worker
-   * @param {number} timeoutMs
-   * @param {T} what
-   * @returns {number} the lease's id
-   */
-  function grant(worker, timeoutMs, what) {
+  /** @returns the lease's id */
+  function grant(worker: number, timeoutMs: number, what: T): number {
     const id = ++lastId
     leases.set(id, { id, worker, deadlineAt: now(worker) + timeoutMs + LEASE_GRACE_MS, what })
     counts.set(worker, countOf(worker) + 1)
@@ -45,11 +34,10 @@ export function createLeases({ now }) {
   /**
    * Ends a lease with its result.
    *
-   * @param {number} id
-   * @param {number} worker the sender of the result
-   * @returns {Lease<T> | undefined} `undefined` if the lease is not in force, or not this worker's
+   * @param worker the sender of the result
+   * @returns `undefined` if the lease is not in force, or not this worker's
    */
-  function end(id, worker) {
+  function end(id: number, worker: number): Lease<T> | undefined {
     const lease = leases.get(id)
     if (lease?.worker !== worker) return undefined
     leases.delete(id)
@@ -60,18 +48,17 @@ export function createLeases({ now }) {
   /**
    * Ends all leases of a worker that will bring no more results.
    *
-   * @param {number} worker
-   * @returns {Lease<T>[]} the oldest first
+   * @returns the oldest first
    */
-  function takeFrom(worker) {
+  function takeFrom(worker: number): Lease<T>[] {
     const taken = [...leases.values()].filter(lease => lease.worker === worker)
     for (const { id } of taken) leases.delete(id)
     counts.delete(worker)
     return taken
   }
 
-  /** @returns {Map<number, number>} for each worker with an overdue lease, by how many milliseconds at most */
-  function overdue() {
+  /** @returns for each worker with an overdue lease, by how many milliseconds at most */
+  function overdue(): Map<number, number> {
     const overdueMs = new Map()
     for (const { worker, deadlineAt } of leases.values()) {
       const overMs = now(worker) - deadlineAt
@@ -80,8 +67,7 @@ export function createLeases({ now }) {
     return overdueMs
   }
 
-  /** @param {number} worker */
-  function countOf(worker) {
+  function countOf(worker: number) {
     return counts.get(worker) ?? 0
   }
 

@@ -2,16 +2,17 @@
 import cluster from 'node:cluster'
 import { WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../../work/messages.ts'
 
-/**
- * @typedef {object} WorkerProcess
- * @property {number} id never used twice
- * @property {number | undefined} pid
- * @property {() => void} disconnect asks it to go
- * @property {() => void} kill
- *
- * @typedef {(onExit: (how: { code: number | null, signal: string | null }) => void) => WorkerProcess} Fork `onExit` is
- *   called once
- */
+export interface WorkerProcess {
+  /** Never used twice. */
+  id: number
+  pid: number | undefined
+  /** Asks it to go. */
+  disconnect: () => void
+  kill: () => void
+}
+
+/** `onExit` is called once. */
+export type Fork = (onExit: (how: { code: number | null; signal: string | null }) => void) => WorkerProcess
 
 /**
  * Of a worker's own, and libuv takes up to half of them for lookups of names. A lookup whose servers are silent keeps its
@@ -19,13 +20,14 @@ import { WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../../work/message
  */
 const THREADS = 32
 
-/**
- * @param {object} options
- * @param {string} options.endpoint of the work socket
- * @param {number} options.credit leases that each takes at one time
- * @returns {Fork}
- */
-export function createForks({ endpoint, credit }) {
+interface Options {
+  /** Of the work socket. */
+  endpoint: string
+  /** Leases that each takes at one time. */
+  credit: number
+}
+
+export function createForks({ endpoint, credit }: Options): Fork {
   // The primary's own arguments say nothing to a worker.
   cluster.setupPrimary({ args: [] })
 
@@ -36,8 +38,7 @@ export function createForks({ endpoint, credit }) {
       UV_THREADPOOL_SIZE: String(THREADS),
     })
     let ended = false
-    /** @param {number | null} code @param {string | null} signal */
-    const end = (code, signal) => {
+    const end = (code: number | null, signal: string | null) => {
       if (ended) return
       ended = true
       onExit({ code, signal })

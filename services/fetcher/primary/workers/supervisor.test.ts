@@ -2,17 +2,21 @@ import { createBackoff } from '../timing/backoff.ts'
 import { createTimerWheel, TICK_MS } from '../timing/timer-wheel.ts'
 import { createSupervisor } from './supervisor.ts'
 
-/** @typedef {{ place: number, killed: boolean, disconnected: boolean, exit: (code?: number) => void, onKill: () => void }} FakeProcess */
+interface FakeProcess {
+  place: number
+  killed: boolean
+  disconnected: boolean
+  exit: (code?: number) => void
+  onKill: () => void
+}
 
-/** Processes that do what the test says. @param {number} count */
-function setup(count) {
+/** Processes that do what the test says. */
+function setup(count: number) {
   let at = 10_000
   let turn = () => {}
   const now = () => at
-  /** @type {FakeProcess[]} */
-  const processes = []
-  /** @type {string[]} */
-  const ended = []
+  const processes: FakeProcess[] = []
+  const ended: string[] = []
   const supervisor = createSupervisor({
     count,
     fork(onExit) {
@@ -55,8 +59,7 @@ function setup(count) {
     supervisor,
     processes,
     ended,
-    /** @param {number} ms */
-    pass(ms) {
+    pass(ms: number) {
       for (const until = at + ms; at < until; ) {
         at += TICK_MS
         turn()

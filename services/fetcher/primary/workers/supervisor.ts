@@ -1,15 +1,17 @@
 // Keeps one worker process running in each place: starts another when one ended, and ends all of them at the end.
 // watchdog.ts decides whether a running worker is of any use. workers.ts gives a lost worker's fetches to others
 // (`giveUp`).
+import type { Backoff } from '../timing/backoff.ts'
+import type { TimerWheel } from '../timing/timer-wheel.ts'
+import type { Fork, WorkerProcess } from './processes.ts'
 
-/**
- * @typedef {import('./processes.ts').WorkerProcess} WorkerProcess
- *
- * @typedef {ReturnType<typeof createSupervisor>} Supervisor
- *
- * `backoff`: while processes here do not live long.
- * @typedef {{ index: number, backoff: import('../timing/backoff.ts').Backoff | undefined }} Place
- */
+export type Supervisor = ReturnType<typeof createSupervisor>
+
+/** `backoff`: while processes here do not live long. */
+interface Place {
+  index: number
+  backoff: Backoff | undefined
+}
 
 /** A process that lived this long did not fail for its start: its successor starts at once. */
 const LONG_LIFE_MS = 60_000
@@ -17,20 +19,23 @@ const LONG_LIFE_MS = 60_000
 /** A worker may take this long to end by itself when told: it has nothing to finish. */
 const DISCONNECT_MS = 1_000
 
-/**
- * @param {object} deps
- * @param {number} deps.count places
- * @param {import('./processes.ts').Fork} deps.fork
- * @param {(place: number, process: WorkerProcess) => void} deps.onStart
- * @param {(process: WorkerProcess, how: { code: number | null, signal: string | null }) => void} deps.onEnd not called for
- *   those that {@link stop} ends
- * @param {() => import('../timing/backoff.ts').Backoff} deps.firstBackoff between restarts
- * @param {Pick<import('../timing/timer-wheel.ts').TimerWheel, 'set'>} deps.wheel
- * @param {() => number} deps.now monotonic, in milliseconds
- */
-export function createSupervisor({ count, fork, onStart, onEnd, firstBackoff, wheel, now }) {
-  /** Processes that have not ended. @type {Set<WorkerProcess>} */
-  const processes = new Set()
+interface Deps {
+  /** Places. */
+  count: number
+  fork: Fork
+  onStart: (place: number, process: WorkerProcess) => void
+  /** Not called for those that {@link stop} ends. */
+  onEnd: (process: WorkerProcess, how: { code: number | null; signal: string | null }) => void
+  /** Between restarts. */
+  firstBackoff: () => Backoff
+  wheel: Pick<TimerWheel, 'set'>
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
+export function createSupervisor({ count, fork, onStart, onEnd, firstBackoff, wheel, now }: Deps) {
+  /** Processes that have not ended. */
+  const processes = new Set<WorkerProcess>()
   let stopping = false
   let onAllEnded = () => {}
 
@@ -38,8 +43,7 @@ export function createSupervisor({ count, fork, onStart, onEnd, firstBackoff, wh
     for (let index = 0; index < count; index++) startIn({ index, backoff: undefined })
   }
 
-  /** @param {Place} place */
-  function startIn(place) {
+  function startIn(place: Place) {
     if (stopping) return
     const startedAt = now()
     const process = fork(how => {
@@ -55,8 +59,8 @@ export function createSupervisor({ count, fork, onStart, onEnd, firstBackoff, wh
     onStart(place.index, process)
   }
 
-  /** @param {Place} place @param {number} startedAt when the process that ended was */
-  function replace(place, startedAt) {
+  /** @param startedAt when the process that ended was */
+  function replace(place: Place, startedAt: number) {
     if (now() - startedAt >= LONG_LIFE_MS) {
       place.backoff = undefined
       return startIn(place)
@@ -65,8 +69,8 @@ export function createSupervisor({ count, fork, onStart, onEnd, firstBackoff, wh
     wheel.set(now() + place.backoff.duration, () => startIn(place))
   }
 
-  /** Tells all processes to end, and kills those that do not. @returns {Promise<void>} once none is left */
-  async function stop() {
+  /** Tells all processes to end, and kills those that do not. @returns once none is left */
+  async function stop(): Promise<void> {
     stopping = true
     if (processes.size === 0) return
     const ended = new Promise(resolve => {

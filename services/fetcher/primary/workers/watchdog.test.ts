@@ -1,16 +1,14 @@
 import { createAwakeClock, SILENT_MS } from '@keycast/service'
 import { createLeases, LEASE_GRACE_MS } from './leases.ts'
 import { createWatchdog, LOST_LEASE_MS, SILENT_OVERDUE_MS, STARTUP_MS, SWEEP_MS } from './watchdog.ts'
-import { createWorkerClock } from './worker-clock.ts'
+import { createWorkerClock, type ThreadState } from './worker-clock.ts'
+import type { Worker } from './workers.ts'
 
-/** @typedef {import('./workers.ts').Worker} Worker */
-
-/** Workers 1, 2, …, which speak when the test says so. @param {number} count */
-function setup(count) {
+/** Workers 1, 2, …, which speak when the test says so. */
+function setup(count: number) {
   let at = 10_000
   let sweep = () => {}
-  /** @type {import('./worker-clock.ts').ThreadState} */
-  let thread = { isRunnable: false, cpuMs: 0 }
+  let thread: ThreadState = { isRunnable: false, cpuMs: 0 }
   const clock = createAwakeClock({
     periodMs: SWEEP_MS,
     every: (_, tick) => {
@@ -20,10 +18,8 @@ function setup(count) {
     now: () => at,
   })
   const leases = createLeases({ now: id => workerOf(id).clock.now() })
-  /** @type {Map<number, Worker>} */
-  const workers = new Map()
-  /** @type {number[]} */
-  const silent = []
+  const workers = new Map<number, Worker>()
+  const silent: number[] = []
   for (let id = 1; id <= count; id++) {
     const worker = {
       process: { id },
@@ -31,9 +27,9 @@ function setup(count) {
       clock: createWorkerClock({ read: () => thread, now: clock.now }),
       heardAt: 0,
     }
-    workers.set(id, /** @type {Worker} */ (/** @type {unknown} */ (worker)))
+    workers.set(id, worker as unknown as Worker)
   }
-  const workerOf = (/** @type {number} */ id) => /** @type {Worker} */ (workers.get(id))
+  const workerOf = (id: number) => workers.get(id) as Worker
   const watch = createWatchdog({
     workers,
     leases,
@@ -48,8 +44,8 @@ function setup(count) {
     leases,
     silent,
     workerOf,
-    /** @param {number} ms @param {number[]} [beating] ids of workers that beat meanwhile */
-    pass(ms, beating = []) {
+    /** @param beating ids of workers that beat meanwhile */
+    pass(ms: number, beating: number[] = []) {
       for (const until = at + ms; at < until; ) {
         at += SWEEP_MS
         sweep()
@@ -58,8 +54,8 @@ function setup(count) {
           if (beating.includes(worker.process.id)) worker.heardAt = worker.clock.now()
       }
     },
-    /** What the system says of each worker from now on: it wants a CPU, and is given this much of one. @param {number} share */
-    starve(share) {
+    /** What the system says of each worker from now on: it wants a CPU, and is given this much of one. */
+    starve(share: number) {
       thread = {
         isRunnable: true,
         get cpuMs() {
@@ -67,8 +63,8 @@ function setup(count) {
         },
       }
     },
-    /** Time passes, and nothing runs: then everything at once. @param {number} ms */
-    freeze(ms) {
+    /** Time passes, and nothing runs: then everything at once. */
+    freeze(ms: number) {
       at += ms
       sweep()
     },

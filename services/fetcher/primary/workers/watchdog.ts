@@ -1,11 +1,14 @@
 // Finds workers that hang: silent ones, and those that keep a lease long after its deadline. All times are by the clock of
 // each worker (worker-clock.ts): one that is given no CPU does not hang.
 import { SILENT_MS } from '@keycast/service'
+import type { Leases } from './leases.ts'
+import type { Worker } from './workers.ts'
 
-/**
- * @typedef {import('./workers.ts').Worker} Worker
- * @typedef {{ silentMs: number, overdueMs: number | undefined }} Silence `overdueMs`: of its lease that is most overdue
- */
+/** `overdueMs`: of its lease that is most overdue. */
+export interface Silence {
+  silentMs: number
+  overdueMs: number | undefined
+}
 
 /**
  * With an overdue lease this much silence is enough. A worker that still beats is behind, not dead: killing it would
@@ -22,14 +25,16 @@ export const STARTUP_MS = 15_000
 /** All workers are checked this often: a dead one is found this much too late at most. */
 export const SWEEP_MS = 100
 
-/**
- * @param {object} deps
- * @param {Map<number, Worker>} deps.workers those that are counted on
- * @param {Pick<import('./leases.ts').Leases<unknown>, 'overdue'>} deps.leases
- * @param {(worker: Worker, silence: Silence) => void} deps.onSilent the worker is to be killed
- * @returns {() => void} looks at all workers
- */
-export function createWatchdog({ workers, leases, onSilent }) {
+interface Deps {
+  /** Those that are counted on. */
+  workers: Map<number, Worker>
+  leases: Pick<Leases<unknown>, 'overdue'>
+  /** The worker is to be killed. */
+  onSilent: (worker: Worker, silence: Silence) => void
+}
+
+/** @returns looks at all workers */
+export function createWatchdog({ workers, leases, onSilent }: Deps): () => void {
   return () => {
     for (const { clock } of workers.values()) clock.advance()
     const overdue = leases.overdue()
@@ -42,8 +47,8 @@ export function createWatchdog({ workers, leases, onSilent }) {
   }
 }
 
-/** The silence that a worker is allowed. @param {Worker} worker @param {number | undefined} overdueMs */
-function patienceWith({ routingId }, overdueMs) {
+/** The silence that a worker is allowed. */
+function patienceWith({ routingId }: Worker, overdueMs: number | undefined) {
   if (!routingId) return STARTUP_MS
   return overdueMs === undefined ? SILENT_MS : SILENT_OVERDUE_MS
 }

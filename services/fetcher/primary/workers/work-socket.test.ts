@@ -5,13 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createContainment } from '@keycast/service'
 import { Dealer } from 'zeromq'
-import { decodeLeases, encodeWork } from '../../work/messages.ts'
+import { type Credit, decodeLeases, encodeWork, type Lease, type ResultMessage } from '../../work/messages.ts'
 import { bindWork } from './work-socket.ts'
 
-/** @type {(() => unknown)[]} */
-let cleanups = []
-/** @type {string} */
-let parent
+let cleanups: (() => unknown)[] = []
+let parent: string
 beforeEach(() => {
   parent = mkdtempSync(join(tmpdir(), 'kc-'))
   cleanups.push(() => rmSync(parent, { recursive: true }))
@@ -21,8 +19,7 @@ afterEach(async () => {
   cleanups = []
 })
 
-/** @param {Partial<Parameters<typeof bindWork>[0]>} [options] */
-async function bind(options) {
+async function bind(options?: Partial<Parameters<typeof bindWork>[0]>) {
   const socket = await bindWork({
     parent,
     onMessage() {},
@@ -35,19 +32,16 @@ async function bind(options) {
   return socket
 }
 
-/** @param {string} endpoint */
-function connect(endpoint) {
+function connect(endpoint: string) {
   const dealer = new Dealer({ linger: 0 })
   cleanups.push(() => dealer.close())
   dealer.connect(endpoint)
   return dealer
 }
 
-/** @param {number} worker */
-const creditOf = worker => /** @type {const} */ ({ type: 'credit', worker, credit: 2, cpuMs: 0, residentBytes: 0 })
+const creditOf = (worker: number) => ({ type: 'credit', worker, credit: 2, cpuMs: 0, residentBytes: 0 }) as const
 
-/** @type {import('../../work/messages.ts').Lease} */
-const lease = {
+const lease: Lease = {
   type: 'lease',
   lease: 1,
   key: 'doc:1',
@@ -59,13 +53,12 @@ const lease = {
 }
 
 test('credit and results come in, leases go out', async () => {
-  /** @type {(received: { routingId: Buffer, message: import('../../work/messages.ts').Credit | import('../../work/messages.ts').ResultMessage, body?: Buffer }) => void} */
-  let receive = () => {}
+  let receive: (received: { routingId: Buffer; message: Credit | ResultMessage; body?: Buffer }) => void = () => {}
   const { endpoint, send } = await bind({
     onMessage: (routingId, message, body) => receive({ routingId, message, body }),
   })
   const next = () =>
-    new Promise(resolve => {
+    new Promise<Parameters<typeof receive>[0]>(resolve => {
       receive = resolve
     })
   const worker = connect(endpoint)
@@ -100,10 +93,9 @@ test('credit and results come in, leases go out', async () => {
 })
 
 test('a lease to nobody is dropped, and the next one arrives', async () => {
-  /** @type {(id: Buffer) => void} */
-  let announced = () => {}
+  let announced: (id: Buffer) => void = () => {}
   const { endpoint, send } = await bind({ onMessage: routingId => announced(routingId) })
-  const routingId = new Promise(resolve => {
+  const routingId = new Promise<Buffer>(resolve => {
     announced = resolve
   })
   const worker = connect(endpoint)
@@ -115,15 +107,14 @@ test('a lease to nobody is dropped, and the next one arrives', async () => {
 })
 
 test('leases of one turn go out as one message to each worker, in order', async () => {
-  /** @type {Map<number, Buffer>} */
-  const known = new Map()
+  const known = new Map<number, Buffer>()
   let announced = () => {}
   const both = new Promise(resolve => {
     announced = () => known.size === 2 && resolve(undefined)
   })
   const { endpoint, send } = await bind({
     onMessage(routingId, message) {
-      known.set(/** @type {import('../../work/messages.ts').Credit} */ (message).worker, routingId)
+      known.set((message as Credit).worker, routingId)
       announced()
     },
   })
@@ -133,9 +124,9 @@ test('leases of one turn go out as one message to each worker, in order', async 
   }
   await both
   for (let number = 0; number < 6; number++) {
-    send(/** @type {Buffer} */ (known.get(number % 2)), { ...lease, lease: number })
+    send(known.get(number % 2) as Buffer, { ...lease, lease: number })
   }
-  const numbers = (/** @type {Buffer[]} */ parts) => decodeLeases(parts).map(({ lease }) => lease)
+  const numbers = (parts: Buffer[]) => decodeLeases(parts).map(({ lease }) => lease)
   expect(numbers(await workers[0].receive())).toEqual([0, 2, 4])
   expect(numbers(await workers[1].receive())).toEqual([1, 3, 5])
 })
@@ -155,12 +146,12 @@ test('every socket has a path of its own, that only its user can reach, and that
 })
 
 test('what a killed primary left behind is removed; what is in use, or new, stays', async () => {
-  const make = (/** @type {string} */ name) => {
+  const make = (name: string) => {
     const directory = join(parent, `keycast-work-${name}`)
     mkdirSync(directory)
     return directory
   }
-  const age = (/** @type {string} */ directory) => utimesSync(directory, 1, 1)
+  const age = (directory: string) => utimesSync(directory, 1, 1)
   const left = make('left')
   writeFileSync(join(left, 'work'), '') // refuses connections, as a socket does that nobody listens to
   age(left)
@@ -186,11 +177,9 @@ test.each([
   ['a result of an unknown kind', [Buffer.from('[{"type":"result","lease":1,"kind":"rumour"}]')]],
   ['what the code behind fails at', encodeWork([{ message: creditOf(666) }])],
 ])('a worker that sends %s is told of, and the others are heard', async (_, parts) => {
-  const containment = createContainment({ ends: ['worker'], log: /** @type {any} */ ({ error() {} }) })
-  /** @type {(worker: number) => void} */
-  let heard = () => {}
-  /** @type {(routingId: Buffer) => void} */
-  let failed = () => {}
+  const containment = createContainment({ ends: ['worker'], log: { error() {} } as any })
+  let heard: (worker: number) => void = () => {}
+  let failed: (routingId: Buffer) => void = () => {}
   const { endpoint } = await bind({
     onMessage(_, message) {
       if (message.type !== 'credit') return

@@ -4,17 +4,12 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createWriter, receive } from '@keycast/backbone'
-import { noContainment } from '@keycast/service'
+import { type Containment, noContainment } from '@keycast/service'
 import { Router } from 'zeromq'
 import { batchPerTurn } from '../../work/batch-per-turn.ts'
-import { decodeFromWorker, encodeWork } from '../../work/messages.ts'
+import { type Credit, decodeFromWorker, encodeWork, type Lease, type ResultMessage } from '../../work/messages.ts'
 
-/**
- * @typedef {import('../../work/messages.ts').Credit} Credit
- * @typedef {import('../../work/messages.ts').Lease} Lease
- * @typedef {import('../../work/messages.ts').ResultMessage} ResultMessage
- * @typedef {Awaited<ReturnType<typeof bindWork>>} WorkSocket
- */
+export type WorkSocket = Awaited<ReturnType<typeof bindWork>>
 
 const DIRECTORY_PREFIX = 'keycast-work-'
 const SOCKET_NAME = 'work'
@@ -22,16 +17,25 @@ const SOCKET_NAME = 'work'
 /** A younger socket without a listener may be of a primary that is just starting, not of one that was killed. */
 const LEFTOVER_MS_MIN = 60_000
 
+interface Options {
+  onMessage: (
+    routingId: Buffer,
+    message: Credit | ResultMessage,
+    body: Buffer | undefined,
+    delta: Buffer | undefined,
+  ) => void
+  /** What this worker said could not be read, or not be taken. */
+  onFailed?: (routingId: Buffer) => void
+  /** The socket cannot be used any more. */
+  onBroken: (error: Error) => void
+  containment?: Pick<Containment, 'guard'>
+  /** Directory. */
+  parent?: string
+}
+
 /**
  * Binds a fresh path, in a directory that only this user can enter: any process that could connect would be handed
  * leases, and the backends' credentials with them.
- *
- * @param {object} options
- * @param {(routingId: Buffer, message: Credit | ResultMessage, body: Buffer | undefined, delta: Buffer | undefined) => void} options.onMessage
- * @param {(routingId: Buffer) => void} [options.onFailed] what this worker said could not be read, or not be taken
- * @param {(error: Error) => void} options.onBroken the socket cannot be used any more
- * @param {Pick<import('@keycast/service').Containment, 'guard'>} [options.containment]
- * @param {string} [options.parent] directory
  */
 export async function bindWork({
   onMessage,
@@ -39,7 +43,7 @@ export async function bindWork({
   onBroken,
   containment = noContainment,
   parent = tmpdir(),
-}) {
+}: Options) {
   await removeLeftovers(parent)
   const directory = mkdtempSync(join(parent, DIRECTORY_PREFIX))
   chmodSync(directory, 0o700)
@@ -58,14 +62,14 @@ export async function bindWork({
   process.once('exit', remove)
   const writer = createWriter(router)
   let closed = false
-  const batch = batchPerTurn((/** @type {{ message: Lease }[]} */ leases, /** @type {Buffer} */ routingId) => {
+  const batch = batchPerTurn((leases: { message: Lease }[], routingId: Buffer) => {
     // Leases that cannot be sent are for a worker that just ended: others get them when its end is noticed.
     if (!closed) writer.write([routingId, ...encodeWork(leases)], () => {})
   })
 
   const take = containment.guard(
     'worker',
-    (/** @type {Buffer} */ routingId, /** @type {Buffer[]} */ parts) => {
+    (routingId: Buffer, parts: Buffer[]) => {
       for (const { message, body, delta } of decodeFromWorker(parts)) onMessage(routingId, message, body, delta)
     },
     onFailed,
@@ -77,8 +81,8 @@ export async function bindWork({
   return {
     endpoint,
 
-    /** @param {Buffer} routingId of a worker, always the same buffer @param {Lease} lease */
-    send(routingId, lease) {
+    /** @param routingId of a worker, always the same buffer */
+    send(routingId: Buffer, lease: Lease) {
       batch.add({ message: lease }, routingId)
     },
 
@@ -92,8 +96,8 @@ export async function bindWork({
   }
 }
 
-/** Removes the sockets of primaries that were killed. @param {string} parent */
-async function removeLeftovers(parent) {
+/** Removes the sockets of primaries that were killed. */
+async function removeLeftovers(parent: string) {
   for (const name of readdirSync(parent)) {
     if (!name.startsWith(DIRECTORY_PREFIX)) continue
     const directory = join(parent, name)
@@ -103,13 +107,12 @@ async function removeLeftovers(parent) {
       if (!(await isListenedTo(join(directory, SOCKET_NAME)))) rmSync(directory, { recursive: true, force: true })
     } catch (error) {
       // Another primary that starts removes the same files.
-      if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'ENOENT') throw error
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     }
   }
 }
 
-/** @param {string} path @returns {Promise<boolean>} */
-function isListenedTo(path) {
+function isListenedTo(path: string): Promise<boolean> {
   return new Promise(resolve => {
     const socket = connect(path)
     socket.once('connect', () => {
@@ -117,7 +120,7 @@ function isListenedTo(path) {
       resolve(true)
     })
     socket.once('error', error => {
-      const { code = '' } = /** @type {NodeJS.ErrnoException} */ (error)
+      const { code = '' } = error as NodeJS.ErrnoException
       resolve(!['ECONNREFUSED', 'ENOENT'].includes(code))
     })
   })

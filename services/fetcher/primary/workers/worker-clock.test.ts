@@ -1,19 +1,18 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createWorkerClock, readMainThread } from './worker-clock.ts'
+import { createWorkerClock, readMainThread, type ThreadState } from './worker-clock.ts'
 
 const PERIOD_MS = 100
 
 /** A clock over a thread that does what the test says. */
 function setup() {
   let at = 5_000
-  /** @type {import('./worker-clock.ts').ThreadState | undefined} */
-  let thread = { isRunnable: false, cpuMs: 700 }
+  let thread: ThreadState | undefined = { isRunnable: false, cpuMs: 700 }
   const clock = createWorkerClock({ read: () => thread, now: () => at })
   return {
     clock,
-    /** @param {number} periods @param {{ isRunnable: boolean, cpuMs: number }} [each] what each period gives the thread */
-    pass(periods, each) {
+    /** @param each what each period gives the thread */
+    pass(periods: number, each?: { isRunnable: boolean; cpuMs: number }) {
       for (let period = 0; period < periods; period++) {
         at += PERIOD_MS
         thread = each && { isRunnable: each.isRunnable, cpuMs: (thread?.cpuMs ?? 0) + each.cpuMs }
@@ -42,14 +41,13 @@ test('more CPU than time has passed, as after a standstill of the primary, count
 })
 
 if (process.platform === 'linux') {
-  /** @param {(state: import('./worker-clock.ts').ThreadState | undefined) => boolean} condition @param {number} pid */
-  const until = async (pid, condition) => {
+  const until = async (pid: number, condition: (state: ThreadState | undefined) => boolean) => {
     while (!condition(readMainThread(pid))) await new Promise(resolve => setTimeout(resolve, 10))
   }
 
   test('of a real process the system says whether it runs, and how much CPU it was given', async () => {
     const child = spawn(process.execPath, ['-e', "process.title = 'a) R 1 (b'; for (;;);"])
-    const pid = /** @type {number} */ (child.pid)
+    const pid = child.pid as number
     try {
       await until(pid, state => state?.isRunnable === true && state.cpuMs >= 200)
       child.kill('SIGSTOP')

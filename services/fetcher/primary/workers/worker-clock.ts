@@ -2,12 +2,13 @@
 // last beat counted alone, a busy host would kill its workers, and their successors at their start.
 import { readFileSync } from 'node:fs'
 
-/**
- * What the system says of a thread. `isRunnable`: it runs, or waits for a CPU. `cpuMs`: all that it was given.
- *
- * @typedef {{ isRunnable: boolean, cpuMs: number }} ThreadState
- * @typedef {ReturnType<typeof createWorkerClock>} WorkerClock
- */
+/** What the system says of a thread. `isRunnable`: it runs, or waits for a CPU. `cpuMs`: all that it was given. */
+export interface ThreadState {
+  isRunnable: boolean
+  cpuMs: number
+}
+
+export type WorkerClock = ReturnType<typeof createWorkerClock>
 
 /** Linux counts CPU time for programs in hundredths of a second, whatever the kernel's own timer. */
 const CLOCK_TICK_MS = 10
@@ -15,10 +16,9 @@ const CLOCK_TICK_MS = 10
 /**
  * Reads the main thread of a process: the one that runs JavaScript.
  *
- * @param {number | undefined} pid
- * @returns {ThreadState | undefined} `undefined` where the system does not say, as on any but Linux
+ * @returns `undefined` where the system does not say, as on any but Linux
  */
-export function readMainThread(pid) {
+export function readMainThread(pid: number | undefined): ThreadState | undefined {
   let stat
   try {
     stat = readFileSync(`/proc/${pid}/task/${pid}/stat`, 'latin1')
@@ -31,15 +31,18 @@ export function readMainThread(pid) {
   return { isRunnable: state === 'R', cpuMs: (Number(user) + Number(system)) * CLOCK_TICK_MS }
 }
 
+interface Options {
+  /** The state of the worker's main thread. */
+  read: () => ThreadState | undefined
+  /** By a clock that stands still while this process does. */
+  now: () => number
+}
+
 /**
  * A clock that runs while its worker sleeps or is stopped, and while it runs on a CPU, and stands still while it waits for
  * one. Without a word of the system it runs all the time.
- *
- * @param {object} options
- * @param {() => ThreadState | undefined} options.read the state of the worker's main thread
- * @param {() => number} options.now by a clock that stands still while this process does
  */
-export function createWorkerClock({ read, now }) {
+export function createWorkerClock({ read, now }: Options) {
   let givenMs = 0
   let at = now()
   let cpuMs = read()?.cpuMs ?? 0

@@ -1,13 +1,20 @@
 import { SILENT_MS } from '@keycast/service'
+import type { Credit } from '../../work/messages.ts'
+import type { Fetch } from '../fetching/fetches.ts'
 import { createBackoff } from '../timing/backoff.ts'
 import { createTimerWheel, TICK_MS } from '../timing/timer-wheel.ts'
 import { SWEEP_MS } from './watchdog.ts'
-import { createWorkers } from './workers.ts'
+import { type Connection, createWorkers, type Leased, type WorkerEvents } from './workers.ts'
 
-/** @typedef {{ id: number, pid: number, killed: boolean, exit: (code?: number) => void }} FakeProcess */
+interface FakeProcess {
+  id: number
+  pid: number
+  killed: boolean
+  exit: (code?: number) => void
+}
 
-/** Workers whose processes do what the test says. @param {number} count */
-function setup(count) {
+/** Workers whose processes do what the test says. */
+function setup(count: number) {
   let at = 10_000
   const now = () => at
   let turn = () => {}
@@ -18,22 +25,16 @@ function setup(count) {
       return () => {}
     },
   })
-  /** @type {FakeProcess[]} */
-  const processes = []
-  /** @type {{ to: string, lease: number, key: string }[]} */
-  const sent = []
-  /** @type {{ key: string, kind: string }[]} */
-  const results = []
-  /** @type {string[]} */
-  const lost = []
-  /** @type {string[]} */
-  const counted = []
+  const processes: FakeProcess[] = []
+  const sent: { to: string; lease: number; key: string }[] = []
+  const results: { key: string; kind: string }[] = []
+  const lost: string[] = []
+  const counted: string[] = []
   let sweep = () => {}
   let sweeping = false
   let credits = 0
 
-  /** @type {import('./workers.ts').Connection} */
-  const connection = {
+  const connection: Connection = {
     fork(onExit) {
       const process = {
         id: processes.length + 1,
@@ -52,8 +53,7 @@ function setup(count) {
     },
     send: (routingId, { lease, key }) => sent.push({ to: routingId.toString(), lease, key }),
   }
-  /** @type {import('./workers.ts').WorkerEvents} */
-  const events = {
+  const events: WorkerEvents = {
     onResult: (leased, { kind }) => results.push({ key: keyOf(leased), kind }),
     onLost: leased => lost.push(keyOf(leased)),
     onCredit: () => {
@@ -86,8 +86,8 @@ function setup(count) {
     counted,
     credits: () => credits,
     sweeping: () => sweeping,
-    /** @param {number} ms @param {number[]} [beating] ids of workers that beat meanwhile */
-    pass(ms, beating = []) {
+    /** @param beating ids of workers that beat meanwhile */
+    pass(ms: number, beating: number[] = []) {
       for (const until = at + ms; at < until; ) {
         at += TICK_MS
         turn()
@@ -95,21 +95,18 @@ function setup(count) {
         if (at % SWEEP_MS === 0) sweep()
       }
     },
-    /** @param {number} id @param {Partial<import('../../work/messages.ts').Credit>} [said] @param {string} [route] */
-    beat: (id, said, route = `route ${id}`) =>
+    beat: (id: number, said?: Partial<Credit>, route: string = `route ${id}`) =>
       workers.onMessage(
         Buffer.from(route),
         { type: 'credit', worker: id, credit: 256, cpuMs: 0, residentBytes: 0, ...said },
         undefined,
       ),
-    /** @param {string} key @param {number} [timeoutMs] */
-    lease(key, timeoutMs = 2_000) {
-      const fetch = /** @type {import('../fetching/fetches.ts').Fetch} */ (/** @type {unknown} */ ({ entry: { key } }))
+    lease(key: string, timeoutMs = 2_000) {
+      const fetch = { entry: { key } } as unknown as Fetch
       workers.lease(fetch, { key, url: '', headers: {}, timeoutMs, bytesMax: 1, delta: false })
       return sent[sent.length - 1]
     },
-    /** @param {{ to: string, lease: number }} lease @param {string} [from] */
-    result: ({ to, lease }, from = to) =>
+    result: ({ to, lease }: { to: string; lease: number }, from: string = to) =>
       workers.onMessage(
         Buffer.from(from),
         { type: 'result', lease, kind: 'current', status: 304, store: true },
@@ -120,8 +117,8 @@ function setup(count) {
   return setup
 }
 
-/** Workers that announced themselves. @param {number} count */
-function ready(count) {
+/** Workers that announced themselves. */
+function ready(count: number) {
   const started = setup(count)
   for (const { id } of [...started.processes]) started.beat(id)
   return started
@@ -267,8 +264,7 @@ test('stopping ends all, counts none as lost, and looks for silence no more', as
   expect(processes).toHaveLength(2)
 })
 
-/** @param {import('./workers.ts').Leased} leased */
-function keyOf(leased) {
+function keyOf(leased: Leased) {
   return leased.kind === 'ask' ? leased.key : leased.entry.key
 }
 

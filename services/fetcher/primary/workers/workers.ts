@@ -1,71 +1,94 @@
 // The workers in service, and the choice of the one that gets a fetch. This file does not look at what a fetch is
 // about.
 import { fnv1a } from '@keycast/backbone'
-import { createAwakeClock } from '@keycast/service'
-import { createLeases } from './leases.ts'
-import { createSupervisor } from './supervisor.ts'
-import { createWatchdog, SWEEP_MS } from './watchdog.ts'
-import { createWorkerClock, readMainThread } from './worker-clock.ts'
+import { createAwakeClock, type Every, type Log } from '@keycast/service'
+import type { Credit, Lease as LeaseMessage, Result, ResultMessage, Usage } from '../../work/messages.ts'
+import type { Ask } from '../authorize/asks.ts'
+import type { Fetch } from '../fetching/fetches.ts'
+import type { Backoff } from '../timing/backoff.ts'
+import type { TimerWheel } from '../timing/timer-wheel.ts'
+import { createLeases, type Leases } from './leases.ts'
+import type { Fork, WorkerProcess } from './processes.ts'
+import { createSupervisor, type Supervisor } from './supervisor.ts'
+import { createWatchdog, type Silence, SWEEP_MS } from './watchdog.ts'
+import { createWorkerClock, readMainThread, type WorkerClock } from './worker-clock.ts'
+
+/** A fetch, or a question whether a viewer may read. */
+export type Leased = Fetch | Ask
+
+export type Workers = ReturnType<typeof createWorkers>
+
+export interface WorkerMetrics {
+  workerLost: (reason: 'exit' | 'silent') => void
+  /** The result of a lease that is not in force any more. */
+  lateResult: () => void
+}
 
 /**
- * @typedef {import('../../work/messages.ts').Lease} LeaseMessage
- * @typedef {import('../../work/messages.ts').Result} Result
- * @typedef {import('../fetching/fetches.ts').Fetch | import('../authorize/asks.ts').Ask} Leased a fetch, or a question whether a viewer may read
- * @typedef {import('./processes.ts').WorkerProcess} WorkerProcess
- * @typedef {ReturnType<typeof createWorkers>} Workers
- *
- * @typedef {object} WorkerMetrics
- * @property {(reason: 'exit' | 'silent') => void} workerLost
- * @property {() => void} lateResult the result of a lease that is not in force any more
- *
  * The processes of the workers, and the socket to them. `send` takes a worker's routing id, always the same buffer.
- * @typedef {{ fork: import('./processes.ts').Fork, send: (routingId: Buffer, lease: LeaseMessage) => void }} Connection
- *
+ */
+export interface Connection {
+  fork: Fork
+  send: (routingId: Buffer, lease: LeaseMessage) => void
+}
+
+/**
  * The ends of leases. `onLost`: the worker that had the fetch will not answer. `onCredit`: there may be credit again.
- * @typedef {object} WorkerEvents
- * @property {(leased: Leased, result: Result, body: Buffer | undefined, delta: Buffer | undefined) => void} onResult
- * @property {(leased: Leased) => void} onLost
- * @property {() => void} onCredit
- *
+ */
+export interface WorkerEvents {
+  onResult: (leased: Leased, result: Result, body: Buffer | undefined, delta: Buffer | undefined) => void
+  onLost: (leased: Leased) => void
+  onCredit: () => void
+}
+
+/**
  * `place`: a lost worker's successor takes it, and with it its keys. Without `routingId` the worker has not announced
  * itself. `credit`: leases it takes at one time. `usage`: as it last said.
- * @typedef {object} Worker
- * @property {number} place
- * @property {WorkerProcess} process
- * @property {Buffer | undefined} routingId
- * @property {number} credit
- * @property {import('../../work/messages.ts').Usage} usage
- * @property {import('./worker-clock.ts').WorkerClock} clock
- * @property {number} heardAt by its clock
  */
+export interface Worker {
+  place: number
+  process: WorkerProcess
+  routingId: Buffer | undefined
+  credit: number
+  usage: Usage
+  clock: WorkerClock
+  /** By its clock. */
+  heardAt: number
+}
 
-/**
- * @param {object} deps
- * @param {number} deps.count
- * @param {() => import('../timing/backoff.ts').Backoff} deps.firstBackoff between restarts
- * @param {Pick<import('../timing/timer-wheel.ts').TimerWheel, 'set'>} deps.wheel
- * @param {import('@keycast/service').Every} deps.every
- * @param {WorkerMetrics} deps.metrics
- * @param {Pick<import('@keycast/service').Log, 'info' | 'warn' | 'error'>} deps.log
- * @param {() => number} deps.now monotonic, in milliseconds
- * @param {typeof readMainThread} [deps.readThread]
- */
-export function createWorkers({ count, firstBackoff, wheel, every, metrics, log, now, readThread = readMainThread }) {
-  /** By process id of the cluster. @type {Map<number, Worker>} */
-  const workers = new Map()
-  /** @type {(Worker | undefined)[]} */
-  const byPlace = Array(count).fill(undefined)
-  /** Workers that announced themselves, by routing id. @type {Map<string, Worker>} */
-  const byRoute = new Map()
+interface Deps {
+  count: number
+  /** Between restarts. */
+  firstBackoff: () => Backoff
+  wheel: Pick<TimerWheel, 'set'>
+  every: Every
+  metrics: WorkerMetrics
+  log: Pick<Log, 'info' | 'warn' | 'error'>
+  /** Monotonic, in milliseconds. */
+  now: () => number
+  readThread?: typeof readMainThread
+}
+
+export function createWorkers({
+  count,
+  firstBackoff,
+  wheel,
+  every,
+  metrics,
+  log,
+  now,
+  readThread = readMainThread,
+}: Deps) {
+  /** By process id of the cluster. */
+  const workers = new Map<number, Worker>()
+  const byPlace: (Worker | undefined)[] = Array(count).fill(undefined)
+  /** Workers that announced themselves, by routing id. */
+  const byRoute = new Map<string, Worker>()
   const awake = createAwakeClock({ periodMs: SWEEP_MS, every, now })
-  /** @type {import('./leases.ts').Leases<Leased>} */
-  const leases = createLeases({ now: id => workers.get(id)?.clock.now() ?? 0 })
-  /** @type {Connection['send']} */
-  let send
-  /** @type {WorkerEvents} */
-  let events
-  /** @type {import('./supervisor.ts').Supervisor} */
-  let supervisor
+  const leases: Leases<Leased> = createLeases({ now: id => workers.get(id)?.clock.now() ?? 0 })
+  let send: Connection['send']
+  let events: WorkerEvents
+  let supervisor: Supervisor
   let onAllReady = () => {}
   /** The usage of ended workers, as of their last beats. */
   let endedCpuMs = 0
@@ -74,30 +97,27 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
    * Starts the processes. The lease events are given here and not at creation: fetches need these workers, and the
    * events need the fetches.
    *
-   * @param {Connection} connection
-   * @param {WorkerEvents} workerEvents
-   * @returns {Promise<void>} once every worker takes leases
+   * @returns once every worker takes leases
    */
-  function start(connection, workerEvents) {
+  function start(connection: Connection, workerEvents: WorkerEvents): Promise<void> {
     send = connection.send
     events = workerEvents
     supervisor = createSupervisor({ count, fork: connection.fork, onStart, onEnd, firstBackoff, wheel, now })
     awake.start(createWatchdog({ workers, leases, onSilent }))
-    const allReady = new Promise(resolve => {
-      onAllReady = () => resolve(undefined)
+    const allReady = new Promise<void>(resolve => {
+      onAllReady = resolve
     })
     supervisor.start()
     return allReady
   }
 
-  /** @returns {Promise<void>} once no process is left */
-  function stop() {
+  /** @returns once no process is left */
+  function stop(): Promise<void> {
     awake.stop()
     return supervisor.stop()
   }
 
-  /** @param {number} place @param {WorkerProcess} process */
-  function onStart(place, process) {
+  function onStart(place: number, process: WorkerProcess) {
     const usage = { cpuMs: 0, residentBytes: 0 }
     const clock = createWorkerClock({ read: () => readThread(process.pid), now: awake.now })
     const worker = { place, process, routingId: undefined, credit: 0, usage, clock, heardAt: clock.now() }
@@ -105,13 +125,7 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
     byPlace[place] = worker
   }
 
-  /**
-   * @param {Buffer} routingId
-   * @param {import('../../work/messages.ts').Credit | import('../../work/messages.ts').ResultMessage} message
-   * @param {Buffer | undefined} body
-   * @param {Buffer} [delta]
-   */
-  function onMessage(routingId, message, body, delta) {
+  function onMessage(routingId: Buffer, message: Credit | ResultMessage, body: Buffer | undefined, delta?: Buffer) {
     if (message.type === 'credit') return announce(routingId, message)
     const worker = byRoute.get(routingId.toString('latin1'))
     if (worker) worker.heardAt = worker.clock.now()
@@ -120,16 +134,15 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
     else metrics.lateResult()
   }
 
-  /** Others get the leases of a worker whose word could not be taken. @param {Buffer} routingId */
-  function end(routingId) {
+  /** Others get the leases of a worker whose word could not be taken. */
+  function end(routingId: Buffer) {
     const worker = byRoute.get(routingId.toString('latin1'))
     if (!worker) return
     log.warn({ workerPid: worker.process.pid }, 'what a worker said could not be taken: killing it')
     kill(worker)
   }
 
-  /** @param {Buffer} routingId @param {import('../../work/messages.ts').Credit} announced */
-  function announce(routingId, { worker: id, credit, cpuMs, residentBytes }) {
+  function announce(routingId: Buffer, { worker: id, credit, cpuMs, residentBytes }: Credit) {
     const worker = workers.get(id)
     if (!worker) return // it was given up, and still speaks
     if (worker.routingId && !worker.routingId.equals(routingId)) {
@@ -154,19 +167,15 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
     return false
   }
 
-  /** @param {Worker | undefined} worker */
-  function freeOf(worker) {
+  function freeOf(worker: Worker | undefined) {
     return worker?.routingId ? worker.credit - leases.countOf(worker.process.id) : 0
   }
 
   /**
    * Hands a fetch to the worker of its key, or to the freest one if that worker has no credit left. There must be
    * credit.
-   *
-   * @param {Leased} fetch
-   * @param {Omit<LeaseMessage, 'type' | 'lease'>} message
    */
-  function lease(fetch, message) {
+  function lease(fetch: Leased, message: Omit<LeaseMessage, 'type' | 'lease'>) {
     let chosen = byPlace[(fnv1a(message.key) >>> 0) % count]
     if (freeOf(chosen) <= 0) {
       for (const worker of workers.values()) if (freeOf(worker) > freeOf(chosen)) chosen = worker
@@ -176,34 +185,27 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
     send(chosen.routingId, { type: 'lease', lease: id, ...message })
   }
 
-  /** @param {Worker} worker @param {import('./watchdog.ts').Silence} silence */
-  function onSilent(worker, { silentMs, overdueMs }) {
+  function onSilent(worker: Worker, { silentMs, overdueMs }: Silence) {
     const { pid } = worker.process
     log.warn({ workerPid: pid, silentMs: Math.round(silentMs), overdueMs }, 'a worker fell silent: killing it')
     kill(worker)
   }
 
-  /** @param {Worker} worker that is not heard, or not sure to be */
-  function kill(worker) {
+  /** @param worker that is not heard, or not sure to be */
+  function kill(worker: Worker) {
     worker.process.kill()
     giveUp(worker, 'silent')
   }
 
-  /** @param {WorkerProcess} process @param {{ code: number | null, signal: string | null }} how */
-  function onEnd({ id, pid }, how) {
+  function onEnd({ id, pid }: WorkerProcess, how: { code: number | null; signal: string | null }) {
     const worker = workers.get(id)
     if (!worker) return
     log.warn({ workerPid: pid, ...how }, 'a worker ended')
     giveUp(worker, 'exit')
   }
 
-  /**
-   * Takes a worker's leases away: later messages of it count for nothing.
-   *
-   * @param {Worker} worker
-   * @param {'exit' | 'silent'} reason
-   */
-  function giveUp(worker, reason) {
+  /** Takes a worker's leases away: later messages of it count for nothing. */
+  function giveUp(worker: Worker, reason: 'exit' | 'silent') {
     metrics.workerLost(reason)
     workers.delete(worker.process.id)
     byPlace[worker.place] = undefined

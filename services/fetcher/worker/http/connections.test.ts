@@ -1,15 +1,12 @@
 import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import { createRequire } from 'node:module'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { jest } from '@jest/globals'
 import { answering, json, setup } from '../pull.fixture.ts'
 
-/**
- * The time that the client's side lets a connection idle, once the response is read.
- *
- * @param {Record<string, string>} headers
- */
-async function idleMsAfter(headers) {
+/** The time that the client's side lets a connection idle, once the response is read. */
+async function idleMsAfter(headers: Record<string, string>) {
   const { pull, server } = await setup(answering(200, { ...json, ...headers }, '1'))
   server.keepAliveTimeout = 0 // says nothing by itself
   const setTimeout = jest.spyOn(globalThis, 'setTimeout')
@@ -51,8 +48,7 @@ test.each([
 })
 
 test('each of many exchanges at one time has a connection of its own, and later ones use those again', async () => {
-  /** @type {import('node:http').ServerResponse[]} */
-  const held = []
+  const held: ServerResponse[] = []
   const { pull, connections } = await setup((_, response) => {
     held.push(response)
     if (held.length % 20 === 0) for (const each of held.splice(0)) each.writeHead(200, json).end('1')
@@ -66,11 +62,11 @@ test('each of many exchanges at one time has a connection of its own, and later 
 })
 
 test('a deadline ends the connecting as well, and what comes later waits for nothing', async () => {
-  const sockets = /** @type {import('node:net').Socket[]} */ ([])
+  const sockets = [] as Socket[]
   // Takes connections and never says a word of TLS.
   const silent = createServer(socket => sockets.push(socket.on('error', () => {})))
   await new Promise(resolve => silent.listen(0, '127.0.0.1', () => resolve(undefined)))
-  const { port } = /** @type {import('node:net').AddressInfo} */ (silent.address())
+  const { port } = silent.address() as AddressInfo
   const { pull } = await setup(answering(200, json, '1'))
   try {
     const accepted = once(silent, 'connection')

@@ -1,19 +1,16 @@
 // The connections to backends: kept open and used again, for as long as each backend says it keeps them. They are
 // undici's, Node's own HTTP client without what makes `node:http` cost twice as much: docs/decisions, 14.
 import { createRequire } from 'node:module'
-import { createLookups } from './lookups.ts'
+import type { Socket } from 'node:net'
+import type { Exchange, Response } from './exchange.ts'
+import { createLookups, type Lookup } from './lookups.ts'
 
 const require = createRequire(import.meta.url)
 // Not from the package's index, which also loads fetch, WebSockets and caches: 100 ms of CPU and 9 MB for each worker.
-const Client = /** @type {typeof import('undici').Client} */ (require('undici/lib/dispatcher/client.js'))
-const buildConnector = /** @type {typeof import('undici').buildConnector} */ (require('undici/lib/core/connect.js'))
+const Client = require('undici/lib/dispatcher/client.js') as typeof import('undici').Client
+const buildConnector = require('undici/lib/core/connect.js') as typeof import('undici').buildConnector
 
-/**
- * @typedef {import('./exchange.ts').Exchange} Exchange
- * @typedef {import('./exchange.ts').ExchangeError} ExchangeError
- * @typedef {import('./exchange.ts').Response} Response
- * @typedef {ReturnType<typeof createConnections>} Connections
- */
+export type Connections = ReturnType<typeof createConnections>
 
 /**
  * A request on a connection that the server is just giving up fails. So an idle one is closed from this side first:
@@ -43,49 +40,48 @@ const clientOptions = {
 /**
  * Connections are as many as exchanges under way at one time, and the leases bound those. Nothing waits here for a
  * connection: it would use up its deadline, behind others that are still connecting.
- *
- * @param {object} [options]
- * @param {import('./lookups.ts').Lookup} [options.lookup]
  */
-export function createConnections({ lookup = createLookups() } = {}) {
+export function createConnections({ lookup = createLookups() }: { lookup?: Lookup } = {}) {
   // One for all, as it keeps the TLS sessions. No time-out: an exchange that meets its deadline ends the connecting.
   const connector = buildConnector({ allowH2: false, timeout: 0, keepAliveInitialDelay: PROBE_MS, lookup })
-  /** By origin, and the one used last at the end: the others may be closed. @type {Map<string, Connection[]>} */
-  const idle = new Map()
-  /** @type {Set<Connection>} */
-  const all = new Set()
-  /** Since sockets were read last. @type {Connection[]} */
-  let released = []
+  /** By origin, and the one used last at the end: the others may be closed. */
+  const idle = new Map<string, Connection[]>()
+  const all = new Set<Connection>()
+  /** Since sockets were read last. */
+  let released: Connection[] = []
 
   /** Holds one connection of TCP, and opens another where the server has closed that. */
   class Connection {
-    /** @param {string} origin @param {Connection[]} idlers of that origin and Host */
-    constructor(origin, idlers) {
+    readonly idlers: Connection[]
+    socket: Socket | undefined
+    isUnproven
+    next: { exchange: Exchange; path: string } | undefined
+    readonly client
+
+    /** @param idlers of that origin and Host */
+    constructor(origin: string, idlers: Connection[]) {
       this.idlers = idlers
-      /** @type {import('node:net').Socket | undefined} */
       this.socket = undefined
       /** Its server may have closed it, and nobody has looked yet. */
       this.isUnproven = false
-      /** Waits for that look. @type {{ exchange: Exchange, path: string } | undefined} */
+      /** Waits for that look. */
       this.next = undefined
       this.client = new Client(origin, {
         ...clientOptions,
         connect: (options, callback) => {
-          this.socket = /** @type {import('node:net').Socket} */ (/** @type {unknown} */ (connector(options, callback)))
+          this.socket = connector(options, callback) as unknown as Socket
         },
       })
       this.client.on('disconnect', () => this.#disconnected())
       all.add(this)
     }
 
-    /** @param {Exchange} exchange @param {string} path */
-    carry(exchange, path) {
+    carry(exchange: Exchange, path: string) {
       if (this.isUnproven) this.next = { exchange, path }
       else this.#dispatch(exchange, path)
     }
 
-    /** @param {Exchange} exchange @param {string} path */
-    #dispatch(exchange, path) {
+    #dispatch(exchange: Exchange, path: string) {
       const { method, headers } = exchange
       // Without `reset` undici closes a connection after every HEAD: the exchange does where it has to.
       this.client.dispatch({ path, method, headers, reset: false }, exchange)
@@ -138,8 +134,8 @@ export function createConnections({ lookup = createLookups() } = {}) {
     for (const connection of proven) connection.prove()
   }
 
-  /** @param {string} origin @param {string | undefined} host where requests name another than the origin's */
-  function connectionTo(origin, host) {
+  /** @param host where requests name another than the origin's */
+  function connectionTo(origin: string, host: string | undefined) {
     // By its Host, too: it names the certificate, and undici would connect anew wherever it changes.
     const name = host === undefined ? origin : `${origin} ${host}`
     let idlers = idle.get(name)
@@ -151,11 +147,8 @@ export function createConnections({ lookup = createLookups() } = {}) {
   }
 
   return {
-    /**
-     * @param {Exchange} exchange
-     * @returns {Promise<Response>} rejects with an {@link ExchangeError}
-     */
-    send(exchange) {
+    /** @returns rejects with an {@link ExchangeError} */
+    send(exchange: Exchange): Promise<Response> {
       const { url, headers } = exchange
       const pathAt = url.indexOf('/', 'https://'.length)
       return new Promise((resolve, reject) => {

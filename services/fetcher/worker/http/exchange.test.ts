@@ -1,10 +1,10 @@
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { jest } from '@jest/globals'
 import { answering, json, setup } from '../pull.fixture.ts'
-import { Exchange } from './exchange.ts'
+import { Exchange, type Response } from './exchange.ts'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc')
@@ -33,7 +33,7 @@ test('an encoding without content is no failure', async () => {
 
 test('a query stands in the request as in the URL', async () => {
   const { pull, server, requests } = await setup(answering(200, json, '1'))
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const { port } = server.address() as AddressInfo
 
   await pull({ url: `http://localhost:${port}/a%2Fb/1?x=%20y` })
 
@@ -64,13 +64,8 @@ test.each(['a\nb', '\u4e00'])(
   },
 )
 
-/**
- * Pulls twice from a server that sends these very bytes to each request, and ends the connection as is said.
- *
- * @param {string} bytes
- * @param {'keeps' | 'ends' | 'resets'} [then]
- */
-async function pulled(bytes, then = 'keeps') {
+/** Pulls twice from a server that sends these very bytes to each request, and ends the connection as is said. */
+async function pulled(bytes: string, then: 'keeps' | 'ends' | 'resets' = 'keeps') {
   const server = createServer(socket => {
     socket.on('error', () => {})
     socket.on('data', () => {
@@ -79,10 +74,9 @@ async function pulled(bytes, then = 'keeps') {
     })
   })
   await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const { port } = server.address() as AddressInfo
   const { pull } = await setup(() => {})
-  /** @type {Set<import('node:net').Socket>} */
-  const sockets = new Set()
+  const sockets = new Set<Socket>()
   server.on('connection', socket => sockets.add(socket))
   const lease = { url: `http://127.0.0.1:${port}/`, version: 'v', etag: '"1"' }
   try {
@@ -104,8 +98,7 @@ async function pulled(bytes, then = 'keeps') {
 function bodyRead() {
   const { onResponseData } = Exchange.prototype
   return new Promise(resolve => {
-    /** @this {Exchange} @param {Parameters<Exchange['onResponseData']>} read */
-    function readSome(...read) {
+    function readSome(this: Exchange, ...read: Parameters<Exchange['onResponseData']>) {
       spy.mockRestore()
       onResponseData.apply(this, read)
       resolve(undefined)
@@ -187,7 +180,7 @@ test('a body in chunks of one byte takes little more memory than its bytes', asy
   const bytes = Buffer.alloc(300_000, 'keycast')
   const exchange = new Exchange({ url: '', headers: {}, timeoutMs: 60_000, bytesMax: bytes.length })
   const connection = { destroy() {}, release() {}, isBroken: false }
-  const response = new Promise((resolve, reject) => exchange.begin(connection, resolve, reject))
+  const response = new Promise<Response>((resolve, reject) => exchange.begin(connection, resolve, reject))
   exchange.onResponseStart(undefined, 200, {})
   collectGarbage()
   const before = process.memoryUsage().heapUsed

@@ -1,11 +1,18 @@
 // One request and its whole response, within a deadline and a limit of bytes.
+import type { Headers } from '../freshness.ts'
 
-/**
- * @typedef {import('../freshness.ts').Headers} Headers
- * @typedef {{ status: number, headers: Headers }} Head
- * @typedef {Head & { body: Buffer }} Response
- * @typedef {{ destroy: () => void, release: () => void, isBroken: boolean }} Connection
- */
+interface Head {
+  status: number
+  headers: Headers
+}
+
+export type Response = Head & { body: Buffer }
+
+interface Connection {
+  destroy: () => void
+  release: () => void
+  isBroken: boolean
+}
 
 /** Of these a response has one, and a second is not believed (as Node's HTTP client has it). Others are lists. */
 const singleHeaders = new Set(['age', 'content-type', 'date', 'etag', 'expires', 'last-modified', 'retry-after'])
@@ -19,23 +26,27 @@ const CHUNKS_MAX = 64
 const INVALID_RESPONSE = 'HPE_INVALID_RESPONSE'
 
 /** Node's codes for undici's; any other of those stands for a connection that ended. Messages to clients carry them. */
-const codes = /** @type {Record<string, string>} */ ({
+const codes = {
   ERR_ASSERTION: INVALID_RESPONSE, // such as a status below 100
   UND_ERR_HEADERS_OVERFLOW: 'HPE_HEADER_OVERFLOW',
   UND_ERR_INVALID_ARG: 'ERR_INVALID_CHAR',
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: INVALID_RESPONSE,
-})
+} as Record<string, string>
 
 /**
  * Why there is no whole response. `head`: of the response, where that much came. It holds nothing of the request, whose
  * headers are secrets.
  */
 export class ExchangeError extends Error {
-  /**
-   * @param {'deadline' | 'too_large' | 'encoding' | 'connection'} why
-   * @param {{ code?: string, head?: Head }} [details] `code`: Node's
-   */
-  constructor(why, { code, head } = {}) {
+  readonly why: 'deadline' | 'too_large' | 'encoding' | 'connection'
+  readonly code: string | undefined
+  readonly head: Head | undefined
+
+  /** @param details `code`: Node's */
+  constructor(
+    why: 'deadline' | 'too_large' | 'encoding' | 'connection',
+    { code, head }: { code?: string; head?: Head } = {},
+  ) {
     super(why)
     this.name = 'ExchangeError'
     this.why = why
@@ -44,36 +55,40 @@ export class ExchangeError extends Error {
   }
 }
 
+interface What {
+  /** Absolute. */
+  url: string
+  method?: 'GET' | 'HEAD'
+  headers: Record<string, string>
+  /** For the whole exchange. */
+  timeoutMs: number
+  /** Of the body as it is sent. */
+  bytesMax: number
+}
+
 /**
  * The request, and the handler that undici calls as the response comes: one object, as an exchange is made a thousand
  * times a second. A class also because axios copies plain objects of its configuration property by property.
  */
 export class Exchange {
-  /** @type {Connection | undefined} until it is over */
-  #connection
-  /** @type {(response: Response) => void} */
-  #resolve = () => {}
-  /** @type {(error: ExchangeError) => void} */
-  #reject = () => {}
-  /** @type {NodeJS.Timeout | undefined} */
-  #deadline
-  /** @type {Head | undefined} */
-  #head
-  /** @type {Buffer[]} */
-  #chunks = []
+  readonly url: string
+  readonly method: 'GET' | 'HEAD'
+  readonly headers: Record<string, string>
+  readonly timeoutMs: number
+  readonly bytesMax: number
+
+  /** Until it is over. */
+  #connection: Connection | undefined
+  #resolve: (response: Response) => void = () => {}
+  #reject: (error: ExchangeError) => void = () => {}
+  #deadline: NodeJS.Timeout | undefined
+  #head: Head | undefined
+  #chunks: Buffer[] = []
   /** Of the chunks, those at the start that are joined ones. */
   #joined = 0
   #bytes = 0
 
-  /**
-   * @param {object} what
-   * @param {string} what.url absolute
-   * @param {'GET' | 'HEAD'} [what.method]
-   * @param {Record<string, string>} what.headers
-   * @param {number} what.timeoutMs for the whole exchange
-   * @param {number} what.bytesMax of the body as it is sent
-   */
-  constructor({ url, method = 'GET', headers, timeoutMs, bytesMax }) {
+  constructor({ url, method = 'GET', headers, timeoutMs, bytesMax }: What) {
     this.url = url
     this.method = method
     this.headers = headers
@@ -81,12 +96,8 @@ export class Exchange {
     this.bytesMax = bytesMax
   }
 
-  /**
-   * @param {Connection} connection for this exchange alone, until that releases or destroys it
-   * @param {(response: Response) => void} resolve
-   * @param {(error: ExchangeError) => void} reject
-   */
-  begin(connection, resolve, reject) {
+  /** @param connection for this exchange alone, until that releases or destroys it */
+  begin(connection: Connection, resolve: (response: Response) => void, reject: (error: ExchangeError) => void) {
     this.#connection = connection
     this.#resolve = resolve
     this.#reject = reject
@@ -96,14 +107,12 @@ export class Exchange {
 
   onRequestStart() {}
 
-  /** @param {unknown} _ @param {number} status @param {Record<string, string | string[] | undefined>} headers */
-  onResponseStart(_, status, headers) {
+  onResponseStart(_: unknown, status: number, headers: Record<string, string | string[] | undefined>) {
     if (status < 200) return // such as 103: the response itself follows
     this.#head = { status, headers: oneValueEach(headers) }
   }
 
-  /** @param {unknown} _ @param {Buffer} chunk */
-  onResponseData(_, chunk) {
+  onResponseData(_: unknown, chunk: Buffer) {
     this.#bytes += chunk.length
     if (this.#bytes > this.bytesMax) return this.fail('too_large')
     this.#chunks.push(chunk)
@@ -134,14 +143,13 @@ export class Exchange {
    */
   #mayBodyFollow() {
     if (this.method !== 'HEAD') return false
-    const { status, headers } = /** @type {Head} */ (this.#head)
+    const { status, headers } = this.#head as Head
     if (headers['transfer-encoding'] !== undefined) return true
     const length = headers['content-length']
     return length === undefined ? status !== 204 : length !== '0'
   }
 
-  /** @param {unknown} _ @param {NodeJS.ErrnoException} error */
-  onResponseError(_, error) {
+  onResponseError(_: unknown, error: NodeJS.ErrnoException) {
     // These have no body, though a server may declare the length of the omitted one, which undici misses then.
     if (this.#head?.status === 304 || this.#head?.status === 204) {
       this.#connection?.destroy()
@@ -149,8 +157,7 @@ export class Exchange {
     } else this.fail('connection', codeOf(error))
   }
 
-  /** @param {ExchangeError['why']} why @param {string} [code] */
-  fail(why, code) {
+  fail(why: ExchangeError['why'], code?: string) {
     if (!this.#connection) return
     const connection = this.#connection
     this.#end()
@@ -162,7 +169,7 @@ export class Exchange {
     if (!this.#connection) return
     this.#end()
     const body = this.#chunks.length === 1 ? this.#chunks[0] : Buffer.concat(this.#chunks)
-    const { status, headers } = /** @type {Head} */ (this.#head)
+    const { status, headers } = this.#head as Head
     this.#resolve({ status, headers, body })
   }
 
@@ -172,33 +179,27 @@ export class Exchange {
   }
 }
 
-/**
- * Timers run before sockets are read: a process that stood still first reads what came meanwhile.
- *
- * @param {Exchange} exchange
- */
-function meetDeadline(exchange) {
+/** Timers run before sockets are read: a process that stood still first reads what came meanwhile. */
+function meetDeadline(exchange: Exchange) {
   setImmediate(fail, exchange)
 }
 
-/** @param {Exchange} exchange */
-function fail(exchange) {
+function fail(exchange: Exchange) {
   exchange.fail('deadline')
 }
 
-/** @param {NodeJS.ErrnoException} error */
-function codeOf({ name, code }) {
+function codeOf({ name, code }: NodeJS.ErrnoException) {
   if (code === undefined) return name === 'HTTPParserError' ? INVALID_RESPONSE : undefined
   return codes[code] ?? (code.startsWith('UND_') ? 'ECONNRESET' : code)
 }
 
-/** @param {Record<string, string | string[] | undefined>} headers names in lower case @returns {Headers} */
-function oneValueEach(headers) {
+/** @param headers names in lower case */
+function oneValueEach(headers: Record<string, string | string[] | undefined>): Headers {
   for (const name in headers) {
     const value = headers[name]
     if (typeof value === 'string') {
       if (spaceAtEnd.test(value)) headers[name] = value.replace(spaceAtEnd, '')
     } else if (value) headers[name] = singleHeaders.has(name) ? value[0].replace(spaceAtEnd, '') : value.join(', ')
   }
-  return /** @type {Headers} */ (headers)
+  return headers as Headers
 }

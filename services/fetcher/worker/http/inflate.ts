@@ -1,35 +1,29 @@
 // A body that was compressed, as it was before.
 import { promisify } from 'node:util'
 import zlib from 'node:zlib'
-import { ExchangeError } from './exchange.ts'
+import { ExchangeError, type Response } from './exchange.ts'
 
-/** @typedef {import('./exchange.ts').Response} Response */
-
-/** @typedef {(bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>} Inflater */
+type Inflater = (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>
 
 /** By the name that a backend gives. Not a plain object, in which any backend would also find `constructor`. */
-const inflaters = new Map(
-  /** @type {[string, Inflater][]} */ ([
-    ['gzip', promisify(zlib.gunzip)],
-    ['x-gzip', promisify(zlib.gunzip)],
-    ['br', promisify(zlib.brotliDecompress)],
-    ['deflate', inflateDeflate],
-  ]),
-)
+const inflaters = new Map<string, Inflater>([
+  ['gzip', promisify(zlib.gunzip)],
+  ['x-gzip', promisify(zlib.gunzip)],
+  ['br', promisify(zlib.brotliDecompress)],
+  ['deflate', inflateDeflate],
+])
 
-/** Many servers leave out zlib's header (RFC 9110 section 8.4.1.2). @type {Inflater} */
-function inflateDeflate(bytes, options) {
+/** Many servers leave out zlib's header (RFC 9110 section 8.4.1.2). */
+function inflateDeflate(bytes: Parameters<Inflater>[0], options: Parameters<Inflater>[1]): ReturnType<Inflater> {
   const hasHeader = (bytes[0] & 0x0f) === 8
   return hasHeader ? promisify(zlib.inflate)(bytes, options) : promisify(zlib.inflateRaw)(bytes, options)
 }
 
 /**
- * @param {Response} response
- * @param {number} bytesMax of the body, inflated
- * @returns {Response | Promise<Response>} the same, where it is in no encoding that is known here. Rejects with an
- *   {@link ExchangeError}
+ * @param bytesMax of the body, inflated
+ * @returns the same, where it is in no encoding that is known here. Rejects with an {@link ExchangeError}
  */
-export function inflate(response, bytesMax) {
+export function inflate(response: Response, bytesMax: number): Response | Promise<Response> {
   const { status, headers, body } = response
   const encoding = headers['content-encoding']
   const inflater = encoding === undefined ? undefined : inflaters.get(encoding.toLowerCase())

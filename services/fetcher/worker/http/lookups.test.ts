@@ -1,22 +1,21 @@
+import type { AddressInfo } from 'node:net'
 import { answering, json, lease, setup } from '../pull.fixture.ts'
 import { createPuller } from '../pull.ts'
 import { createConnections } from './connections.ts'
-import { createLookups } from './lookups.ts'
+import { createLookups, type Lookup } from './lookups.ts'
 
-/** @typedef {Parameters<import('./lookups.ts').Lookup>} Asked */
+type Asked = Parameters<Lookup>
 
 /** Lookups that the test answers. */
 function setupLookups() {
-  /** @type {Asked[]} */
-  const asked = []
+  const asked: Asked[] = []
   const lookup = createLookups((...args) => void asked.push(args))
   return { asked, lookup }
 }
 
 test('all who ask for a name while it is looked up get the answer of that lookup', () => {
   const { asked, lookup } = setupLookups()
-  /** @type {unknown[]} */
-  const answers = []
+  const answers: unknown[] = []
 
   for (let i = 0; i < 3; i++) lookup('a.test', { all: true }, (_, addresses) => answers.push(addresses))
   expect(asked).toHaveLength(1)
@@ -29,8 +28,7 @@ test('all who ask for a name while it is looked up get the answer of that lookup
 
 test('a name is looked up again once its lookup has ended, well or not', () => {
   const { asked, lookup } = setupLookups()
-  /** @type {unknown[]} */
-  const errors = []
+  const errors: unknown[] = []
 
   for (const error of [new Error('EAI_AGAIN'), null]) {
     lookup('a.test', {}, each => errors.push(each))
@@ -55,9 +53,8 @@ test('pulls from a name whose servers are silent leave one lookup behind, howeve
   const connections = createConnections({ lookup })
   const puller = createPuller({ connections })
   const { server } = await setup(answering(200, json, '1'))
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-  const pull = (/** @type {number} */ timeoutMs) =>
-    puller.pull(lease({ url: `http://silent.test:${port}/`, timeoutMs }))
+  const { port } = server.address() as AddressInfo
+  const pull = (timeoutMs: number) => puller.pull(lease({ url: `http://silent.test:${port}/`, timeoutMs }))
   try {
     for (let i = 0; i < 5; i++) expect((await pull(10)).result).toMatchObject({ code: 'backend_timeout' })
     expect(asked).toHaveLength(1)

@@ -6,11 +6,10 @@ const SHOWN = '[token]'
 
 export class Bearer {
   #token
-  /** @type {string | undefined} */
-  #digest
+  #digest: string | undefined
 
-  /** @param {string} token that was verified */
-  constructor(token) {
+  /** @param token that was verified */
+  constructor(token: string) {
     this.#token = token
   }
 

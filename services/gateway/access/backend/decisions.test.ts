@@ -289,8 +289,7 @@ test('of three tokens each is asked with, until one is admitted; what is refused
 test('where the backend refuses both tokens of a user it is not asked each time that they come by turns', async () => {
   const { backbone, client, clientWith, decide } = setup()
   const tokens = [(await client('ann', 3_600)).token, (await client('ann', 60)).token]
-  /** @type {string[]} */
-  const askedWith = []
+  const askedWith: string[] = []
   for (let turns = 0; turns < 10; turns++) {
     const each = await clientWith(tokens[turns % 2])
     each.send({ type: 'get', id: 1, key: KEY })

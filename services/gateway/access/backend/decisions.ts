@@ -1,40 +1,35 @@
 // The backends' decisions whether a viewer may read a key of a namespace with `authorize`. A backend is asked once per
 // viewer, key and `keep`, for all sessions and requests of the viewer; and again each `keep` while one of them is
 // subscribed.
+import type { Backbone } from '@keycast/backbone'
 import { namespaceOf } from '@keycast/protocol'
-import { createUniqueQueue, TURN_MS } from '@keycast/service'
-import { createCalendar } from '../../keys/calendar.ts'
-import { createProblem, silentFetcher } from '../../keys/problem.ts'
+import { createUniqueQueue, type Deciding, TURN_MS, type UniqueQueue } from '@keycast/service'
+import type { Counts } from '../../counts.ts'
+import { type Calendar, createCalendar } from '../../keys/calendar.ts'
+import { createProblem, type Problem, silentFetcher } from '../../keys/problem.ts'
+import type { Session } from '../../sessions/session.ts'
 import { createQuestionQueue } from './question-queue.ts'
-import { createVerdicts, keepMsOf, newDecision } from './verdicts.ts'
+import { type Answer, createVerdicts, type Decision, keepMsOf, newDecision, type Waiter } from './verdicts.ts'
+import type { Viewer } from './viewers.ts'
 
-/**
- * @typedef {import('../../keys/problem.ts').Problem} Problem
- * @typedef {import('../../sessions/session.ts').Session} Session
- * @typedef {import('./verdicts.ts').Decision} Decision
- * @typedef {import('./verdicts.ts').Waiter} Waiter
- * @typedef {import('./viewers.ts').Viewer} Viewer
- * @typedef {ReturnType<typeof createDecisions>} Decisions
- *
- * For whom a door asks: a session, or the sender of an HTTP request.
- * @typedef {Pick<Session, 'viewer' | 'account'>} Asker
- */
+export type Decisions = ReturnType<typeof createDecisions>
+
+/** For whom a door asks: a session, or the sender of an HTTP request. */
+export type Asker = Pick<Session, 'viewer' | 'account'>
 
 /** The roles of a session in a key, one or both. */
 export const SUBSCRIBED = 1
 export const JOINED = 2
 
 /** The reasons why a viewer is not admitted. Metrics have them at zero from the start. */
-export const decisionCodes = Object.freeze(
-  /** @type {const} */ ([
-    'forbidden',
-    'backend_error',
-    'fetcher_timeout',
-    'fetcher_unavailable',
-    'token_expired',
-    'too_many_waiting',
-  ]),
-)
+export const decisionCodes = Object.freeze([
+  'forbidden',
+  'backend_error',
+  'fetcher_timeout',
+  'fetcher_unavailable',
+  'token_expired',
+  'too_many_waiting',
+] as const)
 
 /** Decisions that nobody is subscribed under: at some 400 bytes each they take 8 MB. */
 const IDLE_MAX = 20_000
@@ -45,33 +40,33 @@ const WAITING_MAX = 20_000
 /** When to come back where there are more, or the viewer's token has expired and may be renewed. */
 const RETRY_MS = 1_000
 
-/**
- * @param {object} deps
- * @param {{ get: (name: string) => import('@keycast/service').Deciding | undefined }} deps.namespaces of values and rooms
- * @param {Pick<import('@keycast/backbone').Backbone, 'authorize' | 'nodesAlive'>} deps.backbone
- * @param {(session: Session, key: string, problem: Problem | undefined) => void} deps.onDecided of each of a decision's
- *   sessions: it may read the key, or why not. May be called again with the same
- * @param {Pick<import('../../counts.ts').Counts, 'decisions' | 'accessRefused'>} deps.counts
- * @param {() => number} deps.now monotonic, in milliseconds
- * @param {() => number} deps.wallNow in milliseconds since 1970
- */
-export function createDecisions({ namespaces, backbone, onDecided, counts, now, wallNow }) {
-  /** @type {import('../../keys/calendar.ts').Calendar<Decision>} */
-  const calendar = createCalendar()
-  /** @type {import('@keycast/service').UniqueQueue<Decision>} */
-  const idle = createUniqueQueue()
+interface Deps {
+  /** Of values and rooms. */
+  namespaces: { get: (name: string) => Deciding | undefined }
+  backbone: Pick<Backbone, 'authorize' | 'nodesAlive'>
+  /** Of each of a decision's sessions: it may read the key, or why not. May be called again with the same. */
+  onDecided: (session: Session, key: string, problem: Problem | undefined) => void
+  counts: Pick<Counts, 'decisions' | 'accessRefused'>
+  /** Monotonic, in milliseconds. */
+  now: () => number
+  /** In milliseconds since 1970. */
+  wallNow: () => number
+}
+
+export function createDecisions({ namespaces, backbone, onDecided, counts, now, wallNow }: Deps) {
+  const calendar: Calendar<Decision> = createCalendar()
+  const idle: UniqueQueue<Decision> = createUniqueQueue()
   const verdicts = createVerdicts({ backbone, now, wallNow })
   const { standing, isWithinGrace } = verdicts
   const questions = createQuestionQueue({ ask: verdicts.ask, conclude, now })
-  /** The requests that wait, by who asked. @type {Map<Asker, Set<Waiter>>} */
-  const waits = new Map()
+  /** The requests that wait, by who asked. */
+  const waits = new Map<Asker, Set<Waiter>>()
   let waiting = 0
 
-  /** The backend of this key's namespace decides, too. @param {string} key that passed the gate */
-  const applies = key => namespaces.get(namespaceOf(key))?.authorize !== undefined
+  /** The backend of this key's namespace decides, too. @param key that passed the gate */
+  const applies = (key: string) => namespaces.get(namespaceOf(key))?.authorize !== undefined
 
-  /** @param {Viewer | undefined} viewer @param {string} key @returns {Decision} */
-  function open(viewer, key) {
+  function open(viewer: Viewer | undefined, key: string): Decision {
     const namespace = namespaces.get(namespaceOf(key))
     // Without a viewer a door forgot to say for whom it asks.
     if (!viewer || !namespace?.authorize) throw new Error(`no viewer for ${key}, or nobody to ask`)
@@ -85,11 +80,9 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   /**
    * Whether a viewer may read a key of which {@link applies} is true.
    *
-   * @param {Asker} asker
-   * @param {string} key
-   * @returns {Problem | undefined | Promise<Problem | undefined>} `undefined`: it may. Never rejects
+   * @returns `undefined`: it may. Never rejects
    */
-  function ask(asker, key) {
+  function ask(asker: Asker, key: string): Problem | undefined | Promise<Problem | undefined> {
     const decision = open(asker.viewer, key)
     const known = standing(decision)
     if (known) {
@@ -102,14 +95,13 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
       return createProblem('too_many_waiting', now(), { retryAfterMs: RETRY_MS })
     }
     return new Promise(resolve => {
-      const settle = (/** @type {Problem | undefined} */ problem) => resolve(countRefusal(problem))
+      const settle = (problem: Problem | undefined) => resolve(countRefusal(problem))
       wait({ asker, decision, settle })
       question(decision, laneOf(asker))
     })
   }
 
-  /** @param {Waiter} waiter */
-  function wait(waiter) {
+  function wait(waiter: Waiter) {
     const { asker, decision } = waiter
     waiting++
     decision.waiters ??= new Set()
@@ -118,8 +110,8 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     waits.set(asker, own.add(waiter))
   }
 
-  /** @param {Waiter} waiter @param {Problem | undefined} problem why it may not read */
-  function settle(waiter, problem) {
+  /** @param problem why it may not read */
+  function settle(waiter: Waiter, problem: Problem | undefined) {
     const { asker, decision } = waiter
     waiting--
     decision.waiters?.delete(waiter)
@@ -133,12 +125,9 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
    * A session subscribes to a key of which {@link applies} is true, or joined the room. Unless it is refused here it stays
    * with the decision until {@link unregister}, and is told by `onDecided`.
    *
-   * @param {Session} session
-   * @param {string} key
-   * @param {number} what
-   * @returns {{ isAdmitted: boolean, problem?: Problem }} without a problem the decision is still to come
+   * @returns without a problem the decision is still to come
    */
-  function register(session, key, what) {
+  function register(session: Session, key: string, what: number): { isAdmitted: boolean; problem?: Problem } {
     const decision = open(session.viewer, key)
     const known = standing(decision)
     if (known) counts.decisions.memory++
@@ -159,8 +148,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     return { isAdmitted: known?.isAdmitted === true }
   }
 
-  /** @param {Session} session @param {string} key @param {number} what */
-  function unregister(session, key, what) {
+  function unregister(session: Session, key: string, what: number) {
     const decision = session.viewer?.decisions.get(key)
     const whats = decision?.sessions.get(session)
     if (!decision || whats === undefined) return
@@ -169,8 +157,8 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     rest(decision)
   }
 
-  /** Keeps a decision that nobody needs now, as long as there is room. @param {Decision} decision */
-  function rest(decision) {
+  /** Keeps a decision that nobody needs now, as long as there is room. */
+  function rest(decision: Decision) {
     if (isWaitedFor(decision)) return
     // Somebody may go through keys faster than a backend answers. Each question left behind would be asked all the same.
     if (decision.isAsking && questions.cancel(decision)) decision.isAsking = false
@@ -179,19 +167,19 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     idle.delete(decision)
     if (!isDecided(decision)) return drop(decision)
     idle.add(decision)
-    while (idle.size > IDLE_MAX) drop(/** @type {Decision} */ (idle.take()))
+    while (idle.size > IDLE_MAX) drop(idle.take() as Decision)
   }
 
-  /** Whether the backend said anything of it. @param {Decision} decision */
-  const isDecided = ({ admittedAtMs, problem }) => admittedAtMs > Number.NEGATIVE_INFINITY || problem !== undefined
+  /** Whether the backend said anything of it. */
+  const isDecided = ({ admittedAtMs, problem }: Decision) =>
+    admittedAtMs > Number.NEGATIVE_INFINITY || problem !== undefined
 
-  /** @param {Decision} decision */
-  function drop({ viewer, key }) {
+  function drop({ viewer, key }: Decision) {
     viewer.decisions.delete(key)
   }
 
-  /** @param {Decision} decision @param {unknown} lane for whom; those of one viewer take turns */
-  function question(decision, lane) {
+  /** @param lane for whom; those of one viewer take turns */
+  function question(decision: Decision, lane: unknown) {
     if (decision.isAsking) {
       counts.decisions.coalesced++
       return questions.coalesce(decision, lane)
@@ -202,11 +190,8 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     questions.add(decision, lane)
   }
 
-  /**
-   * @param {Decision} decision
-   * @param {import('./verdicts.ts').Answer | undefined} answer `undefined` where the backend was not asked
-   */
-  function conclude(decision, answer) {
+  /** @param answer `undefined` where the backend was not asked */
+  function conclude(decision: Decision, answer: Answer | undefined) {
     decision.isAsking = false
     if (!verdicts.take(decision, answer)) {
       return isWaitedFor(decision) ? question(decision, laneOf(firstSession(decision))) : rest(decision)
@@ -220,16 +205,15 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     else schedule(decision)
   }
 
-  /** @param {Decision} decision @param {Problem | undefined} problem */
-  function tellSessions(decision, problem) {
+  function tellSessions(decision: Decision, problem: Problem | undefined) {
     for (const session of [...decision.sessions.keys()]) {
       if (problem?.code === 'forbidden') countRefusal(problem)
       onDecided(session, decision.key, problem)
     }
   }
 
-  /** Has a decision that sessions are subscribed under looked at when something has to be done. @param {Decision} decision */
-  function schedule(decision) {
+  /** Has a decision that sessions are subscribed under looked at when something has to be done. */
+  function schedule(decision: Decision) {
     const { admittedAtMs, problem, problemUntilMs } = decision
     const keepMs = keepMsOf(decision)
     const keptUntilMs = admittedAtMs + keepMs
@@ -241,8 +225,8 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     } else calendar.schedule(decision, graceUntilMs > now() ? Math.min(askAtMs, graceUntilMs) : askAtMs)
   }
 
-  /** @param {Decision} decision sessions are subscribed under it */
-  function look(decision) {
+  /** @param decision sessions are subscribed under it */
+  function look(decision: Decision) {
     if (!isWithinGrace(decision)) {
       const { problem } = decision
       tellSessions(decision, problem ? { ...problem, atMs: now() } : silentFetcher(backbone.nodesAlive(), now()))
@@ -252,8 +236,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     schedule(decision)
   }
 
-  /** @param {Problem | undefined} problem */
-  function countRefusal(problem) {
+  function countRefusal(problem: Problem | undefined) {
     if (problem?.code === 'forbidden') counts.accessRefused.forbidden++
     return problem
   }
@@ -264,20 +247,16 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     register,
     unregister,
 
-    /**
-     * The asker is gone: none of its requests waits any more. Nobody is asked what nobody waits for.
-     *
-     * @param {Asker} asker
-     */
-    giveUp(asker) {
+    /** The asker is gone: none of its requests waits any more. Nobody is asked what nobody waits for. */
+    giveUp(asker: Asker) {
       for (const waiter of waits.get(asker) ?? []) {
         settle(waiter, gone)
         rest(waiter.decision)
       }
     },
 
-    /** A viewer is not known any more, or its tokens were revoked: what was decided for it does not hold. @param {Viewer} viewer */
-    forget(viewer) {
+    /** A viewer is not known any more, or its tokens were revoked: what was decided for it does not hold. */
+    forget(viewer: Viewer) {
       for (const decision of viewer.decisions.values()) {
         decision.admittedAtMs = Math.min(decision.admittedAtMs, now() - keepMsOf(decision))
         decision.problemUntilMs = Number.NEGATIVE_INFINITY
@@ -298,14 +277,18 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   }
 }
 
-/** One whose proxy names no client has no account, and stands for itself. @param {Asker | undefined} asker */
-const laneOf = asker => asker?.account ?? asker
+/** One whose proxy names no client has no account, and stands for itself. */
+const laneOf = (asker: Asker | undefined) => asker?.account ?? asker
 
-/** @param {Decision} decision @returns {Session | undefined} */
-const firstSession = ({ sessions }) => sessions.keys().next().value
+const firstSession = ({ sessions }: Decision): Session | undefined => sessions.keys().next().value
 
-/** @param {Decision} decision */
-const isWaitedFor = ({ sessions, waiters }) => sessions.size > 0 || (waiters?.size ?? 0) > 0
+const isWaitedFor = ({ sessions, waiters }: Decision) => sessions.size > 0 || (waiters?.size ?? 0) > 0
 
-/** Nobody is told: the session is gone. @type {Problem} */
-const gone = { code: 'too_many_waiting', message: 'the session ended', retryAfterMs: undefined, atMs: 0, isLocal: true }
+/** Nobody is told: the session is gone. */
+const gone: Problem = {
+  code: 'too_many_waiting',
+  message: 'the session ended',
+  retryAfterMs: undefined,
+  atMs: 0,
+  isLocal: true,
+}

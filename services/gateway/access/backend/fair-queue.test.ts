@@ -1,10 +1,9 @@
-import { createFairQueue } from './fair-queue.ts'
+import { createFairQueue, type FairQueue } from './fair-queue.ts'
 
-/** @param {import('./fair-queue.ts').FairQueue<string>} queue */
-const takeAll = queue => Array.from({ length: queue.size }, () => queue.take())
+const takeAll = (queue: FairQueue<string>) => Array.from({ length: queue.size }, () => queue.take())
 
 test('lanes take turns, and within a lane the first that was added comes first', () => {
-  const queue = createFairQueue()
+  const queue = createFairQueue<string>()
   for (const item of ['a1', 'a2', 'a3', 'a4']) queue.add(item, 'a')
   expect(queue.take()).toBe('a1')
   for (const item of ['b1', 'b2']) queue.add(item, 'b')
@@ -14,7 +13,7 @@ test('lanes take turns, and within a lane the first that was added comes first',
 })
 
 test('an item in two lanes is taken once, where it comes up first', () => {
-  const queue = createFairQueue()
+  const queue = createFairQueue<string>()
   for (const item of ['a1', 'a2', 'both', 'both']) queue.add(item, 'a')
   queue.add('both', 'b')
   queue.add('b1', 'b')
@@ -23,7 +22,7 @@ test('an item in two lanes is taken once, where it comes up first', () => {
 })
 
 test('an item that was deleted is in no lane, and one whose lane is empty costs no turn', () => {
-  const queue = createFairQueue()
+  const queue = createFairQueue<string>()
   queue.add('gone', 'a')
   for (const item of ['gone', 'b1', 'b2']) queue.add(item, 'b')
   expect([queue.delete('gone'), queue.delete('gone'), queue.has('gone'), queue.has('b1')]).toEqual([

@@ -1,22 +1,18 @@
 // A queue whose lanes take turns: thousands of items in one lane do not keep another lane waiting. Each item is taken
 // once.
-import { createUniqueQueue } from '@keycast/service'
+import { createUniqueQueue, type UniqueQueue } from '@keycast/service'
 
-/**
- * An item that is added in several lanes has a place in each; it is taken when it comes up in the first of them.
- *
- * @template T
- */
-export function createFairQueue() {
-  /** Those with items. @type {Map<unknown, import('@keycast/service').UniqueQueue<T>>} */
-  const lanes = new Map()
-  /** The one whose turn is next comes first. @type {import('@keycast/service').UniqueQueue<unknown>} */
-  const turns = createUniqueQueue()
-  /** In which lanes each item stands. @type {Map<T, unknown[]>} */
-  const places = new Map()
+/** An item that is added in several lanes has a place in each; it is taken when it comes up in the first of them. */
+export function createFairQueue<T>() {
+  /** Those with items. */
+  const lanes = new Map<unknown, UniqueQueue<T>>()
+  /** The one whose turn is next comes first. */
+  const turns: UniqueQueue<unknown> = createUniqueQueue()
+  /** In which lanes each item stands. */
+  const places = new Map<T, unknown[]>()
 
-  /** @param {T} item @param {unknown} lane stays where it is if it stands there already */
-  function add(item, lane) {
+  /** @param lane stays where it is if it stands there already */
+  function add(item: T, lane: unknown) {
     const own = lanes.get(lane) ?? createUniqueQueue()
     if (own.has(item)) return
     own.add(item)
@@ -27,8 +23,8 @@ export function createFairQueue() {
     else places.set(item, [lane])
   }
 
-  /** @param {T} item @returns {boolean} whether it was queued */
-  function remove(item) {
+  /** @returns whether it was queued */
+  function remove(item: T): boolean {
     const known = places.get(item)
     if (!known) return false
     places.delete(item)
@@ -45,11 +41,10 @@ export function createFairQueue() {
   return {
     add,
     delete: remove,
-    /** @param {T} item */
-    has: item => places.has(item),
+    has: (item: T) => places.has(item),
 
-    /** @returns {T | undefined} the next one, which is queued no more */
-    take() {
+    /** @returns the next one, which is queued no more */
+    take(): T | undefined {
       const lane = turns.first()
       const item = lanes.get(lane)?.first()
       if (item === undefined) return undefined
@@ -65,7 +60,4 @@ export function createFairQueue() {
   }
 }
 
-/**
- * @template T
- * @typedef {ReturnType<typeof createFairQueue<T>>} FairQueue
- */
+export type FairQueue<T> = ReturnType<typeof createFairQueue<T>>

@@ -2,8 +2,7 @@
 import { DEADLINE_MS } from '../../../../test/support/deadline.ts'
 import { admitted, createDecidingGateway, KEEP_MS, KEY, viewerOf } from './test-backend.ts'
 
-/** @param {string} prefix @param {number} count @param {string} [namespace] */
-const keysOf = (prefix, count, namespace = 'doc') =>
+const keysOf = (prefix: string, count: number, namespace = 'doc') =>
   Array.from({ length: count }, (_, i) => `${namespace}:${prefix}${i}`)
 
 test('one user who asks for very many keys does not keep others waiting', async () => {
@@ -68,8 +67,7 @@ test('a key that one client left is asked about where another waits for it', asy
   tab.send({ type: 'subscribe', id: 1, keys: [{ key: 'doc:tab' }] })
   tab.send({ type: 'get', id: 2, key: 'doc:got' })
   ann.connection.emit('close', 1000, Buffer.alloc(0))
-  /** @type {string[]} */
-  const asked = []
+  const asked: string[] = []
   for (; backbone.questions.length > 0; await decide(admitted)) asked.push(backbone.questions[0].key.split(' ')[0])
   expect(asked).toHaveLength(66)
   expect(asked.slice(64)).toEqual(['doc:tab', 'doc:got'])
@@ -80,8 +78,7 @@ test('a key that one client left is asked about where another waits for it', asy
 
 test('without a token one address that asks for very many keys does not keep another waiting', async () => {
   const { backbone, connect, decide } = createDecidingGateway()
-  /** @param {string} address */
-  const from = address => connect('', '', { peer: { address, isNamed: true } })
+  const from = (address: string) => connect('', '', { peer: { address, isNamed: true } })
   const [busy, visitor] = [await from('192.0.2.1'), await from('192.0.2.2')]
   busy.send({ type: 'subscribe', id: 1, keys: keysOf('', 500, 'page').map(key => ({ key })) })
   visitor.send({ type: 'get', id: 1, key: 'page:front' })

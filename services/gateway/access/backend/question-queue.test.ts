@@ -1,12 +1,11 @@
 import { DEADLINE_MS } from '../../../../test/support/deadline.ts'
 import { createQuestionQueue } from './question-queue.ts'
+import type { Decision } from './verdicts.ts'
 
-/** @param {{ hasToken?: boolean }} [options] */
-function setup({ hasToken = true } = {}) {
-  /** Sent and not yet answered, in order. @type {{ key: string, resolve: (answer: string) => void }[]} */
-  const sent = []
-  /** @type {string[]} */
-  const concluded = []
+function setup({ hasToken = true }: { hasToken?: boolean } = {}) {
+  /** Sent and not yet answered, in order. */
+  const sent: { key: string; resolve: (answer: string) => void }[] = []
+  const concluded: string[] = []
   const state = { hasToken }
   let at = 0
   const queue = createQuestionQueue({
@@ -15,16 +14,14 @@ function setup({ hasToken = true } = {}) {
     // Each look at the clock takes a while.
     now: () => at++ / 10,
   })
-  const viewers = { ann: /** @type {any} */ ({}), bob: /** @type {any} */ ({}) }
+  const viewers = { ann: {} as any, bob: {} as any }
   return {
     ...queue,
-    /** @param {import('./verdicts.ts').Decision} decision @param {string} [lane] */
-    add: (decision, lane = 'one') => queue.add(decision, lane),
+    add: (decision: Decision, lane = 'one') => queue.add(decision, lane),
     state,
     sent,
     concluded,
-    /** @param {string} key @param {'ann' | 'bob'} viewer @returns {import('./verdicts.ts').Decision} */
-    decision: (key, viewer = 'ann') => /** @type {any} */ ({ key, viewer: viewers[viewer] }),
+    decision: (key: string, viewer: 'ann' | 'bob' = 'ann'): Decision => ({ key, viewer: viewers[viewer] }) as any,
     /** The first question is answered. */
     async answer() {
       sent.shift()?.resolve('admitted')
@@ -35,7 +32,7 @@ function setup({ hasToken = true } = {}) {
 
 const turn = () => new Promise(resolve => setImmediate(resolve))
 
-const keysOf = (/** @type {{ key: string }[]} */ questions) => questions.map(({ key }) => key)
+const keysOf = (questions: { key: string }[]) => questions.map(({ key }) => key)
 
 test('of one viewer 64 questions are under way, the others follow in order; another viewer does not wait for them', async () => {
   const { add, decision, sent, answer, concluded } = setup()

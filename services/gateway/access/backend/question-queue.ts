@@ -1,38 +1,39 @@
 // Sends at most 64 questions of a viewer to backends at a time; the others wait. All clients without a token are one
 // viewer, so accounts take turns. A decision has one question at a time, so it stands for its question here.
-import { createTurns, createUniqueQueue } from '@keycast/service'
-import { createFairQueue } from './fair-queue.ts'
+import { createTurns, createUniqueQueue, type UniqueQueue } from '@keycast/service'
+import { createFairQueue, type FairQueue } from './fair-queue.ts'
+import type { Decision } from './verdicts.ts'
+import type { Viewer } from './viewers.ts'
 
-/**
- * @typedef {import('./verdicts.ts').Decision} Decision
- * @typedef {import('./viewers.ts').Viewer} Viewer
- *
- * The questions about one viewer.
- * @typedef {{ underWay: number, waiting: import('./fair-queue.ts').FairQueue<Decision> }} Line
- */
+/** The questions about one viewer. */
+interface Line {
+  underWay: number
+  waiting: FairQueue<Decision>
+}
 
 /** Of one viewer: more would keep the others from being asked for. */
 const UNDER_WAY_MAX = 64
 
-/**
- * @template A the known part of the backend's answer
- * @param {object} deps
- * @param {(decision: Decision) => Promise<A> | undefined} deps.ask sends the question; `undefined` where no token of the
- *   viewer is valid. The promise never rejects
- * @param {(decision: Decision, answer: A | undefined) => void} deps.conclude the question has ended; `undefined` where it
- *   was not sent
- * @param {() => number} deps.now in milliseconds
- */
-export function createQuestionQueue({ ask, conclude, now }) {
-  /** Of each viewer who has questions under way. @type {Map<Viewer, Line>} */
-  const lines = new Map()
-  /** Those that cannot be sent. @type {import('@keycast/service').UniqueQueue<Decision>} */
-  const unsent = createUniqueQueue()
+interface Deps<A> {
+  /** Sends the question; `undefined` where no token of the viewer is valid. The promise never rejects. */
+  ask: (decision: Decision) => Promise<A> | undefined
+  /** The question has ended; `undefined` where it was not sent. */
+  conclude: (decision: Decision, answer: A | undefined) => void
+  /** In milliseconds. */
+  now: () => number
+}
+
+/** @template A the known part of the backend's answer */
+export function createQuestionQueue<A>({ ask, conclude, now }: Deps<A>) {
+  /** Of each viewer who has questions under way. */
+  const lines = new Map<Viewer, Line>()
+  /** Those that cannot be sent. */
+  const unsent: UniqueQueue<Decision> = createUniqueQueue()
   // 20,000 questions may wait when the token that they are to be asked with ends.
   const concluding = createTurns({ now, step: concludeUnsent })
 
-  /** @returns {boolean} whether there are more */
-  function concludeUnsent() {
+  /** @returns whether there are more */
+  function concludeUnsent(): boolean {
     const decision = unsent.take()
     if (!decision) return false
     conclude(decision, undefined)
@@ -41,8 +42,7 @@ export function createQuestionQueue({ ask, conclude, now }) {
     return unsent.size > 0
   }
 
-  /** @param {Viewer} viewer @param {Line} line */
-  function sendNext(viewer, line) {
+  function sendNext(viewer: Viewer, line: Line) {
     while (line.underWay < UNDER_WAY_MAX) {
       const decision = line.waiting.take()
       if (!decision) break
@@ -57,8 +57,7 @@ export function createQuestionQueue({ ask, conclude, now }) {
     if (line.underWay === 0) lines.delete(viewer)
   }
 
-  /** @param {Viewer} viewer @param {Line} line @param {Decision} decision @param {A} answer */
-  function ended(viewer, line, decision, answer) {
+  function ended(viewer: Viewer, line: Line, decision: Decision, answer: A) {
     line.underWay--
     sendNext(viewer, line)
     conclude(decision, answer)
@@ -68,10 +67,10 @@ export function createQuestionQueue({ ask, conclude, now }) {
     /**
      * Sends a question now, or as soon as there is room.
      *
-     * @param {Decision} decision that is not being asked about
-     * @param {unknown} lane for whom; those of one viewer take turns
+     * @param decision that is not being asked about
+     * @param lane for whom; those of one viewer take turns
      */
-    add(decision, lane) {
+    add(decision: Decision, lane: unknown) {
       const { viewer } = decision
       const line = lines.get(viewer) ?? { underWay: 0, waiting: createFairQueue() }
       lines.set(viewer, line)
@@ -82,10 +81,9 @@ export function createQuestionQueue({ ask, conclude, now }) {
     /**
      * Another account waits for the same answer.
      *
-     * @param {Decision} decision that is being asked about
-     * @param {unknown} lane
+     * @param decision that is being asked about
      */
-    coalesce(decision, lane) {
+    coalesce(decision: Decision, lane: unknown) {
       const waiting = lines.get(decision.viewer)?.waiting
       if (waiting?.has(decision)) waiting.add(decision, lane)
     },
@@ -93,9 +91,8 @@ export function createQuestionQueue({ ask, conclude, now }) {
     /**
      * Nobody waits for the answer any more.
      *
-     * @param {Decision} decision
-     * @returns {boolean} whether the question was still waiting to be sent
+     * @returns whether the question was still waiting to be sent
      */
-    cancel: decision => lines.get(decision.viewer)?.waiting.delete(decision) === true,
+    cancel: (decision: Decision): boolean => lines.get(decision.viewer)?.waiting.delete(decision) === true,
   }
 }

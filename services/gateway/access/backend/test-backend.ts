@@ -1,5 +1,6 @@
 // A gateway whose namespaces `doc` and `page` have a backend that decides, which the test plays, and clients with tokens.
 import { createHash } from 'node:crypto'
+import type { Settings } from '../../settings.ts'
 import { createTestGateway } from '../../test-support.ts'
 import { readRule } from '../rights.ts'
 import { issuers, sign } from '../test-tokens.ts'
@@ -7,17 +8,16 @@ import { issuers, sign } from '../test-tokens.ts'
 export const nowMs = 1_800_000_000_000
 export const KEEP_MS = 10_000
 const authorize = {
-  urlFor: (/** @type {string} */ id) => `http://127.0.0.1/${id}`,
+  urlFor: (id: string) => `http://127.0.0.1/${id}`,
   origin: 'http://127.0.0.1',
-  method: /** @type {const} */ ('HEAD'),
+  method: 'HEAD' as const,
   keepMs: KEEP_MS,
 }
 const anonymous = readRule({ read: ['tick:*', 'doc:open', 'page:*'] }, { user: false, strict: true }).rule
 const everyone = readRule({ read: ['doc:*'] }, { user: true, strict: true }).rule
-export const viewerOf = (/** @type {string} */ user) => createHash('sha256').update(user).digest('base64url')
+export const viewerOf = (user: string) => createHash('sha256').update(user).digest('base64url')
 
-/** @param {Partial<import('../../settings.ts').Settings>} [settings] */
-export function createDecidingGateway(settings) {
+export function createDecidingGateway(settings?: Partial<Settings>) {
   const started = createTestGateway({
     startAtMs: nowMs,
     namespaces: { doc: { authorize }, page: { authorize }, tick: {} },
@@ -25,8 +25,7 @@ export function createDecidingGateway(settings) {
     settings,
   })
   const { backbone, connect, turn } = started
-  /** @param {string} token */
-  async function clientWith(token) {
+  async function clientWith(token: string) {
     const client = await connect()
     client.send({ type: 'auth', token })
     await authed(client, turn)
@@ -34,14 +33,13 @@ export function createDecidingGateway(settings) {
   }
   return {
     ...started,
-    /** @param {string} sub @param {number} [ttlSeconds] */
-    token: (sub, ttlSeconds = 300) => sign({ sub, nowMs: nowMs + started.now() - 1_000_000, ttlSeconds }),
-    /** A client with a token of its own. @param {string} sub @param {number} [ttlSeconds] */
-    client: async (sub, ttlSeconds = 300) =>
+    token: (sub: string, ttlSeconds = 300) => sign({ sub, nowMs: nowMs + started.now() - 1_000_000, ttlSeconds }),
+    /** A client with a token of its own. */
+    client: async (sub: string, ttlSeconds = 300) =>
       clientWith(await sign({ sub, nowMs: nowMs + started.now() - 1_000_000, ttlSeconds })),
     clientWith,
-    /** The fetcher reports the backend's decision on the question that waits longest. @param {any} decision */
-    async decide(decision) {
+    /** The fetcher reports the backend's decision on the question that waits longest. */
+    async decide(decision: any) {
       backbone.questions.shift()?.resolve(decision && { message: '', ...decision })
       await turn()
     },
@@ -51,8 +49,7 @@ export function createDecidingGateway(settings) {
 /** Not a number of turns: signatures are checked beside the loop, which may turn thousands of times meanwhile. */
 const GIVE_UP_MS = 30_000
 
-/** @param {any} client @param {() => Promise<void>} turn */
-export async function authed(client, turn) {
+export async function authed(client: any, turn: () => Promise<void>) {
   for (const endsAt = performance.now() + GIVE_UP_MS; performance.now() < endsAt; ) {
     const [message] = client.connection.read()
     if (message?.type === 'authed') return

@@ -1,12 +1,11 @@
 import { randomNumbers } from '../../../../test/support/random.js'
 import { Bearer } from './bearer.ts'
 import { chooseToken, hasNewToken, hasTokenLeft, newTokenChoice, noteRefused } from './token-choice.ts'
-import { createViewers } from './viewers.ts'
+import { createViewers, type Viewer } from './viewers.ts'
 
 function setup() {
   let nowMs = 0
-  /** @type {string[]} */
-  const events = []
+  const events: string[] = []
   const viewers = createViewers({
     isNeeded: true,
     onForgotten: () => events.push('forgotten'),
@@ -15,24 +14,23 @@ function setup() {
     now: () => nowMs,
     wallNow: () => nowMs,
   })
-  /** @type {Map<string, string>} */
-  const names = new Map()
-  /** A token comes. @param {string} name @param {number} expiresAtMs */
-  const come = (name, expiresAtMs) => {
+  const names = new Map<string, string>()
+  /** A token comes. */
+  const come = (name: string, expiresAtMs: number) => {
     const bearer = new Bearer(name)
     names.set(bearer.digest, name)
-    const verified = { user: 'ann', expiresAtMs, bearer, rights: /** @type {any} */ ({}), issuedAt: 0, jti: name }
-    return /** @type {import('./viewers.ts').Viewer} */ (viewers.of(verified))
+    const verified = { user: 'ann', expiresAtMs, bearer, rights: {} as any, issuedAt: 0, jti: name }
+    return viewers.of(verified) as Viewer
   }
   const viewer = come('first', 1_000)
   viewers.enter(viewer)
-  const nameOf = (/** @type {string | undefined} */ digest) => names.get(digest ?? '')
+  const nameOf = (digest: string | undefined) => names.get(digest ?? '')
   return {
     viewer,
     viewers,
     come,
     events,
-    pass: (/** @type {number} */ ms) => {
+    pass: (ms: number) => {
       nowMs += ms
     },
     now: () => nowMs,
@@ -42,7 +40,7 @@ function setup() {
       return {
         choice,
         choose: () => nameOf(chooseToken(viewer, choice, nowMs)?.bearer.digest),
-        refuse: (/** @type {string} */ name = nameOf(choice.askedWith) ?? '') =>
+        refuse: (name: string = nameOf(choice.askedWith) ?? '') =>
           noteRefused(viewer, choice, nowMs, new Bearer(name).digest),
         hasNew: () => hasNewToken(viewer, choice, nowMs),
         hasLeft: () => hasTokenLeft(viewer, choice, nowMs),
@@ -117,13 +115,13 @@ test('a user keeps the four tokens that are valid longest, and a key remembers r
 
 test('whatever tokens come and end, a key that one of them is good for is not refused, and none is asked with twice', () => {
   const random = randomNumbers(11)
-  const upTo = (/** @type {number} */ max) => Math.floor(random() * max)
+  const upTo = (max: number) => Math.floor(random() * max)
   for (let run = 0; run < 100; run++) {
     const { come, key, pass, viewers, viewer, now } = setup()
     const keys = Array.from({ length: 3 }, key)
-    /** Of every pair of token and key. @type {Map<string, boolean>} */
-    const grants = new Map()
-    const isGood = (/** @type {string} */ token, /** @type {number} */ index) => {
+    /** Of every pair of token and key. */
+    const grants = new Map<string, boolean>()
+    const isGood = (token: string, index: number) => {
       const pair = `${token} ${index}`
       if (!grants.has(pair)) grants.set(pair, random() < 0.4)
       return grants.get(pair) === true
@@ -136,8 +134,7 @@ test('whatever tokens come and end, a key that one of them is good for is not re
       const { choose, refuse } = keys[index]
       const valid = viewer.tokens.filter(({ expiresAtMs }) => expiresAtMs > now())
       const isGranted = valid.some(({ jti }) => isGood(jti ?? '', index))
-      /** @type {(string | undefined)[]} */
-      const askedWith = []
+      const askedWith: (string | undefined)[] = []
       let isAdmitted = false
       for (let hasOther = true; hasOther && !isAdmitted; ) {
         const token = choose()

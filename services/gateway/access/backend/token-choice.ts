@@ -1,29 +1,24 @@
 // Chooses the token with which a backend is asked about one key: the viewer's longest valid one that was not refused for it.
 // A refusal is of one token for one key: another token of the user may be good for that key, and that token for other keys.
+import type { Credentials } from '@keycast/backbone'
+import type { Token, Viewer } from './viewers.ts'
 
-/**
- * @typedef {import('./viewers.ts').Token} Token
- * @typedef {import('./viewers.ts').Viewer} Viewer
- *
- * One viewer's tokens and one key. Tokens are named by their digests. `askedWith`: the last one that was chosen.
- * @typedef {{ askedWith: string | undefined, refused: readonly string[] }} TokenChoice
- */
+/** One viewer's tokens and one key. Tokens are named by their digests. `askedWith`: the last one that was chosen. */
+export interface TokenChoice {
+  askedWith: string | undefined
+  refused: readonly string[]
+}
 
-/** @type {readonly string[]} */
-const NONE = Object.freeze([])
+const NONE: readonly string[] = Object.freeze([])
 
-/** @returns {TokenChoice} */
-export const newTokenChoice = () => ({ askedWith: undefined, refused: NONE })
+export const newTokenChoice = (): TokenChoice => ({ askedWith: undefined, refused: NONE })
 
 /**
  * The token to ask with now; the choice is noted. If all valid ones were refused, each has its turn again.
  *
- * @param {Viewer} viewer
- * @param {TokenChoice} choice
- * @param {number} wallNowMs
- * @returns {Token | undefined} `undefined` where none is valid
+ * @returns `undefined` where none is valid
  */
-export function chooseToken(viewer, choice, wallNowMs) {
+export function chooseToken(viewer: Viewer, choice: TokenChoice, wallNowMs: number): Token | undefined {
   let token = nextToken(viewer, choice.refused, wallNowMs)
   if (!token) {
     choice.refused = NONE
@@ -36,13 +31,15 @@ export function chooseToken(viewer, choice, wallNowMs) {
 /**
  * The backend refused a token.
  *
- * @param {Viewer} viewer
- * @param {TokenChoice} choice
- * @param {number} wallNowMs
- * @param {string} [digest] of which token, where that is known; else it is taken for the one chosen last
- * @returns {boolean} whether the viewer has a token that was not refused
+ * @param digest of which token, where that is known; else it is taken for the one chosen last
+ * @returns whether the viewer has a token that was not refused
  */
-export function noteRefused(viewer, choice, wallNowMs, digest = choice.askedWith) {
+export function noteRefused(
+  viewer: Viewer,
+  choice: TokenChoice,
+  wallNowMs: number,
+  digest: string | undefined = choice.askedWith,
+): boolean {
   if (digest === undefined) return false
   // Only of tokens that there are: a viewer may have thousands, one after the other.
   const known = choice.refused.filter(each => viewer.tokens.some(({ bearer }) => bearer.digest === each))
@@ -50,26 +47,16 @@ export function noteRefused(viewer, choice, wallNowMs, digest = choice.askedWith
   return nextToken(viewer, choice.refused, wallNowMs) !== undefined
 }
 
-/**
- * Whether the backend would be asked with another token than last, and not with one that it refused.
- *
- * @param {Viewer} viewer
- * @param {TokenChoice} choice
- * @param {number} wallNowMs
- */
-export function hasNewToken(viewer, { askedWith, refused }, wallNowMs) {
+/** Whether the backend would be asked with another token than last, and not with one that it refused. */
+export function hasNewToken(viewer: Viewer, { askedWith, refused }: TokenChoice, wallNowMs: number) {
   const next = nextToken(viewer, refused, wallNowMs)
   return next !== undefined && next.bearer.digest !== askedWith
 }
 
 /**
  * The node found the token that was chosen last expired: whether there is another, be it one that was refused before.
- *
- * @param {Viewer} viewer
- * @param {TokenChoice} choice
- * @param {number} wallNowMs
  */
-export const hasTokenLeft = (viewer, choice, wallNowMs) =>
+export const hasTokenLeft = (viewer: Viewer, choice: TokenChoice, wallNowMs: number) =>
   hasNewToken(viewer, choice, wallNowMs) ||
   (!nextToken(viewer, choice.refused, wallNowMs) && hasNewToken(viewer, { ...choice, refused: NONE }, wallNowMs))
 
@@ -79,31 +66,31 @@ const EXPIRY_MARGIN_MS = 5_000
 /**
  * Whether a refusal may say no more than that the token had expired when the backend looked at it.
  *
- * @param {Viewer} viewer
- * @param {TokenChoice} choice of the refused token
- * @param {number} expiresAtMs when that token expires; Infinity for a viewer without any
- * @param {number} refusedAtMs wall clock
+ * @param choice of the refused token
+ * @param expiresAtMs when that token expires; Infinity for a viewer without any
+ * @param refusedAtMs wall clock
  */
-export function isExpiryRefused({ tokens }, { askedWith }, expiresAtMs, refusedAtMs) {
+export function isExpiryRefused(
+  { tokens }: Viewer,
+  { askedWith }: TokenChoice,
+  expiresAtMs: number,
+  refusedAtMs: number,
+) {
   if (refusedAtMs < expiresAtMs - EXPIRY_MARGIN_MS) return false
   // Those that are still valid were refused, too, or they would be asked with now.
   return !tokens.some(({ bearer, expiresAtMs }) => bearer.digest !== askedWith && expiresAtMs > refusedAtMs)
 }
 
-/** @param {Viewer} viewer @param {readonly string[]} refused @param {number} wallNowMs @returns {Token | undefined} */
-function nextToken({ tokens }, refused, wallNowMs) {
+function nextToken({ tokens }: Viewer, refused: readonly string[], wallNowMs: number): Token | undefined {
   return tokens.find(({ bearer, expiresAtMs }) => expiresAtMs > wallNowMs && !refused.includes(bearer.digest))
 }
 
 /**
  * The credentials that a backend is asked with.
  *
- * @param {Viewer} viewer
- * @param {TokenChoice} choice
- * @param {number} wallNowMs
- * @returns {import('@keycast/backbone').Credentials | undefined} `undefined` where no token of the viewer is valid
+ * @returns `undefined` where no token of the viewer is valid
  */
-export function chooseCredentials(viewer, choice, wallNowMs) {
+export function chooseCredentials(viewer: Viewer, choice: TokenChoice, wallNowMs: number): Credentials | undefined {
   if (viewer.user === undefined) return {}
   const token = chooseToken(viewer, choice, wallNowMs)
   return token && { authorization: token.bearer.authorization(), expiresAt: token.expiresAtMs }

@@ -1,42 +1,57 @@
 // One decision: asks the backend whether a viewer may read a key, and says how long the answer holds. decisions.ts knows
 // the sessions and requests that wait for it.
-import { REFUSED_BY_BACKEND, viewerKey } from '@keycast/backbone'
+import { type Backbone, type Decision as DecisionOf, REFUSED_BY_BACKEND, viewerKey } from '@keycast/backbone'
 import { errorCodes } from '@keycast/protocol'
-import { ANSWER_GRACE_MS } from '@keycast/service'
-import { createProblem, silentFetcher } from '../../keys/problem.ts'
-import { chooseCredentials, hasNewToken, isExpiryRefused, newTokenChoice, noteRefused } from './token-choice.ts'
+import { ANSWER_GRACE_MS, type Authorize, type Deciding } from '@keycast/service'
+import { createProblem, type Problem, silentFetcher } from '../../keys/problem.ts'
+import type { Session } from '../../sessions/session.ts'
+import type { Asker } from './decisions.ts'
+import {
+  chooseCredentials,
+  hasNewToken,
+  isExpiryRefused,
+  newTokenChoice,
+  noteRefused,
+  type TokenChoice,
+} from './token-choice.ts'
+import type { Viewer } from './viewers.ts'
 
-/**
- * @typedef {import('../../keys/problem.ts').Problem} Problem
- * @typedef {import('../../sessions/session.ts').Session} Session
- * @typedef {import('./viewers.ts').Viewer} Viewer
- *
- * The end of a question.
- * @typedef {object} Answer
- * @property {import('@keycast/backbone').Decision | undefined} said `undefined` if no answer came in time
- * @property {number | undefined} expiresAtMs of the token that it was asked with
- * @property {number} revokedAtMs the viewer's, when the question was sent
- *
- * @typedef {object} Decision
- * @property {Viewer} viewer
- * @property {string} key
- * @property {import('@keycast/service').Deciding} namespace
- * @property {number} admittedAtMs when the backend last admitted the viewer, unless it refused since
- * @property {Problem | undefined} problem the reason why the viewer is not admitted, or why its last question failed
- * @property {number} problemUntilMs until when that need not be asked again
- * @property {import('./token-choice.ts').TokenChoice} choice with which of the viewer's tokens the backend is asked
- * @property {boolean} isAsking
- * @property {Set<Waiter> | undefined} waiters
- * @property {Map<Session, number>} sessions the viewer's sessions that are in the key, or wait to be, each with its
- *   roles: see SUBSCRIBED of decisions.ts
- * @property {number} calendarPage its page in the calendar; Infinity if it has none
- */
+/** The end of a question. */
+export interface Answer {
+  /** `undefined` if no answer came in time. */
+  said: DecisionOf | undefined
+  /** Of the token that it was asked with. */
+  expiresAtMs: number | undefined
+  /** The viewer's, when the question was sent. */
+  revokedAtMs: number
+}
 
-/**
- * A request that waits for a decision.
- *
- * @typedef {{ asker: import('./decisions.ts').Asker, decision: Decision, settle: (problem: Problem | undefined) => void }} Waiter
- */
+export interface Decision {
+  viewer: Viewer
+  key: string
+  namespace: Deciding
+  /** When the backend last admitted the viewer, unless it refused since. */
+  admittedAtMs: number
+  /** The reason why the viewer is not admitted, or why its last question failed. */
+  problem: Problem | undefined
+  /** Until when that need not be asked again. */
+  problemUntilMs: number
+  /** With which of the viewer's tokens the backend is asked. */
+  choice: TokenChoice
+  isAsking: boolean
+  waiters: Set<Waiter> | undefined
+  /** The viewer's sessions that are in the key, or wait to be, each with its roles: see SUBSCRIBED of decisions.ts. */
+  sessions: Map<Session, number>
+  /** Its page in the calendar; Infinity if it has none. */
+  calendarPage: number
+}
+
+/** A request that waits for a decision. */
+export interface Waiter {
+  asker: Asker
+  decision: Decision
+  settle: (problem: Problem | undefined) => void
+}
 
 /** Until then another gateway may not have heard of a revocation, and have asked with the revoked token. */
 const REVOCATION_SPREAD_MS = 1_000
@@ -44,21 +59,22 @@ const REVOCATION_SPREAD_MS = 1_000
 /** When to ask again where nothing says when, or the viewer's token has expired and may be renewed. */
 const RETRY_MS = 1_000
 
-/**
- * @param {object} deps
- * @param {Pick<import('@keycast/backbone').Backbone, 'authorize' | 'nodesAlive'>} deps.backbone
- * @param {() => number} deps.now monotonic, in milliseconds
- * @param {() => number} deps.wallNow in milliseconds since 1970
- */
-export function createVerdicts({ backbone, now, wallNow }) {
+interface Deps {
+  backbone: Pick<Backbone, 'authorize' | 'nodesAlive'>
+  /** Monotonic, in milliseconds. */
+  now: () => number
+  /** In milliseconds since 1970. */
+  wallNow: () => number
+}
+
+export function createVerdicts({ backbone, now, wallNow }: Deps) {
   /**
    * The present verdict, without asking. `isAdmitted` is also true if the backend cannot be asked, and admitted the
    * viewer less than twice `keep` ago.
    *
-   * @param {Decision} decision
-   * @returns {{ isAdmitted: boolean, problem?: Problem } | undefined} `undefined` where the backend has to be asked
+   * @returns `undefined` where the backend has to be asked
    */
-  function standing(decision) {
+  function standing(decision: Decision): { isAdmitted: boolean; problem?: Problem } | undefined {
     const { viewer, admittedAtMs, problem, problemUntilMs, choice } = decision
     const nowMs = now()
     if (nowMs - admittedAtMs < keepMsOf(decision)) return { isAdmitted: true }
@@ -67,14 +83,10 @@ export function createVerdicts({ backbone, now, wallNow }) {
     return isWithinGrace(decision) ? { isAdmitted: true } : { isAdmitted: false, problem }
   }
 
-  /** @param {Decision} decision */
-  const isWithinGrace = decision => now() - decision.admittedAtMs < 2 * keepMsOf(decision)
+  const isWithinGrace = (decision: Decision) => now() - decision.admittedAtMs < 2 * keepMsOf(decision)
 
-  /**
-   * @param {Decision} decision
-   * @returns {Promise<Answer> | undefined} `undefined` where the viewer's tokens have expired
-   */
-  function ask(decision) {
+  /** @returns `undefined` where the viewer's tokens have expired */
+  function ask(decision: Decision): Promise<Answer> | undefined {
     const { viewer, key, namespace, choice } = decision
     const credentials = chooseCredentials(viewer, choice, wallNow())
     if (!credentials) return undefined
@@ -90,10 +102,9 @@ export function createVerdicts({ backbone, now, wallNow }) {
   /**
    * Nodes hear of no revocation. One that keeps what the backend said to a token revoked since must ask it again.
    *
-   * @param {Decision} decision
-   * @returns {number | undefined} the greatest age of an answer, if that matters
+   * @returns the greatest age of an answer, if that matters
    */
-  function maxAgeMsOf(decision) {
+  function maxAgeMsOf(decision: Decision): number | undefined {
     const sinceMs = now() - decision.viewer.revokedAtMs - REVOCATION_SPREAD_MS
     return sinceMs < 2 * keepMsOf(decision) ? Math.max(0, sinceMs) : undefined
   }
@@ -101,11 +112,10 @@ export function createVerdicts({ backbone, now, wallNow }) {
   /**
    * Takes what came of a question.
    *
-   * @param {Decision} decision
-   * @param {Answer | undefined} answer `undefined` where the backend was not asked
-   * @returns {boolean} false where it settles nothing: the backend has to be asked again
+   * @param answer `undefined` where the backend was not asked
+   * @returns false where it settles nothing: the backend has to be asked again
    */
-  function take(decision, answer) {
+  function take(decision: Decision, answer: Answer | undefined): boolean {
     const { viewer, choice } = decision
     // A token was revoked meanwhile, perhaps the one that was asked with.
     if (answer && answer.revokedAtMs !== viewer.revokedAtMs) return false
@@ -131,24 +141,27 @@ export function createVerdicts({ backbone, now, wallNow }) {
   /**
    * A refusal may be no more than the end of the token: the user's next one may be good.
    *
-   * @param {Decision} decision
-   * @param {number | undefined} expiresAtMs of the token
-   * @param {number} ageMs the time since the refusal
+   * @param expiresAtMs of the token
+   * @param ageMs the time since the refusal
    */
-  function refusalOf({ viewer, choice }, expiresAtMs = Number.POSITIVE_INFINITY, ageMs) {
+  function refusalOf(
+    { viewer, choice }: Decision,
+    expiresAtMs: number | undefined = Number.POSITIVE_INFINITY,
+    ageMs: number,
+  ) {
     const wallNowMs = wallNow()
     if (isExpiryRefused(viewer, choice, expiresAtMs, wallNowMs - ageMs)) return tokenExpired(expiresAtMs - wallNowMs)
     return createProblem('forbidden', now(), { message: REFUSED_BY_BACKEND })
   }
 
-  /** @param {number} [msLeft] for how long it is still valid by this clock */
+  /** @param msLeft for how long it is still valid by this clock */
   function tokenExpired(msLeft = 0) {
     const retryAfterMs = Math.max(RETRY_MS, msLeft)
     return createProblem('token_expired', now(), { message: errorCodes.token_expired, retryAfterMs })
   }
 
-  /** @param {Answer | undefined} answer says nothing of use */
-  function failureOf(answer) {
+  /** @param answer says nothing of use */
+  function failureOf(answer: Answer | undefined) {
     if (!answer) return tokenExpired()
     if (!answer.said) return silentFetcher(backbone.nodesAlive(), now())
     const { message, retryAfterMs = RETRY_MS } = answer.said
@@ -158,8 +171,7 @@ export function createVerdicts({ backbone, now, wallNow }) {
   return { standing, isWithinGrace, ask, take }
 }
 
-/** @param {Viewer} viewer @param {string} key @param {import('@keycast/service').Deciding} namespace @returns {Decision} */
-export function newDecision(viewer, key, namespace) {
+export function newDecision(viewer: Viewer, key: string, namespace: Deciding): Decision {
   return {
     viewer,
     key,
@@ -175,6 +187,4 @@ export function newDecision(viewer, key, namespace) {
   }
 }
 
-/** @param {Decision} decision */
-export const keepMsOf = ({ namespace }) =>
-  /** @type {import('@keycast/service').Authorize} */ (namespace.authorize).keepMs
+export const keepMsOf = ({ namespace }: Decision) => (namespace.authorize as Authorize).keepMs

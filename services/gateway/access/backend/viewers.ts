@@ -2,22 +2,29 @@
 // without a token are one together. With which of a viewer's tokens a key is asked for, token-choice.ts says.
 import { createHash } from 'node:crypto'
 import { ANONYMOUS_VIEWER } from '@keycast/backbone'
-import { createUniqueQueue } from '@keycast/service'
-import { createRecentMap } from '../recent-map.ts'
+import { createUniqueQueue, type UniqueQueue } from '@keycast/service'
+import { createRecentMap, type RecentMap } from '../recent-map.ts'
+import type { Verified } from '../tokens/tokens.ts'
+import type { Bearer } from './bearer.ts'
+import type { Decision } from './verdicts.ts'
 
-/**
- * @typedef {import('../tokens/tokens.ts').Verified} Verified
- * @typedef {Verified & { bearer: import('./bearer.ts').Bearer }} Token
- * @typedef {ReturnType<typeof createViewers>} Viewers
- *
- * @typedef {object} Viewer
- * @property {string | undefined} user `undefined` for all without a token
- * @property {string} name of the viewer beyond this gateway: the user's own is nobody else's business
- * @property {Token[]} tokens the one valid longest first; some may have expired since they were last looked at
- * @property {number} revokedAtMs when tokens of it were last revoked, on the monotonic clock; -Infinity if never
- * @property {number} sessions
- * @property {Map<string, import('./verdicts.ts').Decision>} decisions by key; decisions.ts
- */
+export type Token = Verified & { bearer: Bearer }
+
+export type Viewers = ReturnType<typeof createViewers>
+
+export interface Viewer {
+  /** `undefined` for all without a token. */
+  user: string | undefined
+  /** Of the viewer beyond this gateway: the user's own is nobody else's business. */
+  name: string
+  /** The one valid longest first; some may have expired since they were last looked at. */
+  tokens: Token[]
+  /** When tokens of it were last revoked, on the monotonic clock; -Infinity if never. */
+  revokedAtMs: number
+  sessions: number
+  /** By key; decisions.ts. */
+  decisions: Map<string, Decision>
+}
 
 /** Viewers without a session are those of HTTP requests. With their tokens they take some 10 MB, at worst 150. */
 const IDLE_MAX = 4_000
@@ -28,34 +35,36 @@ const REVOKED_MAX = 50_000
 /** Of one viewer. A key that it may not read costs the backend a question for each. */
 const TOKENS_MAX = 4
 
-/**
- * @param {object} deps
- * @param {boolean} deps.isNeeded whether some namespace has its backend asked for viewers
- * @param {(viewer: Viewer) => void} deps.onForgotten nothing of the viewer is to be kept any more
- * @param {(viewer: Viewer) => void} deps.onRenewed the viewer has a token that is valid longer than those before
- * @param {(viewer: Viewer) => void} deps.onExpired one of its tokens is not valid any more, and its sessions are still there
- * @param {() => number} deps.now monotonic, in milliseconds
- * @param {() => number} deps.wallNow in milliseconds since 1970
- */
-export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now, wallNow }) {
-  /** @type {Map<string, Viewer>} */
-  const users = new Map()
-  /** The same by the name that they have beyond this gateway. @type {Map<string, Viewer>} */
-  const names = new Map()
-  /** Those without a session, the one used longest ago first. @type {import('@keycast/service').UniqueQueue<Viewer>} */
-  const idle = createUniqueQueue()
+interface Deps {
+  /** Whether some namespace has its backend asked for viewers. */
+  isNeeded: boolean
+  /** Nothing of the viewer is to be kept any more. */
+  onForgotten: (viewer: Viewer) => void
+  /** The viewer has a token that is valid longer than those before. */
+  onRenewed: (viewer: Viewer) => void
+  /** One of its tokens is not valid any more, and its sessions are still there. */
+  onExpired: (viewer: Viewer) => void
+  /** Monotonic, in milliseconds. */
+  now: () => number
+  /** In milliseconds since 1970. */
+  wallNow: () => number
+}
+
+export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now, wallNow }: Deps) {
+  const users = new Map<string, Viewer>()
+  /** The same by the name that they have beyond this gateway. */
+  const names = new Map<string, Viewer>()
+  /** Those without a session, the one used longest ago first. */
+  const idle: UniqueQueue<Viewer> = createUniqueQueue()
   /**
    * By user. Longer than the viewers themselves: one whose sessions were all ended is forgotten, and comes again with
    * another token.
-   *
-   * @type {import('../recent-map.ts').RecentMap<string, number>}
    */
-  const revokedAt = createRecentMap(REVOKED_MAX)
+  const revokedAt: RecentMap<string, number> = createRecentMap(REVOKED_MAX)
   const anonymous = newViewer(undefined)
   names.set(anonymous.name, anonymous)
 
-  /** @param {string} user @returns {Viewer} */
-  function find(user) {
+  function find(user: string): Viewer {
     const known = users.get(user)
     if (known) return known
     const viewer = newViewer(user, revokedAt.get(user))
@@ -64,31 +73,27 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
     return viewer
   }
 
-  /** @param {Viewer} viewer */
-  function rest(viewer) {
+  function rest(viewer: Viewer) {
     idle.delete(viewer)
     idle.add(viewer)
-    while (idle.size > IDLE_MAX) forget(/** @type {Viewer} */ (idle.take()))
+    while (idle.size > IDLE_MAX) forget(idle.take() as Viewer)
   }
 
-  /** @param {Viewer} viewer */
-  function forget(viewer) {
-    users.delete(/** @type {string} */ (viewer.user))
+  function forget(viewer: Viewer) {
+    users.delete(viewer.user as string)
     names.delete(viewer.name)
     idle.delete(viewer)
     onForgotten(viewer)
   }
 
-  /** @param {string} user */
-  function noteRevoked(user) {
+  function noteRevoked(user: string) {
     const nowMs = now()
     revokedAt.set(user, nowMs)
     const viewer = users.get(user)
     if (viewer) viewer.revokedAtMs = nowMs
   }
 
-  /** @param {Viewer} viewer @param {Token} token */
-  function take(viewer, token) {
+  function take(viewer: Viewer, token: Token) {
     const { tokens } = viewer
     if (tokens.some(({ bearer }) => bearer.digest === token.bearer.digest)) return
     const index = tokens.findIndex(({ expiresAtMs }) => expiresAtMs < token.expiresAtMs)
@@ -98,14 +103,14 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
   }
 
   /**
-   * @param {Verified | undefined} verified a token that came now
-   * @returns {Viewer | undefined} `undefined` where no backend is ever asked
+   * @param verified a token that came now
+   * @returns `undefined` where no backend is ever asked
    */
-  function of(verified) {
+  function of(verified: Verified | undefined): Viewer | undefined {
     if (!isNeeded) return undefined
     if (!verified) return anonymous
     const viewer = find(verified.user)
-    take(viewer, /** @type {Token} */ (verified))
+    take(viewer, verified as Token)
     if (viewer.sessions === 0) rest(viewer)
     return viewer
   }
@@ -114,18 +119,18 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
     isNeeded,
     of,
 
-    /** @param {string} name beyond this gateway @returns {Viewer | undefined} */
-    named: name => names.get(name),
+    /** @param name beyond this gateway */
+    named: (name: string): Viewer | undefined => names.get(name),
 
-    /** A session is this viewer's. @param {Viewer | undefined} viewer */
-    enter(viewer) {
+    /** A session is this viewer's. */
+    enter(viewer: Viewer | undefined) {
       if (!viewer) return
       viewer.sessions++
       idle.delete(viewer)
     },
 
-    /** A session is this viewer's no more. @param {Viewer | undefined} viewer */
-    leave(viewer) {
+    /** A session is this viewer's no more. */
+    leave(viewer: Viewer | undefined) {
       if (!viewer) return
       viewer.sessions--
       if (viewer.sessions === 0 && viewer.user !== undefined) rest(viewer)
@@ -134,21 +139,22 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
     /**
      * Tokens were revoked: they are used no more, and values fetched with them are dropped.
      *
-     * @param {(verified: Verified) => boolean} isRevoked
-     * @param {Iterable<{ verified: Verified | undefined, viewer: Viewer | undefined, ended: boolean }>} sessions
-     * @param {Iterable<string>} named users whom a revocation names, whether or not they were here
+     * @param named users whom a revocation names, whether or not they were here
      */
-    revoke(isRevoked, sessions, named) {
+    revoke(
+      isRevoked: (verified: Verified) => boolean,
+      sessions: Iterable<{ verified: Verified | undefined; viewer: Viewer | undefined; ended: boolean }>,
+      named: Iterable<string>,
+    ) {
       if (!isNeeded) return
       for (const user of named) noteRevoked(user)
-      /** @type {Set<Viewer>} */
-      const touched = new Set()
+      const touched = new Set<Viewer>()
       for (const viewer of users.values()) if (keep(viewer, token => !isRevoked(token))) touched.add(viewer)
-      for (const { user } of touched) noteRevoked(/** @type {string} */ (user))
+      for (const { user } of touched) noteRevoked(user as string)
       if (touched.size === 0) return
       // Of the user's other sessions, whose tokens there was no room for.
       for (const { verified, viewer, ended } of sessions) {
-        if (!ended && verified && viewer && touched.has(viewer)) take(viewer, /** @type {Token} */ (verified))
+        if (!ended && verified && viewer && touched.has(viewer)) take(viewer, verified as Token)
       }
       for (const viewer of touched) onForgotten(viewer)
     },
@@ -170,19 +176,16 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
 /**
  * Keeps some of a viewer's tokens.
  *
- * @param {Viewer} viewer
- * @param {(token: Token) => boolean} isKept
- * @returns {boolean} whether others went
+ * @returns whether others went
  */
-function keep(viewer, isKept) {
+function keep(viewer: Viewer, isKept: (token: Token) => boolean): boolean {
   const kept = viewer.tokens.filter(isKept)
   if (kept.length === viewer.tokens.length) return false
   viewer.tokens = kept
   return true
 }
 
-/** @param {string | undefined} user @param {number} [revokedAtMs] @returns {Viewer} */
-function newViewer(user, revokedAtMs = Number.NEGATIVE_INFINITY) {
+function newViewer(user: string | undefined, revokedAtMs: number = Number.NEGATIVE_INFINITY): Viewer {
   return {
     user,
     name: user === undefined ? ANONYMOUS_VIEWER : createHash('sha256').update(user).digest('base64url'),

@@ -1,4 +1,4 @@
-import { createRevocations, ISSUER_AHEAD_SECONDS_MAX, readRevocation, revokes } from './revocations.ts'
+import { createRevocations, ISSUER_AHEAD_SECONDS_MAX, type Issued, readRevocation, revokes } from './revocations.ts'
 
 const NOW_SECONDS = 1_800_000_000
 
@@ -8,8 +8,7 @@ const setup = (options = {}) => {
   return { clock, revocations }
 }
 
-/** @param {Partial<import('./revocations.ts').Issued>} [issued] */
-const token = issued => ({ user: 'ann', issuedAt: NOW_SECONDS, jti: undefined, ...issued })
+const token = (issued?: Partial<Issued>) => ({ user: 'ann', issuedAt: NOW_SECONDS, jti: undefined, ...issued })
 
 test("a user's tokens issued before are revoked, those issued since and those of others are not", () => {
   const { revocations } = setup()

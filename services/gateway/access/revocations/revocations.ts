@@ -19,25 +19,23 @@ const body = z.union([
   z.strictObject({ jti: named }),
 ])
 
-/**
- * Tokens of a user issued before a time in Unix seconds, or the one with that `jti`.
- *
- * @typedef {{ sub: string, before: number } | { jti: string }} Revocation
- *
- * The fields that tell whether a token is revoked.
- * @typedef {{ user: string, issuedAt: number, jti: string | undefined }} Issued `issuedAt` in Unix seconds, as the issuer's
- *   clock had it
- */
+/** Tokens of a user issued before a time in Unix seconds, or the one with that `jti`. */
+export type Revocation = { sub: string; before: number } | { jti: string }
+
+/** The fields that tell whether a token is revoked. `issuedAt` in Unix seconds, as the issuer's clock had it. */
+export interface Issued {
+  user: string
+  issuedAt: number
+  jti: string | undefined
+}
 
 /**
  * Reads the body of `POST /v1/revoke`. Without `before` all tokens issued up to now are meant, also those of an issuer
  * whose clock is ahead.
  *
- * @param {unknown} given
- * @param {number} nowMs wall clock
- * @returns {{ revocation: Revocation } | { problem: string }}
+ * @param nowMs wall clock
  */
-export function readRevocation(given, nowMs) {
+export function readRevocation(given: unknown, nowMs: number): { revocation: Revocation } | { problem: string } {
   const parsed = body.safeParse(given)
   if (!parsed.success) {
     return {
@@ -52,13 +50,8 @@ export function readRevocation(given, nowMs) {
   return { revocation: { sub, before } }
 }
 
-/**
- * Whether a revocation ends what a token began.
- *
- * @param {Revocation} revocation
- * @param {Issued} issued
- */
-export function revokes(revocation, { user, issuedAt, jti }) {
+/** Whether a revocation ends what a token began. */
+export function revokes(revocation: Revocation, { user, issuedAt, jti }: Issued) {
   if ('jti' in revocation) return jti === revocation.jti
   return user === revocation.sub && issuedAt < revocation.before
 }
@@ -66,35 +59,32 @@ export function revokes(revocation, { user, issuedAt, jti }) {
 /**
  * The latest `iat` of the tokens that a revocation means, in milliseconds. A list that forgot it less than a lifetime later
  * would take such tokens again.
- *
- * @param {Revocation} revocation
- * @param {number} revokedAtMs
  */
-const lastIssuedAtMs = (revocation, revokedAtMs) =>
+const lastIssuedAtMs = (revocation: Revocation, revokedAtMs: number) =>
   'jti' in revocation ? revokedAtMs + ISSUER_AHEAD_SECONDS_MAX * 1_000 : revocation.before * 1_000
 
-/**
- * @param {object} options
- * @param {number} options.lifetimeMsMax longest time from a token's `iat` to its `exp`
- * @param {() => number} options.now wall clock, in milliseconds
- * @param {number} [options.entriesMax]
- */
-export function createRevocations({ lifetimeMsMax, now, entriesMax = ENTRIES_MAX }) {
-  /** @type {Map<string, { before: number, untilMs: number }>} */
-  const users = new Map()
-  /** By `jti`, until when. @type {Map<string, number>} */
-  const single = new Map()
+interface Options {
+  /** Longest time from a token's `iat` to its `exp`. */
+  lifetimeMsMax: number
+  /** Wall clock, in milliseconds. */
+  now: () => number
+  entriesMax?: number
+}
+
+export function createRevocations({ lifetimeMsMax, now, entriesMax = ENTRIES_MAX }: Options) {
+  const users = new Map<string, { before: number; untilMs: number }>()
+  /** By `jti`, until when. */
+  const single = new Map<string, number>()
 
   const size = () => users.size + single.size
 
   return {
     /**
-     * @param {Revocation} revocation
-     * @param {number} [revokedAtMs] wall clock; now, unless it comes from the list that gateways share
-     * @returns {'added' | 'known' | 'full'} `known`: one at least as strong stands, or no token it means can be valid any
-     *   more; `full`: nothing was revoked
+     * @param revokedAtMs wall clock; now, unless it comes from the list that gateways share
+     * @returns `known`: one at least as strong stands, or no token it means can be valid any more; `full`: nothing was
+     *   revoked
      */
-    add(revocation, revokedAtMs = now()) {
+    add(revocation: Revocation, revokedAtMs: number = now()): 'added' | 'known' | 'full' {
       const untilMs = lastIssuedAtMs(revocation, revokedAtMs) + lifetimeMsMax
       if (untilMs <= now()) return 'known'
       if ('jti' in revocation) {
@@ -111,15 +101,14 @@ export function createRevocations({ lifetimeMsMax, now, entriesMax = ENTRIES_MAX
       return 'added'
     },
 
-    /** @param {Issued} issued */
-    isRevoked({ user, issuedAt, jti }) {
+    isRevoked({ user, issuedAt, jti }: Issued) {
       if (jti !== undefined && single.has(jti)) return true
       const held = users.get(user)
       return held !== undefined && revokes({ sub: user, before: held.before }, { user, issuedAt, jti })
     },
 
-    /** @param {string} user @returns {number | undefined} in Unix seconds: tokens issued before it are refused */
-    revokedBefore: user => users.get(user)?.before,
+    /** @returns in Unix seconds: tokens issued before it are refused */
+    revokedBefore: (user: string): number | undefined => users.get(user)?.before,
 
     /** Forgets what no valid token can meet any more. Looks at all: once a minute is often enough. */
     sweep() {
@@ -134,4 +123,4 @@ export function createRevocations({ lifetimeMsMax, now, entriesMax = ENTRIES_MAX
   }
 }
 
-/** @typedef {ReturnType<typeof createRevocations>} Revocations */
+export type Revocations = ReturnType<typeof createRevocations>

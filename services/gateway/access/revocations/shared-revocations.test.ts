@@ -1,36 +1,34 @@
+import type { RoomsEvents } from '@keycast/backbone'
 import { createMemoryRooms } from '@keycast/backbone/memory'
 import { revocationsRoom } from '@keycast/service'
 import { createTestGateway } from '../../test-support.ts'
 import { issuers, sign } from '../test-tokens.ts'
-import { createSharedRevocations } from './shared-revocations.ts'
+import { createSharedRevocations, type SharedRevocations } from './shared-revocations.ts'
 
 const nowMs = 1_800_000_000_000
 
 /** Not a number of turns: signatures are checked beside the loop, which may turn thousands of times meanwhile. */
 const GIVE_UP_MS = 30_000
 
-/** @type {(() => unknown)[]} */
-const cleanUps = []
+const cleanUps: (() => unknown)[] = []
 afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
 })
 
 const createJournal = () => createMemoryRooms({ at: () => nowMs })
 
-/** A gateway that has started. @param {ReturnType<typeof createMemoryRooms>} journal */
-async function startGateway(journal) {
+/** A gateway that has started. */
+async function startGateway(journal: ReturnType<typeof createMemoryRooms>) {
   const testGateway = createTestGateway({ startAtMs: nowMs, journal, rooms: { room: {} }, policy: { tokens: issuers } })
   await testGateway.gateway.start()
   cleanUps.push(() => testGateway.gateway.stop())
   return testGateway
 }
 
-/** @param {Awaited<ReturnType<typeof startGateway>>} started */
-async function connectAnn({ connect, turn }) {
+async function connectAnn({ connect, turn }: Awaited<ReturnType<typeof startGateway>>) {
   const client = await connect()
   client.send({ type: 'auth', id: 1, token: await sign({ nowMs, keys: { read: ['tick:*'] } }) })
-  /** @type {any[]} */
-  const answers = []
+  const answers: any[] = []
   for (const endsAt = performance.now() + GIVE_UP_MS; answers.length === 0 && performance.now() < endsAt; ) {
     await turn()
     answers.push(...client.connection.read())
@@ -38,8 +36,7 @@ async function connectAnn({ connect, turn }) {
   return { client, answer: answers[0] }
 }
 
-/** @param {import('./shared-revocations.ts').SharedRevocations} shared */
-const isRead = shared => !shared.missing().unread
+const isRead = (shared: SharedRevocations) => !shared.missing().unread
 
 const ann = { sub: 'ann', before: nowMs / 1_000 + 1 }
 
@@ -76,16 +73,12 @@ test('no client can name the room, whatever it may read', async () => {
   }
 })
 
-/** @param {ReturnType<typeof createMemoryRooms>} journal @param {number} [refused] how many of each batch have no place */
-function setup(journal, refused = 0) {
-  /** @type {unknown[]} */
-  const applied = []
-  /** @type {string[]} */
-  const logged = []
-  /** @param {unknown} first @param {string} [second] */
-  const note = (first, second) => void logged.push(second ?? String(first))
-  /** @type {import('@keycast/backbone').RoomsEvents} */
-  const events = { onHead() {}, onMessages() {}, onGap() {}, onFailed() {} }
+/** @param refused how many of each batch have no place */
+function setup(journal: ReturnType<typeof createMemoryRooms>, refused = 0) {
+  const applied: unknown[] = []
+  const logged: string[] = []
+  const note = (first: unknown, second?: string) => void logged.push(second ?? String(first))
+  const events: RoomsEvents = { onHead() {}, onMessages() {}, onGap() {}, onFailed() {} }
   const backbone = journal.backbone(events)
   const shared = createSharedRevocations({
     backbone,
@@ -103,8 +96,7 @@ function setup(journal, refused = 0) {
 
 const COMPLETE = { unread: false, unheard: false, dropped: false }
 
-/** @param {() => boolean} condition */
-async function until(condition) {
+async function until(condition: () => boolean) {
   const endsAt = performance.now() + GIVE_UP_MS
   while (!condition() && performance.now() < endsAt) await new Promise(resolve => setImmediate(resolve))
   expect(condition()).toBe(true)

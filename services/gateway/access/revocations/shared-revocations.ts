@@ -1,15 +1,18 @@
 // Revocations that every gateway follows: messages of a room that the journal keeps and no client can name. A gateway reads
 // the room's history when it starts, so it knows those of before.
 import { createHash } from 'node:crypto'
+import type { Message, MessageEvents, RoomsBackbone } from '@keycast/backbone'
 import { revocationsRoom } from '@keycast/service'
-import { readRevocation } from './revocations.ts'
+import type { Log } from '../../sessions/session-log.ts'
+import { type Revocation, readRevocation } from './revocations.ts'
 
-/**
- * @typedef {import('@keycast/backbone').RoomsBackbone} RoomsBackbone
- * @typedef {import('./revocations.ts').Revocation} Revocation
- * @typedef {ReturnType<typeof createSharedRevocations>} SharedRevocations
- * @typedef {{ unread: boolean, unheard: boolean, dropped: boolean }} Missing
- */
+export type SharedRevocations = ReturnType<typeof createSharedRevocations>
+
+export interface Missing {
+  unread: boolean
+  unheard: boolean
+  dropped: boolean
+}
 
 /** Messages that one read of the history may bring. */
 const PAGE_MESSAGES = 256
@@ -30,15 +33,19 @@ const START_MS = 3_000
 /** The publisher's name, as the journal knows it. */
 const FROM = 'gateway'
 
-/**
- * @param {object} deps
- * @param {Pick<RoomsBackbone, 'watch' | 'unwatch' | 'history' | 'publish' | 'isAvailable'>} deps.backbone
- * @param {(given: { revocation: Revocation, atMs: number }[]) => { refused: number }} deps.apply to this gateway's list,
- *   where they may stand already, and to its sessions; `atMs`: when it was revoked. `refused`: there was no place for them
- * @param {import('../../sessions/session-log.ts').Log} [deps.log]
- * @param {number} [deps.startMs] a start waits this long for the list
- */
-export function createSharedRevocations({ backbone, apply, log, startMs = START_MS }) {
+interface Deps {
+  backbone: Pick<RoomsBackbone, 'watch' | 'unwatch' | 'history' | 'publish' | 'isAvailable'>
+  /**
+   * To this gateway's list, where they may stand already, and to its sessions; `atMs`: when it was revoked. `refused`:
+   * there was no place for them.
+   */
+  apply: (given: { revocation: Revocation; atMs: number }[]) => { refused: number }
+  log?: Log
+  /** A start waits this long for the list. */
+  startMs?: number
+}
+
+export function createSharedRevocations({ backbone, apply, log, startMs = START_MS }: Deps) {
   /** Whether all that the history holds was applied; then only new ones come. */
   let isRead = false
   let isReading = false
@@ -47,18 +54,14 @@ export function createSharedRevocations({ backbone, apply, log, startMs = START_
   let isStale = false
   /** Some revocations are not in force here, and no read of the list will change that. */
   let wereDropped = false
-  /** @type {NodeJS.Timeout | undefined} */
-  let retrying
+  let retrying: NodeJS.Timeout | undefined
   let isTold = false
-  /** @type {() => void} */
-  let read = () => {}
-  /** @type {Promise<void>} */
-  const wasRead = new Promise(resolve => {
+  let read: () => void = () => {}
+  const wasRead = new Promise<void>(resolve => {
     read = resolve
   })
 
-  /** @param {import('@keycast/backbone').Message[]} messages */
-  function applyAll(messages) {
+  function applyAll(messages: Message[]) {
     const given = messages.flatMap(({ at, data }) => {
       const revocation = parse(data, at)
       return revocation ? [{ revocation, atMs: at }] : []
@@ -105,8 +108,7 @@ export function createSharedRevocations({ backbone, apply, log, startMs = START_
     read()
   }
 
-  /** @param {string} why */
-  function readLater(why) {
+  function readLater(why: string) {
     isReading = false
     isStale = false
     if (isStopped) return
@@ -117,7 +119,7 @@ export function createSharedRevocations({ backbone, apply, log, startMs = START_
   }
 
   return {
-    /** As the backbone says it of the room. @type {import('@keycast/backbone').MessageEvents} */
+    /** As the backbone says it of the room. */
     events: {
       // Messages follow from here on, so what the history holds now is all that is missing.
       onHead: () => void (isRead || readHistory()),
@@ -128,15 +130,14 @@ export function createSharedRevocations({ backbone, apply, log, startMs = START_
       },
       // The watch stands, and is answered with a head once the journal can.
       onFailed() {},
-    },
+    } as MessageEvents,
 
     /**
      * Tells every gateway, also those that start later.
      *
-     * @param {Revocation} revocation
-     * @returns {Promise<{ problem: string } | undefined>} the reason why they may not know
+     * @returns the reason why they may not know
      */
-    async publish(revocation) {
+    async publish(revocation: Revocation): Promise<{ problem: string } | undefined> {
       const data = Buffer.from(JSON.stringify(revocation))
       // The same again, after an answer that did not come, is one message.
       const messageId = createHash('sha256').update(data).digest('base64url')
@@ -148,8 +149,7 @@ export function createSharedRevocations({ backbone, apply, log, startMs = START_
     /** Resolves when the list was read, or when waiting for it would cost more. */
     async start() {
       backbone.watch(revocationsRoom)
-      /** @type {NodeJS.Timeout | undefined} */
-      let timer
+      let timer: NodeJS.Timeout | undefined
       const late = new Promise(resolve => {
         timer = setTimeout(resolve, startMs)
       })
@@ -170,15 +170,16 @@ export function createSharedRevocations({ backbone, apply, log, startMs = START_
      * The reason why revocations may be missing here. `unread`: the list as a whole was not read yet; `unheard`: no
      * journal that has it answers, so new ones do not arrive; `dropped`: there was no place for some, or they cannot be
      * read.
-     *
-     * @returns {Missing}
      */
-    missing: () => ({ unread: !isRead, unheard: !backbone.isAvailable(revocationsRoom), dropped: wereDropped }),
+    missing: (): Missing => ({
+      unread: !isRead,
+      unheard: !backbone.isAvailable(revocationsRoom),
+      dropped: wereDropped,
+    }),
   }
 }
 
-/** @param {Buffer} data @param {number} atMs @returns {Revocation | undefined} */
-function parse(data, atMs) {
+function parse(data: Buffer, atMs: number): Revocation | undefined {
   try {
     const read = readRevocation(JSON.parse(data.toString()), atMs)
     return 'problem' in read ? undefined : read.revocation

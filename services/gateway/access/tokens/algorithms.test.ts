@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { algorithmsFor, fitsJwk, publicAlgorithms } from './algorithms.ts'
 
-const ec = (/** @type {string} */ namedCurve) => generateKeyPairSync('ec', { namedCurve }).publicKey
+const ec = (namedCurve: string) => generateKeyPairSync('ec', { namedCurve }).publicKey
 
 test.each([
   ['RSA', generateKeyPairSync('rsa', { modulusLength: 2_048 }).publicKey, 'RS256 RS384 RS512 PS256 PS384 PS512'],

@@ -1,18 +1,19 @@
 // The algorithms that tokens may be signed with, and the keys that fit each (RFC 7518 section 3.1, RFC 8037, RFC 9864).
+import type { KeyObject } from 'node:crypto'
 
-/**
- * The kind of key that an algorithm needs, as a JWK names it and as Node does.
- *
- * @typedef {{ kty: string, crv?: string, nodeType: string, nodeCurve?: string }} KeyShape
- */
+/** The kind of key that an algorithm needs, as a JWK names it and as Node does. */
+interface KeyShape {
+  kty: string
+  crv?: string
+  nodeType: string
+  nodeCurve?: string
+}
 
-/** @type {KeyShape} */
-const rsa = { kty: 'RSA', nodeType: 'rsa' }
-/** @type {KeyShape} */
-const ed25519 = { kty: 'OKP', crv: 'Ed25519', nodeType: 'ed25519' }
+const rsa: KeyShape = { kty: 'RSA', nodeType: 'rsa' }
+const ed25519: KeyShape = { kty: 'OKP', crv: 'Ed25519', nodeType: 'ed25519' }
 
-/** Signed with a private key and checked with its public half. @type {ReadonlyMap<string, KeyShape>} */
-const shapes = new Map([
+/** Signed with a private key and checked with its public half. */
+const shapes: ReadonlyMap<string, KeyShape> = new Map([
   ['RS256', rsa],
   ['RS384', rsa],
   ['RS512', rsa],
@@ -35,26 +36,17 @@ export const SECRET_ALGORITHM = 'HS256'
 
 export const publicAlgorithms = Object.freeze([...shapes.keys()])
 
-/**
- * @param {string} algorithm
- * @param {{ kty?: unknown, crv?: unknown }} jwk
- */
-export function fitsJwk(algorithm, { kty, crv }) {
+export function fitsJwk(algorithm: string, { kty, crv }: { kty?: unknown; crv?: unknown }) {
   const shape = shapes.get(algorithm)
   return shape !== undefined && kty === shape.kty && (shape.crv === undefined || crv === shape.crv)
 }
 
-/**
- * @param {string} algorithm
- * @param {import('node:crypto').KeyObject} key
- */
-export function fitsKey(algorithm, { asymmetricKeyType, asymmetricKeyDetails }) {
+export function fitsKey(algorithm: string, { asymmetricKeyType, asymmetricKeyDetails }: KeyObject) {
   const shape = shapes.get(algorithm)
   if (!shape || asymmetricKeyType !== shape.nodeType) return false
   return shape.nodeCurve === undefined || asymmetricKeyDetails?.namedCurve === shape.nodeCurve
 }
 
-/** @param {import('node:crypto').KeyObject} key */
-export function algorithmsFor(key) {
+export function algorithmsFor(key: KeyObject) {
   return publicAlgorithms.filter(algorithm => fitsKey(algorithm, key))
 }

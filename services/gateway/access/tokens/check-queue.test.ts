@@ -2,8 +2,7 @@ import { createCheckQueue } from './check-queue.ts'
 
 /** A check that ends when it is told to. */
 const manual = () => {
-  /** @type {(() => void)[]} */
-  const ends = []
+  const ends: (() => void)[] = []
   return { ends, check: () => new Promise(resolve => ends.push(() => resolve(undefined))) }
 }
 

@@ -6,11 +6,16 @@ const AT_ONCE = 2
 /** At 0.25 ms a check the last of them waits for a quarter of a second. */
 const WAITING_MAX = 2_000
 
-/** @param {{ atOnce?: number, waitingMax?: number }} [options] */
-export function createCheckQueue({ atOnce = AT_ONCE, waitingMax = WAITING_MAX } = {}) {
+export function createCheckQueue({
+  atOnce = AT_ONCE,
+  waitingMax = WAITING_MAX,
+}: {
+  atOnce?: number
+  waitingMax?: number
+} = {}) {
   let running = 0
-  /** Those before `next` have begun. @type {(() => void)[]} */
-  let waiting = []
+  /** Those before `next` have begun. */
+  let waiting: (() => void)[] = []
   let next = 0
 
   function done() {
@@ -28,19 +33,14 @@ export function createCheckQueue({ atOnce = AT_ONCE, waitingMax = WAITING_MAX } 
   }
 
   return {
-    /**
-     * @template T
-     * @param {() => Promise<T>} check
-     * @returns {Promise<T> | undefined} `undefined`: too many wait, and the check is not made
-     */
-    run(check) {
+    /** @returns `undefined`: too many wait, and the check is not made */
+    run<T>(check: () => Promise<T>): Promise<T> | undefined {
       if (running >= atOnce && waiting.length - next >= waitingMax) return undefined
       return begin(check)
     },
   }
 
-  /** @template T @param {() => Promise<T>} check */
-  async function begin(check) {
+  async function begin<T>(check: () => Promise<T>) {
     if (running < atOnce) running++
     else await new Promise(resolve => waiting.push(() => resolve(undefined)))
     try {
@@ -51,4 +51,4 @@ export function createCheckQueue({ atOnce = AT_ONCE, waitingMax = WAITING_MAX } 
   }
 }
 
-/** @typedef {ReturnType<typeof createCheckQueue>} CheckQueue */
+export type CheckQueue = ReturnType<typeof createCheckQueue>

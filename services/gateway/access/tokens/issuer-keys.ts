@@ -1,6 +1,6 @@
 // The keys of those who may sign tokens, as an entry of `access.tokens` names them: what would let strangers sign, or
 // users of two issuers share a name, is refused at start.
-import { createPublicKey, createSecretKey } from 'node:crypto'
+import { createPublicKey, createSecretKey, type KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { excerpt } from '@keycast/protocol'
@@ -9,12 +9,8 @@ import { algorithmsFor, publicAlgorithms, RSA_BITS_MAX, RSA_BITS_MIN, SECRET_ALG
 /** RFC 7518 section 3.2: a key for HS256 is at least as long as its hash. */
 export const SECRET_BYTES_MIN = 32
 
-/**
- * Finds what is wrong with the address of a key set, if anything.
- *
- * @param {string} url
- */
-export function jwksProblem(url) {
+/** Finds what is wrong with the address of a key set, if anything. */
+export function jwksProblem(url: string) {
   if (!URL.canParse(url)) return 'must be an absolute URL, as in https://id.example.com/.well-known/jwks.json'
   const { protocol, hostname, username, password } = new URL(url)
   if (username || password) return 'must hold no user name and no password'
@@ -24,19 +20,26 @@ export function jwksProblem(url) {
   return isLoopback ? undefined : 'must be https: over plain http anybody on the way could put in a key of their own'
 }
 
-/**
- * @typedef {{ path: (string | number)[], message: string }} Problem the path leads into the entry
- */
+/** The path leads into the entry. */
+interface Problem {
+  path: (string | number)[]
+  message: string
+}
 
 /**
  * The keys of an entry, and all that is wrong with them.
  *
- * @param {{ jwks?: string, secret?: string[], publicKey?: string[], algorithms?: string[] }} entry
- * @param {string} folder
- * @returns {{ keys: import('node:crypto').KeyObject[] | undefined, problems: Problem[] }} no keys: all secrets are
- *   empty, and the entry is as if it were not there
+ * @returns no keys: all secrets are empty, and the entry is as if it were not there
  */
-export function readKeys({ jwks, secret, publicKey, algorithms }, folder) {
+export function readKeys(
+  {
+    jwks,
+    secret,
+    publicKey,
+    algorithms,
+  }: { jwks?: string; secret?: string[]; publicKey?: string[]; algorithms?: string[] },
+  folder: string,
+): { keys: KeyObject[] | undefined; problems: Problem[] } {
   const given = [jwks, secret, publicKey].filter(each => each !== undefined).length
   if (given !== 1) {
     return { keys: [], problems: [{ path: [], message: 'must have one of jwks, secret and publicKey, and one only' }] }
@@ -56,8 +59,7 @@ export function readKeys({ jwks, secret, publicKey, algorithms }, folder) {
   return publicKey ? readPublicKeys(publicKey, algorithms, folder) : { keys: [], problems: [] }
 }
 
-/** @param {string[]} secrets @returns {ReturnType<typeof readKeys>} */
-function readSecrets(secrets) {
+function readSecrets(secrets: string[]): ReturnType<typeof readKeys> {
   const set = secrets.filter(secret => secret !== '')
   if (set.length === 0) return { keys: undefined, problems: [] }
   const problems = set.flatMap(secret => {
@@ -67,8 +69,7 @@ function readSecrets(secrets) {
   return { keys: set.map(secret => createSecretKey(secret, 'utf8')), problems }
 }
 
-/** @param {string} secret */
-function secretProblem(secret) {
+function secretProblem(secret: string) {
   // With it, everybody who has the public key could sign.
   if (secret.includes('-----BEGIN')) return 'holds a key file, which is no secret to share: write it under publicKey'
   const bytes = Buffer.byteLength(secret)
@@ -76,12 +77,9 @@ function secretProblem(secret) {
   return `has ${bytes} bytes: at least ${SECRET_BYTES_MIN} are needed. openssl rand -base64 48 makes one`
 }
 
-/** @param {string[]} files @param {string[]} algorithms @param {string} folder @returns {ReturnType<typeof readKeys>} */
-function readPublicKeys(files, algorithms, folder) {
-  /** @type {import('node:crypto').KeyObject[]} */
-  const keys = []
-  /** @type {Problem[]} */
-  const problems = []
+function readPublicKeys(files: string[], algorithms: string[], folder: string): ReturnType<typeof readKeys> {
+  const keys: KeyObject[] = []
+  const problems: Problem[] = []
   for (const file of files) {
     const read = readPublicKey(resolve(folder, file), algorithms)
     if (typeof read === 'string') problems.push({ path: ['publicKey'], message: read })
@@ -95,13 +93,13 @@ function readPublicKeys(files, algorithms, folder) {
   return { keys, problems }
 }
 
-/** @param {string} path @param {string[]} algorithms @returns {import('node:crypto').KeyObject | string} or what is wrong */
-function readPublicKey(path, algorithms) {
+/** @returns or what is wrong */
+function readPublicKey(path: string, algorithms: string[]): KeyObject | string {
   let pem
   try {
     pem = readFileSync(path, 'utf8')
   } catch (error) {
-    return `${path} cannot be read: ${/** @type {NodeJS.ErrnoException} */ (error).code}`
+    return `${path} cannot be read: ${(error as NodeJS.ErrnoException).code}`
   }
   if (pem.includes('PRIVATE KEY')) {
     return `${path} holds a private key, which signs tokens: keep it away from here. openssl pkey -pubout makes the public one`
@@ -127,12 +125,9 @@ function readPublicKey(path, algorithms) {
 /**
  * Users of different issuers must not share a name: neither "1" of one and "1" of another, nor "ab" + "1" and "a" +
  * "b1".
- *
- * @param {{ entry: { prefix?: string }, index: number }[]} entries
  */
-export function prefixProblems(entries) {
-  /** @type {{ index: number, message: string }[]} */
-  const problems = []
+export function prefixProblems(entries: { entry: { prefix?: string }; index: number }[]) {
+  const problems: { index: number; message: string }[] = []
   const [, ...bare] = entries.filter(({ entry }) => entry.prefix === undefined)
   for (const { index } of bare) {
     problems.push({

@@ -1,50 +1,45 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { CompactSign, compactVerify, exportJWK, generateKeyPair } from 'jose'
-import { createJwks } from './jwks.ts'
+import { createJwks, type Jwks } from './jwks.ts'
 
 const ES256 = 'ES256'
 
-/** @param {string} kid */
-const makeKey = async kid => {
+const makeKey = async (kid: string) => {
   const { publicKey, privateKey } = await generateKeyPair(ES256)
   return { kid, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg: ES256, use: 'sig' } }
 }
 
-/** @type {Awaited<ReturnType<typeof makeKey>>} */
-let first
-/** @type {Awaited<ReturnType<typeof makeKey>>} */
-let second
+let first: Awaited<ReturnType<typeof makeKey>>
+let second: Awaited<ReturnType<typeof makeKey>>
 beforeAll(async () => {
   first = await makeKey('first')
   second = await makeKey('second')
 })
 
-/** The provider's answer. @type {(response: import('node:http').ServerResponse) => void} */
-let answer
+/** The provider's answer. */
+let answer: (response: ServerResponse) => void
 let asked = 0
 const server = createServer((_, response) => {
   asked++
   answer(response)
 })
-/** @type {string} */
-let url
+let url: string
 beforeAll(async () => {
   await once(server.listen(0, '127.0.0.1'), 'listening')
-  url = `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}/jwks.json`
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks.json`
 })
 afterAll(() => {
   server.closeAllConnections()
   return new Promise(resolve => server.close(resolve))
 })
 
-/** @param {unknown[]} keys */
-const publish = keys => {
+const publish = (keys: unknown[]) => {
   answer = response => response.end(JSON.stringify({ keys }))
 }
 
-/** @type {import('./jwks.ts').Jwks[]} */
-const created = []
+const created: Jwks[] = []
 afterEach(() => {
   for (const jwks of created.splice(0)) jwks.stop()
 })
@@ -52,8 +47,7 @@ afterEach(() => {
 const setup = (options = {}) => {
   asked = 0
   const clock = { nowMs: 1_000 }
-  /** @type {string[]} */
-  const events = []
+  const events: string[] = []
   const jwks = createJwks({
     url,
     now: () => clock.nowMs,
@@ -63,12 +57,12 @@ const setup = (options = {}) => {
     ...options,
   })
   created.push(jwks)
-  const keyFor = (/** @type {string | undefined} */ kid, algorithm = ES256) => jwks.keyFor({ algorithm, kid })
+  const keyFor = (kid: string | undefined, algorithm = ES256) => jwks.keyFor({ algorithm, kid })
   return { jwks, clock, events, keyFor }
 }
 
-/** Whether it is the public half of the pair. @param {any} found @param {{ privateKey: any }} pair */
-const isHalfOf = async (found, { privateKey }) => {
+/** Whether it is the public half of the pair. */
+const isHalfOf = async (found: any, { privateKey }: { privateKey: any }) => {
   const signed = await new CompactSign(Buffer.from('x')).setProtectedHeader({ alg: ES256 }).sign(privateKey)
   return compactVerify(signed, found.key).then(
     () => true,
@@ -130,8 +124,7 @@ test('without any key the first tries follow sooner, and farther and farther apa
   answer = response => response.writeHead(500).end()
   const { keyFor, clock } = setup()
   expect(await keyFor('first')).toEqual({ reason: 'keys_unavailable' })
-  /** @type {number[]} */
-  const waits = []
+  const waits: number[] = []
   for (let tries = 1; tries < 8; tries++) {
     let waited = 0
     while (asked === tries) {
@@ -245,8 +238,7 @@ test('a provider nobody answers for is named as unreachable', async () => {
 })
 
 test('more tokens than may wait for keys are told so at once', async () => {
-  /** @type {import('node:http').ServerResponse[]} */
-  const open = []
+  const open: ServerResponse[] = []
   answer = response => open.push(response)
   const { keyFor } = setup()
   const waiting = Array.from({ length: 1_000 }, () => keyFor('first'))

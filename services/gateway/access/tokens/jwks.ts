@@ -1,8 +1,8 @@
 // A set of public keys that an identity provider publishes (RFC 7517): fetched within limits, kept, and fetched again
 // when a token names a key that is not in it. While it cannot be fetched, the keys already held go on serving.
-import { get as getHttp } from 'node:http'
-import { get as getHttps } from 'node:https'
-import { importJWK } from 'jose'
+import { get as getHttp, type Agent as HttpAgent, type IncomingMessage } from 'node:http'
+import { type Agent, get as getHttps } from 'node:https'
+import { type CryptoKey, importJWK, type JWK } from 'jose'
 import { fitsJwk, publicAlgorithms, RSA_BITS_MAX, RSA_BITS_MIN } from './algorithms.ts'
 
 /** A thousand RSA keys with their certificates take 2 to 3 MB. */
@@ -28,43 +28,45 @@ const WAITING_MAX = 1_000
 /** The longest message about a failed try, for it holds a stranger's text. */
 const PROBLEM_CHARACTERS_MAX = 200
 
-/**
- * @typedef {import('jose').CryptoKey} CryptoKey
- *
- * A key of the set, and what was made of it for the algorithms it was asked for.
- * @typedef {{ jwk: import('jose').JWK, imported: Map<string, Promise<CryptoKey | undefined>> }} Held
- *
- * @typedef {object} JwksEvents
- * @property {(keys: number) => void} [ok] the set was fetched, with so many keys of use
- * @property {(problem: string) => void} [failed] it was not: why, in words for an operator
- *
- * @typedef {'unknown_key' | 'keys_unavailable' | 'busy'} NoKey
- */
+/** A key of the set, and what was made of it for the algorithms it was asked for. */
+interface Held {
+  jwk: JWK
+  imported: Map<string, Promise<CryptoKey | undefined>>
+}
 
-/**
- * @param {object} options
- * @param {string} options.url
- * @param {() => number} options.now monotonic, in milliseconds
- * @param {JwksEvents} [options.events]
- * @param {import('node:https').Agent | import('node:http').Agent} [options.agent] Node's own unless given
- * @param {number} [options.timeoutMs]
- * @param {number} [options.bytesMax]
- */
-export function createJwks({ url, now, events = {}, agent, timeoutMs = TIMEOUT_MS, bytesMax = BYTES_MAX }) {
-  /** @type {Held[]} */
-  let held = []
-  /** @type {Map<string, Held[]>} */
-  let byId = new Map()
+interface JwksEvents {
+  /** The set was fetched, with so many keys of use. */
+  ok?: (keys: number) => void
+  /** It was not: why, in words for an operator. */
+  failed?: (problem: string) => void
+}
+
+export type NoKey = 'unknown_key' | 'keys_unavailable' | 'busy'
+
+interface Options {
+  url: string
+  /** Monotonic, in milliseconds. */
+  now: () => number
+  events?: JwksEvents
+  /** Node's own unless given. */
+  agent?: Agent | HttpAgent
+  timeoutMs?: number
+  bytesMax?: number
+}
+
+export function createJwks({ url, now, events = {}, agent, timeoutMs = TIMEOUT_MS, bytesMax = BYTES_MAX }: Options) {
+  let held: Held[] = []
+  let byId = new Map<string, Held[]>()
   let hadAtMs = Number.NEGATIVE_INFINITY
   let askAgainAtMs = Number.NEGATIVE_INFINITY
   let failures = 0
   let waiting = 0
-  /** The fetch under way, if one is. It never rejects. @type {Promise<void> | undefined} */
-  let asking
+  /** The fetch under way, if one is. It never rejects. */
+  let asking: Promise<void> | undefined
   const stopped = new AbortController()
 
-  /** @returns {Promise<void>} once the fetch succeeded or failed; at once if it may not be asked for yet */
-  function ask() {
+  /** @returns once the fetch succeeded or failed; at once if it may not be asked for yet */
+  function ask(): Promise<void> {
     if (asking) return asking
     if (now() < askAgainAtMs || stopped.signal.aborted) return Promise.resolve()
     asking = fetchSet().finally(() => {
@@ -89,8 +91,7 @@ export function createJwks({ url, now, events = {}, agent, timeoutMs = TIMEOUT_M
     }
   }
 
-  /** @param {import('jose').JWK[]} keys */
-  function hold(keys) {
+  function hold(keys: JWK[]) {
     failures = 0
     hadAtMs = now()
     held = keys.map(jwk => ({ jwk, imported: new Map() }))
@@ -104,20 +105,18 @@ export function createJwks({ url, now, events = {}, agent, timeoutMs = TIMEOUT_M
     }
   }
 
-  /** @param {string} algorithm @param {string | undefined} kid @returns {Held | undefined} */
-  function find(algorithm, kid) {
+  function find(algorithm: string, kid: string | undefined): Held | undefined {
     const named = kid === undefined ? held : (byId.get(kid) ?? [])
     const fitting = named.filter(({ jwk }) => fitsJwk(algorithm, jwk) && (jwk.alg ?? algorithm) === algorithm)
     // A token that names no key, where several would do, is not tried with each: that is work at a stranger's will.
     return kid === undefined && fitting.length > 1 ? undefined : fitting[0]
   }
 
-  /** @param {Held} found @param {string} algorithm */
-  function keyOf({ jwk, imported }, algorithm) {
+  function keyOf({ jwk, imported }: Held, algorithm: string) {
     let key = imported.get(algorithm)
     if (!key) {
       key = importJWK(jwk, algorithm).then(
-        made => /** @type {CryptoKey} */ (made),
+        made => made as CryptoKey,
         () => undefined,
       )
       imported.set(algorithm, key)
@@ -129,13 +128,14 @@ export function createJwks({ url, now, events = {}, agent, timeoutMs = TIMEOUT_M
     /** Asks for the set, where it may be asked for. To be called at start; nothing fails with it. */
     ask,
 
-    /**
-     * The key a token was signed with.
-     *
-     * @param {{ algorithm: string, kid: string | undefined }} wanted
-     * @returns {Promise<{ key: CryptoKey } | { reason: NoKey }>}
-     */
-    async keyFor({ algorithm, kid }) {
+    /** The key a token was signed with. */
+    async keyFor({
+      algorithm,
+      kid,
+    }: {
+      algorithm: string
+      kid: string | undefined
+    }): Promise<{ key: CryptoKey } | { reason: NoKey }> {
       let found = find(algorithm, kid)
       if (found) {
         // Not awaited: the key at hand serves while the set is looked at again.
@@ -152,8 +152,8 @@ export function createJwks({ url, now, events = {}, agent, timeoutMs = TIMEOUT_M
       return { reason: held.length > 0 ? 'unknown_key' : 'keys_unavailable' }
     },
 
-    /** For metrics. @returns {{ keys: number, ageMs: number | undefined, failures: number }} failures in a row */
-    status: () => ({
+    /** For metrics. @returns failures in a row */
+    status: (): { keys: number; ageMs: number | undefined; failures: number } => ({
       keys: held.length,
       ageMs: Number.isFinite(hadAtMs) ? now() - hadAtMs : undefined,
       failures,
@@ -164,29 +164,24 @@ export function createJwks({ url, now, events = {}, agent, timeoutMs = TIMEOUT_M
   }
 }
 
-/** @typedef {ReturnType<typeof createJwks>} Jwks */
+export type Jwks = ReturnType<typeof createJwks>
 
 /** The set could not be fetched or used; the message gives the reason. */
 class JwksError extends Error {}
 
-/**
- * @param {string} url
- * @param {{ agent: import('node:https').Agent | import('node:http').Agent | undefined, signal: AbortSignal, bytesMax:
- *   number }} options
- * @returns {Promise<string>}
- */
-async function fetchText(url, { agent, signal, bytesMax }) {
+async function fetchText(
+  url: string,
+  { agent, signal, bytesMax }: { agent: Agent | HttpAgent | undefined; signal: AbortSignal; bytesMax: number },
+): Promise<string> {
   // Not `fetch`: it follows redirects and unpacks what is compressed, and a small answer could become a large one.
   const headers = { accept: 'application/jwk-set+json, application/json', 'accept-encoding': 'identity' }
   const get = url.startsWith('https:') ? getHttps : getHttp
-  /** @type {import('node:http').IncomingMessage} */
-  const response = await new Promise((resolve, reject) => {
+  const response: IncomingMessage = await new Promise((resolve, reject) => {
     get(url, { agent, signal, headers }, resolve).on('error', reject)
   })
   try {
     if (response.statusCode !== 200) throw new JwksError(`answered with ${response.statusCode}, not 200`)
-    /** @type {Buffer[]} */
-    const chunks = []
+    const chunks: Buffer[] = []
     let bytes = 0
     for await (const chunk of response) {
       bytes += chunk.length
@@ -203,11 +198,10 @@ async function fetchText(url, { agent, signal, bytesMax }) {
  * The keys of use in a set: public ones that may check signatures. Others are passed over, for a set may hold keys for
  * other purposes (RFC 7517 section 5).
  *
- * @param {string} text
- * @returns {import('jose').JWK[]} at least one
+ * @returns at least one
  * @throws {JwksError}
  */
-function readSet(text) {
+function readSet(text: string): JWK[] {
   let set
   try {
     set = JSON.parse(text)
@@ -227,10 +221,9 @@ function readSet(text) {
  * The members of a key that checking signatures needs; its certificates, and a private part published by mistake, are
  * left.
  *
- * @param {any} key not yet checked
- * @returns {import('jose').JWK | undefined}
+ * @param key not yet checked
  */
-function publicPart(key) {
+function publicPart(key: any): JWK | undefined {
   if (typeof key !== 'object' || key === null) return undefined
   const { kty, crv, kid, alg, use, key_ops: operations, n, e, x, y } = key
   if (!publicAlgorithms.some(algorithm => fitsJwk(algorithm, key))) return undefined
@@ -245,9 +238,8 @@ function publicPart(key) {
   return { kty, crv, kid, alg, n, e, x, y }
 }
 
-/** @param {unknown} error */
-function problemOf(error) {
+function problemOf(error: unknown) {
   if (error instanceof JwksError) return error.message
-  const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
+  const { code, message } = error as NodeJS.ErrnoException
   return `cannot be reached: ${[code, message].filter(Boolean).join(', ')}`.slice(0, PROBLEM_CHARACTERS_MAX)
 }

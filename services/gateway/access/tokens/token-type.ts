@@ -7,21 +7,16 @@ const usual = new Set([undefined, 'jwt', 'at+jwt'])
 /**
  * The type in the form in which types are compared: a media type, whose `application/` may be left out (RFC 7515 section
  * 4.1.9).
- *
- * @param {string} typ
  */
-export const typeOf = typ => typ.toLowerCase().replace(/^application\//, '')
+export const typeOf = (typ: string) => typ.toLowerCase().replace(/^application\//, '')
 
-/**
- * The reason why a text of keycast.yaml names no type, or `undefined`.
- *
- * @param {string} typ
- */
-export const typeProblem = typ =>
+/** The reason why a text of keycast.yaml names no type, or `undefined`. */
+export const typeProblem = (typ: string) =>
   /^[a-z0-9][a-z0-9.+_-]{0,63}$/.test(typeOf(typ)) ? undefined : 'must be as the header of a token has it, as in at+jwt'
 
 /**
- * @param {string | undefined} wanted of an entry of access.tokens, in the compared form
- * @param {string | undefined} type of a token, likewise
+ * @param wanted of an entry of access.tokens, in the compared form
+ * @param type of a token, likewise
  */
-export const isOfType = (wanted, type) => (wanted === undefined ? usual.has(type) : type === wanted)
+export const isOfType = (wanted: string | undefined, type: string | undefined) =>
+  wanted === undefined ? usual.has(type) : type === wanted

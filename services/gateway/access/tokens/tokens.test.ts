@@ -1,13 +1,15 @@
 import { createHmac, createPublicKey, createSecretKey } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { exportJWK, exportSPKI, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
 import { createRandom } from '../../../../test/support/random.js'
 import { createAttempts } from '../attempts.ts'
+import type { TokenIssuer } from '../policy-file.ts'
 import { createRevocations } from '../revocations/revocations.ts'
 import { createRights, decide, readRule } from '../rights.ts'
-import { createCheckQueue } from './check-queue.ts'
-import { createTokens, refusalReasons } from './tokens.ts'
+import { type CheckQueue, createCheckQueue } from './check-queue.ts'
+import { createTokens, refusalReasons, type Tokens } from './tokens.ts'
 
 const NOW_SECONDS = 1_800_000_000
 const LIFETIME_SECONDS_MAX = 30 * 24 * 3_600
@@ -15,12 +17,10 @@ const ISSUER = 'https://id.example.com/'
 const SECRET = Buffer.from('a secret of more than 32 bytes, it is')
 const OTHER_SECRET = Buffer.from('another secret, it has 32 bytes or more')
 
-/** @type {Awaited<ReturnType<typeof generateKeyPair>>} */
-let ec
-/** @type {Awaited<ReturnType<typeof generateKeyPair>>} */
-let otherEc
-/** The public key as it lies in a file. @type {string} */
-let pem
+let ec: Awaited<ReturnType<typeof generateKeyPair>>
+let otherEc: Awaited<ReturnType<typeof generateKeyPair>>
+/** The public key as it lies in a file. */
+let pem: string
 let keySet = ''
 let asked = 0
 const server = createServer((_, response) => {
@@ -34,19 +34,18 @@ beforeAll(async () => {
   pem = await exportSPKI(ec.publicKey)
   keySet = JSON.stringify({ keys: [{ ...(await exportJWK(ec.publicKey)), kid: 'k' }] })
   await once(server.listen(0, '127.0.0.1'), 'listening')
-  url = `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}/`
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
 })
 afterAll(() => {
   server.closeAllConnections()
   return new Promise(resolve => server.close(resolve))
 })
 
-/** @typedef {'secret' | 'publicKey' | 'jwks'} Kind */
-/** @type {Kind[]} */
-const kinds = ['secret', 'publicKey', 'jwks']
+type Kind = 'secret' | 'publicKey' | 'jwks'
 
-/** @param {Kind} kind @param {Partial<import('../policy-file.ts').TokenIssuer>} [changes] @returns {import('../policy-file.ts').TokenIssuer} */
-const issuerOf = (kind, changes) => ({
+const kinds: Kind[] = ['secret', 'publicKey', 'jwks']
+
+const issuerOf = (kind: Kind, changes?: Partial<TokenIssuer>): TokenIssuer => ({
   name: `access.tokens.${kind}`,
   algorithms: kind === 'secret' ? ['HS256'] : ['ES256'],
   type: undefined,
@@ -58,14 +57,12 @@ const issuerOf = (kind, changes) => ({
   ...changes,
 })
 
-/** @type {import('./tokens.ts').Tokens[]} */
-const created = []
+const created: Tokens[] = []
 afterEach(() => {
   for (const tokens of created.splice(0)) tokens.stop()
 })
 
-/** @param {import('../policy-file.ts').TokenIssuer[]} issuers @param {Partial<Parameters<typeof createTokens>[0]>} [changes] */
-const setup = (issuers, changes) => {
+const setup = (issuers: TokenIssuer[], changes?: Partial<Parameters<typeof createTokens>[0]>) => {
   const clock = { nowMs: 0, wallMs: NOW_SECONDS * 1_000 }
   const now = () => clock.nowMs
   const wallNow = () => clock.wallMs
@@ -82,8 +79,8 @@ const setup = (issuers, changes) => {
     ...changes,
   })
   created.push(tokens)
-  const verify = (/** @type {unknown} */ token, address = 'a') => tokens.verify(token, { address })
-  const reasonOf = async (/** @type {unknown} */ token, address = 'a') => {
+  const verify = (token: unknown, address = 'a') => tokens.verify(token, { address })
+  const reasonOf = async (token: unknown, address = 'a') => {
     const result = await verify(token, address)
     return 'refused' in result ? result.refused.reason : 'taken'
   }
@@ -92,25 +89,23 @@ const setup = (issuers, changes) => {
 
 const good = { sub: 'ann', exp: NOW_SECONDS + 3_600, iat: NOW_SECONDS, iss: ISSUER, aud: 'keycast', jti: 'one' }
 
-/**
- * @param {Kind} kind
- * @param {Record<string, unknown>} [changes] of the claims; `undefined` leaves one out
- * @param {{ header?: Record<string, unknown>, key?: any }} [options]
- */
-const sign = (kind, changes, { header, key = kind === 'secret' ? SECRET : ec.privateKey } = {}) =>
-  new SignJWT(/** @type {any} */ ({ ...good, ...changes }))
+/** @param changes of the claims; `undefined` leaves one out */
+const sign = (
+  kind: Kind,
+  changes?: Record<string, unknown>,
+  { header, key = kind === 'secret' ? SECRET : ec.privateKey }: { header?: Record<string, unknown>; key?: any } = {},
+) =>
+  new SignJWT({ ...good, ...changes } as any)
     .setProtectedHeader({ alg: kind === 'secret' ? 'HS256' : 'ES256', ...(kind === 'jwks' && { kid: 'k' }), ...header })
     .sign(key)
 
-/** @param {unknown} header @param {unknown} claims @param {(signed: string) => string} signature */
-const byHand = (header, claims, signature) => {
-  const part = (/** @type {unknown} */ value) => Buffer.from(JSON.stringify(value)).toString('base64url')
+const byHand = (header: unknown, claims: unknown, signature: (signed: string) => string) => {
+  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const signed = `${part(header)}.${part(claims)}`
   return `${signed}.${signature(signed)}`
 }
 
-/** @param {string} secret */
-const hmac = secret => (/** @type {string} */ signed) => createHmac('sha256', secret).update(signed).digest('base64url')
+const hmac = (secret: string) => (signed: string) => createHmac('sha256', secret).update(signed).digest('base64url')
 
 describe.each(kinds)('with %s', kind => {
   test('a good token says who it is, what they may and until when', async () => {
@@ -263,7 +258,7 @@ describe.each(kinds)('with %s', kind => {
 
   test('8 KiB are taken and not a byte more', async () => {
     const { reasonOf } = setup([issuerOf(kind)])
-    const sizeWith = async (/** @type {number} */ length) => (await sign(kind, { x: 'x'.repeat(length) })).length
+    const sizeWith = async (length: number) => (await sign(kind, { x: 'x'.repeat(length) })).length
     let length = 8_192 - (await sizeWith(0))
     length = Math.floor((length * 3) / 4)
     while ((await sizeWith(length)) > 8_192) length--
@@ -349,9 +344,8 @@ test('a key that the set does not hold is unknown, and a set that cannot be fetc
   const token = await sign('jwks', {}, { header: { kid: 'other' } })
   expect(await setup([issuerOf('jwks')]).reasonOf(token)).toBe('unknown_key')
 
-  /** @type {string[]} */
-  const events = []
-  const failed = (/** @type {string} */ issuer, /** @type {string} */ problem) => events.push(`${issuer} ${problem}`)
+  const events: string[] = []
+  const failed = (issuer: string, problem: string) => events.push(`${issuer} ${problem}`)
   const away = setup([issuerOf('jwks', { jwks: 'http://127.0.0.1:9/' })], { jwksEvents: { failed } })
   expect(await away.verify(token)).toEqual({
     refused: {
@@ -413,11 +407,11 @@ describe('what garbage costs', () => {
   const counting = () => {
     const queue = createCheckQueue()
     const made = { checks: 0 }
-    const run = (/** @type {any} */ check) => {
+    const run = (check: any) => {
       made.checks++
       return queue.run(check)
     }
-    return { made, checks: /** @type {import('./check-queue.ts').CheckQueue} */ ({ run }) }
+    return { made, checks: { run } as CheckQueue }
   }
 
   test('10,000 forged tokens of an address cost as many checks as it has attempts, and others get in', async () => {
@@ -463,7 +457,7 @@ describe('what garbage costs', () => {
   })
 
   test('where too many checks wait, a token is told to come back', async () => {
-    const checks = /** @type {import('./check-queue.ts').CheckQueue} */ ({ run: () => undefined })
+    const checks = { run: () => undefined } as CheckQueue
     const { verify } = setup([issuerOf('secret')], { checks })
     expect(await verify(await sign('secret'))).toMatchObject({ refused: { reason: 'busy', retryAfterMs: 1_000 } })
   })

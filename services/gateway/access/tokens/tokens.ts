@@ -1,14 +1,17 @@
 // Verifies tokens (JWT, RFC 7519, by the rules of RFC 8725): the user, the rights, the end. Cheap checks come first, so
 // that garbage is refused before it costs a signature check.
-import { createHash } from 'node:crypto'
+import { createHash, type KeyObject } from 'node:crypto'
+import type { Agent } from 'node:https'
 import { isUser, SUB_CHARACTERS_MAX } from '@keycast/protocol'
-import { compactVerify } from 'jose'
+import { type CryptoKey, compactVerify } from 'jose'
+import type { Attempts } from '../attempts.ts'
 import { Bearer } from '../backend/bearer.ts'
-import { createRecentMap } from '../recent-map.ts'
-import { ISSUER_AHEAD_SECONDS_MAX } from '../revocations/revocations.ts'
-import { readRule } from '../rights.ts'
-import { createCheckQueue } from './check-queue.ts'
-import { createJwks } from './jwks.ts'
+import type { Policy, TokenIssuer } from '../policy-file.ts'
+import { createRecentMap, type RecentMap } from '../recent-map.ts'
+import { ISSUER_AHEAD_SECONDS_MAX, type Revocations } from '../revocations/revocations.ts'
+import { type Rights, readRule } from '../rights.ts'
+import { type CheckQueue, createCheckQueue } from './check-queue.ts'
+import { createJwks, type Jwks, type NoKey } from './jwks.ts'
 import { isOfType, typeOf } from './token-type.ts'
 
 /** Characters: a token is ASCII. Rights for hundreds of keys fit, and so does the header that brings it. */
@@ -29,91 +32,99 @@ const RETRY_AFTER_MS = 1_000
 const tokenGrammar = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/
 
 /** The reasons of refusals: the labels of a metric. A client is not told. */
-export const refusalReasons = Object.freeze(
-  /** @type {const} */ ([
-    'not_accepted', // no entry of access.tokens
-    'too_big',
-    'malformed',
-    'wrong_algorithm',
-    'wrong_type', // made for something else, as an ID token or a logout token is
-    'wrong_issuer',
-    'wrong_audience',
-    'no_sub',
-    'no_exp',
-    'no_iat',
-    'bad_claims', // of the wrong type, too long, or a sub that names no user or another issuer's
-    'expired',
-    'not_yet_valid',
-    'too_long_lived',
-    'unknown_key',
-    'bad_signature',
-    'bad_rights',
-    'revoked',
-    'too_many_attempts', // of one address
-    'keys_unavailable',
-    'busy',
-  ]),
-)
+export const refusalReasons = Object.freeze([
+  'not_accepted', // no entry of access.tokens
+  'too_big',
+  'malformed',
+  'wrong_algorithm',
+  'wrong_type', // made for something else, as an ID token or a logout token is
+  'wrong_issuer',
+  'wrong_audience',
+  'no_sub',
+  'no_exp',
+  'no_iat',
+  'bad_claims', // of the wrong type, too long, or a sub that names no user or another issuer's
+  'expired',
+  'not_yet_valid',
+  'too_long_lived',
+  'unknown_key',
+  'bad_signature',
+  'bad_rights',
+  'revoked',
+  'too_many_attempts', // of one address
+  'keys_unavailable',
+  'busy',
+] as const)
 
-/**
- * @typedef {typeof refusalReasons[number]} RefusalReason
- *
- * @typedef {object} Verified
- * @property {string} user the entry's prefix and `sub`
- * @property {import('../rights.ts').Rights} rights
- * @property {number} expiresAtMs wall clock
- * @property {number} issuedAt in Unix seconds
- * @property {string | undefined} jti
- * @property {import('../backend/bearer.ts').Bearer} [bearer] the token itself, where backends are asked with it
- *
- * @typedef {object} Refused
- * @property {RefusalReason} reason for metrics and the log at debug
- * @property {'token_refused'} code
- * @property {string} message for the client: the same for every token that is wrong
- * @property {number} [retryAfterMs] the token may be right: try it again then
- *
- * @typedef {object} Claims the claims that were checked before the token's signature
- * @property {string} sub
- * @property {number} exp
- * @property {number} iat
- * @property {string | undefined} jti
- * @property {Record<string, unknown>} all
- *
- * @typedef {import('../policy-file.ts').TokenIssuer} TokenIssuer
- * @typedef {{ issuer: TokenIssuer, jwks: import('./jwks.ts').Jwks | undefined }} Signer
- */
+export type RefusalReason = (typeof refusalReasons)[number]
+
+export interface Verified {
+  /** The entry's prefix and `sub`. */
+  user: string
+  rights: Rights
+  /** Wall clock. */
+  expiresAtMs: number
+  /** In Unix seconds. */
+  issuedAt: number
+  jti: string | undefined
+  /** The token itself, where backends are asked with it. */
+  bearer?: Bearer
+}
+
+export interface Refused {
+  /** For metrics and the log at debug. */
+  reason: RefusalReason
+  code: 'token_refused'
+  /** For the client: the same for every token that is wrong. */
+  message: string
+  /** The token may be right: try it again then. */
+  retryAfterMs?: number
+}
+
+/** The claims that were checked before the token's signature. */
+interface Claims {
+  sub: string
+  exp: number
+  iat: number
+  jti: string | undefined
+  all: Record<string, unknown>
+}
+
+interface Signer {
+  issuer: TokenIssuer
+  jwks: Jwks | undefined
+}
 
 /** Clients read this text, whatever the problem of the token. */
 export const REFUSED = 'the token was refused'
 const NOT_NOW = 'the token cannot be checked now: send it again later'
 
-/** The reasons that say nothing about the token. @type {ReadonlySet<RefusalReason>} */
-const passing = new Set(['too_many_attempts', 'keys_unavailable', 'busy'])
+/** The reasons that say nothing about the token. */
+const passing: ReadonlySet<RefusalReason> = new Set(['too_many_attempts', 'keys_unavailable', 'busy'])
 
-/**
- * @param {RefusalReason} reason
- * @param {number} [retryAfterMs]
- * @returns {{ refused: Refused }}
- */
-function refuse(reason, retryAfterMs = RETRY_AFTER_MS) {
+function refuse(reason: RefusalReason, retryAfterMs: number = RETRY_AFTER_MS): { refused: Refused } {
   if (!passing.has(reason)) return { refused: { reason, code: 'token_refused', message: REFUSED } }
   return { refused: { reason, code: 'token_refused', message: NOT_NOW, retryAfterMs } }
 }
 
-/**
- * @param {object} deps
- * @param {Pick<import('../policy-file.ts').Policy, 'tokens' | 'claim' | 'lifetimeMsMax'>} deps.policy
- * @param {Pick<ReturnType<typeof import('../rights.ts').createRights>, 'of'>} deps.rights
- * @param {Pick<import('../revocations/revocations.ts').Revocations, 'isRevoked'>} deps.revocations
- * @param {import('../attempts.ts').Attempts} deps.attempts
- * @param {import('./check-queue.ts').CheckQueue} [deps.checks]
- * @param {() => number} deps.now monotonic, in milliseconds
- * @param {() => number} [deps.wallNow] in milliseconds since 1970, as `exp` is counted from
- * @param {{ ok?: (issuer: string, keys: number) => void, failed?: (issuer: string, problem: string) => void }} [deps.jwksEvents]
- *   `issuer` is an entry's name
- * @param {boolean} [deps.keepTokens] whether a verified token is kept, to ask backends with
- * @param {import('node:https').Agent} [deps.agent] for fetching key sets; Node's own unless given
- */
+interface Deps {
+  policy: Pick<Policy, 'tokens' | 'claim' | 'lifetimeMsMax'>
+  rights: Pick<ReturnType<typeof import('../rights.ts').createRights>, 'of'>
+  revocations: Pick<Revocations, 'isRevoked'>
+  attempts: Attempts
+  checks?: CheckQueue
+  /** Monotonic, in milliseconds. */
+  now: () => number
+  /** In milliseconds since 1970, as `exp` is counted from. */
+  wallNow?: () => number
+  /** `issuer` is an entry's name. */
+  jwksEvents?: { ok?: (issuer: string, keys: number) => void; failed?: (issuer: string, problem: string) => void }
+  /** Whether a verified token is kept, to ask backends with. */
+  keepTokens?: boolean
+  /** For fetching key sets; Node's own unless given. */
+  agent?: Agent
+}
+
 export function createTokens({
   policy: { tokens: issuers, claim, lifetimeMsMax },
   rights,
@@ -125,29 +136,33 @@ export function createTokens({
   jwksEvents = {},
   agent,
   keepTokens = false,
-}) {
-  /** @type {Signer[]} */
-  const signers = issuers.map(issuer => ({ issuer, jwks: issuer.jwks === undefined ? undefined : jwksOf(issuer) }))
+}: Deps) {
+  const signers: Signer[] = issuers.map(issuer => ({
+    issuer,
+    jwks: issuer.jwks === undefined ? undefined : jwksOf(issuer),
+  }))
   const prefixes = issuers.map(({ prefix }) => prefix).filter(prefix => prefix !== '')
 
-  /** By the token's digest: no token is kept. @type {import('../recent-map.ts').RecentMap<string, { verified: Verified, untilMs: number }>} */
-  const remembered = createRecentMap(REMEMBERED_MAX)
+  /** By the token's digest: no token is kept. */
+  const remembered: RecentMap<string, { verified: Verified; untilMs: number }> = createRecentMap(REMEMBERED_MAX)
 
-  /** @param {TokenIssuer} issuer */
-  function jwksOf({ name, jwks }) {
+  function jwksOf({ name, jwks }: TokenIssuer) {
     const events = {
-      ok: (/** @type {number} */ keys) => jwksEvents.ok?.(name, keys),
-      failed: (/** @type {string} */ problem) => jwksEvents.failed?.(name, problem),
+      ok: (keys: number) => jwksEvents.ok?.(name, keys),
+      failed: (problem: string) => jwksEvents.failed?.(name, problem),
     }
-    return createJwks({ url: /** @type {string} */ (jwks), now, events, agent })
+    return createJwks({ url: jwks as string, now, events, agent })
   }
 
   /**
-   * @param {unknown} token as it came
-   * @param {{ address: string }} from as {@link import('../client-address.ts').limitKeyOf} gives it
-   * @returns {Promise<{ verified: Verified } | { refused: Refused }>} never rejects
+   * @param token as it came
+   * @param from as {@link import('../client-address.ts').limitKeyOf} gives it
+   * @returns never rejects
    */
-  async function verify(token, { address }) {
+  async function verify(
+    token: unknown,
+    { address }: { address: string },
+  ): Promise<{ verified: Verified } | { refused: Refused }> {
     if (signers.length === 0) return refuse('not_accepted')
     if (typeof token !== 'string') return refuse('malformed')
     if (token.length > TOKEN_BYTES_MAX) return refuse('too_big')
@@ -165,8 +180,7 @@ export function createTokens({
     return result
   }
 
-  /** @param {string} digest @returns {Verified | undefined} */
-  function recall(digest) {
+  function recall(digest: string): Verified | undefined {
     const found = remembered.get(digest)
     if (!found) return undefined
     if (found.untilMs > now() && found.verified.expiresAtMs > wallNow()) return found.verified
@@ -174,8 +188,7 @@ export function createTokens({
     return undefined
   }
 
-  /** @param {string} token @returns {Promise<{ verified: Verified } | { refused: Refused }>} */
-  async function verifyAnew(token) {
+  async function verifyAnew(token: string): Promise<{ verified: Verified } | { refused: Refused }> {
     const read = readToken(token)
     if (!read) return refuse('malformed')
     const { algorithm, type, kid, claims } = read
@@ -194,12 +207,11 @@ export function createTokens({
 
   /**
    * Those who may have signed. More than one only where several sign with the same algorithm and none or the same `iss`.
-   *
-   * @param {{ algorithm: string, type: string | undefined }} header
-   * @param {Record<string, unknown>} claims
-   * @returns {Signer[] | RefusalReason}
    */
-  function candidatesFor({ algorithm, type }, { iss, aud }) {
+  function candidatesFor(
+    { algorithm, type }: { algorithm: string; type: string | undefined },
+    { iss, aud }: Record<string, unknown>,
+  ): Signer[] | RefusalReason {
     const byAlgorithm = signers.filter(({ issuer }) => issuer.algorithms.includes(algorithm))
     if (byAlgorithm.length === 0) return 'wrong_algorithm'
     const byType = byAlgorithm.filter(({ issuer }) => isOfType(issuer.type, type))
@@ -210,8 +222,7 @@ export function createTokens({
     return byAudience.length === 0 ? 'wrong_audience' : byAudience
   }
 
-  /** @param {Record<string, unknown>} claims @returns {Claims | RefusalReason} */
-  function checkClaims(claims) {
+  function checkClaims(claims: Record<string, unknown>): Claims | RefusalReason {
     const { sub, exp, nbf, iat, jti } = claims
     if (sub === undefined || sub === '') return 'no_sub'
     if (exp === undefined) return 'no_exp'
@@ -230,15 +241,12 @@ export function createTokens({
     return { sub, exp, iat, jti, all: claims }
   }
 
-  /**
-   * @param {string} token
-   * @param {{ algorithm: string, kid: string | undefined }} signed
-   * @param {Signer[]} candidates
-   * @returns {Promise<Signer | RefusalReason>}
-   */
-  async function signerOf(token, signed, candidates) {
-    /** @type {RefusalReason} */
-    let reason = 'unknown_key'
+  async function signerOf(
+    token: string,
+    signed: { algorithm: string; kid: string | undefined },
+    candidates: Signer[],
+  ): Promise<Signer | RefusalReason> {
+    let reason: RefusalReason = 'unknown_key'
     for (const signer of candidates) {
       const keys = await keysOf(signer, signed)
       if (typeof keys === 'string') {
@@ -254,8 +262,10 @@ export function createTokens({
     return reason
   }
 
-  /** @param {Claims} claims @param {TokenIssuer} issuer @returns {{ verified: Verified } | { refused: Refused }} */
-  function admit({ sub, exp, iat, jti, all }, { prefix }) {
+  function admit(
+    { sub, exp, iat, jti, all }: Claims,
+    { prefix }: TokenIssuer,
+  ): { verified: Verified } | { refused: Refused } {
     const user = prefix + sub
     // An issuer without a prefix must not name the users of one that has one.
     if (prefixes.some(other => other !== prefix && user.startsWith(other))) return refuse('bad_claims')
@@ -285,14 +295,13 @@ export function createTokens({
   }
 }
 
-/** @typedef {ReturnType<typeof createTokens>} Tokens */
+export type Tokens = ReturnType<typeof createTokens>
 
-/**
- * @param {string} token
- * @returns {{ algorithm: string, type: string | undefined, kid: string | undefined,
- *   claims: Record<string, unknown> } | undefined}
- */
-function readToken(token) {
+function readToken(
+  token: string,
+):
+  | { algorithm: string; type: string | undefined; kid: string | undefined; claims: Record<string, unknown> }
+  | undefined {
   if (!tokenGrammar.test(token)) return undefined
   const [head, payload] = token.split('.', 2)
   const header = readObject(head)
@@ -308,8 +317,8 @@ function readToken(token) {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** @param {string} part in base64url @returns {Record<string, unknown> | undefined} */
-function readObject(part) {
+/** @param part in base64url */
+function readObject(part: string): Record<string, unknown> | undefined {
   try {
     const value = JSON.parse(utf8.decode(Buffer.from(part, 'base64url')))
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
@@ -318,44 +327,32 @@ function readObject(part) {
   }
 }
 
-/**
- * RFC 7519 section 4.1.3: who is not named by an `aud` that is there must refuse the token.
- *
- * @param {string | undefined} audience
- * @param {unknown} aud
- */
-function isMeantFor(audience, aud) {
+/** RFC 7519 section 4.1.3: who is not named by an `aud` that is there must refuse the token. */
+function isMeantFor(audience: string | undefined, aud: unknown) {
   if (audience === undefined) return aud === undefined
   return Array.isArray(aud) ? aud.includes(audience) : aud === audience
 }
 
-/** @param {unknown} value @param {number} charactersMax @returns {value is string} */
-function isText(value, charactersMax) {
+function isText(value: unknown, charactersMax: number): value is string {
   return typeof value === 'string' && value.length <= charactersMax
 }
 
-/** RFC 7519 section 2, NumericDate. @param {unknown} value @returns {value is number} */
-function isTime(value) {
+/** RFC 7519 section 2, NumericDate. */
+function isTime(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value)
 }
 
-/**
- * @param {Signer} signer
- * @param {{ algorithm: string, kid: string | undefined }} signed
- * @returns {Promise<(import('jose').CryptoKey | import('node:crypto').KeyObject)[] | import('./jwks.ts').NoKey>}
- */
-async function keysOf({ issuer, jwks }, signed) {
+async function keysOf(
+  { issuer, jwks }: Signer,
+  signed: { algorithm: string; kid: string | undefined },
+): Promise<(CryptoKey | KeyObject)[] | NoKey> {
   if (!jwks) return issuer.keys
   const found = await jwks.keyFor(signed)
   return 'key' in found ? [found.key] : found.reason
 }
 
-/**
- * @param {string} token
- * @param {(import('jose').CryptoKey | import('node:crypto').KeyObject)[]} keys
- * @param {string} algorithm one that the issuer may use
- */
-async function isSignedWith(token, keys, algorithm) {
+/** @param algorithm one that the issuer may use */
+async function isSignedWith(token: string, keys: (CryptoKey | KeyObject)[], algorithm: string) {
   for (const key of keys) {
     try {
       await compactVerify(token, key, { algorithms: [algorithm] })
