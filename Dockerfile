@@ -40,7 +40,10 @@ COPY scripts/support/command.ts scripts/support/signing-secret.ts scripts/suppor
 COPY scripts/key.js scripts/key.ts scripts/token.js scripts/token.ts scripts/
 COPY scripts/key/access.ts scripts/key/
 COPY keycast.yaml ./
+# What Node compiled for this user is kept in the image: a container starts sooner, and its files may be read-only.
+RUN install -d -o node node_modules/.cache
 USER node
+RUN node services/gateway/main.js --help >/dev/null
 EXPOSE 8080 8081
 HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 CMD ["node", "packages/service/check-health.ts", "http://127.0.0.1:8081/health/ready"]
 # A larger young generation buys a gateway nothing and costs it 4 KB a session.
@@ -51,7 +54,9 @@ COPY --from=fetcher-modules /keycast ./
 COPY packages packages
 COPY services/fetcher services/fetcher
 COPY keycast.yaml ./
+RUN install -d -o node node_modules/.cache
 USER node
+RUN node services/fetcher/main.js --help >/dev/null
 EXPOSE 7001 7002 8082
 HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 CMD ["node", "packages/service/check-health.ts", "http://127.0.0.1:8082/health/ready"]
 CMD ["node", "services/fetcher/main.js"]
@@ -67,7 +72,9 @@ COPY keycast.yaml ./
 # A volume mounted over /data takes its owner, and these two folders.
 RUN install -d -o node -g node -m 0700 /data /data/log /data/backups
 ENV JOURNAL_DATA=/data/log
+RUN install -d -o node node_modules/.cache
 USER node
+RUN node services/journal/main.js --help >/dev/null
 EXPOSE 7003 7004 8083
 HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 CMD ["node", "packages/service/check-health.ts", "http://127.0.0.1:8083/health/ready"]
 CMD ["node", "services/journal/main.js"]
@@ -76,7 +83,9 @@ FROM base AS data-provider
 COPY --from=data-provider-modules /keycast ./
 COPY packages packages
 COPY services/data-provider services/data-provider
+RUN install -d -o node node_modules/.cache
 USER node
+RUN node services/data-provider/main.js --help >/dev/null
 EXPOSE 3000
 HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 CMD ["node", "packages/service/check-health.ts", "http://127.0.0.1:3000/health/ready"]
 CMD ["node", "services/data-provider/main.js"]

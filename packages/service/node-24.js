@@ -9,7 +9,7 @@ const NODE_MIN = 24
 const { node } = process.versions
 if (Number.parseInt(node, 10) < NODE_MIN) {
   const own = [relative('', process.argv[1]), ...process.argv.slice(2)].join(' ')
-  console.error(`Keycast needs Node ${NODE_MIN}; this is ${node}. On Linux npm ci brings one: npm exec -- node ${own}`)
+  console.error(`Keycast needs Node ${NODE_MIN}; this is ${node}. On Linux npm ci brings one: npx node ${own}`)
   process.exit(1)
 }
 

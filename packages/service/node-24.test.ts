@@ -23,8 +23,7 @@ test('a Node that cannot run TypeScript is told in a line what to do', () => {
   expect(runOn('20.18.1')).toEqual({
     status: 1,
     stdout: '',
-    stderr:
-      'Keycast needs Node 24; this is 20.18.1. On Linux npm ci brings one: npm exec -- node program.mjs --sub ann\n',
+    stderr: 'Keycast needs Node 24; this is 20.18.1. On Linux npm ci brings one: npx node program.mjs --sub ann\n',
   })
 })
 

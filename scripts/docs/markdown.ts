@@ -67,7 +67,7 @@ export function pathsOf(page: string, folders: string[]) {
 function isPath(word: string, folders: string[]) {
   if (!/^[\w.*@-]+(\/[\w.*@-]+)*\/?$/.test(word)) return false
   if (word.includes('/') && folders.includes(word.split('/')[0])) return true
-  return /\w\.(js|cjs|md|ya?ml|sh|css|html|template)$/.test(word)
+  return /\w\.(js|ts|cjs|md|ya?ml|sh|css|html|template)$/.test(word)
 }
 
 /** A page without its fenced listings: a `#` in one is a comment. */
