@@ -91,6 +91,16 @@ test('a path that nothing answers has the same shape of error', async () => {
   expect(JSON.parse(body)).toEqual({ code: 'unknown_path', message: 'nothing answers GET at this path' })
 })
 
+test('a path that cannot be read has it, too, and is not repeated', async () => {
+  const { request } = setup()
+  const { status, body } = await request(`/v1/keys/%zz${'a'.repeat(1_000)}`)
+  expect(status).toBe(400)
+  expect(JSON.parse(body)).toEqual({
+    code: 'bad_request',
+    message: expect.stringMatching(/^the path cannot be read.{0,50}$/),
+  })
+})
+
 test('closing does not wait for connections that a scraper keeps open', async () => {
   const { request, close } = setup()
   expect((await request('/health/live')).status).toBe(200)

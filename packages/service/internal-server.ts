@@ -26,7 +26,15 @@ interface Options {
  */
 export function createInternalServer({ host, port, metrics, ready, problems = () => [], containment }: Options) {
   // Without forcing, close() would wait for scrapers, which keep their connections open.
-  const app = Fastify({ forceCloseConnections: true })
+  const app = Fastify({
+    forceCloseConnections: true,
+    // Broken percent-encoding comes here before any route. Fastify's own answer repeats the whole path.
+    frameworkErrors: (_error, _request, reply) =>
+      sendError(reply, 400, {
+        code: 'bad_request',
+        message: 'the path cannot be read: its percent-encoding is broken',
+      }),
+  })
 
   app.setErrorHandler(answerErrors(containment))
   app.setNotFoundHandler((request, reply) =>

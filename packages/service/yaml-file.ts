@@ -4,6 +4,9 @@ import { type Document, isAlias, isMap, isSeq, LineCounter, parseDocument } from
 
 type LineAt = (path: (string | number)[]) => number
 
+/** Far above what a configuration has. A map within itself, by an alias, would be read without end. */
+const DEPTH_MAX = 128
+
 const STACK_END = 'Maximum call stack size exceeded'
 
 /** @param refuse makes the error for a file that cannot be used */
@@ -24,12 +27,30 @@ export function readYaml(path: string, refuse: (problems: string[]) => Error): {
     const first = faults.map(({ message }) => message.split('\n')[0].replace(STACK_END, 'nested too deeply'))
     throw refuse(first)
   }
+  let value
   try {
-    return { value: document.toJS(), lineAt: field => lineOf(document, field, lineCounter) }
+    value = document.toJS()
   } catch (error) {
     // An alias without its anchor is only found here.
     throw refuse([(error as Error).message])
   }
+  if (isTooDeep(value))
+    throw refuse([`the file is nested deeper than ${DEPTH_MAX}, or an alias stands for what is around it`])
+  return { value, lineAt: field => lineOf(document, field, lineCounter) }
+}
+
+/** Level by level: a value that holds itself has levels without end. */
+function isTooDeep(value: unknown) {
+  let level = new Set([value])
+  for (let depth = 0; level.size > 0; depth++) {
+    if (depth > DEPTH_MAX) return true
+    const next = new Set<unknown>()
+    for (const each of level) {
+      if (typeof each === 'object' && each !== null) for (const inner of Object.values(each)) next.add(inner)
+    }
+    level = next
+  }
+  return false
 }
 
 /** The line of a field, or that of the field around it. */

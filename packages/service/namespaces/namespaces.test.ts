@@ -290,6 +290,13 @@ test.each([
   expect(problemsOf(() => read(yaml)).join('\n')).toContain(why)
 })
 
+test.each([
+  ['a list 200 deep', '['.repeat(200) + ']'.repeat(200)],
+  ['a map within itself', '&n { room: *n }'],
+])('%s is refused as nested too deeply', (_, value) => {
+  expect(problemsOf(() => read(`namespaces: ${value}`)).join()).toContain('nested deeper than 128')
+})
+
 test('a file that is not there is named', () => {
   const path = join(folder, 'absent.yaml')
   expect(() => readNamespaces({ path, env: {} })).toThrow(

@@ -65,6 +65,7 @@ test.each([
   ['another type', [part({ type: 'lease' })]],
   ['an unknown result', [part({ type: 'result', lease: 1, kind: 'maybe' })]],
   ['an unknown code', [part({ type: 'result', lease: 1, kind: 'failed', code: 'bad_mood' })]],
+  ['a code that is no text', [part({ type: 'result', lease: 1, kind: 'failed', code: { toString: 1 } })]],
   ['credit of a worker that does not say what it uses', [part({ type: 'credit', worker: 1, credit: 1 })]],
   ['a value without its body', [part(value)]],
   ['a delta from nowhere', [part(value), Buffer.from('x'), Buffer.from('y')]],

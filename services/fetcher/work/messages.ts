@@ -156,7 +156,7 @@ export function decodeFromWorker(parts: Buffer[]): Loaded<Credit | ResultMessage
       return { message: message as Credit }
     }
     const whole = message.type === 'result' && typeof message.lease === 'number' && kinds.has(message.kind)
-    const known = message.kind !== 'failed' || Object.hasOwn(errorCodes, message.code)
+    const known = message.kind !== 'failed' || isErrorCode(message.code)
     if (!whole || !known) throw new WorkError('the primary was sent something that is neither credit nor result')
     const body = message.kind === 'value' ? parts[next++] : undefined
     const delta = message.deltaFrom === undefined ? undefined : parts[next++]
@@ -165,6 +165,9 @@ export function decodeFromWorker(parts: Buffer[]): Loaded<Credit | ResultMessage
   if (next !== parts.length) throw new WorkError(`results that need ${next} parts came with ${parts.length}`)
   return loaded
 }
+
+/** Of an object the look-up would throw: it needs a text first. */
+const isErrorCode = (code: unknown) => typeof code === 'string' && Object.hasOwn(errorCodes, code)
 
 function parse(part: Buffer): Record<string, any>[] {
   let parsed

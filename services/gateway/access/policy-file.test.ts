@@ -181,6 +181,8 @@ test.each([
   ['access:\n  anonymous: { read: ["user:{sub}"] }', 'an anonymous session has no user'],
   ['access: { claim: "" }', 'access.claim: must not be empty'],
   ['access: { tokens: {} }', 'access.tokens: must be a list'],
+  ['access: { tokens: { length: { valueOf: 1, toString: 1 } } }', 'access.tokens: must be a list'],
+  ['access: { claim: { length: { valueOf: 1, toString: 1 } } }', 'access.claim: must be text'],
   ['access: { tokens: [7] }', 'access.tokens.0: must be a map'],
   ['access: { maxLifetime: 5 }', 'access.maxLifetime: must be a duration'],
   ['access: { maxLifetime: 1s }', 'access.maxLifetime: must be a duration'],

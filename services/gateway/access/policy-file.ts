@@ -164,7 +164,8 @@ function createSchema({
   namespaces: Set<string> | undefined
 }) {
   const text = z.string({ error: 'must be text; in quotes where it looks like something else' })
-  const named = text.min(1, { error: 'must not be empty: leave it out instead', abort: true })
+  // No length by `min` and `max`: zod compares the `length` of whatever it is given, which throws where that is an object.
+  const named = text.refine(each => each !== '', { error: 'must not be empty: leave it out instead', abort: true })
 
   const rule = (user: boolean) =>
     z
@@ -208,7 +209,7 @@ function createSchema({
         audience: named,
         algorithms: z.array(text, { error: 'must be a list, as in [ES256]' }),
         prefix: named
-          .max(USER_PREFIX_CHARACTERS_MAX, {
+          .refine(prefix => prefix.length <= USER_PREFIX_CHARACTERS_MAX, {
             error: `must have ${USER_PREFIX_CHARACTERS_MAX} characters at most`,
             abort: true,
           })
@@ -225,7 +226,7 @@ function createSchema({
 
   const tokens = z
     .array(issuer, { error: 'must be a list of those who may sign tokens' })
-    .max(ISSUERS_MAX, `must be ${ISSUERS_MAX} entries at most`)
+    .refine(entries => entries.length <= ISSUERS_MAX, `must be ${ISSUERS_MAX} entries at most`)
     .transform((entries, context) => {
       const listed = entries.map((entry, index) => ({ entry, index }))
       for (const { index, message } of prefixProblems(listed.filter(({ entry }) => entry.keys))) {

@@ -250,6 +250,7 @@ describe('POST /v1/access', () => {
   test.each([
     [{ token: 'a.b.c' }, 'the body must be'],
     [{ key: 'tick:1', token: 'a.b.c', sub: 'ann' }, 'the body must be'],
+    [{ key: 'tick:1', sub: { length: { valueOf: 1, toString: 1 } } }, 'the body must be'],
     [{ key: 'tick:1', sub: 'ann', keys: { read: ['room'] } }, 'has no namespace'],
   ])('%j is answered with 400', async (body, why) => {
     const { call } = await setup()

@@ -26,9 +26,12 @@ const BODY_BYTES_MAX = 2 * 1024 ** 2
 /** A token, or the rights of one, and a key. */
 const VIEWER_BYTES_MAX = 16 * 1_024
 
+/** Not by `min`: zod compares the `length` of whatever it is given, which throws where that is an object. */
+const named = z.string().refine(text => text !== '')
+
 const viewer = z.union([
   z.strictObject({ key: z.string(), token: z.string() }),
-  z.strictObject({ key: z.string(), sub: z.string().min(1), keys: z.unknown().optional() }),
+  z.strictObject({ key: z.string(), sub: named, keys: z.unknown().optional() }),
   z.strictObject({ key: z.string() }),
 ])
 

@@ -10,6 +10,18 @@ const setup = (options = {}) => {
 
 const token = (issued?: Partial<Issued>) => ({ user: 'ann', issuedAt: NOW_SECONDS, jti: undefined, ...issued })
 
+test.each([
+  ['no body', undefined],
+  ['a text', 'ann'],
+  ['no name', { sub: '' }],
+  ['a name that is too long', { sub: 'a'.repeat(513) }],
+  ['a name that is an object with a length', { jti: { length: { valueOf: 1, toString: 1 } } }],
+  ['a user and a token', { sub: 'ann', jti: 'j' }],
+])('%s is no revocation, and the problem says what is one', (_, given) => {
+  const { problem } = /** @type {{ problem: string }} */ (readRevocation(given, NOW_SECONDS * 1_000))
+  expect(problem).toContain('the body must be {"sub":"ann"}')
+})
+
 test("a user's tokens issued before are revoked, those issued since and those of others are not", () => {
   const { revocations } = setup()
   expect(revocations.add({ sub: 'ann', before: NOW_SECONDS })).toBe('added')

@@ -12,7 +12,8 @@ const AHEAD_SECONDS_MAX = 24 * 3_600
 
 const NAME_CHARACTERS_MAX = 512
 
-const named = z.string().min(1).max(NAME_CHARACTERS_MAX)
+/** Not by `min` and `max`: zod compares the `length` of whatever it is given, which throws where that is an object. */
+const named = z.string().refine(name => name !== '' && name.length <= NAME_CHARACTERS_MAX)
 
 const body = z.union([
   z.strictObject({ sub: named, before: z.number().nonnegative().optional() }),
