@@ -99,6 +99,25 @@ test('a hole is asked for again from the position reached, once, and nothing beh
   expect(seen).toEqual([['head', key, 3, 3], 4, ['head', key, 7, 4], 5, 6, 7])
 })
 
+test('a journal whose answers never fit is asked again once a beat, and not as fast as it answers', async () => {
+  const { network, backbone, heard, seen, say } = await setup()
+  backbone.watch(key, { epoch: 'E', seq: 3 })
+  await network.settle()
+  const misfit = { ...head(9), epoch: 'F' }
+  for (let round = 0; round < 10; round++) await say(misfit)
+  expect(heard).toHaveLength(2)
+  await network.pass(1_000)
+  expect(heard).toHaveLength(3)
+  for (let round = 0; round < 10; round++) await say(misfit)
+  await network.pass(1_000)
+  expect(heard).toHaveLength(4)
+
+  await say(head(3))
+  await say(batch(5))
+  expect(seen).toEqual([['head', key, 3, 3]])
+  expect(heard).toHaveLength(5)
+})
+
 test('a head on a beat shows that the last message was lost', async () => {
   const { network, backbone, heard, say, setHeads } = await setup()
   backbone.watch(key)

@@ -2,7 +2,7 @@
 // in a room's order is never passed on: it is asked for again.
 import { randomBytes } from 'node:crypto'
 import { errorCodes } from '@keycast/protocol'
-import type { Containment, Every } from '@keycast/service'
+import { BEAT_MS, type Containment, type Every } from '@keycast/service'
 import { roomOf } from '../../wire/members-codec.ts'
 import {
   type Answer,
@@ -126,9 +126,15 @@ export function createRoomsBackbone({
 }: Options): RoomsBackbone {
   /**
    * `isPlaced`: the journal has told where the stream continues since the watch was last sent. Until then, and while a
-   * hole is asked for again, messages that do not follow belong to an earlier watch.
+   * hole is asked for again, messages that do not follow belong to an earlier watch. `healing`: the hole was asked for
+   * within the last beat, and the journal has not placed the watch since. `isDue`: it answered what does not fit.
    */
-  const watched = new Map<string, { position: Position | undefined; isPlaced: boolean }>()
+  interface Watched {
+    position: Position | undefined
+    isPlaced: boolean
+    healing?: { isDue: boolean }
+  }
+  const watched = new Map<string, Watched>()
   /** By key of the get. */
   const histories = new Map<string, Set<{ deadlineAt: number; done: (end: History | NotPublished) => void }>>()
   let stopDeadlines = () => {}
@@ -170,7 +176,7 @@ export function createRoomsBackbone({
       case 'head':
         return onHead(key, room, answer)
       case 'gap':
-        room.isPlaced = true
+        place(room)
         room.position = { epoch: answer.epoch, seq: answer.seq }
         return events.onGap(key, said as any)
       case 'failed':
@@ -183,21 +189,21 @@ export function createRoomsBackbone({
 
   function onHead(
     key: string,
-    room: { position: Position | undefined; isPlaced: boolean },
+    room: Watched,
     { epoch, seq, oldest, after }: HeadAnswer,
   ) {
     const { position } = room
     // It was made for the position of an earlier watch: messages under way have passed it meanwhile, or it is of
     // another epoch.
     if (position && (position.epoch !== epoch || position.seq < after)) return heal(key, room)
-    room.isPlaced = true
+    place(room)
     room.position ??= { epoch, seq: after }
     events.onHead(key, { epoch, seq, oldest, after: room.position.seq })
   }
 
   function onMessages(
     key: string,
-    room: { position: Position | undefined; isPlaced: boolean },
+    room: Watched,
     { epoch, messages }: MessagesAnswer,
   ) {
     const { position } = room
@@ -219,11 +225,32 @@ export function createRoomsBackbone({
     }
   }
 
-  /** Sends the watch again, with the position reached. */
-  function heal(key: string, room: { isPlaced: boolean }) {
+  /** The journal has told where the stream continues. */
+  function place(room: Watched) {
+    room.isPlaced = true
+    room.healing = undefined
+  }
+
+  /**
+   * Sends the watch again, with the position reached. Once a beat at most until that is answered: a journal whose answers
+   * never fit would be asked as fast as it answers.
+   */
+  function heal(key: string, room: Watched) {
     room.isPlaced = false
+    if (room.healing) {
+      room.healing.isDue = true
+      return
+    }
     healed++
     router.linkOf(key)?.renewWatch(key)
+    const healing = { isDue: false }
+    room.healing = healing
+    const stop = every(BEAT_MS, () => {
+      stop()
+      if (room.healing !== healing) return
+      room.healing = undefined
+      if (healing.isDue && watched.get(key) === room) heal(key, room)
+    })
   }
 
   function watch(room: string, position?: Position) {
