@@ -50,6 +50,36 @@ async def collect(handle: Value, values: list[Any]) -> None:
         values.append(state.value)
 
 
+@pytest.mark.parametrize("heartbeat_ms", [0, -1, 0.001])
+def test_a_heartbeat_of_a_moment_counts_as_25_s(heartbeat_ms: float) -> None:
+    async def look() -> None:
+        world = World()
+        Keycast("ws://gateway/ws", world)
+        world.socket.say({"type": "welcome", "session": "s", "heartbeatMs": heartbeat_ms, "limits": LIMITS})
+        world.deeds.clear()
+        await world.pass_ms(24_999)
+        assert world.deeds == []
+        await world.pass_ms(1)
+        assert world.deeds == [{"out": {"type": "ping", "id": "ping"}}]
+
+    asyncio.run(look())
+
+
+@pytest.mark.parametrize(
+    "field",
+    ['"retryAfterMs":{}', '"retryAfterMs":1e999', '"retryAfterMs":' + "9" * 400, '"code":7', '"key":[]', '"id":{}'],
+)
+def test_a_message_whose_fields_are_none_ends_the_session_at_once(field: str) -> None:
+    async def look() -> None:
+        world = World()
+        keycast = Keycast("ws://gateway/ws", world)
+        world.socket.say({"type": "welcome", "session": "s", "heartbeatMs": 25_000, "limits": LIMITS})
+        world.socket.on_message('{"type":"error","code":"rate_limited","message":"m",' + field + "}")
+        assert (keycast.state.name, keycast.state.reason) == ("waiting", "the gateway sent what cannot be read")
+
+    asyncio.run(look())
+
+
 @run
 async def test_a_loop_gives_what_is_known_then_the_latest(setup: Setup) -> None:
     doc = setup.keycast.value("a:1")

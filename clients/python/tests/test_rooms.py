@@ -63,6 +63,17 @@ async def given(room: Room, count: int) -> list[Any]:
 
 
 @run
+async def test_an_answer_of_an_unknown_kind_leaves_a_publish_to_its_deadline(setup: Setup) -> None:
+    room = await setup.follow()
+    published = room.publish("a", deadline=0.5)
+    setup.world.socket.say({"type": "publishedElsewhere", "id": (await setup.sent())["id"], "key": "room:1"})
+    await setup.world.pass_ms(500)
+    with pytest.raises(KeycastError) as raised:
+        await published
+    assert raised.value.code == "publish_unknown"
+
+
+@run
 async def test_a_loop_is_given_every_message_also_those_before_it_and_between_two(setup: Setup) -> None:
     room = await setup.follow()
     setup.message(1)

@@ -18,6 +18,25 @@ test.each([
   expect(dialled(given)).toEqual({ dials: url, offers: 'keycast.v1.bytes' })
 })
 
+test.each([0, -1, 0.001, null, 'soon'])(
+  'with a heartbeat of %p a client pings four times a second at most',
+  async heartbeatMs => {
+    const { environment, socket, pass, done } = createWorld()
+    connect('ws://host/ws', { environment })
+    socket().say({ ...welcome(), heartbeatMs })
+    let pings = 0
+    for (let ms = 0; ms < 10_000; ms += 10) {
+      await pass(10)
+      for (const deed of done()) {
+        if (!('out' in deed)) continue
+        pings++
+        socket().say({ type: 'pong', id: deed.out.id, count: pings })
+      }
+    }
+    expect(pings).toBeLessThanOrEqual(40)
+  },
+)
+
 test('in a page a path is enough', () => {
   const world = /** @type {any} */ (globalThis)
   world.location = { href: 'https://example.com/app/index.html' }

@@ -30,6 +30,9 @@ const STEADY_MS = 5_000
 /** A handshake that takes longer was swallowed on the way. */
 const HANDSHAKE_MS = 10_000
 
+/** From a pong to the next ping at least: with a heartbeat that is none they would follow each other without end. */
+const QUIET_MS = 250
+
 /** Browsers show no WebSocket pings, so a silent connection is asked for a sign of life. */
 const PONG_MS = 10_000
 
@@ -152,7 +155,7 @@ export function createConnection({ url, environment, createAlarm, token, parts, 
     heardAtMs = now()
     if (pongMs > 0) {
       pongMs = 0
-      listen()
+      alarm.set(listen, QUIET_MS)
     }
     const { type, user, reconnectAfterMs } = message
     if (type === 'welcome') {

@@ -27,6 +27,9 @@ PONG_MS = 10_000
 
 HEARTBEAT_DEFAULT_MS = 25_000
 
+#: A shorter one is no gateway's: this client would ask as fast as that answers.
+HEARTBEAT_MS_MIN = 250
+
 #: How a gateway ends a session that has no token any more.
 UNAUTHENTICATED = 4001
 
@@ -200,7 +203,8 @@ class Connection:
         if self.state.name == "open":
             return
         self._logged = None
-        self._heartbeat_ms = self._greeting.get("heartbeatMs") or HEARTBEAT_DEFAULT_MS
+        heartbeat_ms = self._greeting.get("heartbeatMs", 0)
+        self._heartbeat_ms = heartbeat_ms if heartbeat_ms >= HEARTBEAT_MS_MIN else HEARTBEAT_DEFAULT_MS
         self._opened_at_ms = self._environment.now()
         self._listen(self._heartbeat_ms)
         self._become(ConnectionState("open", session=self._greeting["session"], user=user))

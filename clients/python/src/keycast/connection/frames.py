@@ -47,4 +47,43 @@ def _parse(text: str) -> dict[str, Any]:
     message = read_json(text)
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
         raise ValueError("a message is an object with a type")
+    if message["type"] == "error" and "code" not in message:
+        raise ValueError("an error has a code")
+    _check(message)
     return message
+
+
+_TEXTS = {"key", "version", "contentType", "from", "code", "message", "session", "user", "epoch", "reason", "name", "claim"} | {
+    "messageId"
+}
+_NUMBERS = {"heartbeatMs", "expiresInMs", "retryAfterMs", "reconnectAfterMs", "sinceMs"} | {
+    *("at", "seq", "oldest", "newest", "rev", "count", "tabs"),
+    *("messageBytes", "keysPerSession", "requestsPerSecond"),
+}
+#: Each is a list of objects.
+_LISTS = {"keys", "members", "messages", "joined", "left"}
+
+#: Larger ones are not exact, and cannot be reckoned with as floats.
+_NUMBER_MAX = 2**53
+
+
+def _check(fields: dict[str, Any]) -> None:
+    """Raises ValueError where a known field holds something else, which would be kept, and fail long after."""
+    for name, value in fields.items():
+        if name in _TEXTS:
+            is_right = isinstance(value, str)
+        elif name in _NUMBERS:
+            is_right = isinstance(value, int | float) and abs(value) <= _NUMBER_MAX
+        elif name in _LISTS:
+            is_right = isinstance(value, list) and all(isinstance(each, dict) for each in value)
+            for each in value if is_right else ():
+                _check(each)
+        elif name == "id":
+            is_right = isinstance(value, str | int | float)
+        elif name == "limits":
+            is_right = isinstance(value, dict)
+            _check(value if is_right else {})
+        else:
+            continue
+        if not is_right:
+            raise ValueError(f"the field {name} of a message is none")

@@ -103,6 +103,8 @@ class Publishes:
         if message["type"] == "published":
             self._succeed(lane, publish, message, message["epoch"])
             return True
+        if message["type"] != "error":
+            return False
         self._under_way.pop(message["id"])
         publish.id = None
         publish.error = message
