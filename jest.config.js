@@ -23,6 +23,7 @@ const needs = {
   'test/client-browser.test.ts': ['chromium'],
   'test/client-browsers.test.ts': ['chromium', 'firefox-esr', 'nginx', 'openssl'],
   'test/client-python.test.ts': ['clients/python/.venv/bin/pytest'],
+  'test/fuzz-python.test.ts': ['clients/python/.venv/bin/pytest'],
   'test/compression.test.ts': ['chromium', 'python3'],
   'test/deploy-pages.test.ts': ['nginx', 'openssl', 'ip', 'curl', 'the right to mount'],
   'test/faults-starved.test.ts': ['taskset'],

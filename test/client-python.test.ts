@@ -1,44 +1,15 @@
 // The Python client: its own tests, its types, and a whole Keycast for it to be used with.
-import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { fileURLToPath } from 'node:url'
 import { answers, startBackend } from './support/backend.ts'
 import { atEnd } from './support/cleanup.ts'
-import { within } from './support/deadline.ts'
+import { PYTHON_MS, python } from './support/python.ts'
 import { startRooms } from './support/rooms.ts'
 import { startSystem } from './support/system.ts'
 
-const folder = new URL('../clients/python/', import.meta.url)
-
-/** pytest with a whole system takes a few seconds, far more on a busy machine. */
-const PYTHON_MS = 120_000
-
 /** Signs the tokens of the tests. */
 const JWT_SECRET = randomBytes(48).toString('base64')
-
-/** Runs a module of the folder's own Python, and fails with its output. */
-async function python(args: string[], env: Record<string, string> = {}) {
-  const program = fileURLToPath(new URL('.venv/bin/python', folder))
-  const child = spawn(program, ['-m', ...args], { cwd: fileURLToPath(folder), env: { ...process.env, ...env } })
-  atEnd(() => child.kill('SIGKILL'))
-  let output = ''
-  child.stdout.on('data', chunk => {
-    output += chunk
-  })
-  child.stderr.on('data', chunk => {
-    output += chunk
-  })
-  const [code] = await within(
-    once(child, 'close'),
-    () => `the end of ${args.join(' ')}, which printed ${output},`,
-    PYTHON_MS,
-  )
-  if (code !== 0) throw new Error(output)
-  return output
-}
 
 /** The requests of the tests in Python over HTTP: other contents of the backend, and the end of a process. */
 async function startControl() {

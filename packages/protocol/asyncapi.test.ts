@@ -1,5 +1,5 @@
-// docs/asyncapi.yaml against the code. The samples below are typed to have every field of every message and no other.
-// When a message changes, `tsc` demands the change here, and then the test demands it in the document.
+// docs/asyncapi.yaml against the code. When a message changes, `tsc` demands the change of its sample (samples.fixture.ts),
+// and then the test demands it in the document.
 import { readFileSync } from 'node:fs'
 import { Parser } from '@asyncapi/parser'
 import { Ajv } from 'ajv'
@@ -19,9 +19,18 @@ import {
   valueLine,
   versionOf,
 } from './index.ts'
-import type { BytesDelta, BytesValue, ClientMessage, ControlMessage, Value } from './messages.ts'
-import type { Member } from './presence-messages.ts'
-import type { HistoryAnswer, Message } from './room-messages.ts'
+import type { ControlMessage } from './messages.ts'
+import {
+  deltaBytes,
+  fromClients,
+  fromGateways,
+  historyAnswer,
+  key,
+  message,
+  value,
+  valueBytes,
+  version,
+} from './samples.fixture.ts'
 import { VERSION_CHARACTERS_MAX } from './version.js'
 
 const text = readFileSync(new URL('../../docs/asyncapi.yaml', import.meta.url), 'utf8')
@@ -32,75 +41,6 @@ interface Document {
   operations: Record<string, any>
 }
 const read = (): Document => parse(text)
-
-const key = 'conversation:42'
-const version = versionOf(Buffer.from('{}'))
-
-const fromClients: { [T in ClientMessage['type']]: Required<Extract<ClientMessage, { type: T }>> } = {
-  get: { type: 'get', id: 1, key, version },
-  subscribe: { type: 'subscribe', id: 'a', keys: [{ key, version }] },
-  unsubscribe: { type: 'unsubscribe', id: 2, keys: [key] },
-  ping: { type: 'ping', id: 3 },
-  auth: { type: 'auth', id: 4, token: 't' },
-  publish: { type: 'publish', id: 5, key: 'room:42', messageId: 'q2VbR0cJmZC0yqk3', data: '{}' },
-  history: { type: 'history', id: 6, key: 'room:42', epoch: 'e', after: 1, before: 9, limit: 50 },
-  join: { type: 'join', id: 7, key: 'room:42', name: 'Ann', claim: 'mB2nq8xKQ3eV7bTnHw1cXz' },
-  leave: { type: 'leave', id: 8, key: 'room:42' },
-}
-
-const member: Required<Member> = { id: 'a', user: 'ann', name: 'Ann', tabs: 1 }
-
-const fromGateways: { [T in ControlMessage['type']]: Required<Extract<ControlMessage, { type: T }>> } = {
-  welcome: {
-    type: 'welcome',
-    session: 's',
-    heartbeatMs: 25_000,
-    limits: { messageBytes: 262_144, keysPerSession: 5_000, requestsPerSecond: 1_000 },
-    user: 'ann',
-    expiresInMs: 3_600_000,
-  },
-  authed: { type: 'authed', id: 1, user: 'ann', expiresInMs: 3_600_000 },
-  subscribed: { type: 'subscribed', id: 1, keys: [{ key }] },
-  ok: { type: 'ok', id: 1 },
-  pong: { type: 'pong', id: 1, count: 2 },
-  current: { type: 'current', id: 1, key, version },
-  stale: { type: 'stale', key, sinceMs: 3.5, code: 'backend_error' },
-  error: { type: 'error', id: 1, key, subscribed: true, code: 'not_found', message: 'none', retryAfterMs: 1_000 },
-  closing: { type: 'closing', reconnectAfterMs: 850.5 },
-  published: { type: 'published', id: 1, key: 'room:42', epoch: 'e', seq: 7, at: 1_790_000_000_000, duplicate: true },
-  gap: { type: 'gap', key: 'room:42', epoch: 'e', seq: 7, oldest: 3, reason: 'trimmed' },
-  joined: { type: 'joined', id: 1, key: 'room:42', name: 'Ann', claim: 'mB2nq8xKQ3eV7bTnHw1cXz' },
-  members: { type: 'members', key: 'room:42', rev: 7, count: 1, members: [member] },
-  presence: { type: 'presence', key: 'room:42', rev: 8, count: 1, joined: [member], left: [member] },
-}
-
-const inHistory = { seq: 7, at: 1_790_000_000_000, from: 'ann', messageId: 'q2VbR0cJmZC0yqk3', data: 0 }
-const message: Required<Message> = { type: 'message', key: 'room:42', ...inHistory }
-const historyAnswer: Required<HistoryAnswer> = {
-  type: 'history',
-  id: 1,
-  key: 'room:42',
-  epoch: 'e',
-  oldest: 3,
-  newest: 7,
-  messages: [inHistory],
-  more: true,
-  truncated: true,
-}
-
-/** Typed likewise; of a value's forms a message has one. */
-const value: Required<Value> = {
-  type: 'value',
-  id: 1,
-  key,
-  version,
-  data: 0,
-  contentType: 'text/plain',
-  text: '',
-  base64: '',
-}
-const valueBytes: Required<BytesValue> = { type: 'value', id: 1, key, version, contentType: 'text/plain' }
-const deltaBytes: Required<BytesDelta> = { type: 'delta', key, from: version, version, contentType: 'text/plain' }
 
 const schemas = new Ajv({ strict: false, allErrors: true, validateFormats: false }).addSchema({
   $id: 'asyncapi',
