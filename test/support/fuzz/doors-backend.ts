@@ -57,7 +57,7 @@ export const responses: Named<HttpMessage>[] = [
   ['503', { first: 'HTTP/1.1 503 Service Unavailable', fields, body: json }],
 ]
 
-const firsts = [
+export const firsts = [
   ...[
     0, 99, 100, 101, 103, 199, 201, 204, 205, 206, 226, 299, 300, 301, 307, 400, 401, 403, 410, 418, 429, 500, 599, 600,
     999,

@@ -1,0 +1,223 @@
+// Absurd bytes to real processes, at every port at once: WebSocket, HTTP, a backend's answers, a gateway's requests to
+// the fetcher and the journal. No process ends, no error is unforeseen, and a client beside it is served all along.
+// An hour of it: FUZZ_SECONDS=3600 npm run test:e2e -- --testPathPatterns test/fuzz
+import { once } from 'node:events'
+import { type AddressInfo, connect as connectTcp, createServer } from 'node:net'
+import { BYTES_SUBPROTOCOL, JSON_SUBPROTOCOL } from '@keycast/protocol'
+import fc from 'fast-check'
+import WebSocket from 'ws'
+import { Dealer, Push } from 'zeromq'
+import { atEnd } from './support/cleanup.ts'
+import { connect } from './support/client.ts'
+import { pause } from './support/deadline.ts'
+import { show } from './support/figures.ts'
+import { type Absurd, absurdJson, absurdParts } from './support/fuzz/absurd.ts'
+import { absurdHttp, type HttpMessage } from './support/fuzz/absurd-http.ts'
+import { firsts, responses } from './support/fuzz/doors-backend.ts'
+import { seconds, seed, timeoutMs } from './support/fuzz/length.ts'
+import { LINK, NUMBER, requests, toFetcher, toJournal } from './support/fuzz/messages.ts'
+import { startJournal } from './support/journal.ts'
+import { isAlive } from './support/processes.ts'
+import { startSystem, writeConfig } from './support/system.ts'
+
+const answers = fc.sample(absurdHttp(responses, firsts), { numRuns: 2_000, seed })
+let asked = 0
+const backend = createServer(socket => {
+  socket.on('error', () => {})
+  socket.on('data', data => {
+    const isWell = data.toString('latin1').includes('/well/')
+    const body = `{"revision":${asked}}`
+    const well = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+    const absurd = answers[asked++ % answers.length].bytes
+    if (isWell) socket.write(well)
+    else socket.end(absurd)
+  })
+})
+await once(backend.listen(0, '127.0.0.1'), 'listening')
+atEnd(() => backend.close())
+const origin = `http://127.0.0.1:${(backend.address() as AddressInfo).port}`
+
+const namespaces = {
+  conversation: { url: `${origin}/absurd/{id}`, refresh: '100ms', timeout: '1s' },
+  well: { url: `${origin}/well/{id}`, refresh: '100ms' },
+  room: { source: 'journal', members: 'named' } as never,
+}
+const access = { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] } }
+const journal = await startJournal({ config: writeConfig(namespaces, access) })
+const { gateways, fetchers } = await startSystem({ namespaces, access, env: { JOURNAL_NODES: journal.node } })
+const [gateway] = gateways
+const [fetcher] = fetchers
+const processes = [gateway.process, fetcher.process, journal.process()]
+
+const endsAt = performance.now() + seconds * 1_000
+const isOn = () => performance.now() < endsAt
+
+/** Says absurd things for as long as the test goes on. @returns how many */
+async function repeat<T>(inputs: fc.Arbitrary<T>, say: (input: T) => Promise<unknown>) {
+  let count = 0
+  for (let round = 0; isOn(); round++) {
+    for (const input of fc.sample(inputs, { numRuns: 100, seed: seed + round })) {
+      if (!isOn()) break
+      await say(input)
+      count++
+    }
+  }
+  return count
+}
+
+/** One session after the other, each until the gateway ends it. */
+async function sessions(protocol: string) {
+  let socket: WebSocket | undefined
+  const count = await repeat(absurdJson(requests), async ({ bytes }: Absurd) => {
+    if (socket?.readyState !== WebSocket.OPEN) {
+      socket?.terminate()
+      socket = new WebSocket(gateway.url, protocol)
+      socket.on('error', () => {})
+      await Promise.race([once(socket, 'open').catch(() => {}), pause(1_000)])
+    }
+    if (socket.readyState === WebSocket.OPEN) socket.send(bytes, { binary: false })
+    await pause(2)
+  })
+  socket?.terminate()
+  return count
+}
+
+const http: [string, HttpMessage][] = [
+  [
+    'GET',
+    {
+      first: 'GET /v1/values/well:1 HTTP/1.1',
+      fields: [
+        ['host', 'h'],
+        ['if-none-match', '"a"'],
+      ],
+      body: Buffer.alloc(0),
+    },
+  ],
+  [
+    'upgrade',
+    {
+      first: 'GET /ws HTTP/1.1',
+      fields: [
+        ['host', 'h'],
+        ['upgrade', 'websocket'],
+        ['connection', 'upgrade'],
+        ['sec-websocket-version', '13'],
+        ['sec-websocket-key', 'dGhlIHNhbXBsZSBub25jZQ=='],
+      ],
+      body: Buffer.from([0x81, 0x85, 1, 2, 3, 4, 0x7a, 0x20, 0x71, 0x60, 0x7b]),
+    },
+  ],
+  [
+    'POST',
+    {
+      first: 'POST /v1/refresh HTTP/1.1',
+      fields: [
+        ['host', 'h'],
+        ['authorization', 'Bearer a-token-for-tests'],
+        ['content-type', 'application/json'],
+      ],
+      body: Buffer.from('{"keys":["well:1"]}'),
+    },
+  ],
+]
+const lines = [
+  'GET / HTTP/9.9',
+  'GET  HTTP/1.1',
+  '',
+  'PRI * HTTP/2.0',
+  `GET /${'a'.repeat(30_000)} HTTP/1.1`,
+  'OPTIONS * HTTP/1.1',
+  'CONNECT a:1 HTTP/1.1',
+]
+
+/** Each on a connection of its own, which is closed whatever comes back. */
+const bytesTo = (port: number) =>
+  repeat(absurdHttp(http, lines), async ({ bytes }) => {
+    const socket = connectTcp(port, '127.0.0.1')
+    socket.on('error', () => {})
+    socket.resume()
+    socket.end(bytes)
+    await Promise.race([once(socket, 'close').catch(() => {}), pause(50)])
+    socket.destroy()
+  })
+
+/** A gateway that a node takes for one of its own. */
+async function linkTo(node: string, { requests, beats }: typeof toFetcher) {
+  const [, requestsPort, answersPort] = node.split(':')
+  const push = new Push({ linger: 0, sendTimeout: 500 })
+  const dealer = new Dealer({ linger: 0, sendTimeout: 500 })
+  push.connect(`tcp://127.0.0.1:${requestsPort}`)
+  dealer.connect(`tcp://127.0.0.1:${answersPort}`)
+  let link = 0
+  let number = 0
+  const own = ({ parts: [head = Buffer.alloc(0), ...rest] }: Absurd, at: number) => {
+    const text = head.toString().replaceAll(LINK, `fuzz-${link}`)
+    const numbered = text.replace(`"number":${NUMBER}`, `"number":${at}`)
+    return [numbered === head.toString() ? head : Buffer.from(numbered), ...rest]
+  }
+  const introduce = async () => {
+    link++
+    number = 0
+    const [[, [beat]]] = beats
+    await dealer.send(own({ parts: [beat] } as Absurd, 0))
+    await pause(20)
+  }
+  await introduce()
+  const message = fc.tuple(absurdParts(requests), absurdParts(beats), fc.nat(9))
+  const count = await repeat(message, async ([request, beat, n]) => {
+    if (n === 0) await introduce()
+    try {
+      if (n === 1) await dealer.send(own(beat, number).slice(0, 1))
+      else await push.send(own(request, ++number))
+    } catch {
+      // The node cut this peer off, as it may.
+      await pause(100)
+    }
+    await pause(2)
+  })
+  push.close()
+  dealer.close()
+  return count
+}
+
+/** A client that asks for nothing absurd. */
+async function bystander() {
+  const client = await connect(gateway.url)
+  await client.subscribe(['well:1'])
+  let served = 0
+  while (isOn()) {
+    const { revision = -1 } = client.of('well:1')
+    await client.reaches('well:1', revision + 1)
+    const published = await client.request({ type: 'publish', key: 'room:by', data: served })
+    if (published.type !== 'published') throw new Error(`a publish was answered with ${JSON.stringify(published)}`)
+    served++
+    await pause(20)
+  }
+  client.close()
+  return served
+}
+
+test(
+  `for ${seconds} s absurd bytes go to every port, no process ends, and a client beside is served`,
+  async () => {
+    const counts = {
+      'sessions in JSON': sessions(JSON_SUBPROTOCOL),
+      'sessions in bytes': sessions(BYTES_SUBPROTOCOL),
+      'public port': bytesTo(gateway.port),
+      'internal port': bytesTo(Number(new URL(gateway.internal).port)),
+      fetcher: linkTo(fetcher.node, toFetcher),
+      journal: linkTo(journal.node, toJournal as typeof toFetcher),
+      'bystander served': bystander(),
+    }
+    for (const [what, count] of Object.entries(counts)) show(`${what}: ${await count}, seed ${seed}`)
+    show(`the backend answered ${asked} requests`)
+    for (const process of processes) expect([process.name, isAlive(process.pid)]).toEqual([process.name, true])
+    expect(await gateway.metric('keycast_gateway_unexpected_errors_total')).toBe(0)
+    expect(await fetcher.metric('keycast_fetcher_unexpected_errors_total')).toBe(0)
+    const metrics = (await journal.internal('/metrics')).body.toString()
+    expect(metrics.match(/^keycast_journal_unexpected_errors_total\S* [1-9].*$/gm)).toBeNull()
+    expect(await counts['bystander served']).toBeGreaterThan(0)
+  },
+  timeoutMs,
+)
