@@ -1,10 +1,10 @@
 // Absurd messages at every door that reads what others wrote, in this process. An hour of it, with a seed that is
 // printed: FUZZ_SECONDS=3600 npm run test:e2e -- --testPathPatterns fuzz
 import { readClientMessage } from '@keycast/protocol'
-import { decodeBeat, decodeFromHub, decodeRequest } from '../packages/backbone/wire/envelope.js'
-import { roomsCodec } from '../packages/backbone/wire/rooms-codec.js'
-import { valuesCodec } from '../packages/backbone/wire/values-codec.js'
-import { decodeFromWorker, decodeLeases } from '../services/fetcher/work/messages.js'
+import { decodeBeat, decodeFromHub, decodeRequest } from '../packages/backbone/wire/envelope.ts'
+import { roomsCodec } from '../packages/backbone/wire/rooms-codec.ts'
+import { valuesCodec } from '../packages/backbone/wire/values-codec.ts'
+import { decodeFromWorker, decodeLeases } from '../services/fetcher/work/messages.ts'
 import { accessDoors } from './support/fuzz/doors-access.ts'
 import { backboneDoors } from './support/fuzz/doors-backbone.ts'
 import { backendDoors } from './support/fuzz/doors-backend.ts'

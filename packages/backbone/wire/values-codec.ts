@@ -15,7 +15,7 @@ export interface RefreshNotice {
  * Whether the viewer that a viewer key names may read the key it names. `maxAgeMs`: an admission that the backend gave
  * longer ago does not answer it. Nodes before values/1.6 take no notice.
  */
-type AuthorizeCommand = { type: 'authorize'; key: string; maxAgeMs?: number } & Credentials
+export type AuthorizeCommand = { type: 'authorize'; key: string; maxAgeMs?: number } & Credentials
 
 /**
  * `WantPayload` goes with a want: a quiet watch hears of changes only; one of a viewer key brings credentials.

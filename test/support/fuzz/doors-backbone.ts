@@ -1,9 +1,9 @@
 // Doors: messages between gateways, nodes and workers, as far as they are read without any of them.
 import { readHistoryKey, readPresenceKey, readViewerKey, roomsCodec } from '@keycast/backbone'
-import { WireError } from '../../../packages/backbone/wire/codec.js'
-import { decodeBeat, decodeFromHub, decodeRequest } from '../../../packages/backbone/wire/envelope.js'
-import { valuesCodec } from '../../../packages/backbone/wire/values-codec.js'
-import { decodeFromWorker, decodeLeases, WorkError } from '../../../services/fetcher/work/messages.js'
+import { WireError } from '../../../packages/backbone/wire/codec.ts'
+import { decodeBeat, decodeFromHub, decodeRequest } from '../../../packages/backbone/wire/envelope.ts'
+import { valuesCodec } from '../../../packages/backbone/wire/values-codec.ts'
+import { decodeFromWorker, decodeLeases, WorkError } from '../../../services/fetcher/work/messages.ts'
 import type { Absurd, Named } from './absurd.ts'
 import { absurdParts, absurdText } from './absurd.ts'
 import type { AnyDoor } from './judge.ts'

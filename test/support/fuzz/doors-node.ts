@@ -6,20 +6,20 @@ import { createMemoryNetwork } from '@keycast/backbone/memory'
 import { versionOf } from '@keycast/protocol'
 import { noContainment } from '@keycast/service'
 import fc from 'fast-check'
-import type { Dial } from '../../../packages/backbone/gateway/link.js'
-import { createValuesBackbone } from '../../../packages/backbone/gateway/values/values-backbone.js'
-import type { Encoded } from '../../../packages/backbone/wire/codec.js'
-import { encodeAnswers, encodeMessage } from '../../../packages/backbone/wire/envelope.js'
-import { readHistoryKey, roomsCodec } from '../../../packages/backbone/wire/rooms-codec.js'
-import { valuesCodec } from '../../../packages/backbone/wire/values-codec.js'
-import { createGateway } from '../../../services/gateway/gateway.js'
+import type { Dial } from '../../../packages/backbone/gateway/link.ts'
+import { createValuesBackbone } from '../../../packages/backbone/gateway/values/values-backbone.ts'
+import type { Encoded } from '../../../packages/backbone/wire/codec.ts'
+import { encodeAnswers, encodeMessage } from '../../../packages/backbone/wire/envelope.ts'
+import { readHistoryKey, roomsCodec } from '../../../packages/backbone/wire/rooms-codec.ts'
+import { valuesCodec } from '../../../packages/backbone/wire/values-codec.ts'
+import { createGateway } from '../../../services/gateway/gateway.ts'
 import {
   createNamespaces,
   createPolicy,
   defaults,
   FakeConnection,
   noMetrics,
-} from '../../../services/gateway/test-support.js'
+} from '../../../services/gateway/test-support.ts'
 import { atEnd } from '../cleanup.ts'
 import { type Absurd, absurdParts, type Named } from './absurd.ts'
 import type { AnyDoor } from './judge.ts'

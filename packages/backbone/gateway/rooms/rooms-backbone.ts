@@ -187,11 +187,7 @@ export function createRoomsBackbone({
     }
   }
 
-  function onHead(
-    key: string,
-    room: Watched,
-    { epoch, seq, oldest, after }: HeadAnswer,
-  ) {
+  function onHead(key: string, room: Watched, { epoch, seq, oldest, after }: HeadAnswer) {
     const { position } = room
     // It was made for the position of an earlier watch: messages under way have passed it meanwhile, or it is of
     // another epoch.
@@ -201,11 +197,7 @@ export function createRoomsBackbone({
     events.onHead(key, { epoch, seq, oldest, after: room.position.seq })
   }
 
-  function onMessages(
-    key: string,
-    room: Watched,
-    { epoch, messages }: MessagesAnswer,
-  ) {
+  function onMessages(key: string, room: Watched, { epoch, messages }: MessagesAnswer) {
     const { position } = room
     if (!position) return
     const follows = epoch === position.epoch && messages[0].seq <= position.seq + 1

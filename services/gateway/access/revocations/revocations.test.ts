@@ -18,7 +18,9 @@ test.each([
   ['a name that is an object with a length', { jti: { length: { valueOf: 1, toString: 1 } } }],
   ['a user and a token', { sub: 'ann', jti: 'j' }],
 ])('%s is no revocation, and the problem says what is one', (_, given) => {
-  expect(readRevocation(given, NOW_SECONDS * 1_000)).toEqual({ problem: expect.stringContaining('the body must be {"sub":"ann"}') })
+  expect(readRevocation(given, NOW_SECONDS * 1_000)).toEqual({
+    problem: expect.stringContaining('the body must be {"sub":"ann"}'),
+  })
 })
 
 test("a user's tokens issued before are revoked, those issued since and those of others are not", () => {
