@@ -1,4 +1,5 @@
 // Two projects: unit tests lie beside the file they test; the end-to-end suite in test/ starts real processes.
+import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
@@ -31,6 +32,8 @@ const needs = {
   'test/loadtest.test.ts': ['chromium'],
   'test/monitoring.test.ts': ['prometheus', 'promtool', 'prometheus-node-exporter', 'nginx', 'openssl'],
   'test/page.test.ts': ['chromium'],
+  'test/firewall.test.ts': ['nft', 'ip', 'the right to mount'],
+  'test/floods.test.ts': ['an nginx that counts connections by address', 'openssl'],
   'test/proxy-operation.test.ts': ['nginx', 'openssl'],
   'test/proxy.test.ts': ['nginx', 'openssl'],
   'test/systemd.test.ts': ['systemd-analyze'],
@@ -46,8 +49,20 @@ const needs = {
 }
 
 const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin', import.meta.dirname]
-const has = (/** @type {string} */ need) =>
-  need === 'the right to mount' ? mayMount() : folders.some(folder => existsSync(join(folder, need)))
+const has = (/** @type {string} */ need) => {
+  if (need === 'the right to mount') return mayMount()
+  if (need === 'an nginx that counts connections by address') return countsByAddress()
+  return folders.some(folder => existsSync(join(folder, need)))
+}
+
+/** From 1.25.5 on, with the stream module. */
+function countsByAddress() {
+  const env = { PATH: folders.join(delimiter) }
+  return (
+    spawnSync('/bin/sh', ['-c', '. proxy/settings.sh && [ $PROXY_STREAM = on ]'], { cwd: import.meta.dirname, env })
+      .status === 0
+  )
+}
 
 /** CAP_SYS_ADMIN, among the effective capabilities of this process. */
 function mayMount() {

@@ -181,18 +181,50 @@ done
 PROXY_RESOLVER_LINE=
 [ "$PROXY_RESOLVER" = off ] || PROXY_RESOLVER_LINE="resolver $PROXY_RESOLVER valid=5s ipv6=off;"
 
+# nginx from 1.25.5 on, if built with its stream module, counts connections of an address before it reads anything of them
+# (stream.conf.template). The module may be a file of its own, which a package of its own installs.
+PROXY_STREAM=off
+PROXY_MODULES_LINE=
+built=$("${NGINX:-nginx}" -V 2>&1) || true
+version=$(printf '%s\n' "$built" | sed -n 's|^nginx version: [^/]*/\([0-9]*\)\.\([0-9]*\)\.\([0-9]*\).*|\1 \2 \3|p')
+has_built() { printf '%s\n' "$built" | grep -q -- " $1\( \|$\)"; }
+if [ "$(printf '%d%03d%03d' $version)" -ge 1025005 ] && has_built --with-stream_realip_module; then
+  if has_built --with-stream; then
+    PROXY_STREAM=on
+  elif has_built --with-stream=dynamic; then
+    nginx=$(readlink -f "$(command -v "${NGINX:-nginx}")")
+    configured=$(printf '%s\n' "$built" | sed -n 's|.* --modules-path=\([^ ]*\).*|\1|p')
+    for folder in "${nginx%/*}/../lib/nginx/modules" "$configured"; do
+      [ "$PROXY_STREAM" = off ] && [ -e "$folder/ngx_stream_module.so" ] || continue
+      PROXY_STREAM=on
+      PROXY_MODULES_LINE="load_module \"$folder/ngx_stream_module.so\";"
+    done
+  fi
+fi
+PROXY_NO_STREAM="one address may hold all connections by requests that never end: this nginx is older than 1.25.5, or lacks \
+its stream module; see docs/deploy/proxy.md, Against floods"
+# Above PROXY_CONNECTIONS_PER_ADDRESS, for idle connections of browsers, and so that most clients are answered with 429.
+PROXY_OPEN_PER_ADDRESS=$((PROXY_CONNECTIONS_PER_ADDRESS * 5 / 4 + 16))
+[ "$PROXY_OPEN_PER_ADDRESS" -le 65535 ] || PROXY_OPEN_PER_ADDRESS=65535
+
 proxy_protocol=
 PROXY_CLIENT_HEADER=X-Forwarded-For
 if [ "$PROXY_PROTOCOL" = on ]; then
   proxy_protocol=' proxy_protocol'
   PROXY_CLIENT_HEADER=proxy_protocol
 fi
-PROXY_LISTEN_LINES=
+PROXY_HTTP_LISTEN_LINES=
+PROXY_HTTPS_LISTEN_LINES=
+ssl=' ssl'
+[ "$PROXY_STREAM" = off ] || ssl=
 for value in $PROXY_HOST; do
   if matches "$ipv6"; then value="[$value]"; fi
-  PROXY_LISTEN_LINES="$PROXY_LISTEN_LINES listen $value:$PROXY_HTTP_PORT$proxy_protocol backlog=4096;"
-  PROXY_LISTEN_LINES="$PROXY_LISTEN_LINES listen $value:$PROXY_HTTPS_PORT ssl$proxy_protocol backlog=4096;"
+  PROXY_HTTP_LISTEN_LINES="$PROXY_HTTP_LISTEN_LINES listen $value:$PROXY_HTTP_PORT$proxy_protocol backlog=4096;"
+  PROXY_HTTPS_LISTEN_LINES="$PROXY_HTTPS_LISTEN_LINES listen $value:$PROXY_HTTPS_PORT$ssl$proxy_protocol backlog=4096;"
 done
+PROXY_LISTEN_LINES="$PROXY_HTTP_LISTEN_LINES $PROXY_HTTPS_LISTEN_LINES"
+# In the folder that nginx is started in: the path of a socket may have no more than 107 bytes.
+[ "$PROXY_STREAM" = off ] || PROXY_LISTEN_LINES='listen unix:http.sock; listen unix:https.sock ssl;'
 
 # A server of its own, or none: one without a port would take port 80.
 PROXY_METRICS_LINES=
@@ -216,6 +248,10 @@ for value in $PROXY_TRUSTED; do
   PROXY_BALANCER_LINES="$PROXY_BALANCER_LINES $value 1;"
 done
 
+# With the PROXY protocol the client is known before the limit, elsewhere a balancer's header names it.
+PROXY_STREAM_TRUSTED_LINES=
+[ "$PROXY_PROTOCOL" = off ] || PROXY_STREAM_TRUSTED_LINES=$PROXY_TRUSTED_LINES
+
 PROXY_FOREIGN_LINES='default 0;'
 if [ "$PROXY_NAMES_ONLY" = on ]; then
   PROXY_FOREIGN_LINES='default 1;'
@@ -227,4 +263,5 @@ fi
 
 set +f
 export PROXY_GATEWAY_LINES PROXY_RESOLVER_LINE PROXY_CLIENT_HEADER PROXY_LISTEN_LINES PROXY_EXEMPT_LINES PROXY_TRUSTED_LINES \
-  PROXY_BALANCER_LINES PROXY_FOREIGN_LINES PROXY_METRICS_LINES PROXY_CLIENTS_MAX
+  PROXY_BALANCER_LINES PROXY_FOREIGN_LINES PROXY_METRICS_LINES PROXY_CLIENTS_MAX PROXY_STREAM PROXY_MODULES_LINE \
+  PROXY_NO_STREAM PROXY_OPEN_PER_ADDRESS PROXY_HTTP_LISTEN_LINES PROXY_HTTPS_LISTEN_LINES PROXY_STREAM_TRUSTED_LINES

@@ -3,12 +3,19 @@
 # is told to stop. A stop lasts PROXY_SHUTDOWN_TIMEOUT at most; a reload leaves WebSockets open for PROXY_RELOAD_TIMEOUT.
 set -eu
 . /usr/local/share/keycast/settings.sh
-envsubst "$(env | sed -n 's/^\(PROXY_[A-Z_]*\)=.*/${\1}/p')" \
-  </usr/local/share/keycast/nginx.conf.template >/etc/nginx/conf.d/nginx.conf
+cd /usr/local/share/keycast
+stream=
+[ "$PROXY_STREAM" = off ] || stream=stream.conf.template
+[ "$PROXY_STREAM" = on ] || echo "proxy: $PROXY_NO_STREAM" >&2
+cat nginx.conf.template $stream |
+  envsubst "$(env | sed -n 's/^\(PROXY_[A-Z_]*\)=.*/${\1}/p')" >/etc/nginx/conf.d/nginx.conf
 # Unquoted on purpose: the names are separated by spaces. -f: one may be *.example.org.
 set -f
 certificates "$PROXY_CERTIFICATES" $PROXY_NAMES
 
+# The folder of its sockets, which are left behind if nginx is killed.
+cd /tmp
+rm -f http.sock https.sock
 nginx -p /tmp -e stderr -c /etc/nginx/conf.d/nginx.conf -g 'daemon off;' &
 server=$!
 

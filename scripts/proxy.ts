@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Runs nginx on this host in the foreground, with the template and the settings of the container image. It stops as the
 // container does, within PROXY_SHUTDOWN_TIMEOUT.
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync, type StdioOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join, resolve } from 'node:path'
@@ -14,7 +14,8 @@ const certificatesScript = fileURLToPath(new URL('certificates', import.meta.url
 
 const usage = `Usage: node scripts/proxy.js [options]
 
-Runs nginx with TLS in front of gateways on this or other hosts. Needs nginx 1.22 or later and openssl, but not root.
+Runs nginx with TLS in front of gateways on this or other hosts. Needs nginx 1.22 or later and openssl, but not root;
+with nginx 1.25.5 and its stream module one address cannot hold all connections.
 
   --gateway HOST:PORT   a gateway; once for each                 PROXY_GATEWAYS      (127.0.0.1:8080)
   --host ADDRESS        address to listen on; once for each      PROXY_HOST          (127.0.0.1)
@@ -71,7 +72,7 @@ await runCommand({ name: 'proxy', usage, options }, async ({ values }) => {
   }
   /** @param file the configuration is written to it */
   const configure = (file: string) => {
-    const settings = readSettings(given, directory)
+    const settings = readSettings(given, directory, nginx)
     ensureCertificate(settings)
     writeFileSync(file, renderTemplate(settings))
     return settings
@@ -80,7 +81,8 @@ await runCommand({ name: 'proxy', usage, options }, async ({ values }) => {
     const next = `${configuration}.new`
     try {
       configure(next)
-      execFileSync(nginx, [...inDirectory(next), '-q', '-t'], { stdio: ['ignore', 'ignore', 'inherit'] })
+      const stdio: StdioOptions = ['ignore', 'ignore', 'inherit']
+      execFileSync(nginx, [...inDirectory(next), '-q', '-t'], { cwd: directory, stdio })
       renameSync(next, configuration)
       server.kill('SIGHUP')
     } catch (error) {
@@ -98,9 +100,13 @@ await runCommand({ name: 'proxy', usage, options }, async ({ values }) => {
   mkdirSync(directory, { recursive: true })
   refuseSecond(directory, pidFile)
   const settings = configure(configuration)
-  rmSync(pidFile, { force: true }) // left by one that was killed
+  // Left by one that was killed.
+  for (const file of [pidFile, ...['http.sock', 'https.sock'].map(name => join(directory, name))])
+    rmSync(file, { force: true })
+  if (settings.PROXY_STREAM !== 'on') console.error(`proxy: ${settings.PROXY_NO_STREAM}`)
 
   const server = spawn(nginx, [...inDirectory(configuration), '-g', 'daemon off;'], {
+    cwd: directory, // of its sockets
     stdio: ['ignore', 'ignore', 'inherit'],
     detached: true, // Ctrl-C must reach this process alone, which turns it into a graceful stop
   })

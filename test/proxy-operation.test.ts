@@ -46,8 +46,10 @@ test('of IPv6 addresses, those of one /64 share the limits; of IPv4 addresses ea
   await Promise.all([1, 2, 3].map(number => openFrom(`2001:db8:0:a:${number}::${number}`)))
   await expect(openFrom('2001:db8:0:a::4')).rejects.toThrow('429')
   await Promise.all([1, 2, 3].map(number => openFrom(`2001:db8:0:b::${number}`)))
-  await Promise.all([1, 2, 3, 4, 5].map(number => openFrom(`192.0.2.${number}`)))
-  await Promise.all([1, 2, 3, 4, 5].map(number => openFrom(`::ffff:198.51.100.${number}`)))
+  // More than one address may hold: a balancer's connections are those of many.
+  const numbers = Array.from({ length: 15 }, (_, index) => index + 1)
+  await Promise.all(numbers.map(number => openFrom(`192.0.2.${number}`)))
+  await Promise.all(numbers.map(number => openFrom(`::ffff:198.51.100.${number}`)))
 })
 
 test('behind balancers the client is the last address that is none of theirs', async () => {
@@ -253,6 +255,17 @@ test('a stop is graceful: nobody new, those there for a while, exit code 0', asy
   expect(await stopped).toBe(0)
 })
 
+test('an nginx that cannot count connections by address serves, and its proxy says what is missing', async () => {
+  const { stdout } = await run('sh', ['-c', 'PATH=$PATH:/usr/sbin command -v nginx'])
+  const folder = temporaryFolder()
+  const old = 'nginx version: nginx/1.22.1\nconfigure arguments: --with-stream'
+  const script = `#!/bin/sh\n[ "$1" != -V ] || exec printf '${old}'\nexec ${stdout.trim()} "$@"\n`
+  writeFileSync(join(folder, 'nginx'), script, { mode: 0o755 })
+  const older = await startProxy([first.port], { env: { PATH: `${folder}:${process.env.PATH}` } })
+  expect(older.log()).toContain('one address may hold all connections')
+  expect((await request(older.url('/'))).status).toBe(200)
+})
+
 test('Prometheus is told how many clients are connected, and how many fit', async () => {
   const [metricsPort] = await freePorts(1)
   const env = { PROXY_METRICS_PORT: String(metricsPort), PROXY_WORKERS: '2', PROXY_WORKER_CONNECTIONS: '100' }
@@ -262,6 +275,7 @@ test('Prometheus is told how many clients are connected, and how many fit', asyn
   expect(status).toBe(200)
   expect(headers['content-type']).toBe('text/plain; version=0.0.4')
   // Three WebSockets and this request.
+  expect(body).toContain('keycast_proxy_connections_open 4\n')
   expect(body).toContain('keycast_proxy_connections{state="writing"} 4\n')
   expect(body).toContain('keycast_proxy_connections_max 100\n')
   expect((await request(`http://127.0.0.1:${metricsPort}/`)).status).toBe(404)

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readSettings, renderTemplate } from './settings.ts'
@@ -8,7 +8,7 @@ const file = join(directory, 'settings')
 afterAll(() => rmSync(directory, { recursive: true }))
 
 const read = (given?: Partial<Parameters<typeof readSettings>[0]>) =>
-  readSettings({ options: {}, file: undefined, environment: {}, ...given }, '/srv/proxy')
+  readSettings({ options: {}, file: undefined, environment: {}, ...given }, '/srv/proxy', 'nginx')
 
 /** @returns what is said of settings that cannot be used */
 function complaint(environment: Record<string, string>): string {
@@ -110,4 +110,34 @@ test('the limit of open files follows the connections of a worker', () => {
 
 test('nothing of the template stays unfilled', () => {
   expect(renderTemplate(read())).not.toMatch(/undefined|\$\{PROXY_\w+\}/)
+})
+
+const builtWith = '--with-stream_realip_module --modules-path=MODULES'
+test.each([
+  ['off', '1.22.1', `${builtWith} --with-stream`],
+  ['off', '1.25.4', `${builtWith} --with-stream`],
+  ['on', '1.25.5', `${builtWith} --with-stream`],
+  ['on', '1.30.6 (Debian)', `--with-stream ${builtWith}`],
+  ['on', '2.0.0', `${builtWith} --with-stream`],
+  ['off', '1.30.6', '--with-stream'],
+  ['off', '1.30.6', builtWith],
+  ['off', '1.30.6', `${builtWith}/none --with-stream=dynamic`],
+  ['on', '1.30.6', `${builtWith} --with-stream=dynamic`],
+])('connections of an address are counted: %s with nginx %s, built with %s', (counted, version, built) => {
+  const modules = join(directory, 'modules')
+  mkdirSync(modules, { recursive: true })
+  writeFileSync(join(modules, 'ngx_stream_module.so'), '')
+  const nginx = join(directory, 'nginx')
+  const said = `nginx version: nginx/${version}\nconfigure arguments: ${built.replace('MODULES', modules)}\n`
+  writeFileSync(nginx, `#!/bin/sh\nprintf '%s' '${said}' >&2\n`, { mode: 0o755 })
+  const settings = readSettings({ options: {}, file: undefined, environment: {} }, '/srv/proxy', nginx)
+  const isModule = counted === 'on' && built.includes('dynamic')
+  expect(settings).toMatchObject({
+    PROXY_STREAM: counted,
+    PROXY_MODULES_LINE: isModule ? `load_module "${modules}/ngx_stream_module.so";` : '',
+    PROXY_OPEN_PER_ADDRESS: '5136',
+  })
+  const listens = counted === 'on' ? /listen unix:https.sock ssl;/ : /listen 127.0.0.1:8443 ssl backlog=4096;/
+  expect(settings.PROXY_LISTEN_LINES).toMatch(listens)
+  expect(renderTemplate(settings).includes('limit_conn addresses 5136;')).toBe(counted === 'on')
 })

@@ -21,10 +21,15 @@ interface SettingsGiven {
 
 /**
  * @param directory the proxy's own
+ * @param nginx the program that is to run
  * @returns every variable of the template
  * @throws {Error} names every setting that cannot be used
  */
-export function readSettings({ options, file, environment }: SettingsGiven, directory: string): Record<string, string> {
+export function readSettings(
+  { options, file, environment }: SettingsGiven,
+  directory: string,
+  nginx = 'nginx',
+): Record<string, string> {
   const given = { ...known(environment), ...present(fileSettings(file)), ...present(options) }
   const chosen = {
     PROXY_GATEWAYS: '127.0.0.1:8080',
@@ -43,7 +48,7 @@ export function readSettings({ options, file, environment }: SettingsGiven, dire
   try {
     const output = execFileSync('/bin/sh', ['-euc', script, settingsScript, process.execPath], {
       encoding: 'utf8',
-      env: { PATH: process.env.PATH, ...chosen },
+      env: { PATH: process.env.PATH, NGINX: nginx, ...chosen },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     return JSON.parse(output)
@@ -54,7 +59,8 @@ export function readSettings({ options, file, environment }: SettingsGiven, dire
 
 /** @returns what envsubst makes of the template in the container */
 export function renderTemplate(settings: Record<string, string>): string {
-  const template = readFileSync(join(proxyFolder, 'nginx.conf.template'), 'utf8')
+  const files = ['nginx.conf.template', ...(settings.PROXY_STREAM === 'on' ? ['stream.conf.template'] : [])]
+  const template = files.map(file => readFileSync(join(proxyFolder, file), 'utf8')).join('')
   return template.replace(/\$\{(PROXY_\w+)\}/g, (_, name) => settings[name])
 }
 
