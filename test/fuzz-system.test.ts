@@ -166,8 +166,8 @@ async function linkTo(node: string, { requests, beats }: typeof toFetcher) {
   await introduce()
   const message = fc.tuple(absurdParts(requests), absurdParts(beats), fc.nat(9))
   const count = await repeat(message, async ([request, beat, n]) => {
-    if (n === 0) await introduce()
     try {
+      if (n === 0) await introduce()
       if (n === 1) await dealer.send(own(beat, number).slice(0, 1))
       else await push.send(own(request, ++number))
     } catch {
