@@ -43,8 +43,9 @@ test.each(pairs)(
       expect(await logOf(gateway)).toBe(logId)
       const problem = `journal ${other.node} keeps another log than the one in use (${logId}), and is not used`
       expect(await healthOf(gateway)).toEqual({ code: 200, status: 'degraded', problems: [problem] })
-      const said = gateway.process.log().filter(({ msg }) => msg.startsWith('a node keeps another log'))
-      expect(said).toEqual([expect.objectContaining({ node: other.node, inUse: logId })])
+      const said = () => gateway.process.log().filter(({ msg }) => msg.startsWith('a node keeps another log'))
+      await eventually(() => said().length > 0, 'the log saying so')
+      expect(said()).toEqual([expect.objectContaining({ node: other.node, inUse: logId })])
     }
 
     const clients = await Promise.all(gateways.map(({ url }) => joinRooms(url)))

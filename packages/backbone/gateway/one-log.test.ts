@@ -6,7 +6,7 @@ test('the first log that is heard of is used, and no other beside it', () => {
   expect(oneLog.admits('n1', 'A', undefined, false)).toBe(true)
   expect(oneLog.admits('n2', 'B', undefined, false)).toBe(false)
   expect(oneLog.admits('n3', 'A', undefined, false)).toBe(true)
-  expect(oneLog.others()).toEqual(['n2'])
+  expect(oneLog.others()).toEqual([{ node: 'n2', log: 'B' }])
   expect(oneLog.inUse).toBe('A')
 })
 
@@ -39,7 +39,8 @@ test('in whatever order nodes are heard at the start, the log of the first by na
   ]) {
     const oneLog = createOneLog()
     for (const node of order) oneLog.admits(node, node === 'n1' ? 'A' : 'B', undefined, true)
-    expect([oneLog.inUse, oneLog.others().sort()]).toEqual(['A', ['n2', 'n3']])
+    const others = oneLog.others().map(({ node }) => node)
+    expect([oneLog.inUse, others.sort()]).toEqual(['A', ['n2', 'n3']])
   }
 })
 

@@ -67,8 +67,8 @@ export function createOneLog() {
       behind.delete(node)
     },
 
-    /** Nodes that have another log than the one in use. */
-    others: () => [...said].filter(([, log]) => log !== inUse).map(([name]) => name),
+    /** Nodes that have another log than the one in use, with that. */
+    others: () => [...said].filter(([, log]) => log !== inUse).map(([node, log]) => ({ node, log })),
 
     /** `undefined` until a node said one. */
     get inUse() {

@@ -147,7 +147,11 @@ export function createRouter<S extends Service>({
     const { inUse } = oneLog
     if (inUse !== before) {
       if (before !== undefined) log.warn({ node: name, before, inUse }, 'another log is in use')
-      for (const other of oneLog.others()) nodes.get(other)?.link.setAside()
+      // They were used until now, and are not asked again before their next beats.
+      for (const other of oneLog.others()) {
+        nodes.get(other.node)?.link.setAside()
+        reportOther(other)
+      }
     }
     const known = oneLog.before(name)
     if (known && isLogDue(`back ${name}`)) {
@@ -155,13 +159,22 @@ export function createRouter<S extends Service>({
         { node: name, log: theirs, at, before: known.logAt },
         'the log of a node is in an older state than it was: the node is told, and not used until it has another id',
       )
-    } else if (!known && !isAdmitted && isLogDue(`log ${name}`)) {
-      log.error(
-        { node: name, theirs, inUse },
-        'a node keeps another log than the one in use, and is not used: name nodes of one log only',
-      )
-    }
+    } else if (!known && !isAdmitted && theirs !== undefined) reportOther({ node: name, log: theirs })
     return isAdmitted
+  }
+
+  function reportOther({ node, log: theirs }: { node: string; log: string }) {
+    if (!isLogDue(`log ${node}`)) return
+    log.error(
+      { node, theirs, inUse: oneLog.inUse },
+      'a node keeps another log than the one in use, and is not used: name nodes of one log only',
+    )
+  }
+
+  /** Nodes that answer and are not used for their log. */
+  function otherLogs() {
+    const others = oneLog.others().filter(({ node }) => nodes.get(node)?.link.isSetAside)
+    return others.map(({ node }) => node)
   }
 
   function onJudged(name: string, what: string) {
@@ -327,7 +340,7 @@ export function createRouter<S extends Service>({
     links: () => [...nodes.values()].flatMap(({ link, alive, judged }) => (alive || !judged ? link : [])),
     ownerOf: (key: string) => ({ node: ownerOf(placeOf(key)), alive: linkOf(key)?.alive === true }),
     /** The log in use, and the nodes that answer, keep another and are not used. */
-    logs: () => ({ inUse: oneLog.inUse, others: oneLog.others().filter(name => nodes.get(name)?.link.isSetAside) }),
+    logs: () => ({ inUse: oneLog.inUse, others: otherLogs() }),
     nodesAlive: () => {
       let alive = 0
       for (const { link } of nodes.values()) if (link.alive) alive++
