@@ -126,9 +126,11 @@ test('the files of docs/deploy/systemd.md are read as they stand, and open the p
   expect(Object.keys(files)).toEqual(['proxy.env', 'gateway.env'])
   const file = join(folder, 'proxy.env')
   writeFileSync(file, files['proxy.env'])
-  const { PROXY_LISTEN_LINES, PROXY_PUBLIC_PORT } = readProxySettings({ options: {}, file, environment: {} }, folder)
-  for (const listens of ['0.0.0.0:443 ssl', '0.0.0.0:80', '[::]:443 ssl', '[::]:80']) {
-    expect(PROXY_LISTEN_LINES).toContain(`listen ${listens}`)
+  const proxy = readProxySettings({ options: {}, file, environment: {} }, folder)
+  const { PROXY_HTTP_LISTEN_LINES, PROXY_HTTPS_LISTEN_LINES, PROXY_PUBLIC_PORT } = proxy
+  for (const address of ['0.0.0.0', '[::]']) {
+    expect(PROXY_HTTP_LISTEN_LINES).toContain(`listen ${address}:80 `)
+    expect(PROXY_HTTPS_LISTEN_LINES).toContain(`listen ${address}:443 `)
   }
   expect(PROXY_PUBLIC_PORT).toBe('443')
   const env = Object.fromEntries(
