@@ -24,7 +24,10 @@ const COUNTS = [
 ]
 /** For deliveries still under way when the last change is made: on a busy machine the generator may be seconds behind. */
 const SETTLE_MS = 5_000
-/** Between the last subscription and the first change that counts. */
+/**
+ * Between the last subscription and the first change that counts. The generator's processes are told meanwhile: a change
+ * that reached one before it was told would be missing.
+ */
 const CALM_MS = 500
 
 /** The gateways' counter of values that were replaced by newer ones before they were sent. */
@@ -50,16 +53,15 @@ export async function measureTicks(
   context.phase('ramp')
   pool.ramp({ everyUs: 1e6 / ramp, count: clients })
   await allOpen(context, pool, { clients, count: 'subscribed' })
-  await context.wait(CALM_MS)
 
   context.phase('measure')
   const subscribers = pool.totals.counts.subscribed ?? 0
   const replacedBefore = await context.watcher.exported(REPLACED)
-  const fromUs = nowUs()
+  const fromUs = nowUs() + CALM_MS * 1_000
   pool.tell({ fromUs, changes })
   const expectedMs = changes * changeMs
   const everyone = () => (pool.totals.counts.measured ?? 0) >= changes * subscribers * (each ?? keys.length)
-  await context.until(everyone, expectedMs * 1.2 + 2 * changeMs + SETTLE_MS)
+  await context.until(everyone, CALM_MS + expectedMs * 1.2 + 2 * changeMs + SETTLE_MS)
   context.phase('end')
   const replacedAfter = await context.watcher.exported(REPLACED)
   const outcomes = (await pool.finish()) as SubscribeOutcome[]

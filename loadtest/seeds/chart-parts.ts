@@ -14,6 +14,8 @@ const theirs: Record<string, string> = {
 }
 const PUBLISHED = ['#d97706', '#a8a29e', '#78716c', '#44403c']
 const GC_WINDOW_SECONDS = 60
+/** A rate per minute needs some seconds to be one. */
+const GC_SECONDS_MIN = 15
 
 function colorOf(systems: System[], system: System) {
   if (!system.isKeycast) return theirs[system.name.replace(/-\d+$/, '')]
@@ -101,7 +103,7 @@ interface Options {
   linear?: boolean
   /** A dashed line for what was due: `requested` of a run. */
   due?: boolean
-  marks?: { x: number; label: string }[]
+  marks?: { x: number; label?: string }[]
 }
 
 /** What each second had, over the clients that were there. */
@@ -154,6 +156,7 @@ function valuesOf(
   return seconds.map((second, at) => {
     const window = seconds.slice(0, at + 1).filter(each => each.at > second.at - GC_WINDOW_SECONDS)
     const passed = window.reduce((sum, each) => sum + each.seconds, 0)
+    if (passed < GC_SECONDS_MIN) return point(second.open, null)
     return point(second.open, (window.reduce((sum, each) => sum + (of(each) ?? 0), 0) * GC_WINDOW_SECONDS) / passed)
   })
 }

@@ -11,7 +11,7 @@ const sizes: Record<
   { connections: number[]; seconds: number; broadcasts: number; messages: number; everyMs: number }
 > = {
   full: { connections: [CONNECTED, 10_000], seconds: 30, broadcasts: 5, messages: 20, everyMs: 1_000 },
-  medium: { connections: [CONNECTED, 4_000], seconds: 8, broadcasts: 4, messages: 5, everyMs: 1_000 },
+  medium: { connections: [CONNECTED, 4_000], seconds: 6, broadcasts: 3, messages: 5, everyMs: 1_000 },
   quick: { connections: [20], seconds: 2, broadcasts: 1, messages: 3, everyMs: 200 },
 }
 

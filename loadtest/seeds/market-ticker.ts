@@ -52,7 +52,8 @@ export const marketTicker: Seed = {
         })),
         notes: [
           'The document speaks of tail latency without naming the percentile; its percentiles are in a picture.',
-          'A delivery of Keycast that is missing was replaced by a newer one: values are states. One of a reference was late at the end of the run.',
+          "Keycast's timestamps are made by its backend, from which it fetches them; the others make them themselves.",
+          'A delivery of Keycast that is missing was replaced by a newer one: values are states.',
         ],
       },
     ]

@@ -62,7 +62,7 @@ test('rows and systems that were not run are left out', () => {
   ])
 })
 
-test('a run that did not deliver all, and one that stands aside, are nobody’s best', () => {
+test('a run that does not add up, and one that stands aside, are nobody’s best', () => {
   const [mean] = lines(
     run('naive-1', { mean: 1 }, { addsUp: false }),
     run('socket.io-1', { mean: 20 }),
@@ -87,6 +87,7 @@ test.each([
   [{}, []],
   [{ limit: { limiter: 'generator', text: '', othersRatio: 0 } }, ['g']],
   [{ limit: { limiter: 'both', text: '', othersRatio: 0.5 } }, ['g', 'o']],
+  [{ counts: { lost: 3 } }, ['l']],
   [{ addsUp: false, endedBy: 'time' }, ['x', 't']],
 ])('a run with %j is marked %j', (given, marks) => {
   expect(marksOf(run('naive-1', {}, given))).toEqual(marks)

@@ -28,17 +28,19 @@ type Mark = keyof typeof marks
 export const marks = Object.freeze({
   g: 'the load generator was at its limit or late: the system may do better',
   o: 'other programs used more than a fifth of the machine meanwhile',
-  x: 'not everything that was due came, or the counts do not add up',
+  l: 'behind: when it ended, some of what was due had not come',
+  x: 'the counts do not add up',
   t: 'ended before it was done',
 })
 
 export function marksOf(run: Run | undefined): Mark[] {
   const result = run?.result
   if (result === undefined) return []
-  const { limit, addsUp, endedBy } = result
+  const { limit, counts, addsUp, endedBy } = result
   const found: [Mark, boolean][] = [
     ['g', limit.limiter === 'generator' || limit.limiter === 'both'],
     ['o', limit.othersRatio > OTHERS_BUSY],
+    ['l', counts.lost > 0],
     ['x', !addsUp],
     ['t', endedBy !== 'done'],
   ]
@@ -87,7 +89,7 @@ export function linesOf({ table, runOf }: Measured): Line[] {
   )
 }
 
-/** Marks the best of Keycast's and of the references'. A run that did not deliver all is none of them. */
+/** Marks the best of Keycast's and of the references'. A run whose counts do not add up is none of them. */
 function markBest(cells: (Cell & { isAside?: boolean })[], { better }: Measure) {
   if (better === undefined) return undefined
   const best = (isKeycast: boolean) => {

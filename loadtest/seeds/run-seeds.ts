@@ -86,8 +86,8 @@ export async function runSeeds(
   const clock = createClock(plan)
   for (const [at, planned] of plan.entries()) {
     if (interrupted.aborted) break
-    const { seed, row, system } = planned
-    say(`[${at + 1}/${plan.length}] ${seed.id}, ${row.label}, ${system.label}: ${clock.text(at)}`)
+    const { seed, table, row, system } = planned
+    say(`[${at + 1}/${plan.length}] ${seed.id}, ${table.title}, ${row.label}, ${system.label}: ${clock.text(at)}`)
     const run = await runOne(planned, means)
     result.runs.push(run)
     result.endedAt = new Date().toISOString()

@@ -18,8 +18,8 @@ const sizes: Record<
     crash: { clients: 5_000, everyMs: 500, calmMs: 5_000 },
   },
   medium: {
-    pings: { clients: 100, ramp: 10, rate: 1_700, seconds: 8 },
-    held: { clients: 4_000, ramp: 320, everyMs: 6_000, seconds: 10 },
+    pings: { clients: 100, ramp: 20, rate: 1_700, seconds: 6 },
+    held: { clients: 4_000, ramp: 640, everyMs: 6_000, seconds: 10 },
     crash: { clients: 2_000, everyMs: 500, calmMs: 3_000 },
   },
   quick: {

@@ -38,6 +38,7 @@ export const webChats: Seed = {
         figure('mean', 'mean time, ms', 'lower'),
         figure('systemCpu', 'CPU, % of a core'),
         figure('systemMegabytes', 'memory, MB'),
+        figure('systemCpuPerDelivery', 'CPU of a delivery, µs', 'lower'),
       ],
       rows: users.map(each => ({
         label: `${each} users`,

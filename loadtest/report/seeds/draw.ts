@@ -3,9 +3,13 @@ import * as echarts from 'echarts'
 import { ink, percentileAxis, short, valueAxis } from '../page/axis.js'
 
 const WIDTH = 480
-const HEIGHT = 310
-/** By name: an SVG that is an image of its own inherits none. As wide as ECharts, which measures without a browser, takes it to be. */
-const FONT = 'Arial, Helvetica, "Liberation Sans", sans-serif'
+/** Of the lines with their axis, below title and legend. */
+const PLOT_HEIGHT = 225
+/**
+ * By name: an SVG that is an image of its own inherits none. As wide as ECharts, which measures without a browser, takes
+ * it to be. Without quotes: it stands in an attribute.
+ */
+const FONT = 'Arial, Helvetica, sans-serif'
 /** Of a legend: a line in it, its colour with the gaps around, and a character of the font. */
 const LEGEND = { line: 20, symbol: 42, character: 6.2 }
 
@@ -30,9 +34,11 @@ export interface Chart {
     | { kind: 'percentile' }
   /** The values' axis. */
   log?: boolean
-  marks?: { x: number; label: string }[]
+  marks?: { x: number; label?: string }[]
   lines: Line[]
 }
+
+const MARK_HEIGHT = 14
 
 /** Whether there is anything to be seen. */
 export const hasData = ({ lines }: Chart) => lines.some(({ data }) => data.some(([, value]) => value !== null))
@@ -43,8 +49,8 @@ export const hasData = ({ lines }: Chart) => lines.some(({ data }) => data.some(
  */
 export function drawChart({ title, subtitle, x, log = false, marks = [], lines }: Chart, id: string): string {
   const drawn = lines.filter(({ data }) => data.some(([, value]) => value !== null))
-  const legendLines = linesOfLegend(drawn.map(({ name }) => name))
-  const chart = echarts.init(null, null, { renderer: 'svg', ssr: true, width: WIDTH, height: HEIGHT })
+  const top = 66 + linesOfLegend(drawn.map(({ name }) => name)) * LEGEND.line + (marks.length > 0 ? MARK_HEIGHT : 0)
+  const chart = echarts.init(null, null, { renderer: 'svg', ssr: true, width: WIDTH, height: top + PLOT_HEIGHT })
   chart.setOption({
     animation: false,
     backgroundColor: '#ffffff',
@@ -71,7 +77,7 @@ export function drawChart({ title, subtitle, x, log = false, marks = [], lines }
     grid: {
       left: 12,
       right: 24,
-      top: 60 + legendLines * LEGEND.line,
+      top,
       bottom: 'name' in x && x.name ? 26 : 8,
       containLabel: true,
     },
@@ -80,8 +86,8 @@ export function drawChart({ title, subtitle, x, log = false, marks = [], lines }
     series: drawn.map(({ name, color, data, isDashed, isStrong }, at) => ({
       name,
       type: 'line',
-      // A logarithm of 0 there is not.
-      data: data.map(([left, value]) => [left, log && value !== null ? Math.max(0.01, value) : value]),
+      // A logarithm of 0 there is not, and less than a tenth of a millisecond is none that matters.
+      data: data.map(([left, value]) => [left, log && value !== null ? Math.max(0.1, value) : value]),
       sampling: x.kind === 'category' ? undefined : 'lttb',
       connectNulls: false,
       showSymbol: x.kind === 'category',
@@ -138,15 +144,8 @@ function marksOf(marks: NonNullable<Chart['marks']>) {
     silent: true,
     symbol: 'none',
     lineStyle: { color: '#94a3b8', type: 'dotted', width: 1.5 },
-    data: marks.map(({ x, label }, at) => ({
-      xAxis: x,
-      label: {
-        formatter: label,
-        position: at % 2 === 0 ? 'insideStartBottom' : 'insideStartTop',
-        color: ink,
-        fontSize: 11,
-      },
-    })),
+    label: { position: 'end', distance: 3, color: ink, fontSize: 11 },
+    data: marks.map(({ x, label = '' }) => ({ xAxis: x, label: { formatter: label } })),
   }
 }
 
