@@ -48,9 +48,9 @@ export const http: Scenario = {
     context.phase('measure')
     histograms.latency?.reset()
     await context.wait(seconds * 1_000)
-    const measured = context.series.filter(({ phase }) => phase === 'measure')
     context.phase('end')
     const outcomes = (await pool.finish()) as HttpOutcome[]
+    const measured = context.series.filter(({ phase }) => phase === 'measure')
 
     const { latency } = histograms
     const perSecond = perSecondOf(measured, 'answered')

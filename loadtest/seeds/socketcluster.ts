@@ -155,7 +155,7 @@ export const socketCluster: Seed = {
     percentileCurves(crash, crash.table.rows[0], {
       name: 'crash',
       title: 'A worker is killed: time without an answer',
-      subtitle: 'milliseconds from the end of a connection to the next answer, by percentile of its clients',
+      subtitle: 'milliseconds from the end of a connection to the next answer, by percentile',
     }),
   ],
 }

@@ -12,7 +12,7 @@ const EVERY_MS = 10
 /** For a server that is far behind when the last message is due. */
 const SETTLE = '8m'
 /** Roughly, of a delivery, at a server's limit. */
-const DELIVERY_US: Record<string, number> = { 'naive-1': 17, 'cluster-2': 15, 'socket.io-1': 11, 'socketcluster-1': 40 }
+const DELIVERY_US: Record<string, number> = { 'naive-1': 17, 'cluster-2': 15, 'socket.io-1': 11, 'socketcluster-1': 25 }
 
 export const webChats: Seed = {
   id: '001',

@@ -34,6 +34,7 @@ export const percentileAxis = max => ({
   axisLabel: {
     color: ink,
     showMaxLabel: false,
+    hideOverlap: true,
     formatter: (/** @type {number} */ value) => (value === 1 ? '0 %' : `${Number((100 - 100 / value).toFixed(4))} %`),
   },
   splitLine: { lineStyle: { color: '#e2e8f0' } },

@@ -84,9 +84,9 @@ export const chat: Scenario = {
     }
     await context.until(isDone, messages * every + settle)
     const seconds = (performance.now() - startedUs) / 1_000
-    const measured = context.series.filter(({ phase }) => phase === 'measure')
     context.phase('end')
     const outcomes = (await pool.finish()) as ChatOutcome[]
+    const measured = context.series.filter(({ phase }) => phase === 'measure')
 
     const { latency } = histograms
     // A process without a publisher has none: Infinity, which reaches this one as null.

@@ -54,9 +54,9 @@ export const presence: Scenario = {
     const { counts, reasons, histograms } = pool.totals
     pool.tell({ begin: true })
     await context.until(() => (counts.complete ?? 0) >= clients, over + SETTLE_MS_MAX)
-    const measured = context.series.filter(({ phase }) => phase === 'measure')
     context.phase('end')
     await pool.finish()
+    const measured = context.series.filter(({ phase }) => phase === 'measure')
 
     const { latency, frames } = histograms
     const { requested = 0, joined = 0, refusals = 0, lost = 0, complete = 0, unexpected = 0 } = counts

@@ -63,9 +63,9 @@ export const resume: Scenario = {
     pool.tell({ positions, behind })
     const settled = () => (counts.complete ?? 0) + (counts.refusals ?? 0) + (counts.lost ?? 0) >= connected
     await context.until(settled, RESUME_MS_MAX)
-    const measured = context.series.filter(({ phase }) => phase === 'measure')
     context.phase('end')
     await pool.finish()
+    const measured = context.series.filter(({ phase }) => phase === 'measure')
 
     const { latency } = histograms
     const { requested = 0, recovered = 0, complete = 0, messages = 0, disorder = 0, unexpected = 0 } = counts
