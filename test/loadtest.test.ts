@@ -288,7 +288,9 @@ beforeAll(async () => {
     gateways: 1,
     tls: false,
     // All that each of them asks of a system of its own.
-    content: Object.assign({ settings: SMALL }, ...contents),
+    content: Object.assign({}, ...contents, {
+      settings: Object.assign({}, SMALL, ...contents.map(content => content.settings)),
+    }),
   })
   const { urls, watched, stop } = shared
   killAtEnd(() => {

@@ -5,10 +5,11 @@ import { cpuFigures, perSecondOf, sumOf } from './figures.ts'
 import type { Scenario } from './scenario.ts'
 
 const COUNTS = ['connected', 'requested', 'answered', 'refusals', 'lost']
-/** The first connections ask at once, and leave the generator little time to open the others. */
 const CONNECT_MS_MAX = 120_000
-/** A gateway lets so many HTTP connections in. */
-const CONNECTIONS_PER_GATEWAY = 5_000
+/** From a request a second to as many as are answered. */
+const SETTLE_MS = 1_000
+/** A gateway lets so many HTTP requests wait for a fetch. */
+const CONNECTIONS_PER_GATEWAY = 4_000
 
 export const http: Scenario = {
   name: 'http',
@@ -27,9 +28,10 @@ export const http: Scenario = {
 
   problem: ({ start, connections, gateways = 1 }) =>
     start === 'keycast' && connections > gateways * CONNECTIONS_PER_GATEWAY
-      ? `a gateway lets ${CONNECTIONS_PER_GATEWAY.toLocaleString('en')} HTTP connections in: give more --gateways`
+      ? `a gateway lets ${CONNECTIONS_PER_GATEWAY.toLocaleString('en')} HTTP requests wait for a fetch: give more --gateways`
       : undefined,
-  content: ({ bytes }) => ({ documentBytes: bytes }),
+  // A gateway keeps open files free for its sessions. Here none come, and their files serve HTTP.
+  content: ({ bytes }) => ({ documentBytes: bytes, settings: { GATEWAY_SESSIONS_MAX: '1000' } }),
   clients: ({ connections }) => connections,
 
   async run(context, { connections, seconds, path }) {
@@ -44,6 +46,8 @@ export const http: Scenario = {
     context.phase('connect')
     await context.until(() => (counts.connected ?? 0) >= connections, CONNECT_MS_MAX)
     const connected = counts.connected ?? 0
+    pool.tell({})
+    await context.wait(SETTLE_MS)
 
     context.phase('measure')
     histograms.latency?.reset()

@@ -59,7 +59,7 @@ export const heimdallr: Seed = {
         notes: [
           "The document's figures are of 10,000 connections, of which 8,981 failed: so the row of 1,000 is the one to compare them with.",
           'A connection asks again when it is answered: the mean latency is the number of connections divided by the requests a second.',
-          'A gateway lets in 5,000 HTTP connections, so 10,000 are shared by three.',
+          'A gateway lets 4,000 HTTP requests wait for a fetch, so 10,000 connections are shared by three.',
         ],
       },
       {

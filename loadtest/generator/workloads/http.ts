@@ -3,6 +3,7 @@
 import type { EventEmitter } from 'node:events'
 import autocannon from 'autocannon'
 import type { CreateWorkload } from '../workload.ts'
+import { createPace } from './http-pace.ts'
 
 /** Opened together: with more a listener's queue would overflow, and the kernel try again only after a second. */
 const GROUP = 250
@@ -37,6 +38,7 @@ export const createWorkload: CreateWorkload<HttpSettings, (typeof counts)[number
   let left = Math.floor(connections / processes) + (index < connections % processes ? 1 : 0)
   const groups: autocannon.Instance[] = []
   let underWay = 0
+  const pace = createPace()
 
   const startGroup = () => {
     const group = autocannon(
@@ -62,6 +64,7 @@ export const createWorkload: CreateWorkload<HttpSettings, (typeof counts)[number
   const starting = setInterval(startGroup, GROUP_MS)
 
   function watch(client: autocannon.Client) {
+    pace.hold(client)
     let isConnected = false
     const any = client as unknown as EventEmitter
     any.on('request', () => {
@@ -86,6 +89,8 @@ export const createWorkload: CreateWorkload<HttpSettings, (typeof counts)[number
   return {
     behaviour: { headBytesMax: 0, open: () => ({ onMessage() {}, onEnd() {} }) },
     outstanding: () => 0,
+    /** All are connected. */
+    tell: pace.release,
     stop() {
       clearInterval(starting)
       for (const group of groups) (group as any).stop()
