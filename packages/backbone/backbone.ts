@@ -197,45 +197,6 @@ export interface Confirmations {
   untilMs: number
 }
 
-/** The fetcher's side. A link is one incarnation of one gateway's connection; its wants end with it. */
-export interface Hub {
-  /** Binds, then calls the events; rejects if a port is taken. */
-  start: (events: HubEvents) => Promise<void>
-  stop: () => Promise<void>
-  /**
-   * The link is due the key's latest state. Costs one set entry: `answerFor` is asked for the state when the link has
-   * credit, so a slow gateway holds no queue of values.
-   */
-  tell: (link: string, key: string) => void
-  /** Answers a question of that link. */
-  tellDecision: (link: string, id: string, decision: Decision) => void
-  stats: () => { links: number; dueKeys: number; bytesOut: number }
-}
-
-/** The functions that the fetcher's primary gives its hub. All are synchronous. */
-export interface HubEvents {
-  /**
-   * `quiet`: the gateway understands `next`. Called also if the link watches already: its gateway reports its state
-   * again.
-   */
-  onWatch: (link: string, want: Want & { quiet?: boolean }) => void
-  onUnwatch: (link: string, key: string) => void
-  onGet: (link: string, want: Want) => void
-  onCancelGet: (link: string, key: string) => void
-  onRefresh: (key: string) => void
-  /** May come twice; to be answered with `tellDecision`. */
-  onAuthorize?: (link: string, id: string, question: { key: string; maxAgeMs?: number } & Credentials) => void
-  /**
-   * Forget all wants of the link. A returned iterator is run to its end turn by turn, so that 100,000 keys hold nothing
-   * up.
-   */
-  onLinkLost: (link: string) => Iterator<unknown> | undefined
-  /** The age, by namespace, of the last moment at which every due refresh was done and its result sent to links. */
-  lagsMs?: () => Record<string, number> | undefined
-  /** The latest state of the key for that link, to be sent now; `undefined` if there is nothing to send (any more). */
-  answerFor: (link: string, key: string) => Answer | undefined
-}
-
 /**
  * Clients read this wherever a backend refused a viewer: of a key that nobody may read and of one that does not exist. If
  * the texts differed, they would tell which keys exist.

@@ -1,6 +1,7 @@
 // The part of the backbone that other workspaces use.
 import type { Hub as HubOf } from './hub/hub.ts'
 import type { Rooms } from './wire/rooms-codec.ts'
+import type { Values } from './wire/values-codec.ts'
 
 export {
   type Answer,
@@ -14,8 +15,6 @@ export {
   FetcherUnavailable,
   type Format,
   type Held,
-  type Hub,
-  type HubEvents,
   type KeptAnswer,
   type Next,
   type Plan,
@@ -32,7 +31,7 @@ export {
   type RoomsEvents,
 } from './gateway/rooms/rooms-backbone.ts'
 export { REMEMBERED_MS as REFRESHES_REMEMBERED_MS } from './gateway/values/recent-refreshes.ts'
-export { createHub } from './hub/hub.ts'
+export { createHub, type NodeEvents } from './hub/hub.ts'
 export {
   type Join,
   joinKey,
@@ -60,6 +59,7 @@ export {
   roomsCodec,
 } from './wire/rooms-codec.ts'
 export { tokenDigest } from './wire/token-digest.ts'
+export type { Values } from './wire/values-codec.ts'
 export { ANONYMOUS_VIEWER, readViewerKey, type Viewed, viewerKey } from './wire/viewer-key.ts'
 export {
   createZeromqBackbone,
@@ -74,3 +74,4 @@ export { receive } from './zeromq/receive.ts'
 export { createWriter } from './zeromq/writer.ts'
 
 export type RoomsHub = HubOf<Rooms>
+export type ValuesHub = HubOf<Values>

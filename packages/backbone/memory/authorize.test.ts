@@ -17,16 +17,15 @@ async function startNode(network: ReturnType<typeof createMemoryBackbone>, name:
     onGet() {},
     onUnwatch() {},
     onCancelGet() {},
-    onRefresh() {},
     onLinkLost() {},
-    answerFor: () => undefined,
-    onAuthorize: (link, id, question) => asked.push({ link, id, question }),
+    answersFor: () => ({ answers: [], more: false }),
+    onCommand: (link, id, { type: _, ...question }) => asked.push({ link, id, question }),
   })
   return {
     hub,
     asked,
     answer(decision: Decision) {
-      for (const { link, id } of asked.splice(0)) hub.tellDecision(link, id, decision)
+      for (const { link, id } of asked.splice(0)) hub.tellResult(link, id, decision)
     },
   }
 }

@@ -1,9 +1,10 @@
 // The backbone of values inside one process, for unit tests: the same links and hub as over ZeroMQ, on the memory
 // network.
-import type { BackboneEvents, Hub } from '../backbone.ts'
+import type { BackboneEvents } from '../backbone.ts'
 import type { Log } from '../gateway/link.ts'
 import { createValuesBackbone } from '../gateway/values/values-backbone.ts'
-import { createValuesHub } from '../hub/values-hub.ts'
+import { createHub } from '../hub/hub.ts'
+import { valuesCodec } from '../wire/values-codec.ts'
 import { createMemoryNetwork } from './network.ts'
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
@@ -15,7 +16,7 @@ export function createMemoryBackbone({ log = silent }: { log?: Log } = {}) {
   /** The listeners to the name server's lists of nodes. */
   const listeners: ((names: string[]) => void)[] = []
 
-  const hub = (node: string): Hub => createValuesHub({ bind: bindOf(node), now, every, log })
+  const hub = (node: string) => createHub({ codec: valuesCodec, bind: bindOf(node), now, every, log })
 
   function backbone(nodes: string[], events: BackboneEvents) {
     return createValuesBackbone({

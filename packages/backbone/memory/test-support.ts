@@ -1,7 +1,12 @@
 // Nodes and gateways on the in-process network, for the tests of both ends together.
-import type { Held, Want } from '../backbone.ts'
+import type { Held } from '../backbone.ts'
 import { ownersAmong } from '../gateway/rendezvous.ts'
 import { createMemoryBackbone } from './backbone-memory.ts'
+
+interface Wanted {
+  key: string
+  position: Held | undefined
+}
 
 /** A node that remembers its events and answers each want with the latest value put into it. */
 export async function startNode(network: ReturnType<typeof createMemoryBackbone>, name: string) {
@@ -9,8 +14,8 @@ export async function startNode(network: ReturnType<typeof createMemoryBackbone>
   const heard: string[] = []
   const watchers = new Map<string, Set<string>>()
   const bodies = new Map<string, Buffer>()
-  const wanted = (link: string, { key, held }: Want, what: string) => {
-    heard.push(`${what} ${key}${held ? ` ${held.version}` : ''}`)
+  const wanted = (link: string, { key, position }: Wanted, what: string) => {
+    heard.push(`${what} ${key}${position ? ` ${position.version}` : ''}`)
     if (what === 'watch') watchers.set(key, (watchers.get(key) ?? new Set()).add(link))
     if (bodies.has(key)) hub.tell(link, key)
   }
@@ -22,16 +27,18 @@ export async function startNode(network: ReturnType<typeof createMemoryBackbone>
       watchers.get(key)?.delete(link)
     },
     onCancelGet: (_, key) => heard.push(`cancelGet ${key}`),
-    onRefresh: key => heard.push(`refresh ${key}`),
+    onNotice: (_, { keys }) => {
+      for (const key of keys) heard.push(`refresh ${key}`)
+    },
     onLinkLost: link => {
       heard.push('lost')
       for (const links of watchers.values()) links.delete(link)
     },
-    answerFor: (_, key) => {
+    answersFor: (_, key) => {
       const body = bodies.get(key)
-      if (!body) return undefined
+      if (!body) return { answers: [], more: false }
       const version = body.toString('latin1', 0, 20)
-      return {
+      const answer = {
         type: 'value',
         key,
         version,
@@ -41,7 +48,8 @@ export async function startNode(network: ReturnType<typeof createMemoryBackbone>
         contentType: 'text/plain',
         format: 'text',
         body,
-      }
+      } as const
+      return { answers: [answer], more: false }
     },
   })
   return {

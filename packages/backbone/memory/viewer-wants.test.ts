@@ -16,9 +16,8 @@ async function setup() {
     onGet: (_, want) => wants.push(['get', want]),
     onUnwatch() {},
     onCancelGet() {},
-    onRefresh() {},
     onLinkLost() {},
-    answerFor: () => undefined,
+    answersFor: () => ({ answers: [], more: false }),
   })
   let current: typeof credentials | undefined = credentials
   const backbone = network.backbone(['n1'], {
@@ -45,9 +44,9 @@ test('a watch and a get of a viewer key bring the credentials, those of other ke
   backbone.watch('doc:1')
   await network.settle()
   expect(wants).toEqual([
-    ['watch', { key: KEY, held: undefined, quiet: true, credentials }],
-    ['watch', { key: 'doc:1', held: undefined, quiet: true }],
-    ['get', { key: KEY, held: undefined, quiet: false, credentials }],
+    ['watch', { key: KEY, position: undefined, payload: { quiet: true, ...credentials } }],
+    ['watch', { key: 'doc:1', position: undefined, payload: { quiet: true } }],
+    ['get', { key: KEY, position: undefined, payload: { quiet: false, ...credentials } }],
   ])
 })
 
@@ -60,11 +59,11 @@ test('a watch is said again with credentials that were renewed, and without wher
   backbone.renewCredentials(KEY)
   backbone.renewCredentials(viewerKey('doc:2', ann))
   await network.settle()
-  expect(wants.slice(1)).toEqual([['watch', { key: KEY, held: undefined, quiet: true, credentials: renewed }]])
+  expect(wants.slice(1)).toEqual([['watch', { key: KEY, position: undefined, payload: { quiet: true, ...renewed } }]])
   renew(undefined)
   backbone.renewCredentials(KEY)
   await network.settle()
-  expect(wants.at(-1)).toEqual(['watch', { key: KEY, held: undefined, quiet: true }])
+  expect(wants.at(-1)).toEqual(['watch', { key: KEY, position: undefined, payload: { quiet: true } }])
 })
 
 test('very long credentials of very many keys come in requests that a node takes', async () => {

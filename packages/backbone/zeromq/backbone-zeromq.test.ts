@@ -27,33 +27,25 @@ async function startNode({ requestsPort = 0, answersPort = 0 }: { requestsPort?:
   const heard = createQueue()
   const bodies = new Map<string, Buffer>()
   await hub.start({
-    onWatch: (link, { key, held }) => {
-      heard.push(`watch ${key}${held ? ` ${held.version}` : ''}`)
+    onWatch: (link, { key, position }) => {
+      heard.push(`watch ${key}${position ? ` ${position.version}` : ''}`)
       hub.tell(link, key)
     },
     onGet: (link, { key }) => hub.tell(link, key),
     onUnwatch: (_, key) => heard.push(`unwatch ${key}`),
     onCancelGet: () => {},
-    onRefresh: key => heard.push(`refresh ${key}`),
+    onNotice: (_, { keys }) => {
+      for (const key of keys) heard.push(`refresh ${key}`)
+    },
     onLinkLost: () => {
       heard.push('lost')
     },
-    answerFor: (_, key) => {
+    answersFor: (_, key) => {
       const body = bodies.get(key)
-      const version = String(body?.length)
-      return (
-        body && {
-          type: 'value',
-          key,
-          version,
-          ageMs: 0,
-          maxAgeMs: 0,
-          store: true,
-          contentType: 'x/y',
-          format: 'base64',
-          body,
-        }
-      )
+      if (!body) return { answers: [], more: false }
+      const version = String(body.length)
+      const terms = { ageMs: 0, maxAgeMs: 0, store: true, contentType: 'x/y', format: 'base64' } as const
+      return { answers: [{ type: 'value', key, version, ...terms, body }], more: false }
     },
   })
   cleanups.push(() => hub.stop())

@@ -2,14 +2,15 @@
 // gateway/ and hub/.
 import { isIP } from 'node:net'
 import { type Containment, everyInterval } from '@keycast/service'
-import type { Backbone, BackboneEvents, Hub } from '../backbone.ts'
+import type { Backbone, BackboneEvents } from '../backbone.ts'
 import type { Log } from '../gateway/link.ts'
 import { createNodeSource, endpointsOf, type NodeAddress, readNodes } from '../gateway/nodes.ts'
 import { createRoomsBackbone, type RoomsBackbone, type RoomsEvents } from '../gateway/rooms/rooms-backbone.ts'
 import { createValuesBackbone } from '../gateway/values/values-backbone.ts'
-import { createHub, type Hub as HubType } from '../hub/hub.ts'
-import { createValuesHub } from '../hub/values-hub.ts'
+import { createHub, type Hub } from '../hub/hub.ts'
+import type { Codec, Service } from '../wire/codec.ts'
 import { HISTORY_BYTES_MAX, type Rooms, roomsCodec } from '../wire/rooms-codec.ts'
+import { type Values, valuesCodec } from '../wire/values-codec.ts'
 import { bindZeromq, type HubCurve } from './bind.ts'
 import { type LinkCurve, linkSecurity } from './curve.ts'
 import { dialZeromq } from './dial.ts'
@@ -103,8 +104,8 @@ interface Ports {
  *
  * @throws {Error} when the host is not a loopback address and there is no CURVE: every peer would be served
  */
-export function createZeromqHub(options: NodeOptions): Hub & Ports {
-  return hubOver(options, createValuesHub)
+export function createZeromqHub(options: NodeOptions): Hub<Values> & Ports {
+  return hubOver(options, valuesCodec)
 }
 
 /**
@@ -112,14 +113,14 @@ export function createZeromqHub(options: NodeOptions): Hub & Ports {
  *
  * @throws {Error} as {@link createZeromqHub}
  */
-export function createZeromqRoomsHub(options: NodeOptions): HubType<Rooms> & Ports {
-  return hubOver(options, sockets => createHub({ codec: roomsCodec, ...sockets }))
+export function createZeromqRoomsHub(options: NodeOptions): Hub<Rooms> & Ports {
+  return hubOver(options, roomsCodec)
 }
 
-function hubOver<H>(
+function hubOver<S extends Service>(
   { host, requestsPort, answersPort, containment, log, curve }: NodeOptions,
-  create: (sockets: Omit<Parameters<typeof createValuesHub>[0], 'codec'>) => H,
-): H & Ports {
+  codec: Codec<S>,
+): Hub<S> & Ports {
   if (!curve && !isLoopback(host)) {
     throw new Error(`without CURVE the backbone binds loopback addresses only: ${host} is none`)
   }
@@ -134,8 +135,8 @@ function hubOver<H>(
       },
     },
   )
-  const sockets = { bind, containment, now, wallNow: Date.now, every: everyInterval, log }
-  return { ...create(sockets), ports: () => ports }
+  const hub = createHub({ codec, bind, containment, now, wallNow: Date.now, every: everyInterval, log })
+  return { ...hub, ports: () => ports }
 }
 
 const endpoint = (host: string, port: number) => `tcp://${host}:${port === 0 ? '*' : port}`

@@ -25,9 +25,11 @@ beforeAll(async () => {
     onUnwatch() {},
     onGet() {},
     onCancelGet() {},
-    onRefresh() {},
     onLinkLost() {},
-    answerFor: (_, key) => ({ type: 'failed', key, code: 'not_found', message: 'nothing here', ageMs: 0 }),
+    answersFor: (_, key) => ({
+      answers: [{ type: 'failed', key, code: 'not_found', message: 'nothing here', ageMs: 0 }],
+      more: false,
+    }),
   })
   const { requestsPort, answersPort } = hub.ports()
   nodes = `127.0.0.1:${requestsPort}:${answersPort}`

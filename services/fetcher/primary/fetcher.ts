@@ -1,5 +1,5 @@
 // Puts a fetcher node together: the hub towards gateways, the primary's state, the workers.
-import type { Hub } from '@keycast/backbone'
+import type { ValuesHub } from '@keycast/backbone'
 import {
   type Containment,
   everyInterval,
@@ -33,7 +33,7 @@ const now = () => performance.now()
 
 interface Deps {
   namespaces: Namespaces & { journal: JournalNamespaces }
-  hub: Hub
+  hub: ValuesHub
   metrics: Metrics
   settings: { workers: number; inFlightMax: number; authorizeInFlightMax: number; cacheBytesMax: number }
   containment: Containment
@@ -67,10 +67,10 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     metrics: authorizeMetrics,
     now,
   })
-  const { onAuthorize } = createAuthorize({
+  const { onCommand } = createAuthorize({
     namespaces: deciding,
     asks,
-    tellDecision: hub.tellDecision,
+    tellDecision: hub.tellResult,
     firstBackoff: createBackoff({ initialMs: QUESTION_MS_INITIAL, random: Math.random }),
     metrics: authorizeMetrics,
     now,
@@ -109,7 +109,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
         },
       },
     )
-    await hub.start({ ...primary.hubEvents, onAuthorize })
+    await hub.start({ ...primary.hubEvents, onCommand })
     serving = true
   }
 

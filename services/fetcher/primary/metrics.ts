@@ -1,5 +1,5 @@
 // The metrics of a fetcher node. No label has more values than keycast.yaml names backends, or there are error codes.
-import type { Answer, Hub } from '@keycast/backbone'
+import type { Answer, ValuesHub } from '@keycast/backbone'
 import { createFastHistogram, type FastHistogram, type FastHistogramSeries, type Metrics } from '@keycast/service'
 import type { Result } from '../work/messages.ts'
 import type { Lane } from './fetching/fetch-queue.ts'
@@ -168,7 +168,7 @@ function outcomeOf(result: Result) {
 interface Parts {
   primary: Pick<Primary, 'origins' | 'table'>
   workers: Pick<Workers, 'stats'>
-  hub: Pick<Hub, 'stats'>
+  hub: Pick<ValuesHub, 'stats'>
   settings: { inFlightMax: number; cacheBytesMax: number }
 }
 

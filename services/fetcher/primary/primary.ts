@@ -97,5 +97,5 @@ export function createPrimary({
     onAbandoned: table.recount,
   })
 
-  return { hubEvents, fetches, origins, table, interest }
+  return { hubEvents, lagsMs: refreshes.lagsMs, fetches, origins, table, interest }
 }

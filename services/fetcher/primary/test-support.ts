@@ -26,6 +26,13 @@ const namespaceOf = (name: string, own: Partial<Namespace>): Namespace => ({
   ...own,
 })
 
+interface Wanted {
+  key: string
+  held: Held | undefined
+  quiet?: boolean
+  credentials?: Credentials
+}
+
 interface Options {
   namespaces?: Record<string, Partial<Namespace>>
   inFlightMax?: number
@@ -150,10 +157,14 @@ export function setup({
     /** Keys under lease, in order. */
     leased: () => leased.map(({ message }) => message.key),
     lease: (key: string) => leased.find(({ message }) => message.key === key),
+    onRefresh: (key: string) => events.onNotice('a', { keys: [key] }),
+    lagsMs: primary.lagsMs,
+    onWatch: (link: string, { key, held, quiet, credentials }: Wanted) =>
+      events.onWatch(link, { key, position: held, payload: { quiet, ...credentials } }),
     watch: (link: string, key: string, held?: Held, credentials?: Credentials) =>
-      events.onWatch(link, { key, held, credentials }),
+      events.onWatch(link, { key, position: held, payload: credentials }),
     get: (link: string, key: string, held?: Held, credentials?: Credentials) =>
-      events.onGet(link, { key, held, credentials }),
+      events.onGet(link, { key, position: held, payload: credentials }),
     cancelGet: events.onCancelGet,
 
     /** Ends the key's lease. */
@@ -178,12 +189,11 @@ export function setup({
 
     /** The answers that a link with credit is sent now. */
     take(link: string): Answer[] {
-      const answers = []
+      const answers: Answer[] = []
       const keys = due.get(link) ?? new Set()
       for (const key of keys) {
         keys.delete(key)
-        const answer = events.answerFor(link, key)
-        if (answer) answers.push(answer)
+        answers.push(...events.answersFor(link, key, 0).answers)
       }
       return answers
     },

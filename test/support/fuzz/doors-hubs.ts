@@ -5,7 +5,6 @@ import { createMemoryNetwork } from '@keycast/backbone/memory'
 import { createMetrics } from '@keycast/service/metrics'
 import fc from 'fast-check'
 import type { Bind, FromGateways } from '../../../packages/backbone/hub/hub.ts'
-import { createValuesHub } from '../../../packages/backbone/hub/values-hub.ts'
 import { encodeMessage, encodeRequest } from '../../../packages/backbone/wire/envelope.ts'
 import { valuesCodec } from '../../../packages/backbone/wire/values-codec.ts'
 import { createAsks, isAsk } from '../../../services/fetcher/primary/authorize/asks.ts'
@@ -129,7 +128,7 @@ async function startFetcher(): Promise<World> {
   const network = createMemoryNetwork()
   const { now, every } = network
   const sockets = createFakeSockets()
-  const hub = createValuesHub({ bind: sockets.bind, wallNow: now, now, every, log: silent })
+  const hub = createHub({ codec: valuesCodec, bind: sockets.bind, wallNow: now, now, every, log: silent })
   const authorize = {
     urlFor: (id: string) => `http://127.0.0.1/may/${id}`,
     origin: 'http://127.0.0.1',
@@ -152,15 +151,15 @@ async function startFetcher(): Promise<World> {
   const inTurns = createInTurns({ wheel, now })
   const asks = createAsks({ namespaces, pool, cap: 64, inTurns, metrics: anything, now })
   const firstBackoff = createBackoff({ initialMs: 1_000, random: Math.random })
-  const { onAuthorize } = createAuthorize({
+  const { onCommand } = createAuthorize({
     namespaces,
     asks,
-    tellDecision: hub.tellDecision,
+    tellDecision: hub.tellResult,
     firstBackoff,
     metrics: anything,
     now,
   })
-  await hub.start({ ...primary.hubEvents, onAuthorize })
+  await hub.start({ ...primary.hubEvents, onCommand })
 
   /** Workers that are fast: every lease ends with a value, or with an admission. */
   function work() {

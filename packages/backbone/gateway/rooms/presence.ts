@@ -14,6 +14,7 @@ import {
   readPresenceKey,
 } from '../../wire/members-codec.ts'
 import type { Answer, FailedAnswer, NotPublished as Refusal } from '../../wire/rooms-codec.ts'
+import { createCoalesced } from '../coalesced.ts'
 
 /** `user` is empty for an anonymous one. `claim`: what `Joined` gave an anonymous one before. */
 interface Joining {
@@ -108,14 +109,20 @@ export function createPresenceBackbone({ router, events, now, every }: Options) 
   const ending = createUniqueQueue() as UniqueQueue<string>
   /** By room; `undefined` until it is known. */
   const watched = new Map<string, { epoch: string; seq: number } | undefined>()
-  /** By room. */
-  const reads = new Map<string, { deadlineAt: number; done: (end: Members | Refusal) => void }[]>()
+  /** By key of the room's members. */
+  const reads = createCoalesced<Members | Refusal>({
+    get: router.get,
+    cancelGet: router.cancelGet,
+    unanswered: unavailable,
+    now,
+    every,
+  })
   let stopChecks = () => {}
   let isChecking = false
 
   /** Checks deadlines while there are any. */
   function check() {
-    const isNeeded = pending.size + ending.size + reads.size > 0
+    const isNeeded = pending.size + ending.size > 0
     if (isNeeded === isChecking) return
     isChecking = isNeeded
     stopChecks()
@@ -128,17 +135,6 @@ export function createPresenceBackbone({ router, events, now, every }: Options) 
       if (now() >= join.deadlineAt) refuse(key, join, unavailable())
     }
     for (let key = ending.first(); key !== undefined && isOver(key); key = ending.first()) forget(key)
-    for (const [room, waiting] of reads) {
-      const over = waiting.filter(each => now() >= each.deadlineAt)
-      if (over.length === waiting.length) endRead(room, unavailable())
-      else if (over.length > 0) {
-        reads.set(
-          room,
-          waiting.filter(each => !over.includes(each)),
-        )
-        for (const { done } of over) done(unavailable())
-      }
-    }
     check()
   }
 
@@ -200,7 +196,7 @@ export function createPresenceBackbone({ router, events, now, every }: Options) 
     if (!about) return false
     const { room, tab } = about
     if (tab !== undefined) onJoinAnswer(answer, isGot)
-    else if (isGot) endRead(room, answer)
+    else if (isGot) reads.end(answer.key, membersIn(answer))
     else if (answer.type === 'members') onMembers(room, answer)
     else if (answer.type === 'presence') onPresence(room, answer)
     return true
@@ -235,28 +231,8 @@ export function createPresenceBackbone({ router, events, now, every }: Options) 
     events.onPresence?.(room, joined ? { rev, count, joined, left } : { rev, count })
   }
 
-  const membersOf: PresenceBackbone['membersOf'] = (room, { deadlineMs }) => {
-    if (!router.ownerOf(room).alive) return Promise.resolve(unavailable())
-    return new Promise(done => {
-      const each = { deadlineAt: now() + deadlineMs, done }
-      const waiting = reads.get(room)
-      if (waiting) waiting.push(each)
-      else {
-        reads.set(room, [each])
-        router.get(membersKey(room))
-        check()
-      }
-    })
-  }
-
-  function endRead(room: string, end: Answer | Refusal) {
-    const waiting = reads.get(room)
-    if (!waiting) return
-    reads.delete(room)
-    check()
-    router.cancelGet(membersKey(room))
-    for (const { done } of waiting) done(membersIn(end))
-  }
+  const membersOf: PresenceBackbone['membersOf'] = (room, options) =>
+    router.ownerOf(room).alive ? reads.call(membersKey(room), options) : Promise.resolve(unavailable())
 
   return {
     join,
@@ -283,7 +259,7 @@ export function createPresenceBackbone({ router, events, now, every }: Options) 
       }
       pending.clear()
       for (let key = ending.take(); key !== undefined; key = ending.take());
-      for (const room of [...reads.keys()]) endRead(room, unavailable())
+      reads.stop()
       check()
     },
   }
@@ -299,8 +275,7 @@ function refusalOf({ code: error, message, retryAfterMs }: FailedAnswer): Refusa
   return retryAfterMs === undefined ? { error, message } : { error, message, retryAfterMs }
 }
 
-function membersIn(end: Answer | Refusal): Members | Refusal {
-  if (!('type' in end)) return end
+function membersIn(end: Answer): Members | Refusal {
   if (end.type === 'failed') return refusalOf(end)
   if (end.type !== 'members') return unavailable()
   return end.members ? { count: end.count, members: end.members } : { count: end.count }

@@ -24,6 +24,7 @@ import {
   readHistoryKey,
   roomsCodec,
 } from '../../wire/rooms-codec.ts'
+import { type Coalesced, createCoalesced } from '../coalesced.ts'
 import type { CommandEnd } from '../commands.ts'
 import type { Dial, Log } from '../link.ts'
 import { createRouter, type NodeSource } from '../router.ts'
@@ -102,9 +103,6 @@ const PUBLISH_BYTES_MAX = 64 * 2 ** 20
 /** A hub cuts off a gateway that sends a larger part. */
 const DATA_BYTES_MAX = 2 ** 20 - 1
 
-/** Precision of the deadline of a history. */
-const DEADLINE_CHECK_MS = 100
-
 interface Options {
   nodeSource: NodeSource
   dialOf: (name: string) => Dial
@@ -135,9 +133,6 @@ export function createRoomsBackbone({
     healing?: { isDue: boolean }
   }
   const watched = new Map<string, Watched>()
-  /** By key of the get. */
-  const histories = new Map<string, Set<{ deadlineAt: number; done: (end: History | NotPublished) => void }>>()
-  let stopDeadlines = () => {}
   let publishes = 0
   let publishBytes = 0
   let nextCommand = 0
@@ -161,15 +156,24 @@ export function createRoomsBackbone({
     log,
   })
   const presence = createPresenceBackbone({ router, events, now, every })
+  const histories: Coalesced<History | NotPublished> = createCoalesced<History | NotPublished>({
+    get: router.get,
+    cancelGet: router.cancelGet,
+    unanswered: () => refusal('journal_unavailable'),
+    now,
+    every,
+  })
 
   function onAnswer(answer: Answer, isGot: boolean) {
     if (presence.onAnswer(answer, isGot)) return
     if (answer.type === 'history') {
       const { type, key, ...history } = answer
-      return endHistory(key, history)
+      return histories.end(key, history)
     }
     const { type, key, ...said } = answer
-    if (type === 'failed' && readHistoryKey(key)) return endHistory(key, { error: answer.code, ...failureOf(answer) })
+    if (type === 'failed' && readHistoryKey(key)) {
+      return histories.end(key, { error: answer.code, ...failureOf(answer) })
+    }
     const room = watched.get(key)
     if (!room) return
     switch (answer.type) {
@@ -282,46 +286,10 @@ export function createRoomsBackbone({
     }
   }
 
-  function history(
-    room: Parameters<RoomsBackbone['history']>[0],
-    range: Parameters<RoomsBackbone['history']>[1],
-    { deadlineMs }: Parameters<RoomsBackbone['history']>[2],
-  ): ReturnType<RoomsBackbone['history']> {
+  const history: RoomsBackbone['history'] = (room, range, options) => {
     if (!isAvailable(room)) return Promise.resolve(refusal('journal_unavailable'))
-    const key = historyKey(room, { ...range, limit: Math.max(1, Math.min(range.limit, HISTORY_MESSAGES_MAX)) })
-    return new Promise(done => {
-      const waiting = histories.get(key) ?? new Set()
-      waiting.add({ deadlineAt: now() + deadlineMs, done })
-      if (histories.size === 0) stopDeadlines = every(DEADLINE_CHECK_MS, expire)
-      if (histories.has(key)) return
-      histories.set(key, waiting)
-      router.get(key)
-    })
-  }
-
-  function endHistory(key: string, end: History | NotPublished) {
-    const waiting = histories.get(key)
-    if (!waiting) return
-    forgetHistory(key)
-    for (const { done } of waiting) done(end)
-  }
-
-  function forgetHistory(key: string) {
-    histories.delete(key)
-    if (histories.size === 0) stopDeadlines()
-  }
-
-  function expire() {
-    for (const [key, waiting] of histories) {
-      for (const each of waiting) {
-        if (now() < each.deadlineAt) continue
-        waiting.delete(each)
-        each.done(refusal('journal_unavailable'))
-      }
-      if (waiting.size > 0) continue
-      forgetHistory(key)
-      router.cancelGet(key)
-    }
+    const limit = Math.max(1, Math.min(range.limit, HISTORY_MESSAGES_MAX))
+    return histories.call(historyKey(room, { ...range, limit }), options)
   }
 
   const isAvailable = (room: string) => router.ownerOf(room).alive
@@ -331,7 +299,7 @@ export function createRoomsBackbone({
     async stop() {
       await router.stop()
       presence.stop()
-      for (const key of [...histories.keys()]) endHistory(key, refusal('journal_unavailable'))
+      histories.stop()
     },
     watch,
     unwatch,

@@ -1,12 +1,11 @@
 // The gateway's backbone of values: a router that speaks the values' codec, and refreshes, which go to every node.
 import type { Containment, Every } from '@keycast/service'
 import { type Backbone, type BackboneEvents, FetcherUnavailable } from '../../backbone.ts'
-import { type Values, valuesCodec } from '../../wire/values-codec.ts'
+import { valuesCodec } from '../../wire/values-codec.ts'
 import type { Dial, Log } from '../link.ts'
 import { createRouter, type NodeSource } from '../router.ts'
 import { createConfirmed } from './confirmed.ts'
 import { chunksOf, createPendingRefresh, type PendingRefresh, refreshNotice } from './pending-refresh.ts'
-import { createQuestions } from './questions.ts'
 import { createRecentRefreshes } from './recent-refreshes.ts'
 
 /** The payload of each watch: changes are enough. */
@@ -52,7 +51,7 @@ export function createValuesBackbone({ nodeSource, dialOf, events, containment, 
     every,
     log,
   })
-  const questions: ReturnType<typeof createQuestions<Values>> = createQuestions({ linkOf: router.linkOf, now })
+  let lastQuestion = 0
 
   function payloadOf(key: string, type: 'watch' | 'get') {
     const credentials = events.credentials?.(key)
@@ -61,7 +60,6 @@ export function createValuesBackbone({ nodeSource, dialOf, events, containment, 
   }
 
   async function stop() {
-    questions.stop()
     await router.stop()
     for (const refresh of refreshes) refresh.fail(new FetcherUnavailable('the gateway is stopping'))
   }
@@ -96,6 +94,16 @@ export function createValuesBackbone({ nodeSource, dialOf, events, containment, 
     })
   }
 
+  /** If the owner changes meanwhile, the router has the new one asked. */
+  const authorize: Backbone['authorize'] = (key, credentials, { deadlineMs, maxAgeMs }) =>
+    new Promise(done => {
+      const question = { type: 'authorize', key, ...credentials, maxAgeMs } as const
+      const asked = { id: String(++lastQuestion), key, command: question, deadlineMs }
+      const link = router.linkOf(key)
+      if (link) link.command(asked, end => done(end.type === 'result' ? end.result : undefined))
+      else done(undefined)
+    })
+
   return {
     start: router.start,
     stop,
@@ -105,8 +113,7 @@ export function createValuesBackbone({ nodeSource, dialOf, events, containment, 
     get: router.get,
     cancelGet: router.cancelGet,
     renewCredentials: key => router.linkOf(key)?.renewWatch(key),
-    authorize: (key, credentials, { deadlineMs, maxAgeMs }) =>
-      questions.ask(key, { type: 'authorize', key, ...credentials, maxAgeMs }, { deadlineMs }),
+    authorize,
     ownerOf: router.ownerOf,
     nodesAlive: router.nodesAlive,
     nodesHeld: router.nodesHeld,

@@ -53,7 +53,7 @@ function setup({
     queuedMax,
   })
   const told: { link: string; id: string; decision: Decision }[] = []
-  const { onAuthorize, kept } = createAuthorize({
+  const { onCommand, kept } = createAuthorize({
     namespaces,
     asks,
     tellDecision: (link, id, decision) => told.push({ link, id, decision }),
@@ -70,7 +70,7 @@ function setup({
     told,
     asks,
     ask: (key: string, credentials: Credentials & { maxAgeMs?: number } = tokenOf('ann'), link = 'a') =>
-      onAuthorize(link, String(++nextId), { key, ...credentials }),
+      onCommand(link, String(++nextId), { key, ...credentials }),
     /** The backend answers what it was asked first. */
     answer(status: number, retryAfterMs?: number) {
       const first = leased.shift() as (typeof leased)[number]

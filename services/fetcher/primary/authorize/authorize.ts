@@ -1,6 +1,6 @@
 // Asks backends whether viewers may read keys: once per viewer, key and `keep`, for all gateways. The answer is kept
 // for that time.
-import { ANONYMOUS_VIEWER, type Decision, type HubEvents, readViewerKey, tokenDigest } from '@keycast/backbone'
+import { ANONYMOUS_VIEWER, type Credentials, type Decision, readViewerKey, tokenDigest } from '@keycast/backbone'
 import { idOf, keyProblem, namespaceOf } from '@keycast/protocol'
 import {
   type Authorize as AuthorizeSettings,
@@ -12,7 +12,8 @@ import {
 import type { Backoff } from '../timing/backoff.ts'
 import { type Asks, admits, type Reply, refuses } from './asks.ts'
 
-type Question = Parameters<NonNullable<HubEvents['onAuthorize']>>[2]
+/** `key`: a viewer key. `maxAgeMs`: not to be answered with an admission that began longer ago. */
+type Question = { key: string; maxAgeMs?: number } & Credentials
 
 /** A question that waits for its answer. `notBefore`: an admission that began earlier does not answer it. */
 interface Waiting {
@@ -85,7 +86,8 @@ export function createAuthorize({
   /** Those that may be dropped, the one decided longest ago first. */
   const decided: UniqueQueue<Kept> = createUniqueQueue()
 
-  const onAuthorize: NonNullable<HubEvents['onAuthorize']> = (link, id, question) => {
+  /** A question may come twice; it is answered with `tellDecision`. */
+  function onCommand(link: string, id: string, question: Question) {
     const { maxAgeMs = Number.POSITIVE_INFINITY } = question
     answer({ link, id, question, notBefore: now() - maxAgeMs })
   }
@@ -251,7 +253,7 @@ export function createAuthorize({
     }
   }
 
-  return { onAuthorize, kept: () => byKey.size }
+  return { onCommand, kept: () => byKey.size }
 }
 
 /** Tells tokens apart without keeping them. */

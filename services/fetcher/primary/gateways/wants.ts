@@ -1,5 +1,13 @@
 // The wants of gateways, each by its link: whether the answer is in memory, under way, or to be fetched.
-import { type Credentials, type Held as GatewayHeld, type HubEvents, type Plan, readViewerKey } from '@keycast/backbone'
+import {
+  type Answer,
+  type Credentials,
+  type Held as GatewayHeld,
+  type NodeEvents,
+  type Plan,
+  readViewerKey,
+  type Values,
+} from '@keycast/backbone'
 import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
 import type { Namespaces } from '@keycast/service'
 import type { Fetches } from '../fetching/fetches.ts'
@@ -35,15 +43,23 @@ import type { InTurns } from '../timing/in-turns.ts'
 import { QUIET_REFRESH_MS_MIN, type Refreshes } from '../timing/refreshes-under-way.ts'
 import { notBeforeAtOf, type Schedule } from '../timing/schedule.ts'
 import { takeAnswer } from './answers.ts'
+import { createMarks, MARK } from './marks.ts'
 import type { Refusals } from './refusals.ts'
 import { createToldChanges } from './told-changes.ts'
 
+/** `position`: what the gateway holds. A quiet watch hears of changes only. */
 interface Wanted {
   key: string
-  held: GatewayHeld | undefined
-  quiet?: boolean
-  credentials?: Credentials
+  position: GatewayHeld | undefined
+  payload?: { quiet?: boolean } & Credentials
 }
+
+type Events = Omit<NodeEvents<Values>, 'onNotice' | 'onCommand'> & {
+  /** The backend's content changed: it must be asked now. */
+  onNotice: (link: string, refresh: { keys: string[] }) => void
+}
+
+const NOTHING = Object.freeze({ answers: [], more: false })
 
 /**
  * A plan's times may be too late by this much: they count from when it was sent, and it waits unread while a node takes
@@ -89,14 +105,17 @@ export function createGatewayWants({
   metrics,
   now,
   wallNow,
-}: Deps): HubEvents {
+}: Deps): Events {
   const { refuse } = refusals
   const toldChanges = createToldChanges({ now })
+  const marks = createMarks({ tell: markDue, lagsMs: refreshes.lagsMs, now })
 
-  function onWatch(link: string, { key, held, quiet, credentials }: Wanted) {
+  function onWatch(link: string, { key, position: held, payload }: Wanted) {
+    const quiet = payload?.quiet === true
+    const credentials = credentialsIn(payload)
     const entry = open(link, key, 'watch', credentials)
     if (!entry) return
-    if (refused.forgive(link, key, 'watch')) onGet(link, { key, held, credentials })
+    if (refused.forgive(link, key, 'watch')) onGet(link, { key, position: held, payload })
     const wasKept = isKept(entry)
     // A gateway drops a user's own value when the token that fetched it is revoked.
     const wasLetGo = entry.namespace.isPerUser && !held && watcherOf(entry, link) !== undefined
@@ -180,10 +199,11 @@ export function createGatewayWants({
     if (entry && interest.unwatch(link, entry)) afterWatch(entry)
   }
 
-  function onGet(link: string, { key, held, credentials }: Wanted) {
+  function onGet(link: string, { key, position: held, payload }: Wanted) {
+    const credentials = credentialsIn(payload)
     const entry = open(link, key, 'get', credentials)
     if (!entry) return
-    if (refused.forgive(link, key, 'get')) onWatch(link, { key, held, credentials })
+    if (refused.forgive(link, key, 'get')) onWatch(link, { key, position: held, payload: credentials })
     const seen = { version: held?.version, askedAt: askedAtOf(held), credentials }
     const ready = (isFresh(entry, now()) && isNoOlder(entry, seen)) || (!entry.fetch && isBackingOff(entry))
     interest.wait(link, entry, seen, { ready, needsFollowUp: entry.fetch?.again === true })
@@ -201,7 +221,12 @@ export function createGatewayWants({
     if (entry && interest.stopWaiting(link, entry)) release(entry)
   }
 
-  function onRefresh(key: string) {
+  function onNotice(_: string, { keys }: { keys: string[] }) {
+    for (const key of keys) refreshAll(key)
+  }
+
+  /** @param key of one value, or of each user's own */
+  function refreshAll(key: string) {
     toldChanges.add(key)
     const entry = table.get(key)
     // With no value and no `not_found`, nothing can be old.
@@ -224,6 +249,7 @@ export function createGatewayWants({
   }
 
   function onLinkLost(link: string): undefined {
+    marks.drop(link)
     const entries = interest.entriesOf(link)
     // A link that is lost never returns under its id, so its wants may end one after the other.
     inTurns(() => {
@@ -238,7 +264,16 @@ export function createGatewayWants({
     })
   }
 
-  function answerFor(link: string, key: string) {
+  function answersFor(link: string, key: string) {
+    if (key === MARK) {
+      marks.pass(link)
+      return NOTHING
+    }
+    const answer = answerFor(link, key)
+    return answer ? { answers: [answer], more: false } : NOTHING
+  }
+
+  function answerFor(link: string, key: string): Answer | undefined {
     const refusal = refused.take(link, key)
     const entry = table.get(key)
     // Its other want may be due the held state, too.
@@ -264,7 +299,7 @@ export function createGatewayWants({
    *
    * @param key anything a gateway sent
    */
-  function open(link: string, key: string, want: Want, credentials: Wanted['credentials']) {
+  function open(link: string, key: string, want: Want, credentials: Credentials | undefined) {
     const opened = table.get(key)
     const viewed = readViewerKey(key)
     if (viewed && !isValidFor(viewed.viewer, credentials, wallNow())) {
@@ -330,13 +365,17 @@ export function createGatewayWants({
   }
 
   return {
-    lagsMs: refreshes.lagsMs,
     onWatch,
     onUnwatch,
     onGet,
     onCancelGet,
-    onRefresh,
+    onNotice,
     onLinkLost,
-    answerFor,
+    answersFor,
+    headsFor: marks.headsFor,
   }
+}
+
+function credentialsIn({ authorization, expiresAt }: Credentials = {}) {
+  return authorization === undefined ? undefined : { authorization, expiresAt }
 }

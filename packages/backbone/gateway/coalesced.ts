@@ -1,0 +1,72 @@
+// Single flight: callers that want the same thing at one time share one get, and each waits no longer than it said.
+import type { Every } from '@keycast/service'
+
+/** Precision of the deadlines. */
+const CHECK_MS = 100
+
+interface Waiting<T> {
+  deadlineAt: number
+  done: (end: T) => void
+}
+
+interface Options<T> {
+  get: (key: string) => void
+  /** Nobody waits for the key any more. */
+  cancelGet: (key: string) => void
+  /** What a caller is told that waited in vain. */
+  unanswered: () => T
+  now: () => number
+  every: Every
+}
+
+export type Coalesced<T> = ReturnType<typeof createCoalesced<T>>
+
+export function createCoalesced<T>({ get, cancelGet, unanswered, now, every }: Options<T>) {
+  const waiting = new Map<string, Waiting<T>[]>()
+  let stopChecks = () => {}
+
+  function expire() {
+    for (const [key, calls] of waiting) {
+      const inTime = calls.filter(({ deadlineAt }) => now() < deadlineAt)
+      if (inTime.length === calls.length) continue
+      if (inTime.length > 0) waiting.set(key, inTime)
+      else {
+        forget(key)
+        cancelGet(key)
+      }
+      for (const call of calls) if (!inTime.includes(call)) call.done(unanswered())
+    }
+  }
+
+  function forget(key: string) {
+    waiting.delete(key)
+    if (waiting.size === 0) stopChecks()
+  }
+
+  function end(key: string, result: T) {
+    const calls = waiting.get(key) ?? []
+    forget(key)
+    for (const { done } of calls) done(result)
+  }
+
+  return {
+    /** Never rejects. */
+    call(key: string, { deadlineMs }: { deadlineMs: number }): Promise<T> {
+      return new Promise(done => {
+        const call = { deadlineAt: now() + deadlineMs, done }
+        const calls = waiting.get(key)
+        if (calls) return void calls.push(call)
+        if (waiting.size === 0) stopChecks = every(CHECK_MS, expire)
+        waiting.set(key, [call])
+        get(key)
+      })
+    },
+
+    /** Gives the answer to all who wait for it. */
+    end,
+
+    stop() {
+      for (const key of [...waiting.keys()]) end(key, unanswered())
+    },
+  }
+}
