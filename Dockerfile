@@ -3,6 +3,8 @@
 FROM node:24-bookworm-slim AS base
 WORKDIR /keycast
 ENV NODE_ENV=production
+# docker compose exec gateway keycast key …
+RUN ln -s /keycast/cli/keycast.js /usr/local/bin/keycast
 
 # What npm needs to know and nothing else, so that a change of code installs nothing anew.
 FROM base AS manifests
@@ -16,6 +18,7 @@ COPY services/data-provider/package.json services/data-provider/
 COPY services/fetcher/package.json services/fetcher/
 COPY services/gateway/package.json services/gateway/
 COPY services/journal/package.json services/journal/
+COPY cli/package.json cli/
 COPY loadtest/package.json loadtest/
 
 # No install scripts: zeromq and lmdb ship their binaries.
@@ -36,9 +39,7 @@ COPY --from=gateway-modules /keycast ./
 COPY packages packages
 COPY services/gateway services/gateway
 COPY examples/chat examples/chat
-COPY scripts/support/command.ts scripts/support/signing-secret.ts scripts/support/
-COPY scripts/key.js scripts/key.ts scripts/token.js scripts/token.ts scripts/
-COPY scripts/key/access.ts scripts/key/
+COPY cli cli
 COPY keycast.yaml ./
 # What Node compiled for this user is kept in the image: a container starts sooner, and its files may be read-only.
 RUN install -d -o node node_modules/.cache
@@ -65,9 +66,7 @@ FROM base AS journal
 COPY --from=journal-modules /keycast ./
 COPY packages packages
 COPY services/journal services/journal
-COPY scripts/support/command.ts scripts/support/
-COPY scripts/journal.js scripts/journal.ts scripts/
-COPY scripts/journal scripts/journal
+COPY cli cli
 COPY keycast.yaml ./
 # A volume mounted over /data takes its owner, and these two folders.
 RUN install -d -o node -g node -m 0700 /data /data/log /data/backups
@@ -94,8 +93,7 @@ CMD ["node", "services/data-provider/main.js"]
 FROM base AS secrets
 COPY --from=fetcher-modules /keycast ./
 COPY packages packages
-COPY scripts/support/command.ts scripts/support/
-COPY scripts/secrets.js scripts/secrets.ts scripts/
+COPY cli cli
 RUN install -d -o node -g node -m 0755 /secrets/gateway /secrets/fetcher /secrets/grafana
 USER node
-CMD ["node", "scripts/secrets.js", "/secrets"]
+CMD ["keycast", "secrets", "/secrets"]

@@ -1,5 +1,5 @@
 # Every setting of the proxy with its default, reason and check, and the nginx lines that the template needs of them. Read by
-# start.sh in a container, and on a host by scripts/proxy.js, whose --help lists its other defaults for addresses, ports and
+# start.sh in a container, and on a host by keycast proxy, whose --help lists its other defaults for addresses, ports and
 # folders.
 
 wrong=

@@ -5,8 +5,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { isMain, runCommand } from '../cli/support/command.ts'
 import { wrap } from './docs/markdown.ts'
-import { isMain, runCommand } from './support/command.ts'
 
 const usage = `Usage: node scripts/client-docs.js
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // Writes the lists of docs/metrics.md from the metrics that running services export.
 import { readFileSync, writeFileSync } from 'node:fs'
+import { isMain, runCommand } from '../cli/support/command.ts'
 import { wrap } from './docs/markdown.ts'
-import { isMain, runCommand } from './support/command.ts'
 
 const usage = `Usage: node scripts/metrics-docs.js [--gateway URL] [--fetcher URL] [--journal URL] [--provider URL]
 

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { type Browser, chromium } from 'playwright-core'
-import { isMain, runCommand } from './support/command.ts'
+import { isMain, runCommand } from '../cli/support/command.ts'
 
 const folder = fileURLToPath(new URL('../docs/pictures/', import.meta.url))
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 import { readFileSync, writeFileSync } from 'node:fs'
 import { common } from '@keycast/service'
+import { readSettings } from '../cli/proxy/settings.ts'
+import { isMain, runCommand } from '../cli/support/command.ts'
 // Writes the lists of settings in docs/configuration.md from the declarations of the services, the proxy and npm start.
 import type { Setting as SettingOf } from '../packages/service/settings/settings.ts'
 import { settings as dataProvider } from '../services/data-provider/settings.ts'
@@ -8,9 +10,7 @@ import { settings as fetcher } from '../services/fetcher/settings.ts'
 import { settings as gateway } from '../services/gateway/settings.ts'
 import { settings as journal } from '../services/journal/settings.ts'
 import { wrap } from './docs/markdown.ts'
-import { readSettings } from './proxy/settings.ts'
 import { settings as start } from './start/settings.ts'
-import { isMain, runCommand } from './support/command.ts'
 
 const usage = `Usage: node scripts/settings-docs.js
 

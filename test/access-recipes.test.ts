@@ -151,7 +151,7 @@ test('the key that signs tokens is changed, step by step, and no token that is v
     expect(at).toBe('/srv/keycast/secrets')
     execFileSync('node', [script, secrets, ...rest], { cwd: new URL('..', import.meta.url) })
   }
-  run(['scripts/secrets.js', '/srv/keycast/secrets'])
+  run(['cli/keycast.js', 'secrets', '/srv/keycast/secrets'])
   const secretOf = (file: string) => readFileSync(join(secrets, 'gateway', file), 'utf8')
   const tokenBy = (secret: string) =>
     new SignJWT({ keys: { read: ['article:mine'] } })

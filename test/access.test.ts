@@ -130,11 +130,12 @@ test('nginx passes tokens on, and no log has one', async () => {
   expect(logs).not.toContain(token.split('.')[2])
 })
 
-test('a token of scripts/token.js is taken, its user under the prefix of the entry', async () => {
+test('a token of keycast token is taken, its user under the prefix of the entry', async () => {
   const key = join(directory, 'private.pem')
   writeFileSync(key, privateKey.export({ type: 'pkcs8', format: 'pem' }))
   const printed = execFileSync(process.execPath, [
-    'scripts/token.js',
+    'cli/keycast.js',
+    'token',
     '--sub',
     'bob',
     '--read',
@@ -147,11 +148,14 @@ test('a token of scripts/token.js is taken, its user under the prefix of the ent
   expect(await client.request({ type: 'get', key: 'doc:mine' })).toMatchObject({ type: 'value' })
 })
 
-test('scripts/key.js says who may read a key, and which rule refuses', async () => {
+test('keycast explain says who may read a key, and which rule refuses', async () => {
   const env = { ...process.env, API_TOKEN: 'a-token-for-tests' }
   const key = (args: string[], input?: string) => {
     const internal = ['--gateway', gateway.internal.replace('http://', '')]
-    return execFileSync(process.execPath, ['scripts/key.js', ...args, ...internal], { env, input }).toString()
+    return execFileSync(process.execPath, ['cli/keycast.js', 'explain', ...args, ...internal], {
+      env,
+      input,
+    }).toString()
   }
   const token = await signed()
   expect(key(['doc:mine', '--as', '-'], token)).toMatch(

@@ -39,18 +39,18 @@ test(
       GATEWAY_SESSIONS_PER_ADDRESS_MAX: '3',
     })
     hosts.start('10.0.0.1', 'exec node services/data-provider/main.js')
-    await hosts.run(first, listing(page, 'node scripts/secrets.js'))
+    await hosts.run(first, listing(page, 'keycast secrets'))
 
     const fetcher = listing(page, '--only fetcher')
     await hosts.run(first, `${fetcher}\n${listing(page, '--only journal')}`)
     await hosts.run(second, fetcher.replaceAll(first, second))
     await hosts.run(gateways, listing(page, '--only gateway,gateway-2'))
-    await hosts.run(proxy, listing(page, 'scripts/proxy.js'))
+    await hosts.run(proxy, listing(page, '-- proxy'))
 
-    const state = await hosts.run(gateways, listing(page, 'scripts/key.js'))
+    const state = await hosts.run(gateways, listing(page, 'keycast key'))
     expect(state).toMatch(/10\.0\.0\.[23]/)
-    await hosts.run(outside[0], listing(page, 'scripts/smoke.js'))
-    await hosts.run(outside[0], 'node scripts/smoke.js --url wss://10.0.0.5 --insecure --no-change')
+    await hosts.run(outside[0], listing(page, 'keycast smoke'))
+    await hosts.run(outside[0], 'npx keycast smoke --url wss://10.0.0.5 --insecure --no-change')
 
     // The last of nine is let in if each is counted under its own address.
     for (const address of [...outside, second].flatMap(each => [each, each, each])) {
@@ -76,7 +76,7 @@ test(
     const page = 'docs/deploy/one-host.md'
     const host = '10.0.0.2'
     const hosts = await startHosts([host], lean)
-    const said = await hosts.run(host, listing(page, 'scripts/smoke.js'))
+    const said = await hosts.run(host, listing(page, 'keycast smoke'))
     expect(said).not.toContain('FAILED')
     const running = /nginx: master|services\//
     const commands = () => hosts.run(host, `cat /proc/[0-9]*/cmdline | tr '\\0' ' '`)

@@ -16,7 +16,7 @@ import {
 } from './support/journal.ts'
 
 const run = promisify(execFile)
-const script = fileURLToPath(new URL('../scripts/journal.js', import.meta.url))
+const script = fileURLToPath(new URL('../cli/keycast.js', import.meta.url))
 const rooms = ['room:1', 'room:2', 'room:3']
 
 test('a backup taken under load has what was acknowledged before it, and restored it is another history', async () => {
@@ -38,7 +38,7 @@ test('a backup taken under load has what was acknowledged before it, and restore
 
   const file = join(newFolder(), 'backup')
   const acknowledged = load.acknowledged()
-  const { stdout } = await run(process.execPath, [script, 'backup', file, '--data', folder])
+  const { stdout } = await run(process.execPath, [script, 'journal', 'backup', file, '--data', folder])
   const [, kept] = /whole, 3 rooms, (\d+) messages/.exec(stdout) as RegExpExecArray
   expect(Number(kept)).toBeGreaterThanOrEqual(acknowledged)
 
@@ -49,13 +49,15 @@ test('a backup taken under load has what was acknowledged before it, and restore
   expect(notOnceIn(await readHistories(backbone, checker, rooms), sent)).toEqual([])
   expect(checker.problems()).toEqual([])
   expect(gaps).toEqual([])
-  await expect(run(process.execPath, [script, 'restore', file, '--data', folder])).rejects.toMatchObject({ code: 2 })
+  await expect(run(process.execPath, [script, 'journal', 'restore', file, '--data', folder])).rejects.toMatchObject({
+    code: 2,
+  })
 
   journal.process().signal('SIGTERM')
   await journal.process().exited
   const epoch = backbone.positionOf('room:1')?.epoch
   const restored = join(newFolder(), 'log')
-  await run(process.execPath, [script, 'restore', file, '--data', restored])
+  await run(process.execPath, [script, 'journal', 'restore', file, '--data', restored])
   await journal.restart({ JOURNAL_DATA: restored })
   await eventually(() => gaps.length === rooms.length, 'every room being told of the gap')
   for (const gap of gaps) expect(gap.epoch).not.toBe(epoch)

@@ -1,4 +1,4 @@
-// scripts/smoke.js against a system that lets nobody in without a token, as an operator runs it after a deployment.
+// keycast smoke against a system that lets nobody in without a token, as an operator runs it after a deployment.
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
@@ -29,10 +29,10 @@ const token = await new SignJWT({ keys: { read: ['doc:*', 'room:*'], publish: ['
 
 const smoke = (given: string, key = 'doc:1'): Promise<{ code: number; text: string }> =>
   new Promise(resolve => {
-    const script = fileURLToPath(new URL('../scripts/smoke.js', import.meta.url))
+    const script = fileURLToPath(new URL('../cli/keycast.js', import.meta.url))
     const { origin } = new URL(gateways[0].url)
     const options = { env: { ...process.env, KEYCAST_TOKEN: given } }
-    const words = [script, '--url', origin, '--key', key, '--no-change', '--timeout', '10']
+    const words = [script, 'smoke', '--url', origin, '--key', key, '--no-change', '--timeout', '10']
     execFile(process.execPath, words, options, (error, stdout, stderr) =>
       resolve({ code: Number(error?.code ?? 0), text: stdout + stderr }),
     )

@@ -110,7 +110,7 @@ test('everything comes up, a client gets a value, and Ctrl-C leaves no process b
   const client = await connect(`ws://127.0.0.1:${ports.GATEWAY_PORT}/ws`)
   await client.subscribe(['conversation:1'])
   await client.until(() => client.of('conversation:1').data?.messages.length > 0, 'the conversation')
-  const token = execFileSync(process.execPath, ['scripts/token.js', '--sub', 'ann'], {
+  const token = execFileSync(process.execPath, ['cli/keycast.js', 'token', '--sub', 'ann'], {
     cwd: root,
     env: { PATH: process.env.PATH },
   })

@@ -264,13 +264,14 @@ async function tellChanged(internalPort: number, keys: string[]) {
   if (!response.ok) throw new Error(`POST /v1/refresh answered ${response.status}: ${await response.text()}`)
 }
 
-/** nginx with TLS, as scripts/proxy.js starts it. */
+/** nginx with TLS, as keycast proxy starts it. */
 async function startProxy(processes: Processes, ports: number[], directory: string) {
   const [httpPort, httpsPort] = await freePorts(2)
   const proxy = await processes.start(
     'proxy',
     [
-      'scripts/proxy.js',
+      'cli/keycast.js',
+      'proxy',
       ...ports.flatMap(port => ['--gateway', `127.0.0.1:${port}`]),
       ...['--http-port', String(httpPort), '--https-port', String(httpsPort)],
       // All clients come from this host: nginx's limits per address would refuse most of them.

@@ -3,7 +3,13 @@ import { filesOf, listingsOf, read } from './markdown.ts'
 
 const pages = filesOf('docs/deploy')
 
-const scripts = filesOf('scripts')
+const verbs = filesOf('cli')
+
+/** Those of the client library. */
+const clientVerbs = ['watch', 'get', 'publish', 'history', 'members']
+
+/** What several verbs say of their options. */
+const shared = read('cli/support/gateways.ts')
 
 /** Variables that the shell, Node and our own tools read beside settings. */
 const others = ['NODE_EXTRA_CA_CERTS', 'KEYCAST_TOKEN']
@@ -22,23 +28,21 @@ test.each(pages)('%s: a variable that a command or a file sets is a setting', pa
   expect(set.filter(name => !named.includes(name))).toEqual([])
 })
 
-test.each(pages)('%s: an option of our scripts is one that their --help has', page => {
+test.each(pages)("%s: a verb of keycast is there, and an option is one that the verb's --help has", page => {
   const unknown = listingsOf(read(page))
     .flatMap(commandsOf)
     .flatMap(command => {
-      const [, script, rest = ''] = /\bscripts\/([a-z-]+\.js)\b(.*)/.exec(command.replace(/ #.*/, '')) ?? []
-      if (!script) return []
-      // The .js file starts the .ts file beside it.
-      const known = scripts
-        .filter(file => file.replace(/ts$/, 'js') === `scripts/${script}`)
-        .map(read)
-        .join('\n')
-      // Under pm2 those before a lone -- are pm2's.
-      const own = / pm2 start .* -- /.test(command) ? rest.slice(rest.indexOf(' -- ') + 3) : rest
-      const given = [...own.matchAll(/ (--[a-z-]+)/g)].map(([, option]) => option)
-      return given
+      const line = command.replace(/ #.*/, '')
+      // Under pm2 the words behind a lone -- are ours.
+      const [, verb, rest] =
+        / pm2 start cli\/keycast\.js .* -- ([a-z-]+)\b(.*)/.exec(line) ?? /\bkeycast ([a-z-]+)\b(.*)/.exec(line) ?? []
+      if (!verb || clientVerbs.includes(verb)) return []
+      const known = verbs.includes(`cli/${verb}.ts`) ? `${read(`cli/${verb}.ts`)}${shared}` : ''
+      if (!known) return [verb]
+      return [...rest.matchAll(/ (--[a-z-]+)/g)]
+        .map(([, option]) => option)
         .filter(option => !new RegExp(`^ +${option}\\b`, 'm').test(known))
-        .map(option => `${script} ${option}`)
+        .map(option => `${verb} ${option}`)
     })
   expect(unknown).toEqual([])
 })
@@ -50,5 +54,5 @@ test('the proxy of several-hosts.md is the one that its gateways trust, and list
   const [, proxy] = /\| (10\.0\.0\.\d+) \| the proxy/.exec(text) ?? []
   expect(one('--only gateway')).toContain(`GATEWAY_TRUSTED_PROXIES=${proxy}\n`)
   expect(text).toContain('| clients | proxy | 443; 80 |')
-  expect(one('scripts/proxy.js')).toMatch(/--host 0\.0\.0\.0 --https-port 443 --http-port 80 /)
+  expect(one('-- proxy')).toMatch(/--host 0\.0\.0\.0 --https-port 443 --http-port 80 /)
 })

@@ -81,8 +81,8 @@ test('a link without a target, a heading that is gone and a comment in a listing
 
 test('of the words in code, those that read as paths are taken', () => {
   const page =
-    'Run `node scripts/key.js KEY`, read `hub.ts`, not `a/b` or `keycast.v1.json`.\n\n```\ncat docs/x.md # y.md\n```\n'
-  expect(pathsOf(page, ['scripts', 'docs'])).toEqual(['scripts/key.js', 'hub.ts', 'docs/x.md'])
+    'Run `node scripts/start.js KEY`, read `hub.ts`, not `a/b` or `keycast.v1.json`.\n\n```\ncat docs/x.md # y.md\n```\n'
+  expect(pathsOf(page, ['scripts', 'docs'])).toEqual(['scripts/start.js', 'hub.ts', 'docs/x.md'])
 })
 
 test('a paragraph is broken before the word that does not fit, and a word too long stands alone', () => {

@@ -1,7 +1,7 @@
 // Ends the system of an npm start that was killed and could not end it itself: by SIGKILL, or for want of memory.
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { isMain } from '../support/command.ts'
+import { isMain } from '../../cli/support/command.ts'
 import { endMarked } from './end-leftovers.ts'
 import { canLook, claimant, inspect, MARK, release } from './pm2-home.ts'
 

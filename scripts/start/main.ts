@@ -6,7 +6,7 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { readSettings } from '@keycast/service'
 import { NamespacesError, readNamespaces } from '@keycast/service/namespaces'
-import { ensureSigningSecret } from '../support/signing-secret.ts'
+import { ensureSigningSecret } from '../../cli/support/signing-secret.ts'
 import { cleanUpAfterKill } from './after-kill.ts'
 import { endMarked } from './end-leftovers.ts'
 import { terminalIsGone, watchOrphaned } from './orphan.ts'
@@ -207,7 +207,7 @@ Keycast is running. Ctrl-C stops it.
   In a browser   http://${at}/
   In a terminal  npx wscat -c ws://${at}/ws
                  {"type":"subscribe","id":1,"keys":["${first}:1"]}
-  With a token   node scripts/token.js --sub ann --read '${first}:*'
+  With a token   npx keycast token --sub ann --read '${first}:*'
                  {"type":"auth","id":2,"token":"…"}
   Messages       ${namespaces.rooms.length > 0 ? messages : 'none: keycast.yaml has no rooms, so no journal runs'}
   pm2            PM2_HOME=${home} npx pm2 list

@@ -297,7 +297,7 @@ function pause(ms: number) {
 const usage = `Usage: node test/support/flood.ts [options]
 
 Measures what a client at 127.0.0.1 notices of a proxy here, while 127.0.0.2 opens connections that it never finishes. For
-the proxy of "npm start" and "node scripts/proxy.js".
+the proxy of "npm start" and "npx keycast proxy".
 
   --kind KIND           ${Object.keys(kinds).join(', ')} (headers)
   --rates N,N,…         connections a second, one after another; 0 is the quiet system (0,1000,2000,4000)

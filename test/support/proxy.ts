@@ -16,7 +16,8 @@ import { eventually, within } from './deadline.ts'
 import { freePorts } from './free-ports.ts'
 import { childrenOf } from './processes.ts'
 
-export const proxyScript = fileURLToPath(new URL('../../scripts/proxy.js', import.meta.url))
+/** What `npx keycast proxy` runs. */
+export const proxyCommand = [fileURLToPath(new URL('../../cli/keycast.js', import.meta.url)), 'proxy']
 
 /** The stand-in's policy for its page. */
 export const pagePolicy = "default-src 'self'"
@@ -37,7 +38,7 @@ export async function startProxy(gatewayPorts: number[], { args = [], env = {}, 
   const { directory, httpPort, httpsPort } = after ?? (await newPlace())
   const gateways = gatewayPorts.flatMap(port => ['--gateway', `127.0.0.1:${port}`])
   const ports = ['--http-port', String(httpPort), '--https-port', String(httpsPort)]
-  const child = spawn(process.execPath, [proxyScript, '--directory', directory, ...ports, ...gateways, ...args], {
+  const child = spawn(process.execPath, [...proxyCommand, '--directory', directory, ...ports, ...gateways, ...args], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

@@ -1,4 +1,4 @@
-// How a log lies in LMDB: its file, its tables, and a message in them. The log writes them; scripts/journal.js reads them.
+// How a log lies in LMDB: its file, its tables, and a message in them. The log writes them; keycast journal reads them.
 import { join } from 'node:path'
 import { type Database, open } from 'lmdb'
 import { giveToOwner, LMDB_LOCK_FILE } from './folder.ts'

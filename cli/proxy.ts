@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 // Runs nginx on this host in the foreground, with the template and the settings of the container image. It stops as the
 // container does, within PROXY_SHUTDOWN_TIMEOUT.
 import { execFileSync, type StdioOptions, spawn } from 'node:child_process'
@@ -8,11 +7,11 @@ import { delimiter, join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { readSettings, renderTemplate } from './proxy/settings.ts'
-import { runCommand } from './support/command.ts'
+import { type Given, runCommand } from './support/command.ts'
 
-const certificatesScript = fileURLToPath(new URL('certificates', import.meta.url))
+const certificatesScript = fileURLToPath(new URL('../scripts/certificates', import.meta.url))
 
-const usage = `Usage: node scripts/proxy.js [options]
+const usage = `Usage: keycast proxy [options]
 
 Runs nginx with TLS in front of gateways on this or other hosts. Needs nginx 1.22 or later and openssl, but not root;
 with nginx 1.25.5 and its stream module one address cannot hold all connections.
@@ -49,7 +48,7 @@ const options = {
   settings: { type: 'string' },
 } as const
 
-await runCommand({ name: 'proxy', usage, options }, async ({ values }) => {
+async function serve(values: Given<typeof options>['values']) {
   const nginx = findNginx()
   const directory = resolve(values.directory)
   const configuration = join(directory, 'nginx.conf')
@@ -129,7 +128,10 @@ await runCommand({ name: 'proxy', usage, options }, async ({ values }) => {
   const [code, signal] = await exited
   if (signal) console.error(`proxy: nginx was ended by ${signal}`)
   return code ?? 1
-})
+}
+
+export const run = (args: string[]) =>
+  runCommand({ name: 'keycast proxy', usage, options }, ({ values }) => serve(values), args)
 
 /** @returns the path of nginx, which often lies outside an ordinary user's PATH */
 function findNginx(): string {

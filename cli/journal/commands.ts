@@ -1,4 +1,4 @@
-// The commands of scripts/journal.js: each does its work on a log, reports the result, and gives the exit code.
+// The commands of keycast journal: each does its work on a log, reports the result, and gives the exit code.
 import { resolve } from 'node:path'
 import { checkLogFile, folderOf } from '../../services/journal/log/folder.ts'
 import type { Report } from '../../services/journal/log/lmdb-check.ts'

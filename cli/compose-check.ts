@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 // Checks on a running compose stack what the containers promise: few fetches, connections spread over the gateways,
 // replicas that may die, messages that are kept, tight confinement, an orderly end. Not for a stack in use: it kills containers and stops them all.
 import { setTimeout as delay } from 'node:timers/promises'
@@ -17,7 +16,7 @@ import { startViewers } from './compose-check/viewers.ts'
 import { createChecks, readTimeout, readUrl, type Target } from './support/client.ts'
 import { readCount, runCommand } from './support/command.ts'
 
-const usage = `Usage: node scripts/compose-check.js [--url URL] [--viewers N] [--keys N] [--timeout SECONDS] [--insecure]
+const usage = `Usage: keycast compose-check [--url URL] [--viewers N] [--keys N] [--timeout SECONDS] [--insecure]
 
 Checks the stack of docker-compose.yml, which must run with several replicas:
 
@@ -269,11 +268,15 @@ const options = {
   insecure: { type: 'boolean', default: false },
 } as const
 
-await runCommand({ name: 'compose-check', usage, options }, ({ values: { url, viewers, keys, timeout, insecure } }) =>
-  checkStack({
-    ...readUrl(url, insecure),
-    viewers: readCount('viewers', viewers, 1),
-    keys: readCount('keys', keys, 1),
-    timeoutMs: readTimeout(timeout),
-  }),
-)
+export const run = (args: string[]) =>
+  runCommand(
+    { name: 'keycast compose-check', usage, options },
+    ({ values: { url, viewers, keys, timeout, insecure } }) =>
+      checkStack({
+        ...readUrl(url, insecure),
+        viewers: readCount('viewers', viewers, 1),
+        keys: readCount('keys', keys, 1),
+        timeoutMs: readTimeout(timeout),
+      }),
+    args,
+  )

@@ -1,4 +1,5 @@
-// Shared by all commands of scripts/: options and --help, exit codes, an output that is cut off.
+// Shared by the verbs of the keycast command and by the scripts of scripts/: options and --help, exit codes, an output that
+// is cut off.
 //
 // Exit codes: 0 done, or all is well; 1 tried, and something failed; 2 could not run as asked: wrong options, settings
 // or files, which another try does not mend.
@@ -33,26 +34,29 @@ interface Command<O extends Options> {
 
 /**
  * Runs a command and ends the process: with the exit code that `run` returns, 0 if it returns none, 2 if it throws.
+ *
+ * @param args behind the command's name
  */
 export async function runCommand<O extends Options>(
   { name, usage, options, allowPositionals = false }: Command<O>,
   run: (given: Given<O>) => Promise<number | undefined> | number | undefined,
-) {
+  args: string[] = process.argv.slice(2),
+): Promise<never> {
   // A reader such as `head` may close the output early. The command still finishes, and its exit code tells.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   try {
     const help = { type: 'boolean', short: 'h' } as const
-    const given = parseArgs({ options: { ...options, help }, allowPositionals })
+    const given = parseArgs({ args, options: { ...options, help }, allowPositionals })
     if ((given.values as { help?: boolean }).help) {
       console.log(usage)
       process.exit(0)
     }
-    process.exit((await run(given as any)) ?? 0)
+    return process.exit((await run(given as any)) ?? 0)
   } catch (error) {
     const { message, cause, code } = error as NodeJS.ErrnoException & { cause?: unknown }
     console.error(`${name}: ${message}${cause instanceof Error ? `: ${cause.message}` : ''}`)
     if (code?.startsWith('ERR_PARSE_ARGS_')) console.error(`${name}: --help lists the options`)
-    process.exit(2)
+    return process.exit(2)
   }
 }
 
@@ -65,4 +69,4 @@ export function readCount(name: string, text: string, least: number) {
 
 type Options = NonNullable<ParseArgsConfig['options']>
 
-type Given<O extends Options> = ReturnType<typeof parseArgs<{ options: O; allowPositionals: true }>>
+export type Given<O extends Options> = ReturnType<typeof parseArgs<{ options: O; allowPositionals: true }>>

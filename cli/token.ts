@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 // Makes a token for trying: signed with the secret or the private key whose other half `access.tokens` names.
 import { createPrivateKey, type KeyObject, randomUUID } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
@@ -7,16 +6,16 @@ import { SignJWT } from 'jose'
 import { type Rule, readRule, verbs } from '../services/gateway/access/rights.ts'
 import { algorithmsFor, SECRET_ALGORITHM } from '../services/gateway/access/tokens/algorithms.ts'
 import { SECRET_BYTES_MIN } from '../services/gateway/access/tokens/issuer-keys.ts'
-import { isMain, runCommand } from './support/command.ts'
+import { runCommand } from './support/command.ts'
 import { signingSecretFile } from './support/signing-secret.ts'
 
-const usage = `Usage: node scripts/token.js --sub USER [--read PATTERN]... [--publish PATTERN]... [--join PATTERN]... [options]
+const usage = `Usage: keycast token --sub USER [--read PATTERN]... [--publish PATTERN]... [--join PATTERN]... [options]
 
 Prints a token (JWT) for trying, as in
 
-  node scripts/token.js --sub ann --read 'conversation:*' --ttl 1h                         # while npm start runs
-  docker compose exec gateway node scripts/token.js --sub ann --read 'conversation:*'      # in containers
-  JWT_SECRET=… node scripts/token.js --sub ann --read 'room:*' --read 'user:{sub}'
+  npx keycast token --sub ann --read 'conversation:*' --ttl 1h                       # while npm start runs
+  docker compose exec gateway keycast token --sub ann --read 'conversation:*'        # in containers
+  JWT_SECRET=… npx keycast token --sub ann --read 'room:*' --read 'user:{sub}'
 
 Patterns are namespace:id, where * stands for a segment, a final ** for one or more, and {sub} for the user's name.
 
@@ -177,8 +176,12 @@ export async function makeToken(
   return sign({ sub, rights, ttlMs: readTtl(ttl), claim, issuer, audience, kid }, signing)
 }
 
-if (isMain(import.meta.url)) {
-  await runCommand({ name: 'token', usage, options: { ...options } }, async ({ values }) => {
-    console.log(await makeToken(values, process.env))
-  })
-}
+export const run = (args: string[]) =>
+  runCommand(
+    { name: 'keycast token', usage, options: { ...options } },
+    async ({ values }) => {
+      console.log(await makeToken(values, process.env))
+      return 0
+    },
+    args,
+  )

@@ -138,10 +138,10 @@ test('a room that is not there is said with exit code 1, a folder that is not th
 })
 
 describe('as a program', () => {
-  const script = fileURLToPath(new URL('journal.js', import.meta.url))
+  const script = fileURLToPath(new URL('keycast.js', import.meta.url))
   const start = (args: string[]): Promise<{ code: number; out: string; err: string }> =>
     new Promise(resolve =>
-      execFile(process.execPath, [script, ...args], { env: { JOURNAL_DATA: data } }, (error, out, err) =>
+      execFile(process.execPath, [script, 'journal', ...args], { env: { JOURNAL_DATA: data } }, (error, out, err) =>
         resolve({ code: error ? Number(error.code) : 0, out, err }),
       ),
     )
@@ -153,11 +153,11 @@ describe('as a program', () => {
   })
 
   test.each([
-    [[], 'journal: give one of backup, check, restore, show (--help says more)'],
-    [['backup'], 'journal: backup needs a file, as in: backup journal.backup'],
-    [['check', '--last', '2'], 'journal: --after and --last are of show'],
-    [['show', 'room:1', '--last', 'some'], 'journal: --last some: must be a whole number'],
-    [['show', '--data', '/nowhere'], 'journal: /nowhere is not there'],
+    [[], 'keycast journal: give one of backup, check, restore, show (--help says more)'],
+    [['backup'], 'keycast journal: backup needs a file, as in: backup journal.backup'],
+    [['check', '--last', '2'], 'keycast journal: --after and --last are of show'],
+    [['show', 'room:1', '--last', 'some'], 'keycast journal: --last some: must be a whole number'],
+    [['show', '--data', '/nowhere'], 'keycast journal: /nowhere is not there'],
   ])('%j ends with 2', async (args, message) => {
     expect(await start(args)).toEqual({ code: 2, out: '', err: `${message}\n` })
   })

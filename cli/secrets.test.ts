@@ -15,7 +15,7 @@ import { fileURLToPath } from 'node:url'
 import { curvePairOf } from '@keycast/backbone'
 import { ensureSecrets } from './secrets.ts'
 
-const script = fileURLToPath(new URL('secrets.js', import.meta.url))
+const script = fileURLToPath(new URL('keycast.js', import.meta.url))
 let folder: string
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'keycast-secrets-'))
@@ -150,7 +150,7 @@ test('a folder from before there was an old secret has an empty one', () => {
 
 describe('as a program', () => {
   function run(...args: string[]) {
-    const { status, stdout, stderr } = spawnSync('node', [script, ...args], { encoding: 'utf8' })
+    const { status, stdout, stderr } = spawnSync(process.execPath, [script, 'secrets', ...args], { encoding: 'utf8' })
     return { status, stdout, stderr }
   }
 
@@ -187,10 +187,10 @@ describe('as a program', () => {
 
   test('it runs from a path with a space and through a symbolic link', () => {
     mkdirSync(join(folder, 'release 1'))
-    const link = join(folder, 'release 1', 'scripts')
+    const link = join(folder, 'release 1', 'cli')
     symlinkSync(fileURLToPath(new URL('.', import.meta.url)), link)
 
-    execFileSync('node', [join(link, 'secrets.js'), join(folder, 'made')])
+    execFileSync(process.execPath, [join(link, 'keycast.js'), 'secrets', join(folder, 'made')])
 
     expect(read('made/gateway/api-token')).not.toBe('')
   })

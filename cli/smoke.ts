@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 // Drives a running system with the client library and prints each check: run it after a deployment.
 import { once } from 'node:events'
 import { type IncomingMessage, request as requestHttp } from 'node:http'
@@ -10,7 +9,7 @@ import { checkRooms } from './smoke/rooms.ts'
 import { bearer, createChecks, readTimeout, readUrl, type Target as TargetOf } from './support/client.ts'
 import { runCommand } from './support/command.ts'
 
-const usage = `Usage: node scripts/smoke.js [--url URL] [--key KEY] [--no-change] [--room ROOM] [--no-room]
+const usage = `Usage: keycast smoke [--url URL] [--key KEY] [--no-change] [--room ROOM] [--no-room]
        [--timeout SECONDS] [--insecure]
 
 Connects to a running Keycast as a client, checks what a client relies on, and prints each check.
@@ -175,13 +174,17 @@ const options = {
   insecure: { type: 'boolean', default: false },
 } as const
 
-await runCommand({ name: 'smoke', usage, options }, ({ values: { url, key, room, timeout, insecure, ...rest } }) =>
-  smoke({
-    ...readUrl(url, insecure),
-    key,
-    changes: !rest['no-change'],
-    room: rest['no-room'] ? undefined : room,
-    timeoutMs: readTimeout(timeout),
-    token: process.env.KEYCAST_TOKEN || undefined,
-  }),
-)
+export const run = (args: string[]) =>
+  runCommand(
+    { name: 'keycast smoke', usage, options },
+    ({ values: { url, key, room, timeout, insecure, ...rest } }) =>
+      smoke({
+        ...readUrl(url, insecure),
+        key,
+        changes: !rest['no-change'],
+        room: rest['no-room'] ? undefined : room,
+        timeoutMs: readTimeout(timeout),
+        token: process.env.KEYCAST_TOKEN || undefined,
+      }),
+    args,
+  )

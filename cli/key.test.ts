@@ -7,12 +7,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { jest } from '@jest/globals'
-import { explainAccess, readViewer } from './key/access.ts'
+import { explainAccess, readViewer } from './explain.ts'
 import { explain } from './key.ts'
 
 jest.setTimeout(20_000) // each test starts a process, on a machine that may be busy
 
-const script = fileURLToPath(new URL('key.js', import.meta.url))
+const script = fileURLToPath(new URL('keycast.js', import.meta.url))
 
 const fresh = {
   owner: { node: '10.0.0.1:7001:7002', alive: true },
@@ -103,12 +103,12 @@ test.each([
     { sub: 'ann', keys: { read: ['room:7'] } },
   ],
   [{ 'as-anybody': true }, {}],
-  [{}, undefined],
 ])('%j asks for %j', (given, viewer) => {
   expect(readViewer(given, () => 'read\n')).toEqual(viewer)
 })
 
 test.each([
+  [{}, 'give one of'],
   [{ as: 't', 'as-sub': 'ann' }, 'give one of'],
   [{ as: 't', grants: '{}' }, '--grants goes with --as-sub'],
   [{ 'as-sub': '' }, 'name a user'],
@@ -157,14 +157,14 @@ describe('run at a gateway', () => {
 
   test('the gateway is found by its settings and asked with the token from the file', async () => {
     const env = { GATEWAY_INTERNAL_PORT: String(port), GATEWAY_INTERNAL_HOST: '0.0.0.0' }
-    const { code, text } = await run(['text:a/b'], { ...env, API_TOKEN_FILE: join(folder, 'token') })
+    const { code, text } = await run(['key', 'text:a/b'], { ...env, API_TOKEN_FILE: join(folder, 'token') })
     expect(text).toContain('fresh')
     expect(code).toBe(0)
     expect(asked).toEqual([{ method: 'GET', url: '/v1/keys/text:a/b', token: 'Bearer s3cret', body: '' }])
   })
 
   test('every gateway named is asked, and one that does not answer is an error beside the others', async () => {
-    const { code, text } = await run(['text:1', '--gateway', `127.0.0.1:${port}`, '--gateway', '127.0.0.1:9'])
+    const { code, text } = await run(['key', 'text:1', '--gateway', `127.0.0.1:${port}`, '--gateway', '127.0.0.1:9'])
     expect(text).toContain(`127.0.0.1:${port}: fresh`)
     expect(text).toMatch(/127\.0\.0\.1:9: .+/)
     expect(code).toBe(1)
@@ -172,7 +172,7 @@ describe('run at a gateway', () => {
 
   test('--refresh calls POST /v1/refresh', async () => {
     answer = { status: 202, body: { keys: 1 } }
-    const { code, text } = await run(['text:1', '--refresh', '--gateway', `127.0.0.1:${port}`])
+    const { code, text } = await run(['key', 'text:1', '--refresh', '--gateway', `127.0.0.1:${port}`])
     expect(text).toContain('the fetcher asks the backend again')
     expect(code).toBe(0)
     expect(asked).toEqual([{ method: 'POST', url: '/v1/refresh', token: 'Bearer s3cret', body: '{"keys":["text:1"]}' }])
@@ -180,7 +180,7 @@ describe('run at a gateway', () => {
 
   test('a refresh that the gateway refuses is an error that says why', async () => {
     answer = { status: 400, body: { message: 'nothing was refreshed', problems: ['keys[0]: no such namespace'] } }
-    const { code, text } = await run(['nope:1', '--refresh', '--gateway', `127.0.0.1:${port}`])
+    const { code, text } = await run(['key', 'nope:1', '--refresh', '--gateway', `127.0.0.1:${port}`])
     expect(text).toContain('HTTP 400: nothing was refreshed: keys[0]: no such namespace')
     expect(code).toBe(1)
   })
@@ -188,7 +188,7 @@ describe('run at a gateway', () => {
   test('--as posts the token that the input brings, and prints what the gateway says of it', async () => {
     const refused = { reason: 'expired', message: 'its "exp" is over' }
     answer = { status: 200, body: { key: 'text:1', user: null, refused, verbs: {} } }
-    const { code, text } = await run(['text:1', '--as', 'a.b.c', '--gateway', `127.0.0.1:${port}`])
+    const { code, text } = await run(['explain', 'text:1', '--as', 'a.b.c', '--gateway', `127.0.0.1:${port}`])
     expect(text).toContain('the token is refused, expired: its "exp" is over')
     expect(code).toBe(0)
     expect(asked).toEqual([
@@ -197,10 +197,11 @@ describe('run at a gateway', () => {
   })
 
   test.each([
-    [[], undefined, 'give one key'],
-    [['a:1'], {}, 'API_TOKEN'],
-    [['a:1', '--gateway', 'http://h'], undefined, 'HOST'],
-    [['a:1', '--refresh', '--as-sub', 'ann'], undefined, 'not both'],
+    [['key'], undefined, 'give one key'],
+    [['key', 'a:1'], {}, 'API_TOKEN'],
+    [['key', 'a:1', '--gateway', 'http://h'], undefined, 'HOST'],
+    [['explain'], undefined, 'give one key'],
+    [['explain', 'a:1'], undefined, 'give one of --as'],
   ])('%j is a usage error', async (args, env, why) => {
     expect(await run(args, env)).toMatchObject({ code: 2, text: expect.stringContaining(why) })
     expect(asked).toEqual([])

@@ -10,7 +10,7 @@ import { makeToken, options } from './token.ts'
 
 const run = promisify(execFile)
 
-const script = fileURLToPath(new URL('token.js', import.meta.url))
+const script = fileURLToPath(new URL('keycast.js', import.meta.url))
 const SECRET = 'a secret of more than 32 bytes, it is'
 
 const folder = mkdtempSync(join(tmpdir(), 'keycast-token-'))
@@ -85,15 +85,17 @@ test('without anything to sign with it says what to set, and with too much what 
 })
 
 test('run, it prints the token and nothing else', async () => {
-  const { stdout, stderr } = await run(process.execPath, [script, '--sub', 'ann'], { env: { JWT_SECRET: SECRET } })
+  const { stdout, stderr } = await run(process.execPath, [script, 'token', '--sub', 'ann'], {
+    env: { JWT_SECRET: SECRET },
+  })
   expect(stderr).toBe('')
   expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
 })
 
 test('run wrongly, it says so and ends with 2', async () => {
-  await expect(run(process.execPath, [script], { env: {} })).rejects.toMatchObject({
+  await expect(run(process.execPath, [script, 'token'], { env: {} })).rejects.toMatchObject({
     code: 2,
     stdout: '',
-    stderr: 'token: name the user with --sub; --help says more\n',
+    stderr: 'keycast token: name the user with --sub; --help says more\n',
   })
 })

@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 // Makes the secrets of a deployment that are missing: the API token, the secret that signs users' tokens, the backbone's
 // CURVE keys, Grafana's first password.
 // Each is a unit that can be added or replaced without the others.
@@ -6,9 +5,9 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createCurveKeyPair, curvePairOf } from '@keycast/backbone'
-import { isMain, runCommand } from './support/command.ts'
+import { runCommand } from './support/command.ts'
 
-const usage = `Usage: node scripts/secrets.js FOLDER [--renew UNIT]...
+const usage = `Usage: keycast secrets FOLDER [--renew UNIT]...
 
 Makes those of these files that are missing, each readable by its owner only, and leaves the others as they are:
 
@@ -164,18 +163,23 @@ function write(file: string, content: string, { shared }: { shared: boolean }) {
   renameSync(written, file)
 }
 
-if (isMain(import.meta.url)) {
-  const options = {
-    renew: { type: 'string', multiple: true },
-    'drop-old-signing': { type: 'boolean' },
-  } as const
-  await runCommand({ name: 'secrets', usage, options, allowPositionals: true }, ({ values, positionals }) => {
-    const [folder] = positionals
-    if (!folder || positionals.length > 1)
-      throw new Error('give one folder, such as /srv/keycast/secrets (--help says more)')
-    const made = ensureSecrets(folder, values.renew, { dropOldSigning: values['drop-old-signing'] })
-    console.log(
-      `secrets in ${folder}: ${made.length > 0 ? `made ${made.join(', ')}` : 'all are there, none was changed'}`,
-    )
-  })
-}
+const options = {
+  renew: { type: 'string', multiple: true },
+  'drop-old-signing': { type: 'boolean' },
+} as const
+
+export const run = (args: string[]) =>
+  runCommand(
+    { name: 'keycast secrets', usage, options, allowPositionals: true },
+    ({ values, positionals }) => {
+      const [folder] = positionals
+      if (!folder || positionals.length > 1)
+        throw new Error('give one folder, such as /srv/keycast/secrets (--help says more)')
+      const made = ensureSecrets(folder, values.renew, { dropOldSigning: values['drop-old-signing'] })
+      console.log(
+        `secrets in ${folder}: ${made.length > 0 ? `made ${made.join(', ')}` : 'all are there, none was changed'}`,
+      )
+      return 0
+    },
+    args,
+  )
