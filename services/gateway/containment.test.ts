@@ -101,7 +101,7 @@ test('where what a session did cannot be taken back, the gateway restarts', () =
   const sessions = createSessions({
     admissions: { drop: bug },
     joins: { drop: nothing },
-    decisions: { giveUp: nothing },
+    gate: { giveUp: nothing },
     sessionLog: { opened: nothing, ended: nothing },
     containment,
     counts: { closed: {} },

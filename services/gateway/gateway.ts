@@ -11,7 +11,6 @@ import {
   valuesAndRooms,
 } from '@keycast/service'
 import { createAttempts } from './access/attempts.ts'
-import { createDecisions } from './access/backend/decisions.ts'
 import { createViewers } from './access/backend/viewers.ts'
 import { createExplain } from './access/explain.ts'
 import { createIdentify } from './access/identify.ts'
@@ -23,7 +22,7 @@ import { createCounts } from './counts.ts'
 import { createOutbox, type OutboxEvents } from './delivery/outbox.ts'
 import { createSlowClients } from './delivery/slow-clients.ts'
 import { chooseSubprotocol, createEncodings, valueBytes } from './encodings/index.ts'
-import { createGate } from './gate/gate.ts'
+import { assembleGate } from './gate/index.ts'
 import { createHandlers } from './handlers/index.ts'
 import { createAuthenticate } from './http/authenticate.ts'
 import { createAdmissions } from './keys/admissions.ts'
@@ -33,7 +32,6 @@ import { createEndings } from './keys/endings.ts'
 import type { Entry } from './keys/entry.ts'
 import { createOwnValueTokens } from './keys/own-value-tokens.ts'
 import { createOwnValues } from './keys/own-values.ts'
-import { createPlaces } from './keys/places.ts'
 import { createSingleFlight } from './keys/single-flight.ts'
 import { createStaleness } from './keys/staleness.ts'
 import { createSubscriptions } from './keys/subscriptions.ts'
@@ -59,8 +57,6 @@ import { createUnfinished } from './sessions/unfinished.ts'
 import { createUpgrades } from './sessions/upgrade.ts'
 import type { Settings } from './settings.ts'
 import { createAccept } from './transport/accept.ts'
-
-type DecisionEvents = Pick<Parameters<typeof createDecisions>[0], 'onDecided'>
 
 type ViewerEvents = Pick<Parameters<typeof createViewers>[0], 'onForgotten' | 'onRenewed' | 'onExpired'>
 
@@ -134,7 +130,7 @@ export function createGateway({
   // Each part is given parts that were built before it. Some events go the other way: the backbones and the outbox, which
   // most parts need, report to parts that need them. They are named here and tied at the end, before anything can happen.
   // One object in one place, so that no part closes over another that does not exist yet.
-  const events: BackboneEvents & RoomsEvents & OutboxEvents & DueEvents & DecisionEvents & ViewerEvents = {
+  const events: BackboneEvents & RoomsEvents & OutboxEvents & DueEvents & ViewerEvents = {
     held: untied,
     onAnswer: untied,
     onHead: untied,
@@ -147,7 +143,6 @@ export function createGateway({
     onEnd: untied,
     onWritable: untied,
     onBehind: untied,
-    onDecided: untied,
     onForgotten: untied,
     onRenewed: untied,
     onExpired: untied,
@@ -193,15 +188,7 @@ export function createGateway({
     credentials: key => ownValues.credentialsFor(cache.peek(key)),
     onAnswer: (...of) => events.onAnswer(...of),
   })
-  const decisions = createDecisions({
-    namespaces: deciding,
-    backbone,
-    onDecided: (session, key, problem) => events.onDecided(session, key, problem),
-    counts,
-    now,
-    wallNow,
-  })
-  const gate = createGate({ namespaces, cache, decisions, ownValues, counts, now })
+  const gate = assembleGate({ settings, namespaces, deciding, cache, backbone, ownValues, counts, now, wallNow })
   const values = createValues({ namespaces, cache, backbone, onOpened: ownValues.opened, now })
   const singleFlight = createSingleFlight({ values, cache, backbone, calendar, counts, now })
   const staleness = createStaleness({ calendar, backbone, now })
@@ -212,17 +199,14 @@ export function createGateway({
   const addDueMessages = createDueMessages({ tails, onBehind: subscription => events.onBehind(subscription), counts })
   const { unsentBytesMax } = settings
   const outbox = createOutbox({ events, slowClients, addDueMessages, unsentBytesMax, containment, counts, now })
-  const places = createPlaces(settings)
   const subscriptions = createSubscriptions({
     values,
-    ownValues,
-    decisions,
+    gate,
     cache,
     backbone,
     outbox,
     staleness,
     onFanOut,
-    places,
     counts,
     now,
   })
@@ -247,10 +231,8 @@ export function createGateway({
     events,
     applyRevocations: revokeAll,
     gate,
-    decisions,
     tails,
     outbox,
-    places,
     settings,
     containment,
     counts,
@@ -260,11 +242,9 @@ export function createGateway({
   const endings = createEndings({ subscriptions, rooms })
   const admissions = createAdmissions({
     gate,
-    decisions,
     subscriptions,
     rooms,
     endings,
-    places,
     outbox,
     now,
   })
@@ -273,8 +253,7 @@ export function createGateway({
   const credentials = createCredentials({
     rights,
     viewers,
-    admissions,
-    joins,
+    gate,
     outbox,
     accounts,
     authMs: settings.authMs,
@@ -286,7 +265,7 @@ export function createGateway({
     outbox,
     admissions,
     joins,
-    decisions,
+    gate,
     credentials,
     unfinished,
     sessionLog: createSessionLog({ log, now }),
@@ -365,12 +344,9 @@ export function createGateway({
   Object.assign(events, rooms.events, watching.events)
   events.onEnd = sessions.end
   events.onWritable = handlers.resumeGets
-  events.onDecided = (session, key, problem) => {
-    admissions.decided(session, key, problem)
-    joins.decided(session, key, problem)
-  }
+  gate.start({ subscribe: admissions, join: joins })
   events.onForgotten = viewer => {
-    decisions.forget(viewer)
+    gate.forget(viewer)
     ownValueTokens.ended(viewer)
   }
   events.onRenewed = ownValueTokens.renewed
@@ -413,13 +389,12 @@ export function createGateway({
     return {
       sessions: sessions.size(),
       stalled: slowClients.size(),
-      subscriptions: places.taken(),
+      ...gate.stats(),
       ...subscriptions.stats(),
       ...admissions.stats(),
       ...ownValues.stats(),
       ...rooms.stats(),
       ...watching.stats(),
-      ...joins.stats(),
       journalNodesAlive: roomsBackbone.nodesAlive(),
       journalLogs: roomsBackbone.logs(),
       journalNodesHeld: roomsBackbone.nodesHeld(),
@@ -441,7 +416,7 @@ export function createGateway({
     lookAtDue()
     slowClients.sweep(sessions.end)
     credentials.sweep()
-    decisions.sweep()
+    gate.sweep()
     ownValueTokens.sweep()
     rooms.sweep()
     if (now() - sweptSeldomAtMs < SWEEP_SELDOM_MS) return

@@ -3,7 +3,8 @@ import { createRights, readRule } from '../access/rights.ts'
 import { createEntry } from '../keys/entry.ts'
 import type { Refusal } from '../keys/problem.ts'
 import { createNamespaces, createTestGateway } from '../test-support.ts'
-import { createGate } from './gate.ts'
+import type { Holder } from './gate.ts'
+import { createTestGate } from './test-gate.ts'
 
 const namespace = createNamespaces().get('tick') as Namespace
 
@@ -18,10 +19,8 @@ const all = rightsTo(['*:**'])
 const setup = (cached: string[] = []) => {
   const counts = { accessRefused: { unauthenticated: 0, forbidden: 0 } }
   const looked: string[] = []
-  const gate = createGate({
+  const gate = createTestGate({
     namespaces: createNamespaces({ tick: {}, file: { idSegmentsMax: 3 } }),
-    decisions: { applies: () => false, ask: () => undefined },
-    ownValues: { areOf: () => false, wireKeyOf: (_, key) => key },
     cache: {
       peek(key) {
         looked.push(key)
@@ -29,7 +28,6 @@ const setup = (cached: string[] = []) => {
       },
     },
     counts,
-    now: () => 0,
   })
   return { ...gate, counts, looked }
 }
@@ -75,27 +73,64 @@ test('a key that no door checked is never asked for', () => {
 })
 
 /** A gate of rooms and values whose backend decides about `doc:*`. */
-const deciding = () => {
+const deciding = ({
+  places,
+  registered = [],
+}: {
+  places?: Parameters<typeof createTestGate>[0]['places']
+  registered?: string[]
+} = {}) => {
+  const verdict: { isAdmitted: boolean; problem?: Refusal } = { isAdmitted: false }
   const questions: ((problem?: Refusal) => void)[] = []
-  const gate = createGate({
+  const gate = createTestGate({
     namespaces: createNamespaces(
       { doc: {}, own: { isPerUser: true } },
       { room: { members: 'named' }, news: { publish: 'server' } },
     ),
-    cache: { peek: () => undefined },
     decisions: {
       applies: key => key.startsWith('doc:') || key.startsWith('room:asked'),
       ask: () => new Promise(resolve => questions.push(resolve)),
+      register({ viewer }, key) {
+        registered.push(`${viewer?.name} ${key}`)
+        return { ...verdict }
+      },
+      unregister: ({ viewer }, key) => void registered.splice(registered.indexOf(`${viewer?.name} ${key}`), 1),
     },
+    places,
     ownValues: { areOf: key => key.startsWith('own:'), wireKeyOf: (viewer, key) => `${key} ${viewer?.name}` },
-    counts: { accessRefused: { unauthenticated: 0, forbidden: 0 } },
-    now: () => 0,
   })
   const everything = { read: ['*:**'], publish: ['*:**'], join: ['*:**'] }
   const rule = (written: unknown) => readRule(written, { user: false, strict: true }).rule
   const { anonymous: rights } = createRights({ anonymous: rule(everything), everyone: rule({}) })
   const asker = { rights, viewer: { name: 'ann' } as any, account: undefined }
-  return { gate, questions, asker }
+  return { gate, questions, asker, verdict }
+}
+
+/** The same, with a holder that notes what it is told. */
+const holding = () => {
+  const taken: string[] = []
+  const told: unknown[] = []
+  const registered: string[] = []
+  const held = new Map<string, 'waits' | 'stands'>()
+  const { gate, asker, verdict } = deciding({
+    places: {
+      take(_, act) {
+        if (taken.length === 2) return { code: 'too_many_keys' }
+        taken.push(act)
+        return undefined
+      },
+      leave: (_, act) => void taken.splice(taken.indexOf(act), 1),
+    },
+    registered,
+  })
+  const holder: Holder = {
+    keysOf: () => [...held.keys()],
+    stateOf: (_, key) => held.get(key),
+    pause: (_, key) => void told.push(`pause ${key}`),
+    decided: (_, key, outcome) => void told.push([key, outcome]),
+  }
+  gate.start({ subscribe: holder, join: { ...holder, keysOf: () => [] } })
+  return { gate, session: asker as any, taken, told, registered, held, verdict }
 }
 
 test('an admitted key comes with all that was looked up for it', () => {
@@ -172,4 +207,65 @@ test('after a wait rights that were lost, or a token that was revoked, refuse th
   expect(gate.recheck(admitted)).toMatchObject({ code: 'unauthenticated' })
   const revoked = { ...asker, revoked: () => ({ code: 'token_refused' as const }) }
   expect(gate.recheck({ ...admitted, asker: revoked })).toEqual({ code: 'token_refused' })
+})
+
+test('a key that is held takes a place until it is released, also while its backend has not decided', () => {
+  const { gate, session, taken, registered } = holding()
+  expect(gate.hold(session, 'subscribe', 'own:1')).toMatchObject({ wireKey: 'own:1 ann' })
+  expect(gate.hold(session, 'join', 'room:asked')).toBe('waits')
+  expect(gate.hold(session, 'subscribe', 'doc:1')).toEqual({ code: 'too_many_keys' })
+  expect(taken).toEqual(['subscribe', 'join'])
+  expect(registered).toEqual(['ann room:asked'])
+  gate.release(session, 'subscribe', 'own:1')
+  gate.release(session, 'join', 'room:asked')
+  expect([taken, registered]).toEqual([[], []])
+})
+
+test('one that is refused takes no place', () => {
+  const { gate, session, taken, verdict } = holding()
+  verdict.problem = { code: 'forbidden' }
+  expect(gate.hold(session, 'subscribe', 'doc:1')).toEqual({ code: 'forbidden' })
+  expect(gate.hold(session, 'subscribe', 'no key')).toMatchObject({ code: 'bad_key' })
+  expect(taken).toEqual([])
+})
+
+test('a subscription that stands goes on while its backend is asked again; to join again is decided anew', () => {
+  const { gate, session, taken, held } = holding()
+  held.set('doc:1', 'stands').set('room:asked', 'stands').set('doc:2', 'waits')
+  expect(gate.hold(session, 'subscribe', 'doc:1')).toMatchObject({ key: 'doc:1' })
+  expect(gate.hold(session, 'subscribe', 'doc:2')).toBe('waits')
+  expect(gate.hold(session, 'join', 'room:asked')).toBe('waits')
+  expect(taken).toEqual([])
+})
+
+test('the holder is told what was decided, in each of its roles', () => {
+  const { gate, session, told } = holding()
+  gate.decided(session, 'doc:1', 1, undefined)
+  gate.decided(session, 'doc:1', 1, { code: 'forbidden' })
+  expect(told).toEqual([
+    ['doc:1', expect.objectContaining({ act: 'subscribe', key: 'doc:1' })],
+    ['doc:1', { code: 'forbidden' }],
+  ])
+  gate.decided(session, 'room:asked', 3, { code: 'backend_error' })
+  expect(told).toHaveLength(4)
+})
+
+test('rights that a session has no more end what they covered, and nothing else', () => {
+  const { gate, session, told, held } = holding()
+  held.set('tick:1', 'stands').set('doc:1', 'waits')
+  session.rights = rightsTo(['tick:*'])
+  gate.endUncovered(session)
+  expect(told).toEqual([['doc:1', expect.objectContaining({ code: 'unauthenticated' })]])
+})
+
+test('another viewer is asked about anew, and until then told nothing of what depends on it', () => {
+  const { gate, session, told, held, registered } = holding()
+  gate.hold(session, 'subscribe', 'doc:1')
+  held.set('doc:1', 'stands').set('own:1', 'stands').set('tick:1', 'stands')
+  gate.changeViewer(session, () => {
+    expect(registered).toEqual([])
+    session.viewer = { name: 'bob' }
+  })
+  expect(told).toEqual(['pause doc:1', 'pause own:1', ['own:1', expect.objectContaining({ wireKey: 'own:1 bob' })]])
+  expect(registered).toEqual(['bob doc:1'])
 })

@@ -4,14 +4,19 @@
 import { idOf, keyProblem, namespaceOf } from '@keycast/protocol'
 import type { JournalNamespace, JournalNamespaces, Namespace, Namespaces } from '@keycast/service'
 import { idProblem } from '@keycast/service'
+import { JOINED, SUBSCRIBED } from '../access/backend/decisions.ts'
 import type { Viewer } from '../access/backend/viewers.ts'
 import { decide, type Rights, type Verb } from '../access/rights.ts'
 import { countOne } from '../counts.ts'
 import { createProblem, type Refusal } from '../keys/problem.ts'
 import type { Account } from '../sessions/accounts.ts'
+import type { Session } from '../sessions/session.ts'
 
 /** What is done with a key. */
 export type Act = 'get' | 'subscribe' | 'history' | 'publish' | 'join'
+
+/** An act that goes on until it is released. */
+export type Lasting = 'subscribe' | 'join'
 
 /** For whom a door asks: a session, or the sender of an HTTP request. */
 export interface Asker {
@@ -33,6 +38,20 @@ export interface Admitted {
   readonly viewer: Viewer | undefined
 }
 
+/** Keeps what was asked for with the keys that sessions hold. */
+export interface Holder {
+  keysOf(session: Session): string[]
+  /** Whether a held key waits for a backend. */
+  stateOf(session: Session, key: string): 'waits' | 'stands' | undefined
+  /** Somebody else reads from now on: nothing is told until `decided` is called. */
+  pause(session: Session, key: string): void
+  /**
+   * The backend decided, perhaps the same as before; or the session's rights changed. A refusal with `retryAfterMs` says
+   * that the backend cannot be asked, and the key stays held. After any other refusal the holder releases it.
+   */
+  decided(session: Session, key: string, outcome: Admitted | Refusal): void
+}
+
 export type Gate = ReturnType<typeof createGate>
 
 interface Deps {
@@ -41,6 +60,13 @@ interface Deps {
   readonly decisions: {
     applies(key: string): boolean
     ask(asker: Asker, key: string): Refusal | undefined | Promise<Refusal | undefined>
+    register(session: Session, key: string, role: number): { isAdmitted: boolean; problem?: Refusal }
+    unregister(session: Session, key: string, role: number): void
+    giveUp(asker: Asker): void
+  }
+  readonly places: {
+    take(session: Session, act: Lasting): Refusal | undefined
+    leave(session: Session, act: Lasting): void
   }
   readonly ownValues: { areOf(key: string): boolean; wireKeyOf(viewer: Viewer | undefined, key: string): string }
   readonly counts: { readonly accessRefused: { unauthenticated: number; forbidden: number } }
@@ -56,6 +82,9 @@ const verbOf: Readonly<Record<Act, Verb>> = {
   join: 'join',
 }
 
+/** As which a session is known to the decisions about a key. */
+const roleOf: Readonly<Record<Lasting, number>> = { subscribe: SUBSCRIBED, join: JOINED }
+
 /** Whether an act is one with a room. A subscribe takes what the key is of. */
 const isOfRoom: Readonly<Record<Act, boolean | undefined>> = {
   get: false,
@@ -68,11 +97,14 @@ const isOfRoom: Readonly<Record<Act, boolean | undefined>> = {
 const NO_VALUES = 'no values here, this namespace is of rooms: subscribe to the key, or ask for its history'
 const NO_ROOMS = 'no rooms here, this namespace is of values: they are read, and nobody publishes there'
 
+const LASTING = ['subscribe', 'join'] as const satisfies Lasting[]
+
 /** A client repeats a publish that its session's change of user overtook after this time. */
 const RETRY_MS = 100
 
-export function createGate({ namespaces, cache, decisions, ownValues, counts, now }: Deps) {
+export function createGate({ namespaces, cache, decisions, places, ownValues, counts, now }: Deps) {
   const { journal } = namespaces
+  let holders: Readonly<Record<Lasting, Holder>>
 
   /**
    * Admits once. Waits only where a backend decides who reads the key and has to be asked.
@@ -86,8 +118,12 @@ export function createGate({ namespaces, cache, decisions, ownValues, counts, no
     // Before anything is looked up: neither the answer nor its time tells whether a key exists that the viewer may not read.
     const decision = decisions.applies(key) ? decisions.ask(asker, key) : undefined
     if (decision instanceof Promise) return enterDecided(asker, act, key, decision)
+    return decision ?? admit(asker, act, key)
+  }
+
+  function admit(asker: Asker, act: Act, key: string): Admitted {
     const { rights, viewer } = asker
-    return decision ?? { asker, act, key, wireKey: ownValues.wireKeyOf(viewer, key), rights, viewer }
+    return { asker, act, key, wireKey: ownValues.wireKeyOf(viewer, key), rights, viewer }
   }
 
   async function enterDecided(asker: Asker, act: Act, key: string, decision: Promise<Refusal | undefined>) {
@@ -111,6 +147,85 @@ export function createGate({ namespaces, cache, decisions, ownValues, counts, no
     if (asker.viewer !== viewer && isViewers(key)) return 'again'
     return asker.rights === rights ? undefined : check(asker.rights, act, key)
   }
+
+  /**
+   * Admits a session for as long as it wants: until {@link release}. The holder is told by `decided` of all that changes.
+   * A key that is held already takes no second place; a subscription to it goes on, a join is decided about anew.
+   *
+   * @param key anything a client sent
+   * @returns 'waits': a backend decides. The key is held from now on, unless it is refused here
+   */
+  function hold(session: Session, act: Lasting, key: string): Admitted | Refusal | 'waits' {
+    const problem = check(session.rights, act, key)
+    if (problem) return problem
+    const state = holders[act].stateOf(session, key)
+    if (state === 'waits') return state
+    if (state === 'stands' && act === 'subscribe') return admit(session, act, key)
+    const full = state ? undefined : places.take(session, act)
+    if (full) return full
+    const outcome = askToHold(session, act, key)
+    if (!state && outcome !== 'waits' && isRefusal(outcome)) places.leave(session, act)
+    return outcome
+  }
+
+  /** @param key that the session's rights cover */
+  function askToHold(session: Session, act: Lasting, key: string) {
+    if (!decisions.applies(key)) return admit(session, act, key)
+    const { isAdmitted, problem } = decisions.register(session, key, roleOf[act])
+    return problem ?? (isAdmitted ? admit(session, act, key) : 'waits')
+  }
+
+  /** @param key that the session holds */
+  function release(session: Session, act: Lasting, key: string) {
+    places.leave(session, act)
+    forgo(session, act, key)
+  }
+
+  function forgo(session: Session, act: Lasting, key: string) {
+    if (decisions.applies(key)) decisions.unregister(session, key, roleOf[act])
+  }
+
+  /**
+   * A backend decided about a key that a session holds.
+   *
+   * @param roles as which it is held
+   * @param problem why the session may not read the key now
+   */
+  function decided(session: Session, key: string, roles: number, problem: Refusal | undefined) {
+    for (const act of LASTING) {
+      if ((roles & roleOf[act]) !== 0) holders[act].decided(session, key, problem ?? admit(session, act, key))
+    }
+  }
+
+  /** The session has other rights: what they do not cover ends. */
+  function endUncovered(session: Session) {
+    for (const [act, key] of heldBy(session)) {
+      const problem = covers(session.rights, act, key)
+      if (problem) holders[act].decided(session, key, problem)
+    }
+  }
+
+  /**
+   * The session has another viewer. Decisions for the viewer before say nothing, and that viewer's own values are not
+   * this one's.
+   *
+   * @param change sets the new viewer
+   */
+  function changeViewer(session: Session, change: () => void) {
+    const held = heldBy(session).filter(([, key]) => isViewers(key))
+    for (const [act, key] of held) {
+      holders[act].pause(session, key)
+      forgo(session, act, key)
+    }
+    change()
+    for (const [act, key] of held) {
+      const outcome = askToHold(session, act, key)
+      if (outcome !== 'waits') holders[act].decided(session, key, outcome)
+    }
+  }
+
+  const heldBy = (session: Session) =>
+    LASTING.flatMap(act => holders[act].keysOf(session).map(key => [act, key] as const))
 
   /** Whether it matters to a key which viewer asks. */
   const isViewers = (key: string) => ownValues.areOf(key) || decisions.applies(key)
@@ -182,7 +297,25 @@ export function createGate({ namespaces, cache, decisions, ownValues, counts, no
     return message === undefined ? undefined : createProblem('bad_key', now(), { message })
   }
 
-  return { enter, recheck, check, covers, isViewers, operator }
+  return {
+    enter,
+    recheck,
+    hold,
+    release,
+    decided,
+    endUncovered,
+    changeViewer,
+    check,
+    operator,
+
+    /** The session is gone, and none of its requests waits any more. What it holds is its holders' to release. */
+    giveUp: decisions.giveUp,
+
+    /** Before the first `hold`. */
+    start(given: typeof holders) {
+      holders = given
+    },
+  }
 }
 
 /** Whether an answer of the gate is no admission. */

@@ -1,7 +1,6 @@
 import { FetcherUnavailable } from '@keycast/backbone'
 import Fastify from 'fastify'
-import { createCounts } from '../counts.ts'
-import { createGate } from '../gate/gate.ts'
+import { createTestGate } from '../gate/test-gate.ts'
 import { createNamespaces } from '../test-support.ts'
 import { addInternal } from './internal.ts'
 import { closeServed, serve } from './test-support.ts'
@@ -46,14 +45,7 @@ async function setup({
   addInternal(app, {
     apiToken: apiToken ?? undefined,
     namespaces,
-    gate: createGate({
-      namespaces,
-      cache: { peek: () => undefined },
-      decisions: { applies: () => false, ask: () => undefined },
-      ownValues: { areOf: () => false, wireKeyOf: (_, key) => key },
-      counts: createCounts(),
-      now: () => 0,
-    }),
+    gate: createTestGate({ namespaces }),
     explain: async (key, viewer) => {
       explained.push({ key, viewer })
       if ('keys' in viewer) return { problem: 'read 0 "room" has no namespace' }

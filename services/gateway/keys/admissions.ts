@@ -1,15 +1,13 @@
-// Subscriptions to keys, of values or of rooms, whose backend decides who reads them. A subscription begins when the
-// backend admits its viewer, pauses while the backend cannot be asked, and ends when the viewer is refused.
+// Subscriptions to keys, of values or of rooms, that the gate holds. A subscription begins when the gate admits the session,
+// pauses while its backend cannot be asked, and ends when the session is refused.
 import type { ErrorCode, RequestId, RoomStart } from '@keycast/protocol'
-import { type Decisions, SUBSCRIBED } from '../access/backend/decisions.ts'
 import type { Outbox } from '../delivery/outbox.ts'
-import type { Gate } from '../gate/gate.ts'
+import { type Admitted, type Gate, isRefusal } from '../gate/gate.ts'
 import type { Announcement } from '../rooms/announcement.ts'
 import type { Rooms } from '../rooms/rooms.ts'
 import { isSubscribed, type Session } from '../sessions/session.ts'
 import type { Endings } from './endings.ts'
-import type { Places } from './places.ts'
-import { createProblem, problemMessage, type Refusal } from './problem.ts'
+import { problemMessage, type Refusal } from './problem.ts'
 import type { Subscriptions } from './subscriptions.ts'
 
 export type Admissions = ReturnType<typeof createAdmissions>
@@ -29,103 +27,59 @@ export interface Awaited {
 }
 
 interface Deps {
-  gate: Pick<Gate, 'check' | 'covers' | 'isViewers'>
-  decisions: Pick<Decisions, 'applies' | 'register' | 'unregister'>
+  gate: Pick<Gate, 'hold' | 'release'>
   subscriptions: Pick<Subscriptions, 'add'>
   rooms: Pick<Rooms, 'announce' | 'add' | 'finish' | 'positionOf' | 'hold'>
-  endings: Pick<Endings, 'remove' | 'drop'>
-  places: Pick<Places, 'take' | 'leave'>
+  endings: Pick<Endings, 'remove'>
   outbox: Pick<Outbox, 'send'>
   /** Monotonic, in milliseconds. */
   now: () => number
 }
 
-export function createAdmissions({ gate, decisions, subscriptions, rooms, endings, places, outbox, now }: Deps) {
+export function createAdmissions({ gate, subscriptions, rooms, endings, outbox, now }: Deps) {
   let awaiting = 0
 
   /**
-   * Subscribes a session to a key, now or once its viewer is admitted. One that is subscribed is sent the key's state
-   * again.
+   * Subscribes a session to a key, now or once the gate admits it. One that is subscribed is sent the key's state again.
    *
    * @param key as a client sent it
-   * @param version the client holds
    * @returns why it was not subscribed
    */
-  function subscribe(session: Session, key: string, version: string | undefined): Refusal | undefined {
-    // Rights come first: the backend is not asked about keys that the viewer's rights do not cover.
-    return gate.check(session.rights, 'subscribe', key) ?? admit(session, key, { version })
+  function hold(session: Session, key: string, asked: Asked): Refusal | undefined {
+    const held = gate.hold(session, 'subscribe', key)
+    if (held !== 'waits') return isRefusal(held) ? held : add(session, held, asked)
+    wait(session, key, asked)
+    return undefined
   }
 
-  /**
-   * The same for a room. A subscription that exists already has its stream begun anew.
-   *
-   * @param key as a client sent it
-   * @param announcement of the whole request
-   * @returns why it was not subscribed
-   */
-  function subscribeRoom(
-    session: Session,
-    key: string,
-    start: RoomStart | undefined,
-    announcement: Announcement,
-  ): Refusal | undefined {
-    return (
-      gate.check(session.rights, 'subscribe', key) ??
-      admit(session, key, { room: { start, id: announcement.id, announcement } })
-    )
-  }
-
-  /** @param key that its rights cover */
-  function admit(session: Session, key: string, asked: Asked) {
-    if (!decisions.applies(key) || session.subscriptions.has(key)) return add(session, key, asked)
-    const awaited = session.awaited?.get(key)
-    if (awaited) {
-      release(awaited.asked)
-      hold(asked)
-      Object.assign(awaited, { asked, toldCode: undefined })
-      return undefined
-    }
-    // A subscription counts against the limits from now on, while nobody knows yet whether it is admitted.
-    const code = places.take(session)
-    if (code) return createProblem(code, now())
-    const { isAdmitted, problem } = decisions.register(session, key, SUBSCRIBED)
-    if (!problem && !isAdmitted) {
-      wait(session, key, asked)
-      return undefined
-    }
-    places.leave(session)
-    if (problem) return problem
-    const full = add(session, key, asked)
-    if (full) decisions.unregister(session, key, SUBSCRIBED)
+  /** @param admitted to a key that the session holds */
+  function add(session: Session, admitted: Admitted, asked: Asked) {
+    if (asked.room) return addRoom(session, admitted.key, asked.room)
+    const full = subscriptions.add(session, admitted, asked.version)
+    if (full) gate.release(session, 'subscribe', admitted.key)
     return full
   }
 
-  /** @param key of an admitted viewer */
-  function add(session: Session, key: string, asked: Asked) {
-    if (!asked.room) return subscriptions.add(session, key, asked.version)
-    const { start, id, announcement } = asked.room
-    if (announcement) return rooms.add(session, key, start, announcement)
-    // Nobody waits for this answer: it is sent on its own.
-    const own = rooms.announce(session, id)
-    const problem = rooms.add(session, key, start, own)
-    rooms.finish(own)
-    return problem
+  function addRoom(session: Session, key: string, { start, id, announcement }: NonNullable<Asked['room']>) {
+    // Where nobody waits for this answer any more, it is sent on its own.
+    const own = announcement ?? rooms.announce(session, id)
+    rooms.add(session, key, start, own)
+    if (own !== announcement) rooms.finish(own)
+    return undefined
   }
 
   function wait(session: Session, key: string, asked: Asked) {
-    hold(asked)
+    // The rooms of a request are announced together: the others wait for this one.
+    if (asked.room?.announcement) rooms.hold(asked.room.announcement)
+    const before = session.awaited?.get(key)
+    if (before) finish(before)
+    else awaiting++
     session.awaited ??= new Map()
     session.awaited.set(key, { asked, toldCode: undefined })
-    awaiting++
-  }
-
-  /** The rooms of a request are announced together: the others wait for this one. */
-  function hold({ room }: Asked) {
-    if (room?.announcement) rooms.hold(room.announcement)
   }
 
   /** A request's other rooms no longer wait for this one. */
-  function release({ room }: Asked) {
+  function finish({ asked: { room } }: Awaited) {
     if (!room?.announcement) return
     rooms.finish(room.announcement)
     room.announcement = undefined
@@ -133,68 +87,55 @@ export function createAdmissions({ gate, decisions, subscriptions, rooms, ending
 
   function stopAwaiting(session: Session, key: string): Awaited | undefined {
     const awaited = session.awaited?.get(key)
-    if (!awaited) return undefined
-    session.awaited?.delete(key)
-    awaiting--
-    places.leave(session)
+    if (awaited && session.awaited?.delete(key)) awaiting--
     return awaited
   }
 
   /** Ends a session's subscription to a key, or its wait for one: nothing of the key is written after. */
   function unsubscribe(session: Session, key: string) {
+    if (!isSubscribed(session, key)) return
     const awaited = stopAwaiting(session, key)
-    if (awaited) release(awaited.asked)
+    if (awaited) finish(awaited)
     endings.remove(session, key)
-    decisions.unregister(session, key, SUBSCRIBED)
+    gate.release(session, 'subscribe', key)
   }
 
-  /**
-   * Applies the backend's decision to one session of the viewer.
-   *
-   * @param problem the reason why its viewer may not read the key now
-   */
-  function decided(session: Session, key: string, problem: Refusal | undefined) {
-    if (!problem) return begin(session, key)
-    if (problem.retryAfterMs === undefined) return end(session, key, problem)
-    if (session.subscriptions.has(key)) {
-      const asked = askedAgain(session, key)
-      endings.remove(session, key)
-      // The wait keeps the place that `endings.remove` has just given back.
-      places.take(session)
-      wait(session, key, asked)
+  /** Has a subscription wait, if it does not: it is to go on where it stands. */
+  function pause(session: Session, key: string) {
+    const subscription = session.subscriptions.get(key)
+    if (!subscription) return
+    let asked: Asked = { version: undefined }
+    if ('room' in subscription) {
+      // No message is lost: the room continues where it stopped. An unanswered request still gets its answer.
+      const { id } = subscription.placing?.announcement ?? {}
+      asked = { room: { start: rooms.positionOf(subscription), id, announcement: undefined } }
     }
-    const awaited = session.awaited?.get(key)
-    if (!awaited || awaited.toldCode === problem.code) return
-    awaited.toldCode = problem.code
-    const { room } = awaited.asked
-    tell(session, key, problem, true, room?.announcement?.id)
-    release(awaited.asked)
+    endings.remove(session, key)
+    wait(session, key, asked)
   }
 
-  /** The viewer is admitted. */
-  function begin(session: Session, key: string) {
+  /** The session is admitted. */
+  function begin(session: Session, admitted: Admitted) {
+    const { key } = admitted
     const awaited = stopAwaiting(session, key)
     if (!awaited) return
     const { announcement } = awaited.asked.room ?? {}
-    const full = add(session, key, awaited.asked)
-    release(awaited.asked)
-    if (!full) return
-    unsubscribe(session, key)
-    tell(session, key, full, false, announcement?.id)
+    const full = add(session, admitted, awaited.asked)
+    finish(awaited)
+    if (full) tell(session, key, full, false, announcement?.id)
   }
 
-  /** The request with which a paused subscription starts again. */
-  function askedAgain(session: Session, key: string): Asked {
-    const subscription = session.subscriptions.get(key)
-    if (!subscription || !('room' in subscription)) return { version: undefined }
-    // No message is lost: the room continues where it stopped. An unanswered request still gets its answer.
-    const { id } = subscription.placing?.announcement ?? {}
-    return { room: { start: rooms.positionOf(subscription), id, announcement: undefined } }
+  /** The session waits from now on, and is told why, once. */
+  function suspend(session: Session, key: string, problem: Refusal) {
+    pause(session, key)
+    const awaited = session.awaited?.get(key)
+    if (!awaited || awaited.toldCode === problem.code) return
+    awaited.toldCode = problem.code
+    tell(session, key, problem, true, awaited.asked.room?.announcement?.id)
+    finish(awaited)
   }
 
   function end(session: Session, key: string, problem: Refusal) {
-    // A room that the session only joined does not end here: joins.ts ends it.
-    if (!isSubscribed(session, key)) return
     const id = session.awaited?.get(key)?.asked.room?.announcement?.id
     unsubscribe(session, key)
     tell(session, key, problem, false, id)
@@ -207,42 +148,31 @@ export function createAdmissions({ gate, decisions, subscriptions, rooms, ending
   const keysOf = (session: Session): string[] => [...session.subscriptions.keys(), ...(session.awaited?.keys() ?? [])]
 
   return {
-    subscribe,
-    subscribeRoom,
-    unsubscribe,
-    decided,
+    /** @param version the client holds */
+    subscribe: (session: Session, key: string, version: string | undefined) => hold(session, key, { version }),
 
-    /** Ends the subscriptions that the session's rights no longer cover. */
-    endUncovered(session: Session) {
-      for (const key of keysOf(session)) {
-        const problem = gate.covers(session.rights, 'subscribe', key)
-        if (problem) end(session, key, problem)
-      }
+    /** The same for a room. @param announcement of the whole request */
+    subscribeRoom: (session: Session, key: string, start: RoomStart | undefined, announcement: Announcement) =>
+      hold(session, key, { room: { start, id: announcement.id, announcement } }),
+
+    unsubscribe,
+    keysOf,
+    pause,
+
+    stateOf(session: Session, key: string) {
+      if (session.subscriptions.has(key)) return 'stands'
+      return session.awaited?.has(key) ? 'waits' : undefined
     },
 
-    /**
-     * The session has another viewer. Decisions for the viewer before say nothing, and that viewer's own values are not
-     * this one's.
-     *
-     * @param change sets the new viewer
-     */
-    changeViewer(session: Session, change: () => void) {
-      const keys = keysOf(session).filter(gate.isViewers)
-      const asked = keys.map(key => session.awaited?.get(key)?.asked ?? askedAgain(session, key))
-      for (const key of keys) unsubscribe(session, key)
-      change()
-      for (const [index, key] of keys.entries()) {
-        const { room } = asked[index]
-        const again = room ? { room } : { version: undefined }
-        const problem = gate.check(session.rights, 'subscribe', key) ?? admit(session, key, again)
-        if (problem) tell(session, key, problem, false)
-      }
+    decided(session: Session, key: string, outcome: Admitted | Refusal) {
+      if (!isRefusal(outcome)) begin(session, outcome)
+      else if (outcome.retryAfterMs === undefined) end(session, key, outcome)
+      else suspend(session, key, outcome)
     },
 
     /** @param session that ended */
     drop(session: Session) {
-      if (session.viewer) for (const key of keysOf(session)) if (decisions.applies(key)) unsubscribe(session, key)
-      endings.drop(session)
+      for (const key of keysOf(session)) unsubscribe(session, key)
     },
 
     has: isSubscribed,

@@ -21,9 +21,3 @@ test('a key is ended as what it is, once', () => {
   for (const key of ['room:1', 'tick:1', 'tick:1', 'tick:9']) endings.remove(session, key)
   expect(ended).toEqual(['room room:1', 'value tick:1'])
 })
-
-test('with a session all it has ends', () => {
-  const { session, ended, endings } = setUp()
-  endings.drop(session)
-  expect(ended).toEqual(['value tick:1', 'room room:1', 'value tick:2'])
-})

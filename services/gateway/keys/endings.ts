@@ -22,10 +22,5 @@ export function createEndings({ subscriptions, rooms }: Deps) {
       const subscription = session.subscriptions.get(key)
       if (subscription) end(subscription)
     },
-
-    /** @param session that ended */
-    drop(session: Session) {
-      for (const subscription of session.subscriptions.values()) end(subscription)
-    },
   }
 }

@@ -2,17 +2,15 @@
 // subscribers.
 import type { Backbone } from '@keycast/backbone'
 import { encode, errorMessage } from '@keycast/protocol'
-import { type Decisions, SUBSCRIBED } from '../access/backend/decisions.ts'
 import type { Counts } from '../counts.ts'
 import { CHANGED, CURRENT, PROBLEM, VALUE } from '../delivery/due.ts'
 import type { Outbox } from '../delivery/outbox.ts'
+import type { Admitted, Gate } from '../gate/gate.ts'
 import type { Session } from '../sessions/session.ts'
 import { askedAtOf, endRefreshes } from './age.ts'
 import type { Change } from './apply-answer.ts'
 import type { Cache } from './cache.ts'
 import { type Entry, NOBODY } from './entry.ts'
-import type { OwnValues } from './own-values.ts'
-import type { Places } from './places.ts'
 import { createProblem, type Problem } from './problem.ts'
 import type { Staleness } from './staleness.ts'
 import type { Values } from './values.ts'
@@ -38,43 +36,33 @@ export type Subscriptions = ReturnType<typeof createSubscriptions>
 
 interface Deps {
   values: Pick<Values, 'open'>
-  ownValues: Pick<OwnValues, 'wireKeyOf'>
-  decisions: Pick<Decisions, 'unregister'>
+  gate: Pick<Gate, 'release'>
   cache: Cache
   backbone: Pick<Backbone, 'watch' | 'unwatch'>
   outbox: Pick<Outbox, 'owe' | 'forget' | 'sendText'>
   staleness: Pick<Staleness, 'check'>
   /** A new version is on its way to every subscriber. */
   onFanOut: (entry: Entry) => void
-  places: Places
   counts: Counts
   /** Monotonic, in milliseconds. */
   now: () => number
 }
 
-export function createSubscriptions({
-  values,
-  ownValues,
-  decisions,
-  cache,
-  backbone,
-  outbox,
-  staleness,
-  onFanOut,
-  places,
-  counts,
-  now,
-}: Deps) {
+export function createSubscriptions({ values, gate, cache, backbone, outbox, staleness, onFanOut, counts, now }: Deps) {
   let keys = 0
 
   /**
    * Subscribes a session to a key. One that is subscribed is sent the key's state again.
    *
-   * @param key that the session may read
+   * @param admitted to a key, which the session holds
    * @param version the client holds
    * @returns why it was not subscribed
    */
-  function add(session: Session, key: string, version: string | undefined): Problem | undefined {
+  function add(
+    session: Session,
+    { key, wireKey }: Pick<Admitted, 'key' | 'wireKey'>,
+    version: string | undefined,
+  ): Problem | undefined {
     const subscribed = session.subscriptions.get(key) as Subscription | undefined
     if (subscribed) {
       // The client may not have read all it was sent. A delta therefore starts from a version that both sides name, or
@@ -84,10 +72,7 @@ export function createSubscriptions({
       return undefined
     }
     // Watched keys cannot be dropped. Past the limit only keys that are watched already fit.
-    const wireKey = ownValues.wireKeyOf(session.viewer, key)
     if (!cache.get(wireKey)?.subscriptions.length && cache.isFull()) return createProblem('capacity', now())
-    const code = places.take(session)
-    if (code) return createProblem(code, now())
 
     const entry = values.open(wireKey)
     if (entry.subscriptions.length === 0) begin(entry)
@@ -154,7 +139,6 @@ export function createSubscriptions({
     session.subscriptions.delete(entry.key)
     endPending(subscription)
     outbox.forget(subscription)
-    places.leave(session)
     const last = entry.subscriptions.pop() as Subscription
     if (last !== subscription) {
       entry.subscriptions[index] = last
@@ -243,8 +227,7 @@ export function createSubscriptions({
     for (const subscription of [...entry.subscriptions]) {
       const { session } = subscription
       end(subscription)
-      // Else the backend would be asked for it as long as the gateway runs.
-      decisions.unregister(session, entry.key, SUBSCRIBED)
+      gate.release(session, 'subscribe', entry.key)
       counts.errors[code]++
       outbox.sendText(session, 'error', text)
     }

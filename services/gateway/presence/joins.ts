@@ -2,122 +2,87 @@
 // journal for a while, so that its user can come back through any gateway.
 import type { Leaving, NotPublished, RoomsBackbone } from '@keycast/backbone'
 import type { Join, Leave, RequestId } from '@keycast/protocol'
-import { type Decisions, JOINED } from '../access/backend/decisions.ts'
+import { type Containment, noContainment } from '@keycast/service'
 import { type Counts, countOne } from '../counts.ts'
 import type { Outbox } from '../delivery/outbox.ts'
 import { type Admitted, type Gate, isRefusal } from '../gate/gate.ts'
-import { type Problem, problemMessage, type Refusal } from '../keys/problem.ts'
+import { problemMessage, type Refusal } from '../keys/problem.ts'
 import { isSubscribed, type Session } from '../sessions/session.ts'
 
 export type Joins = ReturnType<typeof createJoins>
 
-/** A session's membership in a room. `tab`: the join that stands. `pending`: one that waits for its answer. */
-interface Membership {
-  tab: string | undefined
+/**
+ * A session's membership in a room. `asked`: a join that waits for the backend to decide. `pending`: one that waits for
+ * the journal. `tab`: the join that stands.
+ */
+export interface Membership {
+  asked: Join | undefined
   pending: string | undefined
+  tab: string | undefined
   user: string
   claim: string | undefined
 }
-
-/** Rooms that one session may have joined: a page shows a few. */
-const JOINS_MAX = 100
 
 /** A client repeats a join after this time if another one to the same room is under way. */
 const RETRY_MS = 100
 
 interface Deps {
-  gate: Pick<Gate, 'enter' | 'covers'>
-  decisions: Pick<Decisions, 'applies' | 'register' | 'unregister'>
+  gate: Pick<Gate, 'hold' | 'release'>
   backbone: Pick<RoomsBackbone, 'join' | 'leave'>
-  outbox: Pick<Outbox, 'send'>
+  outbox: Pick<Outbox, 'send' | 'close'>
   /** Within which a join is answered. */
   joinMs: number
+  containment?: Pick<Containment, 'guard'>
   counts: Pick<Counts, 'joins'>
   /** Monotonic, in milliseconds. */
   now: () => number
 }
 
-export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts, now }: Deps) {
-  /** Sessions with memberships, by key of the room. */
-  const members = new Map<Session, Map<string, Membership>>()
-  let count = 0
+export function createJoins({ gate, backbone, outbox, joinMs, containment = noContainment, counts, now }: Deps) {
+  const membershipOf = (session: Session, key: string) => session.memberships?.get(key)
 
-  /**
-   * Joins that wait for the backend to decide, by key of the room. `count`: those that a leave overtook wait as well.
-   */
-  const undecided = new Map<Session, { count: number; byRoom: Map<string, Join> }>()
-
-  /**
-   * The answer follows, whatever it is.
-   *
-   * @returns once it is answered
-   */
+  /** The answer follows, whatever it is. */
   function join(session: Session, message: Join): Promise<void> | void {
     const { id, key } = message
-    const waiting = undecided.get(session)
-    if (waiting?.byRoom.has(key)) return refuse(session, id, key, underWay)
-    if (waiting && waiting.count >= JOINS_MAX) return refuse(session, id, key, tooManyWaiting)
-    const entered = gate.enter(session, 'join', key)
-    if (entered instanceof Promise) return joinEntered(session, message, entered)
-    return isRefusal(entered) ? refuse(session, id, key, entered) : enter(session, message)
+    const known = membershipOf(session, key)
+    if (known?.asked || known?.pending !== undefined) return refuse(session, id, key, underWay)
+    const held = gate.hold(session, 'join', key)
+    if (held !== 'waits' && isRefusal(held)) return refuse(session, id, key, held)
+    const membership = known ?? open(session, key)
+    if (held !== 'waits') return enter(session, membership, message)
+    membership.asked = message
   }
 
-  async function joinEntered(session: Session, message: Join, entering: Promise<Admitted | Refusal>) {
-    const { id, key } = message
-    const waiting = undecided.get(session) ?? { count: 0, byRoom: new Map() }
-    undecided.set(session, waiting)
-    waiting.count++
-    waiting.byRoom.set(key, message)
-    const entered = await entering
-    waiting.count--
-    if (waiting.count === 0 && undecided.get(session) === waiting) undecided.delete(session)
-    // A leave came, or the session ended. After a leave another join may wait here; this one must not touch it.
-    if (session.ended || waiting.byRoom.get(key) !== message) return refuse(session, id, key, leftBefore)
-    waiting.byRoom.delete(key)
-    return isRefusal(entered) ? refuse(session, id, key, entered) : enter(session, message)
+  function open(session: Session, key: string): Membership {
+    const membership = { asked: undefined, pending: undefined, tab: undefined, user: '', claim: undefined }
+    session.memberships ??= new Map()
+    session.memberships.set(key, membership)
+    return membership
   }
 
-  /** @param session that may join @param message the session may join */
-  function enter(session: Session, { id, key, name, claim: given }: Join) {
+  /**
+   * @param membership whose session may join
+   * @returns once the join is answered
+   */
+  function enter(session: Session, membership: Membership, { id, key, name, claim: given }: Join) {
     const user = session.rights.user ?? ''
     // A session that joins again without its claim means itself.
-    const claim = user === '' ? (given ?? membershipOf(session, key)?.claim) : undefined
-    const known = membershipOf(session, key)
-    if (known?.pending !== undefined) return refuse(session, id, key, underWay)
+    const claim = user === '' ? (given ?? membership.claim) : undefined
     // Otherwise the session's own name would count as taken by somebody else.
-    if (known && (known.user !== user || known.claim !== claim)) end(session, key, 'now')
-    const membership = membershipOf(session, key) ?? open(session, key, { user, claim })
-    if (!membership) {
-      const message = `this session has joined ${JOINS_MAX} rooms: leave some`
-      return refuse(session, id, key, { code: 'too_many_keys', message })
-    }
+    if (membership.user !== user || membership.claim !== claim) vacate(membership, 'now')
     const { tab, joined } = backbone.join(
       { room: key, user, name, claim },
       { deadlineMs: joinMs, onLost: refused => lose(session, key, membership, tab, refused) },
     )
-    membership.pending = tab
+    Object.assign(membership, { user, claim, pending: tab })
     return joined.then(outcome => answer(session, id, key, membership, tab, outcome))
   }
 
-  const membershipOf = (session: Session, key: string) => members.get(session)?.get(key)
-
-  /** @returns `undefined` if the session has too many */
-  function open(session: Session, key: string, who: Pick<Membership, 'user' | 'claim'>): Membership | undefined {
-    const own = members.get(session) ?? new Map()
-    if (own.size >= JOINS_MAX) return undefined
-    const membership = { tab: undefined, pending: undefined, ...who }
-    members.set(session, own.set(key, membership))
-    count++
-    if (decisions.applies(key)) decisions.register(session, key, JOINED)
-    return membership
-  }
+  const enterAdmitted = containment.guard('session', enter, session => outbox.close(session, 'internalError'))
 
   function forget(session: Session, key: string) {
-    const own = members.get(session)
-    if (!own?.delete(key)) return
-    count--
-    decisions.unregister(session, key, JOINED)
-    if (own.size === 0) members.delete(session)
+    session.memberships?.delete(key)
+    gate.release(session, 'join', key)
   }
 
   function answer(
@@ -169,79 +134,68 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
   function end(session: Session, key: string, leaving: Leaving) {
     const membership = membershipOf(session, key)
     if (!membership) return
+    forget(session, key)
+    vacate(membership, leaving)
+  }
+
+  function vacate(membership: Membership, leaving: Leaving) {
     const { tab, pending } = membership
     membership.tab = membership.pending = undefined
-    forget(session, key)
     // No member saw this one: the journal has not answered its join yet.
     if (pending !== undefined) backbone.leave(pending, 'now')
     if (tab !== undefined) backbone.leave(tab, leaving)
   }
 
+  const keysOf = (session: Session) => [...(session.memberships?.keys() ?? [])]
+
   return {
     join,
+    keysOf,
 
     leave(session: Session, { id, key }: Leave) {
-      undecided.get(session)?.byRoom.delete(key)
+      const { asked } = membershipOf(session, key) ?? {}
       end(session, key, 'now')
       outbox.send(session, { type: 'ok', id })
+      if (asked) refuse(session, asked.id, key, leftBefore)
     },
 
-    /** @param session its rights changed */
-    endUncovered(session: Session) {
-      for (const key of [...(members.get(session)?.keys() ?? [])]) {
-        const problem = gate.covers(session.rights, 'join', key)
-        if (!problem) continue
-        end(session, key, 'now')
-        refuse(session, undefined, key, problem)
-      }
+    stateOf(session: Session, key: string) {
+      const membership = membershipOf(session, key)
+      if (!membership) return undefined
+      return membership.asked ? 'waits' : 'stands'
     },
 
-    /**
-     * Applies the backend's decision. A refused user leaves the room. Users stay while the backend cannot be asked:
-     * otherwise each of its restarts would empty all rooms, and nobody would come back by themselves.
-     */
-    decided(session: Session, key: string, problem: Problem | undefined) {
-      if (!problem || problem.retryAfterMs !== undefined || !membershipOf(session, key)) return
-      end(session, key, 'now')
-      refuse(session, undefined, key, problem)
-    },
+    /** A member stays whoever its user is by now: others see the name it came with. */
+    pause() {},
 
     /**
-     * The session has another viewer: what was decided for the one before says nothing.
-     *
-     * @param change sets the new viewer
+     * A session that is refused leaves the room. Members stay while the backend cannot be asked: otherwise each of its
+     * restarts would empty all rooms, and nobody would come back by themselves.
      */
-    changeViewer(session: Session, change: () => void) {
-      const keys = [...(members.get(session)?.keys() ?? [])].filter(decisions.applies)
-      for (const key of keys) decisions.unregister(session, key, JOINED)
-      change()
-      for (const key of keys) {
-        const { problem } = decisions.register(session, key, JOINED)
-        if (!problem) continue
-        end(session, key, 'now')
-        refuse(session, undefined, key, problem)
+    decided(session: Session, key: string, outcome: Admitted | Refusal) {
+      const membership = membershipOf(session, key) as Membership
+      const { asked } = membership
+      membership.asked = undefined
+      if (!isRefusal(outcome)) {
+        if (asked) enterAdmitted(session, membership, asked)
+        return
       }
+      const isMember = membership.tab !== undefined || membership.pending !== undefined
+      if (outcome.retryAfterMs === undefined || !isMember) end(session, key, 'now')
+      else if (!asked) return
+      refuse(session, asked?.id, key, outcome)
     },
 
     /** @param session that ended @param leaving has ended */
     drop(session: Session, leaving: Leaving) {
-      undecided.delete(session)
-      for (const key of [...(members.get(session)?.keys() ?? [])]) end(session, key, leaving)
+      for (const key of keysOf(session)) end(session, key, leaving)
     },
-
-    stats: () => ({ joins: count }),
   }
 }
 
 const underWay: Refusal = {
   code: 'too_many_waiting',
   message: 'a join of this room is under way: wait for its answer',
-  retryAfterMs: RETRY_MS,
-}
-
-const tooManyWaiting: Refusal = {
-  code: 'too_many_waiting',
-  message: `${JOINS_MAX} joins of this session wait for the backend's word: wait for some of the answers first`,
   retryAfterMs: RETRY_MS,
 }
 

@@ -1,7 +1,6 @@
 // Puts the parts of rooms together: the journal's messages, who follows them, who publishes, who is there.
 import type { RoomsBackbone, RoomsEvents } from '@keycast/backbone'
 import { type Containment, type JournalNamespaces, revocationsRoom } from '@keycast/service'
-import type { Decisions } from '../access/backend/decisions.ts'
 import { createSharedRevocations } from '../access/revocations/shared-revocations.ts'
 import type { Counts } from '../counts.ts'
 import type { Outbox } from '../delivery/outbox.ts'
@@ -24,11 +23,9 @@ interface Deps {
   /** Of all rooms that clients can name. */
   events: RoomsEvents
   applyRevocations: Parameters<typeof createSharedRevocations>[0]['apply']
-  gate: Gate
-  decisions: Decisions
+  gate: Pick<Gate, 'enter' | 'operator' | 'hold' | 'release'>
   tails: ReturnType<typeof import('./tails.ts').createTails>
   outbox: Outbox
-  places: ReturnType<typeof import('../keys/places.ts').createPlaces>
   settings: Pick<GatewaySettings, 'publishMs' | 'publishesPendingMax'>
   containment: Pick<Containment, 'guard'>
   counts: Counts
@@ -43,10 +40,8 @@ export function assembleRooms({
   events,
   applyRevocations,
   gate,
-  decisions,
   tails,
   outbox,
-  places,
   settings,
   containment,
   counts,
@@ -74,8 +69,6 @@ export function assembleRooms({
     tails,
     outbox,
     watching,
-    places,
-    now,
   })
   const pages = createPages({ backbone: roomsBackbone, tails, counts })
   const placing = createPlacing({
@@ -83,7 +76,7 @@ export function assembleRooms({
     tails,
     pages,
     followers,
-    decisions,
+    gate,
     watching,
     outbox,
     containment,
@@ -104,10 +97,10 @@ export function assembleRooms({
   })
   const joins = createJoins({
     gate,
-    decisions,
     backbone: roomsBackbone,
     outbox,
     joinMs: settings.publishMs,
+    containment,
     counts,
     now,
   })

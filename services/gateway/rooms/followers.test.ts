@@ -1,29 +1,25 @@
-import { createPlaces } from '../keys/places.ts'
 import { createNamespaces } from '../test-support.ts'
 import { createFollowers } from './followers.ts'
 
 const key = 'room:1'
 
-function setUp({ subscriptionsMax = 10 }: { subscriptionsMax?: number } = {}) {
+function setUp() {
   const calls: string[] = []
   const sent: any[] = []
-  const places = createPlaces({ keysPerSessionMax: 3, subscriptionsMax })
   const followers = createFollowers({
     namespaces: createNamespaces({}, { room: {} }).journal,
     backbone: { watch: each => void calls.push(`watch ${each}`), unwatch: each => void calls.push(`unwatch ${each}`) },
     tails: { forget: room => void calls.push(`forget ${room.key}`) },
     outbox: { forget() {}, send: (_, message) => void sent.push(message) },
     watching: { end() {} },
-    places,
-    now: () => 0,
   })
   const createSession = () => ({ subscriptions: new Map(), account: undefined, rights: {} }) as any
-  const add = (session: any, room: string = key) => followers.add(session, room).subscription as any
-  return { followers, places, calls, sent, createSession, add }
+  const add = (session: any, room: string = key) => followers.add(session, room) as any
+  return { followers, calls, sent, createSession, add }
 }
 
 test('a room is watched with its first session and forgotten with its last', () => {
-  const { followers, calls, createSession, add, places } = setUp()
+  const { followers, calls, createSession, add } = setUp()
   const all = [createSession(), createSession(), createSession()].map(session => add(session))
   expect(calls).toEqual(['watch room:1'])
   followers.remove(all[0])
@@ -34,21 +30,12 @@ test('a room is watched with its first session and forgotten with its last', () 
   followers.remove(all[2])
   expect(calls.slice(1)).toEqual(['unwatch room:1', 'forget room:1'])
   expect(followers.size()).toBe(0)
-  expect(places.taken()).toBe(0)
 })
 
 test('a session that follows a room already keeps its subscription', () => {
-  const { createSession, add, places } = setUp()
+  const { createSession, add } = setUp()
   const session = createSession()
   expect(add(session)).toBe(add(session))
-  expect(places.taken()).toBe(1)
-})
-
-test('more subscriptions than all sessions together may have are refused', () => {
-  const { followers, createSession, add } = setUp({ subscriptionsMax: 1 })
-  add(createSession())
-  expect(followers.add(createSession(), 'room:2')).toMatchObject({ problem: { code: 'capacity' } })
-  expect(followers.get('room:2')).toBeUndefined()
 })
 
 test('answers that wait for a message are not lost when the session no longer follows the room', () => {

@@ -3,8 +3,6 @@ import type { RoomsBackbone } from '@keycast/backbone'
 import { excerpt, namespaceOf } from '@keycast/protocol'
 import type { JournalNamespaces } from '@keycast/service'
 import type { Outbox } from '../delivery/outbox.ts'
-import type { Places } from '../keys/places.ts'
-import { createProblem, type Problem } from '../keys/problem.ts'
 import type { Watching } from '../presence/watching.ts'
 import type { Session } from '../sessions/session.ts'
 import { takeAnswers } from './held-answers.ts'
@@ -19,12 +17,9 @@ interface Deps {
   tails: Pick<Tails, 'forget'>
   outbox: Pick<Outbox, 'forget' | 'send'>
   watching: Pick<Watching, 'end'>
-  places: Places
-  /** Monotonic, in milliseconds. */
-  now: () => number
 }
 
-export function createFollowers({ namespaces, backbone, tails, outbox, watching, places, now }: Deps) {
+export function createFollowers({ namespaces, backbone, tails, outbox, watching }: Deps) {
   const rooms = new Map<string, Room>()
 
   const namespaceFor = (key: string) => namespaces.get(namespaceOf(key))
@@ -32,17 +27,11 @@ export function createFollowers({ namespaces, backbone, tails, outbox, watching,
   /**
    * Has a session follow a room. One that does already stays where it is.
    *
-   * @param key the session's rights cover it: admissions.ts checked, and ends waits when the rights change
+   * @param key that the session holds
    */
-  function add(
-    session: Session,
-    key: string,
-  ): { problem: Problem; subscription?: undefined } | { problem?: undefined; subscription: RoomSubscription } {
+  function add(session: Session, key: string): RoomSubscription {
     const subscribed = session.subscriptions.get(key)
-    if (subscribed) return { subscription: subscribed as RoomSubscription }
-    const code = places.take(session)
-    if (code) return { problem: createProblem(code, now()) }
-
+    if (subscribed) return subscribed as RoomSubscription
     const room = rooms.get(key) ?? open(key)
     const subscription: RoomSubscription = {
       session,
@@ -59,7 +48,7 @@ export function createFollowers({ namespaces, backbone, tails, outbox, watching,
     room.subscriptions.push(subscription)
     // Uses the room's own string: the string of this message would be in memory once per session.
     session.subscriptions.set(room.key, subscription)
-    return { subscription }
+    return subscription
   }
 
   /** @param key passed the gate */
@@ -76,7 +65,6 @@ export function createFollowers({ namespaces, backbone, tails, outbox, watching,
   function remove(subscription: RoomSubscription) {
     const { session, room, index } = subscription
     session.subscriptions.delete(room.key)
-    places.leave(session)
     outbox.forget(subscription)
     watching.end(subscription)
     subscription.placing = undefined

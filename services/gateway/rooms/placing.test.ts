@@ -21,7 +21,7 @@ function setUp({ isAvailable = true } = {}) {
         removed.push(subscription)
       },
     },
-    decisions: { unregister() {} },
+    gate: { release() {} },
     watching: { begin() {} },
     outbox: {
       send: (_, message) => void sent.push(message),

@@ -3,9 +3,9 @@
 import type { NotPublished, RoomsBackbone } from '@keycast/backbone'
 import { type ErrorCode, errorMessage, type RoomStart } from '@keycast/protocol'
 import { type Containment, noContainment } from '@keycast/service'
-import { type Decisions, SUBSCRIBED } from '../access/backend/decisions.ts'
 import type { Counts } from '../counts.ts'
 import type { Outbox } from '../delivery/outbox.ts'
+import type { Gate } from '../gate/gate.ts'
 import type { Watching } from '../presence/watching.ts'
 import { type Announcement, createAnnouncement, subscribedTo } from './announcement.ts'
 import type { Followers } from './followers.ts'
@@ -28,7 +28,7 @@ interface Deps {
   tails: Pick<Tails, 'seal' | 'covers'>
   pages: ReturnType<typeof import('./pages.ts').createPages>
   followers: Pick<Followers, 'remove'>
-  decisions: Pick<Decisions, 'unregister'>
+  gate: Pick<Gate, 'release'>
   watching: Pick<Watching, 'begin'>
   outbox: Pick<Outbox, 'send' | 'forget' | 'oweMessages' | 'close'>
   containment?: Pick<Containment, 'guard'>
@@ -40,7 +40,7 @@ export function createPlacing({
   tails,
   pages,
   followers,
-  decisions,
+  gate,
   watching,
   outbox,
   containment = noContainment,
@@ -177,8 +177,7 @@ export function createPlacing({
     const { session, room, placing } = subscription
     const id = placing && !placing.isTold ? placing.announcement.id : undefined
     end(subscription)
-    // Else the backend would be asked for it as long as the gateway runs.
-    decisions.unregister(session, room.key, SUBSCRIBED)
+    gate.release(session, 'subscribe', room.key)
     outbox.send(session, errorMessage(code, { id, key: room.key, subscribed: false, message }))
   }
 

@@ -1,6 +1,6 @@
 import { createRights, readRule } from '../access/rights.ts'
 import { createCounts } from '../counts.ts'
-import { createGate } from '../gate/gate.ts'
+import { createTestGate } from '../gate/test-gate.ts'
 import { createNamespaces } from '../test-support.ts'
 import { takeAnswers } from './held-answers.ts'
 import { createPublishes } from './publishes.ts'
@@ -19,14 +19,7 @@ function setUp({ publishesPendingMax = 4 }: { publishesPendingMax?: number } = {
   const asked: any[] = []
   const counts = createCounts()
   const namespaces = createNamespaces({}, { room: { bytesMax: 10 }, news: { publish: 'server' } })
-  const gate = createGate({
-    namespaces,
-    cache: { peek: () => undefined },
-    decisions: { applies: () => false, ask: () => undefined },
-    ownValues: { areOf: () => false, wireKeyOf: (_, key) => key },
-    counts,
-    now: () => 0,
-  })
+  const gate = createTestGate({ namespaces, counts })
   const publishes = createPublishes({
     namespaces: namespaces.journal,
     gate,

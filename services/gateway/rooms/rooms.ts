@@ -3,7 +3,6 @@ import type { MessageEvents, RoomsBackbone } from '@keycast/backbone'
 import type { RequestId, RoomStart } from '@keycast/protocol'
 import type { Counts } from '../counts.ts'
 import type { Outbox } from '../delivery/outbox.ts'
-import type { Problem } from '../keys/problem.ts'
 import type { Session } from '../sessions/session.ts'
 import { type Announcement, createAnnouncement } from './announcement.ts'
 import type { Behind } from './behind.ts'
@@ -133,14 +132,10 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     /**
      * Subscribes a session to a room. A subscription that exists already has its stream begun anew.
      *
-     * @param key the session's rights cover it
-     * @returns the reason why it was not subscribed
+     * @param key that the session holds
      */
-    add(session: Session, key: string, start: RoomStart | undefined, announcement: Announcement): Problem | undefined {
-      const { problem, subscription } = followers.add(session, key)
-      if (!subscription) return problem
-      placing.begin(subscription, start, announcement)
-      return undefined
+    add(session: Session, key: string, start: RoomStart | undefined, announcement: Announcement) {
+      placing.begin(followers.add(session, key), start, announcement)
     },
 
     /** Ends a subscription: nothing of the room is written after. */

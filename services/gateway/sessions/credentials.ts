@@ -5,8 +5,7 @@ import type { Viewers } from '../access/backend/viewers.ts'
 import { createExpiries, type Expiries } from '../access/expiry.ts'
 import type { Verified } from '../access/tokens/tokens.ts'
 import type { Outbox } from '../delivery/outbox.ts'
-import type { Admissions } from '../keys/admissions.ts'
-import type { Joins } from '../presence/joins.ts'
+import type { Gate } from '../gate/gate.ts'
 import type { Accounts } from './accounts.ts'
 import type { Session } from './session.ts'
 
@@ -15,8 +14,7 @@ export type Credentials = ReturnType<typeof createCredentials>
 interface Deps {
   rights: ReturnType<typeof import('../access/rights.ts').createRights>
   viewers: Pick<Viewers, 'of' | 'enter' | 'leave'>
-  admissions: Pick<Admissions, 'endUncovered' | 'changeViewer'>
-  joins: Pick<Joins, 'endUncovered' | 'changeViewer'>
+  gate: Pick<Gate, 'endUncovered' | 'changeViewer'>
   outbox: Pick<Outbox, 'send' | 'close'>
   accounts: Pick<Accounts, 'of' | 'move'>
   /** A session that may do nothing must send `auth` within this time. */
@@ -27,17 +25,7 @@ interface Deps {
   wallNow: () => number
 }
 
-export function createCredentials({
-  rights,
-  viewers,
-  admissions,
-  joins,
-  outbox,
-  accounts,
-  authMs,
-  now,
-  wallNow,
-}: Deps) {
+export function createCredentials({ rights, viewers, gate, outbox, accounts, authMs, now, wallNow }: Deps) {
   /** Sessions that have to send `auth`, with when they came, in that order. */
   const unauthenticated = new Map<Session, number>()
 
@@ -83,13 +71,9 @@ export function createCredentials({
     expiries.schedule(session, verified.expiresAtMs)
     accounts.move(session, accounts.of(verified.user, session))
     outbox.send(session, { type: 'authed', id, user: verified.user, expiresInMs: expiresInMs(verified) })
-    if (!isSame) {
-      joins.endUncovered(session)
-      admissions.endUncovered(session)
-    }
+    if (!isSame) gate.endUncovered(session)
     const viewer = viewers.of(verified)
-    if (viewer === session.viewer) return
-    joins.changeViewer(session, () => admissions.changeViewer(session, () => enter(session, viewer)))
+    if (viewer !== session.viewer) gate.changeViewer(session, () => enter(session, viewer))
   }
 
   function enter(session: Session, viewer: Session['viewer']) {

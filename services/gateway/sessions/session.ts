@@ -10,6 +10,7 @@ import type { CloseCode } from '../delivery/outbox.ts'
 import type { Encoding } from '../encodings/encoding.ts'
 import type { Awaited } from '../keys/admissions.ts'
 import type { Subscription } from '../keys/subscriptions.ts'
+import type { Membership } from '../presence/joins.ts'
 import type { MembersWatch } from '../presence/member-list.ts'
 import type { RoomSubscription } from '../rooms/room.ts'
 import type { Piece, Transport } from '../transport/transport.ts'
@@ -34,6 +35,8 @@ export interface Session {
   subscriptions: Map<string, AnySubscription>
   /** Keys that its viewer must first be admitted to; keys/admissions.ts. */
   awaited: Map<string, Awaited> | undefined
+  /** Rooms that it joined, or waits to; presence/joins.ts. */
+  memberships: Map<string, Membership> | undefined
   /** Messages that leave with the next flush, in order; this and the next three: outbox.ts. */
   pieces: Piece[]
   pieceBytes: number
@@ -105,6 +108,7 @@ export function createSession(
     encoding,
     subscriptions: new Map(),
     awaited: undefined,
+    memberships: undefined,
     pieces: [],
     pieceBytes: 0,
     due: [],

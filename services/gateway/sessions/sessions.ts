@@ -2,9 +2,9 @@
 import type { Leaving } from '@keycast/backbone'
 import { closeCodes } from '@keycast/protocol'
 import { type Containment, noContainment } from '@keycast/service'
-import type { Decisions } from '../access/backend/decisions.ts'
 import { type Counts, countOne } from '../counts.ts'
 import type { CloseCode, Outbox } from '../delivery/outbox.ts'
+import type { Gate } from '../gate/gate.ts'
 import type { Admissions } from '../keys/admissions.ts'
 import type { Joins } from '../presence/joins.ts'
 import type { Credentials } from './credentials.ts'
@@ -29,7 +29,7 @@ interface Deps {
   outbox: Pick<Outbox, 'discard'>
   admissions: Pick<Admissions, 'drop'>
   joins: Pick<Joins, 'drop'>
-  decisions: Pick<Decisions, 'giveUp'>
+  gate: Pick<Gate, 'giveUp'>
   credentials: Pick<Credentials, 'forget'>
   unfinished: Pick<Unfinished, 'forget'>
   sessionLog: ReturnType<typeof import('./session-log.ts').createSessionLog>
@@ -41,7 +41,7 @@ export function createSessions({
   outbox,
   admissions,
   joins,
-  decisions,
+  gate,
   credentials,
   unfinished,
   sessionLog,
@@ -114,7 +114,7 @@ export function createSessions({
     (session: Session, leaving: Leaving) => {
       admissions.drop(session)
       joins.drop(session, leaving)
-      decisions.giveUp(session)
+      gate.giveUp(session)
       credentials.forget(session)
       outbox.discard(session)
       unfinished.forget(session)

@@ -44,8 +44,10 @@ interface Deps {
   /** Of values and rooms. */
   namespaces: { get: (name: string) => Deciding | undefined }
   backbone: Pick<Backbone, 'authorize' | 'nodesAlive'>
-  /** Of each of a decision's sessions: it may read the key, or why not. May be called again with the same. */
-  onDecided: (session: Session, key: string, problem: Problem | undefined) => void
+  /**
+   * Of each of a decision's sessions, with its roles: it may read the key, or why not. May be called again with the same.
+   */
+  onDecided: (session: Session, key: string, roles: number, problem: Problem | undefined) => void
   counts: Pick<Counts, 'decisions' | 'accessRefused'>
   /** Monotonic, in milliseconds. */
   now: () => number
@@ -127,7 +129,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
    *
    * @returns without a problem the decision is still to come
    */
-  function register(session: Session, key: string, what: number): { isAdmitted: boolean; problem?: Problem } {
+  function register(session: Session, key: string, role: number): { isAdmitted: boolean; problem?: Problem } {
     const decision = open(session.viewer, key)
     const known = standing(decision)
     if (known) counts.decisions.memory++
@@ -137,22 +139,24 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
       return known
     }
     idle.delete(decision)
-    decision.sessions.set(session, (decision.sessions.get(session) ?? 0) | what)
+    decision.sessions.set(session, (decision.sessions.get(session) ?? 0) | role)
     if (!known) question(decision, laneOf(session))
     else if (known.problem) {
       const { problem } = known
       // After what answers the subscribe.
-      queueMicrotask(() => decision.sessions.has(session) && onDecided(session, key, problem))
+      queueMicrotask(() => {
+        if (((decision.sessions.get(session) ?? 0) & role) !== 0) onDecided(session, key, role, problem)
+      })
     }
     schedule(decision)
     return { isAdmitted: known?.isAdmitted === true }
   }
 
-  function unregister(session: Session, key: string, what: number) {
+  function unregister(session: Session, key: string, role: number) {
     const decision = session.viewer?.decisions.get(key)
-    const whats = decision?.sessions.get(session)
-    if (!decision || whats === undefined) return
-    if ((whats & ~what) !== 0) return void decision.sessions.set(session, whats & ~what)
+    const roles = decision?.sessions.get(session)
+    if (!decision || roles === undefined) return
+    if ((roles & ~role) !== 0) return void decision.sessions.set(session, roles & ~role)
     decision.sessions.delete(session)
     rest(decision)
   }
@@ -206,9 +210,9 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   }
 
   function tellSessions(decision: Decision, problem: Problem | undefined) {
-    for (const session of [...decision.sessions.keys()]) {
+    for (const [session, roles] of [...decision.sessions]) {
       if (problem?.code === 'forbidden') countRefusal(problem)
-      onDecided(session, decision.key, problem)
+      onDecided(session, decision.key, roles, problem)
     }
   }
 

@@ -1,0 +1,63 @@
+// Counts what sessions hold: keys that they are subscribed to, values and rooms together, by session, by account and in
+// all; and the rooms that each has joined.
+import { createProblem, type Problem } from '../keys/problem.ts'
+import { keyCountOf, type Session } from '../sessions/session.ts'
+import type { Lasting } from './gate.ts'
+
+interface Deps {
+  keysPerSessionMax: number
+  subscriptionsMax: number
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
+/** Rooms that one session may have joined: a page shows a few. */
+const JOINS_MAX = 100
+
+export function createPlaces({ keysPerSessionMax, subscriptionsMax, now }: Deps) {
+  let subscriptions = 0
+  let joins = 0
+
+  /**
+   * Takes a place for one more key.
+   *
+   * @returns the limit that left no place, if one did
+   */
+  function take(session: Session, act: Lasting): Problem | undefined {
+    // An ended session would keep its place for good. Nobody is told the problem.
+    if (session.ended) return createProblem('capacity', now())
+    return act === 'subscribe' ? takeSubscription(session) : takeJoin(session)
+  }
+
+  function takeSubscription(session: Session) {
+    const { account } = session
+    if (keyCountOf(session) >= keysPerSessionMax || (account && account.keys >= account.keysMax)) {
+      return createProblem('too_many_keys', now())
+    }
+    if (subscriptions >= subscriptionsMax) return createProblem('capacity', now())
+    subscriptions++
+    if (account) account.keys++
+    return undefined
+  }
+
+  function takeJoin({ memberships }: Session) {
+    if (memberships && memberships.size >= JOINS_MAX) {
+      const message = `this session has joined ${JOINS_MAX} rooms: leave some`
+      return createProblem('too_many_keys', now(), { message })
+    }
+    joins++
+    return undefined
+  }
+
+  /** A key is held no more. */
+  function leave({ account }: Session, act: Lasting) {
+    if (act === 'join') {
+      joins--
+      return
+    }
+    subscriptions--
+    if (account) account.keys--
+  }
+
+  return { take, leave, stats: () => ({ subscriptions, joins }) }
+}

@@ -1,0 +1,24 @@
+// A gate whose namespaces have no backend that decides and no values of users' own, unless a test says so.
+import { createGate } from './gate.ts'
+
+type Deps = Parameters<typeof createGate>[0]
+
+export const createTestGate = (
+  given: Pick<Deps, 'namespaces'> & Partial<Omit<Deps, 'decisions'>> & { decisions?: Partial<Deps['decisions']> },
+) =>
+  createGate({
+    cache: { peek: () => undefined },
+    places: { take: () => undefined, leave() {} },
+    ownValues: { areOf: () => false, wireKeyOf: (_, key) => key },
+    counts: { accessRefused: { unauthenticated: 0, forbidden: 0 } },
+    now: () => 0,
+    ...given,
+    decisions: {
+      applies: () => false,
+      ask: () => undefined,
+      register: () => ({ isAdmitted: true }),
+      unregister() {},
+      giveUp() {},
+      ...given.decisions,
+    },
+  })
