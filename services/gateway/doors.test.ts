@@ -1,6 +1,5 @@
 // Every door against every kind of token: what is wrong is refused and counted, and nobody learns which keys exist.
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -8,7 +7,8 @@ import { createMemoryRooms } from '@keycast/backbone/memory'
 import { noContainment } from '@keycast/service'
 import type { Policy } from './access/policy-file.ts'
 import { readRule } from './access/rights.ts'
-import { badTokens, issuers, sign } from './access/test-tokens.ts'
+import { authenticate, badTokens, issuers, sign } from './access/test-tokens.ts'
+import type { Lasting } from './gate/gate.ts'
 import { createPublicApp } from './http/public.ts'
 import type { Settings } from './settings.ts'
 import { createTestGateway } from './test-support.ts'
@@ -25,12 +25,22 @@ const GIVE_UP_MS = 30_000
 
 const rule = (written: unknown, user = false) => readRule(written, { user, strict: true }).rule
 
-function start(policy?: Partial<Policy>, settings?: Partial<Settings>) {
+const KEEP_MS = 10_000
+
+/** A backend decides, too. */
+const authorize = {
+  urlFor: (id: string) => `http://127.0.0.1/${id}`,
+  origin: 'http://127.0.0.1',
+  method: 'HEAD' as const,
+  keepMs: KEEP_MS,
+}
+
+function start(policy?: Partial<Policy>, settings?: Partial<Settings>, decides: { authorize?: typeof authorize } = {}) {
   const journal = createMemoryRooms()
   const testGateway = createTestGateway({
     startAtMs: nowMs,
-    namespaces: { tick: {}, user: {} },
-    rooms: { room: { members: 'named' } },
+    namespaces: { tick: decides, user: {} },
+    rooms: { room: { members: 'named', ...decides } },
     journal,
     settings,
     policy: {
@@ -44,7 +54,7 @@ function start(policy?: Partial<Policy>, settings?: Partial<Settings>) {
   const { gateway, backbone } = testGateway
   /** Only for tests that come over HTTP: its routes take more time than all else here. */
   let listening: Promise<number> | undefined
-  async function listen() {
+  const createApp = () => {
     const app = createPublicApp({
       ...gateway,
       singleFlight: gateway.singleFlight,
@@ -54,8 +64,12 @@ function start(policy?: Partial<Policy>, settings?: Partial<Settings>) {
       clientOf: () => undefined,
       unreadBytesMax: 2 ** 24,
     })
-    gateway.attach(app.server)
     cleanUps.push(() => app.close())
+    return app
+  }
+  async function listen() {
+    const app = createApp()
+    gateway.attach(app.server)
     await app.listen({ host: '127.0.0.1', port: 0 })
     return (app.server.address() as AddressInfo).port
   }
@@ -81,7 +95,7 @@ function start(policy?: Partial<Policy>, settings?: Partial<Settings>) {
       'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
       ...headers,
     })
-  return { ...testGateway, journal, get, upgrade }
+  return { ...testGateway, journal, createApp, get, upgrade }
 }
 
 type Started = ReturnType<typeof start>
@@ -196,21 +210,98 @@ const harmless = ['auth', 'ping', 'unsubscribe', 'leave']
 
 test('the doors above are all there are: every message of a client, every path that names a key', async () => {
   const asked = new Set([...Object.keys(doors), ...Object.keys(roomDoors)].map(door => door.split(' ')[0]))
-  const { gateway } = start()
+  const { gateway, createApp } = start()
   for (const type of Object.keys(gateway.counts.received)) {
     expect({ type, isAsked: asked.has(type) || harmless.includes(type) }).toEqual({ type, isAsked: true })
   }
-  const folder = new URL('http/', import.meta.url)
-  const sources = readdirSync(folder).filter(file => /\.[jt]s$/.test(file) && !/\.test\.[jt]s$/.test(file))
-  const routes = sources.flatMap(file => {
-    const source = readFileSync(new URL(file, folder), 'utf8')
-    return Array.from(
-      source.matchAll(/\bapp\.(?:get|post|put|patch|delete|all|route)\(\s*([^,]+),/g),
-      ([, path]) => path,
-    )
+  const app = createApp()
+  await app.ready()
+  const paths = Object.keys({ ...doors, ...roomDoors }).filter(door => door.startsWith('GET '))
+  for (const path of paths) expect(app.hasRoute({ method: 'GET', url: `${path.slice(4)}/*` })).toBe(true)
+  // No other path has a part that a client chooses.
+  expect(app.printRoutes().match(/[*:].* \(/g)).toHaveLength(paths.length)
+})
+
+/** What a session may ask for that stands until it ends it. */
+const lasting = {
+  subscribe: [
+    { type: 'subscribe', id: 1, keys: ['tick:1'] },
+    { type: 'subscribe', id: 1, keys: [{ key: 'room:1', presence: true }] },
+  ],
+  join: [{ type: 'join', id: 1, key: 'room:1', name: 'ann' }],
+} satisfies Record<Lasting, object[]>
+
+const all = { read: ['*:**'], publish: ['*:**'], join: ['*:**'] }
+
+const answerAs = (verdict: 'admitted' | 'refused') => ({ verdict, ageMs: 0, message: '' })
+
+/** Answers all that the backend is asked. @returns for how many keys and viewers */
+async function decide({ backbone, turn }: Started, verdict: 'admitted' | 'refused') {
+  for (const endsAt = performance.now() + GIVE_UP_MS; backbone.questions.length === 0; await turn()) {
+    if (performance.now() > endsAt) throw new Error('the backend was not asked')
+  }
+  const questions = backbone.questions.splice(0)
+  for (const { resolve } of questions) resolve(answerAs(verdict))
+  await turn()
+  return questions.length
+}
+
+describe.each(Object.entries({ ...doors, ...roomDoors }))('%s, where a backend decides', (door, ask) => {
+  const key = door in doors ? 'tick:there' : 'room:there'
+
+  test('nothing is asked for, told or published before its word, nor after a refusal', async () => {
+    const started = start({}, {}, { authorize })
+    const { journal, backbone } = started
+    journal.append({ room: key, messageId: undefined, from: 'bob', data: Buffer.from('"secret"') })
+    const asked = ask(started, key, await sign({ nowMs, keys: all }))
+    await decide(started, 'refused')
+    const answer = JSON.stringify(await asked)
+    expect(answer).toContain('forbidden')
+    expect(answer).not.toContain('secret')
+    expect(backbone.calls).toEqual([])
+    expect(journal.append({ room: key, messageId: undefined, from: 'bob', data: Buffer.from('1') })).toMatchObject({
+      seq: 2,
+    })
   })
-  // `path` is that of each file of the page and the library.
-  expect(routes.sort()).toEqual(["'/v1/messages/*'", `\`\${VALUES_PATH}*\``, 'path'])
+})
+
+describe.each(Object.values(lasting).flat())('%j, where a backend decides', message => {
+  const [{ key }] = ('keys' in message ? message.keys : [message]).map(each =>
+    typeof each === 'string' ? { key: each } : each,
+  )
+  const over = { type: 'error', key, code: 'forbidden', subscribed: false }
+
+  async function standing() {
+    const started = start({}, {}, { authorize })
+    const client = await started.connect()
+    const renew = async (keys: object, sub?: string) =>
+      authenticate(client, await sign({ nowMs, keys, sub, ttlSeconds: 600 }), started.turn)
+    await renew(all)
+    client.send(message)
+    await decide(started, 'admitted')
+    await client.received()
+    return { ...started, client, renew, started }
+  }
+
+  test('each `keep` it is asked again, and a refusal ends it', async () => {
+    const { client, pass, started, backbone } = await standing()
+    for (const verdict of ['admitted', 'refused'] as const) {
+      expect(await client.received()).not.toContainEqual(expect.objectContaining(over))
+      await pass(KEEP_MS + 250)
+      expect(await decide(started, verdict)).toBe(1)
+    }
+    expect(await client.received()).toContainEqual(expect.objectContaining(over))
+    await pass(3 * KEEP_MS)
+    expect(backbone.questions).toEqual([])
+  })
+
+  test('a renewal that does not cover it ends it', async () => {
+    const { client, renew, pass, backbone } = await standing()
+    const told = [...(await renew({})), ...(await client.received())]
+    expect(told).toContainEqual(expect.objectContaining(over))
+    await pass(3 * KEEP_MS)
+    expect(backbone.questions).toEqual([])
+  })
 })
 
 describe.each(Object.entries(roomDoors))('%s', (_, ask) => {
