@@ -67,7 +67,7 @@ export const settings = {
     default: 18_000,
     min: 1,
     unit: 'sessions',
-    doc: 'Sessions at most; further connections get 503. At 8 KB an idle session this many take 150 MB. The limit of open files less 500 applies where it is lower.',
+    doc: 'Sessions at most; further connections get 503. An idle session takes up to 5.5 KB: this many take 100 MB. The limit of open files less 500 applies where it is lower.',
   }),
   sessionsPerUserMax: setting.integer({
     env: 'GATEWAY_SESSIONS_PER_USER_MAX',
