@@ -1,5 +1,7 @@
 // Journals with their log in Valkey, under load: a Valkey that is killed, fails over or is full, and a journal that
 // dies. Each acknowledged message is there once, or everybody is told that another history began.
+
+import { isProblem } from '@keycast/protocol'
 import { atEnd } from './support/cleanup.ts'
 import { eventually } from './support/deadline.ts'
 import { show } from './support/figures.ts'
@@ -109,7 +111,7 @@ async function historyLength({ gateways, rooms }: Awaited<ReturnType<typeof star
   let sum = 0
   for (const room of rooms) {
     const part = await gateways[0].history(room, { before: 1, limit: 1 }, { deadlineMs: 10_000 })
-    if (part.error !== undefined) throw new Error(part.error)
+    if (isProblem(part)) throw new Error(part.code)
     sum += part.newest
   }
   return sum

@@ -48,7 +48,6 @@ export {
   gapFrom,
   HISTORY_BYTES_MAX,
   type Message,
-  type NotPublished,
   type Position,
   type Publish as PublishCommand,
   type Published,

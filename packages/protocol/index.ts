@@ -29,6 +29,7 @@ export {
 } from './messages.ts'
 export { NAME_CHARACTERS_MAX, readMemberName } from './names.ts'
 export { isClaim, type Join, type Leave, type Member } from './presence-messages.ts'
+export { isProblem, type Problem, problemText } from './problem.ts'
 export {
   createMessageHeads,
   HISTORY_DEFAULT,

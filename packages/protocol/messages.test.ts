@@ -86,13 +86,13 @@ test.each([
 
 test('absent fields are left out of what is sent', () => {
   expect(encode({ type: 'ok', id: undefined })).toBe('{"type":"ok"}')
-  expect(encode(errorMessage('bad_key', { key: 'x', message: 'why' }))).toBe(
+  expect(encode(errorMessage({ code: 'bad_key', message: 'why' }, { key: 'x' }))).toBe(
     '{"type":"error","key":"x","code":"bad_key","message":"why"}',
   )
 })
 
 test("an error without a text of its own has its code's", () => {
-  expect(errorMessage('rate_limited', { id: 1, retryAfterMs: 5 })).toEqual({
+  expect(errorMessage({ code: 'rate_limited', retryAfterMs: 5 }, { id: 1 })).toEqual({
     type: 'error',
     id: 1,
     key: undefined,

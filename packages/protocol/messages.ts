@@ -1,9 +1,10 @@
 // Every message that crosses the WebSocket; those of rooms are in room-messages.ts and presence-messages.ts. No other
 // file spells the name of a field.
-import { type ErrorCode, errorCodes } from './codes.js'
+import type { ErrorCode } from './codes.js'
 import { excerpt } from './excerpt.ts'
 import { ProtocolError, parseObject, readId, readKey, readList } from './fields.ts'
 import { type Join, type Joined, type Leave, type Members, type Presence, readJoin } from './presence-messages.ts'
+import { type Problem, problemText } from './problem.ts'
 import {
   type Gap,
   type History,
@@ -243,12 +244,13 @@ export function encode(message: ControlMessage) {
   return JSON.stringify(message)
 }
 
-/** An `error` message. Its text is the code's own unless another says more. */
+/** The `error` message that tells a client of a problem. */
 export function errorMessage(
-  code: ErrorCode,
-  { id, key, subscribed, message = errorCodes[code], retryAfterMs }: Partial<Omit<ErrorMessage, 'type' | 'code'>> = {},
+  problem: Problem,
+  { id, key, subscribed }: { id?: RequestId; key?: string; subscribed?: boolean } = {},
 ): ErrorMessage {
-  return { type: 'error', id, key, subscribed, code, message, retryAfterMs }
+  const { code, retryAfterMs } = problem
+  return { type: 'error', id, key, subscribed, code, message: problemText(problem), retryAfterMs }
 }
 
 /**

@@ -246,7 +246,6 @@ export function createGateway({
     rooms,
     endings,
     outbox,
-    now,
   })
 
   // sessions: how they begin, what they ask, how they end

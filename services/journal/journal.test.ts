@@ -2,6 +2,7 @@
 // it, whatever the network swallows.
 import { createHub, createRoomsBackbone, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
+import { isProblem } from '@keycast/protocol'
 import { createMetrics } from '@keycast/service/metrics'
 import { createChecker } from '../../test/support/checker.ts'
 import { followPositions } from '../../test/support/positions.ts'
@@ -151,8 +152,10 @@ test('while one message in five is lost, all that is published is kept once and 
   for (const { n, room, messageId, who, end } of ends) {
     const result = await end
     // Answered at once while the journal seemed dead: surely not kept.
-    if (result.error === 'journal_unavailable') continue
-    if (result.error) throw new Error(`publish ${n}: ${result.error}`)
+    if (isProblem(result)) {
+      if (result.code === 'journal_unavailable') continue
+      throw new Error(`publish ${n}: ${result.code}`)
+    }
     acknowledged++
     checker.acknowledged(who, room, { ...result, messageId, data: JSON.stringify(`text ${n}`) })
   }
@@ -260,8 +263,8 @@ test('a history is given in parts from either end', async () => {
   expect(await history({ after: 10, limit: 2 })).toMatchObject({ seqs: [21, 22], more: true, truncated: true })
   expect(await history({ after: 48, limit: 9 })).toMatchObject({ seqs: [49, 50], more: false, truncated: false })
   expect(await history({ after: 50, limit: 9 })).toMatchObject({ seqs: [], more: false })
-  expect(await history({ epoch: 'F', after: 0, limit: 9 })).toMatchObject({ error: 'other_epoch' })
-  expect(await history({ after: 0, limit: 9 }, 'nothing:1')).toMatchObject({ error: 'unknown_namespace' })
+  expect(await history({ epoch: 'F', after: 0, limit: 9 })).toMatchObject({ code: 'other_epoch' })
+  expect(await history({ after: 0, limit: 9 }, 'nothing:1')).toMatchObject({ code: 'unknown_namespace' })
   expect(await history({ after: 0, limit: 9 }, 'room:2')).toMatchObject({
     seqs: [],
     oldest: 1,
@@ -294,7 +297,7 @@ test('a publish that cannot be kept says why', async () => {
   const { network, backbone, publish, seen } = await setup({ bytesMax: 5_000 })
   const errors = async (...publishes: Promise<any>[]) => {
     await network.settle()
-    return (await Promise.all(publishes)).map(({ error, retryAfterMs }) => [error, retryAfterMs])
+    return (await Promise.all(publishes)).map(({ code, retryAfterMs }) => [code, retryAfterMs])
   }
   const messageId = idOf(1)
   expect(
@@ -359,7 +362,7 @@ test('a batch whose fate the log does not know is publish_unknown, and watchers 
   const messageId = idOf(1)
   const first = publish('a', { messageId })
   await network.settle()
-  expect(await first).toMatchObject({ error: 'publish_unknown', retryAfterMs: 1_000 })
+  expect(await first).toMatchObject({ code: 'publish_unknown', retryAfterMs: 1_000 })
   expect(seen).toContain(1)
   isBroken = false
   const again = publish('a', { messageId })

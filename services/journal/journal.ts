@@ -1,7 +1,7 @@
 // Puts a journal node together: publishes go through the committer into the log, and from there to the links that
 // watch.
 import { type PublishCommand, type RoomsHub, readPresenceKey } from '@keycast/backbone'
-import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
+import { keyProblem, namespaceOf } from '@keycast/protocol'
 import {
   createOnceAMinute,
   type Every,
@@ -125,11 +125,10 @@ export function createJournal({
     if (!isTaken) refuse(link, id, 'journal_unavailable')
   }
 
-  function refuse(link: string, id: string, error: Exclude<PublishResult, 'kept' | 'duplicate'>) {
-    counts.published(error)
-    const mayRetry = error === 'journal_unavailable' || error === 'publish_unknown' || error === 'log_full'
-    const message = errorCodes[error]
-    hub.tellResult(link, id, mayRetry ? { error, message, retryAfterMs: RETRY_MS } : { error, message })
+  function refuse(link: string, id: string, code: Exclude<PublishResult, 'kept' | 'duplicate'>) {
+    counts.published(code)
+    const mayRetry = code === 'journal_unavailable' || code === 'publish_unknown' || code === 'log_full'
+    hub.tellResult(link, id, mayRetry ? { code, retryAfterMs: RETRY_MS } : { code })
   }
 
   /** Logged once, until a message is kept again. */

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createZeromqRooms } from '@keycast/backbone'
+import { isProblem } from '@keycast/protocol'
 import { createChecker } from './checker.ts'
 import { atEnd } from './cleanup.ts'
 import { eventually } from './deadline.ts'
@@ -114,12 +115,12 @@ export function startLoad({ name, backbone, checker, rooms, perSecond, deadlineM
     const result = await backbone.publish({ room, messageId, from: name, data: Buffer.from(data) }, { deadlineMs })
     longestMs = Math.max(longestMs, performance.now() - at)
     underWay--
-    if (result.error === undefined) {
+    if (!isProblem(result)) {
       publish.result = result
       acknowledged++
       return
     }
-    errors[result.error] = (errors[result.error] ?? 0) + 1
+    errors[result.code] = (errors[result.code] ?? 0) + 1
     publish.isAgain = true
     unsettled.push(publish)
   }
@@ -178,7 +179,7 @@ export async function readHistories(
     let after = 0
     for (;;) {
       const part = await backbone.history(room, { after, limit: 500 }, { deadlineMs: PUBLISH_DEADLINE_MS })
-      if (part.error !== undefined) throw new Error(`history of ${room}: ${part.error}`)
+      if (isProblem(part)) throw new Error(`history of ${room}: ${part.code}`)
       const { epoch, oldest, newest, messages, more } = part
       for (const { seq, messageId, data } of messages) placed.push({ epoch, seq, messageId, data: data.toString() })
       after = placed.at(-1)?.seq ?? 0

@@ -413,7 +413,8 @@ export function createHub<S extends Service>({
 
   function tellResult(id: string, commandId: string, result: S['Result']) {
     const link = links.get(id)
-    if (link) answers.tellResult(link, { id: commandId, result }) // otherwise its gateway repeats the command
+    if (!link) return // its gateway repeats the command
+    answers.tellResult(link, { id: commandId, result: codec.encodeResult ? codec.encodeResult(result) : result })
   }
 
   function stats() {

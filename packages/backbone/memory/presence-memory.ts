@@ -1,15 +1,14 @@
 // Presence without a journal, for unit tests of gateways. Every change is told at once, and a member whose connection
 // broke stays until the test says that the time is over.
-import { errorCodes } from '@keycast/protocol'
+import type { Problem } from '@keycast/protocol'
 import type { PresenceBackbone, PresenceEvents } from '../gateway/rooms/presence.ts'
 import type { Member } from '../wire/members-codec.ts'
-import type { NotPublished } from '../wire/rooms-codec.ts'
 
 interface Tab {
   identity: string
   name: string
   isGone: boolean
-  onLost: (refusal: any) => void
+  onLost: (problem: Problem) => void
 }
 
 export function createMemoryPresence({ isAway, isNamed }: { isAway: () => boolean; isNamed: boolean }) {
@@ -60,9 +59,8 @@ export function createMemoryPresence({ isAway, isNamed }: { isAway: () => boolea
     })
   }
 
-  const away: NotPublished = {
-    error: 'journal_unavailable',
-    message: errorCodes.journal_unavailable,
+  const away: Problem = {
+    code: 'journal_unavailable',
     retryAfterMs: 1_000,
   }
 
@@ -78,7 +76,7 @@ export function createMemoryPresence({ isAway, isNamed }: { isAway: () => boolea
         const { tabs } = roomOf(room)
         const isTaken = [...tabs.values()].some(each => each.name === name && each.identity !== identity)
         if (isAway()) return { tab, joined: Promise.resolve(away) }
-        if (isTaken) return { tab, joined: Promise.resolve({ error: 'name_taken', message: errorCodes.name_taken }) }
+        if (isTaken) return { tab, joined: Promise.resolve({ code: 'name_taken' }) }
         changing(room, () => {
           const ghost = [...tabs].find(([, each]) => each.identity === identity && each.isGone)
           if (ghost) tabs.delete(ghost[0])
@@ -118,7 +116,7 @@ export function createMemoryPresence({ isAway, isNamed }: { isAway: () => boolea
       const { tabs } = roomOf(name)
       const lost = [...tabs.values()]
       changing(name, () => tabs.clear())
-      for (const { onLost } of lost) onLost({ error: 'name_taken', message: errorCodes.name_taken })
+      for (const { onLost } of lost) onLost({ code: 'name_taken' })
     },
   }
 }

@@ -29,7 +29,7 @@ test('what was missed while the journal was away is given, or told', async () =>
   backbone.watch('room:1', { epoch: 'E1', seq: 0 })
   await undefined
   rooms.setAway(true)
-  expect(await publish()).toMatchObject({ error: 'journal_unavailable' })
+  expect(await publish()).toMatchObject({ code: 'journal_unavailable' })
   const append = () => rooms.append({ room: 'room:1', messageId: undefined, from: '', data: Buffer.from('1') })
   append()
   rooms.setAway(false)
@@ -52,5 +52,5 @@ test('a history has bounds, and says whether it is whole', async () => {
   }
   expect(await history({ after: 0, limit: 2 })).toMatchObject({ seqs: [2, 3], more: true, truncated: true, oldest: 2 })
   expect(await history({ before: 6, limit: 9 })).toMatchObject({ seqs: [2, 3, 4, 5], more: false, truncated: false })
-  expect(await history({ epoch: 'E0', after: 0, limit: 2 })).toMatchObject({ error: 'other_epoch' })
+  expect(await history({ epoch: 'E0', after: 0, limit: 2 })).toMatchObject({ code: 'other_epoch' })
 })

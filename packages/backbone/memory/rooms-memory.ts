@@ -1,8 +1,8 @@
 // The backbone of rooms without a journal, for unit tests of gateways: one process, no sockets, nothing kept. Everything is
 // answered in a later microtask, as if it had been a moment under way.
-import { errorCodes } from '@keycast/protocol'
+import type { Problem } from '@keycast/protocol'
 import { newMessageId, type RoomsBackbone, type RoomsEvents } from '../gateway/rooms/rooms-backbone.ts'
-import { gapFrom, HISTORY_MESSAGES_MAX, type Message, type NotPublished } from '../wire/rooms-codec.ts'
+import { gapFrom, HISTORY_MESSAGES_MAX, type Message } from '../wire/rooms-codec.ts'
 import { createMemoryPresence } from './presence-memory.ts'
 
 const RETRY_MS = 1_000
@@ -33,9 +33,8 @@ export function createMemoryRooms({
 
   const headOf = (name: string) => ({ epoch, seq: roomOf(name).messages.length, oldest: roomOf(name).oldest })
 
-  const away: NotPublished = {
-    error: 'journal_unavailable',
-    message: errorCodes.journal_unavailable,
+  const away: Problem = {
+    code: 'journal_unavailable',
     retryAfterMs: RETRY_MS,
   }
 
@@ -43,7 +42,7 @@ export function createMemoryRooms({
     const { messages } = roomOf(name)
     const known = messages.find(each => each.messageId === messageId && each.from === from)
     if (known && !known.data.equals(data)) {
-      return { error: 'id_conflict' as const, message: errorCodes.id_conflict }
+      return { code: 'id_conflict' as const }
     }
     if (known) return { epoch, seq: known.seq, at: known.at, duplicate: true }
     const message = { seq: messages.length + 1, at: at(), from, messageId, data }
@@ -101,7 +100,7 @@ export function createMemoryRooms({
       publish: async publish => (isAway ? away : append(publish)),
       async history(room, { epoch: of = epoch, after, before, limit }) {
         if (isAway) return away
-        if (of !== epoch) return { error: 'other_epoch', message: errorCodes.other_epoch }
+        if (of !== epoch) return { code: 'other_epoch' }
         const { seq: newest, oldest } = headOf(room)
         const held = roomOf(room).messages.slice(oldest - 1)
         const most = Math.min(limit, HISTORY_MESSAGES_MAX)

@@ -45,6 +45,8 @@ export interface Codec<S extends Service> {
   readNotice?: (head: any) => S['Notice'] | undefined
   encodeCommand?: (command: S['Command']) => Encoded
   decodeCommand?: (head: any, parts: Buffer[]) => S['Command'] | undefined
+  /** As it is where it is left out. */
+  encodeResult?: (result: S['Result']) => any
   readResult?: (head: any) => S['Result']
   readHeads?: (head: any) => S['Heads']
 }

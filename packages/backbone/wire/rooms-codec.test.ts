@@ -104,7 +104,7 @@ test('unknown codes and reasons of a newer journal are read as general ones, unk
   })
   expect(decodeAnswer({ type: 'new', key: 'k' }, [])).toBeUndefined()
   expect(readResult?.({ error: 'new' })).toMatchObject({
-    error: 'journal_unavailable',
+    code: 'journal_unavailable',
     message: errorCodes.journal_unavailable,
   })
   expect(roomsCodec.decodeCommand?.({ type: 'new' }, [])).toBeUndefined()

@@ -1,7 +1,7 @@
 // Rooms on the wire: positions are places in a room's order, answers are the messages after them, and the one command
 // is a publish. A get asks for a part of the history: its key names the room and the part. members-codec.ts has the
 // members of a room.
-import { errorCodes, excerpt } from '@keycast/protocol'
+import { errorCodes, excerpt, isProblem, type Problem, problemText } from '@keycast/protocol'
 import { type Codec, readKey, WireError } from './codec.ts'
 import { decodePresence, encodePresence, type Join, type PresenceAnswers, readJoin } from './members-codec.ts'
 
@@ -75,12 +75,10 @@ export interface HistoryAnswer {
 }
 
 /** A watch stands, and a later answer ends the failure where there is `retryAfterMs`; a get is over. */
-export interface FailedAnswer {
+export interface FailedAnswer extends Problem {
   type: 'failed'
   key: string
   code: RoomErrorCode
-  message: string
-  retryAfterMs?: number
 }
 
 export type Answer = HeadAnswer | GapAnswer | MessagesAnswer | HistoryAnswer | FailedAnswer | PresenceAnswers
@@ -100,14 +98,6 @@ export interface Published {
   seq: number
   at: number
   duplicate: boolean
-  error?: undefined
-}
-
-/** The message was not kept, except with `publish_unknown`, which a gateway says where no result came. */
-export interface NotPublished {
-  error: RoomErrorCode
-  message: string
-  retryAfterMs?: number
 }
 
 /** How far a link was sent some of its rooms. */
@@ -119,7 +109,8 @@ export interface Rooms {
   Answer: Answer
   Notice: never
   Command: Publish
-  Result: Published | NotPublished
+  /** Of a problem the message was not kept, except with `publish_unknown`, which a gateway says where no result came. */
+  Result: Published | Problem
   Heads: Heads
 }
 
@@ -186,7 +177,7 @@ export const roomsCodec: Codec<Rooms> = {
         return { type, key, epoch, oldest, newest, messages, more: more === true, truncated: truncated === true }
       }
       case 'failed':
-        return { type: head.type, key: head.key, ...readFailure({ ...head, error: head.code }, 'code') }
+        return { type: head.type, key: head.key, ...readProblem(head.code, head) }
       case 'joined':
       case 'left':
       case 'members':
@@ -207,8 +198,13 @@ export const roomsCodec: Codec<Rooms> = {
     }
     return { type, room, messageId, from, data: parts[0] }
   },
+  encodeResult(result) {
+    if (!isProblem(result)) return result
+    const { code, ...said } = result
+    return { error: code, ...said, message: problemText(result) }
+  },
   readResult(result) {
-    if (result.error !== undefined) return readFailure(result, 'error')
+    if (result.error !== undefined) return readProblem(result.error, result)
     const { epoch, seq, at, duplicate } = result
     if (!isEpoch(epoch) || !isCount(seq) || !isCount(at)) throw new WireError('the result of a publish is incomplete')
     return { epoch, seq, at, duplicate: duplicate === true }
@@ -260,15 +256,11 @@ function readMessages(head: any, parts: Buffer[]): Message[] {
   return end === parts[0].length ? read : incomplete(head)
 }
 
-function readFailure<F extends 'code' | 'error'>(
-  { error, message, retryAfterMs }: any,
-  field: F,
-): { [field in F]: RoomErrorCode } & { message: string; retryAfterMs?: number } {
-  if (typeof error !== 'string') throw new WireError('a failure has no code')
-  const code = roomErrorCodes.find(known => known === error) ?? GENERAL_CODE
-  const failure: any = { [field]: code, message: typeof message === 'string' ? message : errorCodes[code] }
-  if (isCount(retryAfterMs)) failure.retryAfterMs = retryAfterMs
-  return failure
+function readProblem(code: unknown, { message, retryAfterMs }: { message?: unknown; retryAfterMs?: unknown }) {
+  if (typeof code !== 'string') throw new WireError('a failure has no code')
+  const known = roomErrorCodes.find(each => each === code) ?? GENERAL_CODE
+  const said = { code: known, message: typeof message === 'string' ? message : errorCodes[known] }
+  return isCount(retryAfterMs) ? { ...said, retryAfterMs } : said
 }
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0

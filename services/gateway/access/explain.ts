@@ -1,8 +1,8 @@
 // Answers an operator who asks why a user may or may not use a key: rule by rule, by the rules and key sets in force.
 // Clients are never told as much.
+import { type Problem, problemText } from '@keycast/protocol'
 import type { Deciding, Namespaces } from '@keycast/service'
 import { decodeJwt } from 'jose'
-import type { Refusal } from '../keys/problem.ts'
 import { createPatternSet, fillUser } from './pattern.ts'
 import type { Policy } from './policy-file.ts'
 import type { Revocations } from './revocations/revocations.ts'
@@ -78,7 +78,7 @@ interface Deps {
   rights: ReturnType<typeof import('./rights.ts').createRights>
   tokens: Pick<Tokens, 'verify'>
   revocations: Pick<Revocations, 'revokedBefore'>
-  problemOf: (key: string) => Refusal | undefined
+  problemOf: (key: string) => Problem | undefined
   namespaces: Pick<Namespaces, 'get'>
   /** The same and those of rooms. */
   deciding: { get: (name: string) => Deciding | undefined }
@@ -91,7 +91,8 @@ export function createExplain({ policy, rights, tokens, revocations, problemOf, 
 
   /** @param key anything an operator sent */
   async function explain(key: string, viewer: Viewer): Promise<Explanation | { problem: string }> {
-    const keyProblem = problemOf(key)?.message
+    const problem = problemOf(key)
+    const keyProblem = problem && problemText(problem)
     const backendDecides = keyProblem === undefined ? requestOf(key) : undefined
     if ('token' in viewer) {
       const result = await tokens.verify(viewer.token, { address: ADDRESS })

@@ -1,5 +1,6 @@
 // The rights of a session: rules of keycast.yaml and of its token, added up. the gate asks for a request whether they
 // admit its key.
+import type { Problem } from '@keycast/protocol'
 import { createPatternSet, fillUser, PATTERNS_MAX, type Pattern, type PatternSet, readPattern } from './pattern.ts'
 
 /** The verbs that can be granted. Getting, subscribing and reading a history are all `read`. */
@@ -17,13 +18,6 @@ export interface Rights {
   /** `undefined` for an anonymous session. */
   user: string | undefined
   grants: readonly Grant[]
-}
-
-interface AccessRefusal {
-  /** `unauthenticated`: a token might help. */
-  code: 'unauthenticated' | 'forbidden'
-  /** For the client: the same whether the key exists or not. */
-  message: string
 }
 
 /** Clients read this text. It says nothing about the key: an absent one and a forbidden one answer the same. */
@@ -121,7 +115,7 @@ export function createRights({ anonymous, everyone }: Policy) {
  * @param key has passed `keyProblem`
  * @returns `undefined`: allowed
  */
-export function decide({ user, grants }: Rights, verb: Verb, key: string): AccessRefusal | undefined {
+export function decide({ user, grants }: Rights, verb: Verb, key: string): Problem | undefined {
   for (const grant of grants) if (grant[verb].admits(key)) return undefined
   const code = user === undefined ? 'unauthenticated' : 'forbidden'
   return { code, message: messages[code] }

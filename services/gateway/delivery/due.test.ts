@@ -31,7 +31,8 @@ function setup({
     entry.value = createValue({ key: 'tick:1', version: 'v', contentType, format: 'json', body: Buffer.from('1') })
   }
   entry.stale = stale
-  if (problem) entry.problem = { code: 'backend_error', message: 'm', retryAfterMs: 5_000, atMs: 2_000, isLocal: false }
+  const failed = { code: 'backend_error', message: 'm', retryAfterMs: 5_000 } as const
+  if (problem) entry.failure = { problem: failed, atMs: 2_000, isLocal: false }
   const counts = createCounts()
   const session = sessionOf(speaks)
   const sentFor = (due: number, nowMs = 3_000) => {

@@ -1,12 +1,12 @@
 // The states that a subscription is due, and their frames. A session is owed states, not a history: whatever happened
 // to a key since the session was last written to, it is sent the latest.
-import { encode } from '@keycast/protocol'
+import { encode, errorMessage } from '@keycast/protocol'
 import type { Counts } from '../counts.ts'
 import type { Encoding } from '../encodings/encoding.ts'
 import { emptySlots } from '../encodings/slots.ts'
 import { askedAtOf } from '../keys/age.ts'
 import type { Entry } from '../keys/entry.ts'
-import { type Problem, problemMessage } from '../keys/problem.ts'
+import { type Failure, problemNow } from '../keys/problem.ts'
 import type { Subscription } from '../keys/subscriptions.ts'
 import type { Value } from '../keys/value.ts'
 import type { Piece } from '../transport/transport.ts'
@@ -47,10 +47,10 @@ export function addDueFrames(
   const { sent } = counts
   const { value } = entry
   if (!value) {
-    if (!entry.problem) return 0
+    if (!entry.failure) return 0
     sent.error++
-    counts.errors[entry.problem.code]++
-    return push(pieces, problemFrame(entry, entry.problem, encoding, nowMs))
+    counts.errors[entry.failure.problem.code]++
+    return push(pieces, problemFrame(entry, entry.failure, encoding, nowMs))
   }
   let bytes = 0
   if (due & VALUE) {
@@ -71,10 +71,10 @@ export function addDueFrames(
   }
   if (due & CHANGED) counts.deliveries.observe(nowMs - value.receivedAtMs)
   if (encoding.delta) subscription.clientVersion = value.version
-  if (entry.stale && entry.problem) {
+  if (entry.stale && entry.failure) {
     sent.stale++
-    counts.errors[entry.problem.code]++
-    bytes += push(pieces, problemFrame(entry, entry.problem, encoding, nowMs))
+    counts.errors[entry.failure.problem.code]++
+    bytes += push(pieces, problemFrame(entry, entry.failure, encoding, nowMs))
   }
   return bytes
 }
@@ -112,21 +112,21 @@ function currentFrame(value: Value, { slot, control }: Encoding) {
 /**
  * The frame that tells every subscriber of a problem: `stale` where there is a value, else `error`.
  *
- * @param problem its own
+ * @param failure its own
  */
-function problemFrame(entry: Entry, problem: Problem, { slot, control }: Encoding, nowMs: number) {
+function problemFrame(entry: Entry, failure: Failure, { slot, control }: Encoding, nowMs: number) {
   if (!entry.problemFrames || nowMs - entry.problemFramesAtMs >= PROBLEM_FRAME_MS) {
     entry.problemFrames = emptySlots()
     entry.problemFramesAtMs = nowMs
   }
-  entry.problemFrames[slot] ??= control(problemText(entry, problem, entry.problemFramesAtMs))
+  entry.problemFrames[slot] ??= control(textOf(entry, failure, entry.problemFramesAtMs))
   return entry.problemFrames[slot]
 }
 
-function problemText(entry: Entry, problem: Problem, nowMs: number) {
+function textOf(entry: Entry, failure: Failure, nowMs: number) {
   const { key, value } = entry
-  if (!value) return encode(problemMessage(problem, nowMs, { key, subscribed: true }))
-  return encode({ type: 'stale', key, sinceMs: Math.round(nowMs - askedAtOf(entry)), code: problem.code })
+  if (!value) return encode(errorMessage(problemNow(failure, nowMs), { key, subscribed: true }))
+  return encode({ type: 'stale', key, sinceMs: Math.round(nowMs - askedAtOf(entry)), code: failure.problem.code })
 }
 
 function push(pieces: Piece[], frame: Buffer) {

@@ -1,14 +1,13 @@
 // The one place that decides what may be done with a key. Every door comes here before it does anything with a key that
 // was sent to it: get, history, publish, join and subscribe, GET /v1/values, GET /v1/messages, and the operator's calls. A
 // key that is cached is no exception.
-import { idOf, keyProblem, namespaceOf } from '@keycast/protocol'
+import { idOf, isProblem, keyProblem, namespaceOf, type Problem } from '@keycast/protocol'
 import type { JournalNamespace, JournalNamespaces, Namespace, Namespaces } from '@keycast/service'
 import { idProblem } from '@keycast/service'
 import { JOINED, SUBSCRIBED } from '../access/backend/decisions.ts'
 import type { Viewer } from '../access/backend/viewers.ts'
 import { decide, type Rights, type Verb } from '../access/rights.ts'
 import { countOne } from '../counts.ts'
-import { createProblem, type Refusal } from '../keys/problem.ts'
 import type { Account } from '../sessions/accounts.ts'
 import type { Session } from '../sessions/session.ts'
 
@@ -24,7 +23,7 @@ export interface Asker {
   readonly viewer: Viewer | undefined
   readonly account: Account | undefined
   /** Of an HTTP request: its token was revoked while it waited. A session ends when its token is revoked. */
-  readonly revoked?: () => Refusal | undefined
+  readonly revoked?: () => Problem | undefined
 }
 
 /** A key that an asker may use, with what was looked up for that. Valid until the asker waits for something. */
@@ -49,7 +48,7 @@ export interface Holder {
    * The backend decided, perhaps the same as before; or the session's rights changed. A refusal with `retryAfterMs` says
    * that the backend cannot be asked, and the key stays held. After any other refusal the holder releases it.
    */
-  decided(session: Session, key: string, outcome: Admitted | Refusal): void
+  decided(session: Session, key: string, outcome: Admitted | Problem): void
 }
 
 export type Gate = ReturnType<typeof createGate>
@@ -59,19 +58,17 @@ interface Deps {
   readonly cache: { peek(key: string): unknown }
   readonly decisions: {
     applies(key: string): boolean
-    ask(asker: Asker, key: string): Refusal | undefined | Promise<Refusal | undefined>
-    register(session: Session, key: string, role: number): { isAdmitted: boolean; problem?: Refusal }
+    ask(asker: Asker, key: string): Problem | undefined | Promise<Problem | undefined>
+    register(session: Session, key: string, role: number): { isAdmitted: boolean; problem?: Problem }
     unregister(session: Session, key: string, role: number): void
     giveUp(asker: Asker): void
   }
   readonly places: {
-    take(session: Session, act: Lasting): Refusal | undefined
+    take(session: Session, act: Lasting): Problem | undefined
     leave(session: Session, act: Lasting): void
   }
   readonly ownValues: { areOf(key: string): boolean; wireKeyOf(viewer: Viewer | undefined, key: string): string }
   readonly counts: { readonly accessRefused: { unauthenticated: number; forbidden: number } }
-  /** Monotonic, in milliseconds. */
-  readonly now: () => number
 }
 
 const verbOf: Readonly<Record<Act, Verb>> = {
@@ -102,7 +99,7 @@ const LASTING = ['subscribe', 'join'] as const satisfies Lasting[]
 /** A client repeats a publish that its session's change of user overtook after this time. */
 const RETRY_MS = 100
 
-export function createGate({ namespaces, cache, decisions, places, ownValues, counts, now }: Deps) {
+export function createGate({ namespaces, cache, decisions, places, ownValues, counts }: Deps) {
   const { journal } = namespaces
   let holders: Readonly<Record<Lasting, Holder>>
 
@@ -112,7 +109,7 @@ export function createGate({ namespaces, cache, decisions, places, ownValues, co
    * @param key anything a client sent
    * @returns never rejects
    */
-  function enter(asker: Asker, act: Act, key: string): Admitted | Refusal | Promise<Admitted | Refusal> {
+  function enter(asker: Asker, act: Act, key: string): Admitted | Problem | Promise<Admitted | Problem> {
     const problem = check(asker.rights, act, key)
     if (problem) return problem
     // Before anything is looked up: neither the answer nor its time tells whether a key exists that the viewer may not read.
@@ -126,7 +123,7 @@ export function createGate({ namespaces, cache, decisions, places, ownValues, co
     return { asker, act, key, wireKey: ownValues.wireKeyOf(viewer, key), rights, viewer }
   }
 
-  async function enterDecided(asker: Asker, act: Act, key: string, decision: Promise<Refusal | undefined>) {
+  async function enterDecided(asker: Asker, act: Act, key: string, decision: Promise<Problem | undefined>) {
     const { viewer } = asker
     const problem = await decision
     if (asker.viewer === viewer && problem) return problem
@@ -141,7 +138,7 @@ export function createGate({ namespaces, cache, decisions, places, ownValues, co
    *
    * @returns 'again': the asker is another viewer by now, for whom the key has to be entered anew
    */
-  function recheck({ asker, act, key, rights, viewer }: Admitted): Refusal | 'again' | undefined {
+  function recheck({ asker, act, key, rights, viewer }: Admitted): Problem | 'again' | undefined {
     const revoked = asker.revoked?.()
     if (revoked) return revoked
     if (asker.viewer !== viewer && isViewers(key)) return 'again'
@@ -155,7 +152,7 @@ export function createGate({ namespaces, cache, decisions, places, ownValues, co
    * @param key anything a client sent
    * @returns 'waits': a backend decides. The key is held from now on, unless it is refused here
    */
-  function hold(session: Session, act: Lasting, key: string): Admitted | Refusal | 'waits' {
+  function hold(session: Session, act: Lasting, key: string): Admitted | Problem | 'waits' {
     const problem = check(session.rights, act, key)
     if (problem) return problem
     const state = holders[act].stateOf(session, key)
@@ -164,7 +161,7 @@ export function createGate({ namespaces, cache, decisions, places, ownValues, co
     const full = state ? undefined : places.take(session, act)
     if (full) return full
     const outcome = askToHold(session, act, key)
-    if (!state && outcome !== 'waits' && isRefusal(outcome)) places.leave(session, act)
+    if (!state && outcome !== 'waits' && isProblem(outcome)) places.leave(session, act)
     return outcome
   }
 
@@ -191,7 +188,7 @@ export function createGate({ namespaces, cache, decisions, places, ownValues, co
    * @param roles as which it is held
    * @param problem why the session may not read the key now
    */
-  function decided(session: Session, key: string, roles: number, problem: Refusal | undefined) {
+  function decided(session: Session, key: string, roles: number, problem: Problem | undefined) {
     for (const act of LASTING) {
       if ((roles & roleOf[act]) !== 0) holders[act].decided(session, key, problem ?? admit(session, act, key))
     }
@@ -236,7 +233,7 @@ export function createGate({ namespaces, cache, decisions, places, ownValues, co
    *
    * @param key anything a client sent
    */
-  function check(rights: Rights, act: Act, key: string): Refusal | undefined {
+  function check(rights: Rights, act: Act, key: string): Problem | undefined {
     return covers(rights, act, key) ?? (isRoomFor(act, key) ? roomProblem(act, key) : valueProblem(key))
   }
 
@@ -244,13 +241,12 @@ export function createGate({ namespaces, cache, decisions, places, ownValues, co
   const isRoomFor = (act: Act, key: string) => isOfRoom[act] ?? journal.get(namespaceOf(key)) !== undefined
 
   /** The reason why rights do not cover a key, of a value or of a room. */
-  function covers(rights: Rights, act: Act, key: string): Refusal | undefined {
+  function covers(rights: Rights, act: Act, key: string): Problem | undefined {
     const problem = grammarProblem(key)
     if (problem) return problem
     const refusal = decide(rights, verbOf[act], key)
-    if (!refusal) return undefined
-    countOne(counts.accessRefused, refusal.code)
-    return createProblem(refusal.code, now(), { message: refusal.message })
+    if (refusal) countOne(counts.accessRefused, refusal.code)
+    return refusal
   }
 
   /**
@@ -258,43 +254,42 @@ export function createGate({ namespaces, cache, decisions, places, ownValues, co
    *
    * @param key anything they sent
    */
-  function operator(of: 'value' | 'room', key: string): Refusal | undefined {
+  function operator(of: 'value' | 'room', key: string): Problem | undefined {
     return grammarProblem(key) ?? (of === 'room' ? roomProblem(undefined, key) : valueProblem(key))
   }
 
-  function grammarProblem(key: string) {
+  function grammarProblem(key: string): Problem | undefined {
     const message = keyProblem(key)
-    return message === undefined ? undefined : createProblem('bad_key', now(), { message })
+    return message === undefined ? undefined : { code: 'bad_key', message }
   }
 
   /** @param key keeps the grammar */
-  function valueProblem(key: string) {
+  function valueProblem(key: string): Problem | undefined {
     // Only keys that passed have entries.
     if (cache.peek(key)) return undefined
     const namespace = namespaces.get(namespaceOf(key))
     if (namespace) return idProblemOf(namespace, key)
-    return createProblem('unknown_namespace', now(), journal.get(namespaceOf(key)) && { message: NO_VALUES })
+    return { code: 'unknown_namespace', message: journal.get(namespaceOf(key)) && NO_VALUES }
   }
 
   /** @param key keeps the grammar */
-  function roomProblem(act: Act | undefined, key: string) {
+  function roomProblem(act: Act | undefined, key: string): Problem | undefined {
     const namespace = journal.get(namespaceOf(key))
     if (namespace) return idProblemOf({}, key) ?? actProblem(namespace, act)
-    return createProblem('unknown_namespace', now(), namespaces.get(namespaceOf(key)) && { message: NO_ROOMS })
+    return { code: 'unknown_namespace', message: namespaces.get(namespaceOf(key)) && NO_ROOMS }
   }
 
   /** What a room's namespace lets no client do. */
-  function actProblem({ publish, members }: JournalNamespace, act: Act | undefined) {
+  function actProblem({ publish, members }: JournalNamespace, act: Act | undefined): Problem | undefined {
     if (act === 'publish' && publish !== 'client')
-      return createProblem('forbidden', now(), { message: 'only the server publishes here' })
-    if (act === 'join' && members === 'none')
-      return createProblem('forbidden', now(), { message: 'nobody joins this room' })
+      return { code: 'forbidden', message: 'only the server publishes here' }
+    if (act === 'join' && members === 'none') return { code: 'forbidden', message: 'nobody joins this room' }
     return undefined
   }
 
-  function idProblemOf(namespace: Partial<Namespace>, key: string) {
+  function idProblemOf(namespace: Partial<Namespace>, key: string): Problem | undefined {
     const message = idProblem(namespace, idOf(key))
-    return message === undefined ? undefined : createProblem('bad_key', now(), { message })
+    return message === undefined ? undefined : { code: 'bad_key', message }
   }
 
   return {
@@ -318,10 +313,7 @@ export function createGate({ namespaces, cache, decisions, places, ownValues, co
   }
 }
 
-/** Whether an answer of the gate is no admission. */
-export const isRefusal = (entered: Admitted | Refusal): entered is Refusal => 'code' in entered
-
-const otherUser: Refusal = {
+const otherUser: Problem = {
   code: 'too_many_waiting',
   message: 'the session ended, or has another user, since the message came',
   retryAfterMs: RETRY_MS,

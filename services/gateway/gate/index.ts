@@ -6,12 +6,11 @@ import { createPlaces } from './places.ts'
 type Deps = Omit<Parameters<typeof createGate>[0], 'decisions' | 'places'> &
   Omit<Parameters<typeof createDecisions>[0], 'onDecided' | 'namespaces'> & {
     readonly deciding: Parameters<typeof createDecisions>[0]['namespaces']
-    readonly settings: Omit<Parameters<typeof createPlaces>[0], 'now'>
+    readonly settings: Parameters<typeof createPlaces>[0]
   }
 
 export function assembleGate({ settings, deciding, ...deps }: Deps) {
-  const { now } = deps
-  const places = createPlaces({ ...settings, now })
+  const places = createPlaces(settings)
   const decisions = createDecisions({
     ...deps,
     namespaces: deciding,

@@ -1,7 +1,7 @@
 import { createPlaces } from './places.ts'
 
 const create = (keysPerSessionMax: number, subscriptionsMax: number) =>
-  createPlaces({ keysPerSessionMax, subscriptionsMax, now: () => 0 })
+  createPlaces({ keysPerSessionMax, subscriptionsMax })
 
 const session = (taken: number, account?: any) =>
   ({ subscriptions: new Map(Array.from({ length: taken }, (_, key) => [key, {}])), account }) as any

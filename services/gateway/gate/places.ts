@@ -1,20 +1,18 @@
 // Counts what sessions hold: keys that they are subscribed to, values and rooms together, by session, by account and in
 // all; and the rooms that each has joined.
-import { createProblem, type Problem } from '../keys/problem.ts'
+import type { Problem } from '@keycast/protocol'
 import { keyCountOf, type Session } from '../sessions/session.ts'
 import type { Lasting } from './gate.ts'
 
 interface Deps {
   keysPerSessionMax: number
   subscriptionsMax: number
-  /** Monotonic, in milliseconds. */
-  now: () => number
 }
 
 /** Rooms that one session may have joined: a page shows a few. */
 const JOINS_MAX = 100
 
-export function createPlaces({ keysPerSessionMax, subscriptionsMax, now }: Deps) {
+export function createPlaces({ keysPerSessionMax, subscriptionsMax }: Deps) {
   let subscriptions = 0
   let joins = 0
 
@@ -25,25 +23,25 @@ export function createPlaces({ keysPerSessionMax, subscriptionsMax, now }: Deps)
    */
   function take(session: Session, act: Lasting): Problem | undefined {
     // An ended session would keep its place for good. Nobody is told the problem.
-    if (session.ended) return createProblem('capacity', now())
+    if (session.ended) return { code: 'capacity' }
     return act === 'subscribe' ? takeSubscription(session) : takeJoin(session)
   }
 
-  function takeSubscription(session: Session) {
+  function takeSubscription(session: Session): Problem | undefined {
     const { account } = session
     if (keyCountOf(session) >= keysPerSessionMax || (account && account.keys >= account.keysMax)) {
-      return createProblem('too_many_keys', now())
+      return { code: 'too_many_keys' }
     }
-    if (subscriptions >= subscriptionsMax) return createProblem('capacity', now())
+    if (subscriptions >= subscriptionsMax) return { code: 'capacity' }
     subscriptions++
     if (account) account.keys++
     return undefined
   }
 
-  function takeJoin({ memberships }: Session) {
+  function takeJoin({ memberships }: Session): Problem | undefined {
     if (memberships && memberships.size >= JOINS_MAX) {
       const message = `this session has joined ${JOINS_MAX} rooms: leave some`
-      return createProblem('too_many_keys', now(), { message })
+      return { code: 'too_many_keys', message }
     }
     joins++
     return undefined

@@ -11,7 +11,6 @@ export const createTestGate = (
     places: { take: () => undefined, leave() {} },
     ownValues: { areOf: () => false, wireKeyOf: (_, key) => key },
     counts: { accessRefused: { unauthenticated: 0, forbidden: 0 } },
-    now: () => 0,
     ...given,
     decisions: {
       applies: () => false,

@@ -1,7 +1,7 @@
 // Says for whom a session is, with a token: as its first message, in place of anonymous rights, or to renew it in place.
-import { type Auth, type ControlMessage, errorMessage } from '@keycast/protocol'
+import { type Auth, errorMessage, type Problem } from '@keycast/protocol'
 import type { Identify } from '../access/identify.ts'
-import { REFUSED } from '../access/tokens/tokens.ts'
+import { tokenRefused } from '../access/tokens/tokens.ts'
 import { OFFENCE_REQUESTS } from '../sessions/rate-limit.ts'
 import type { Session } from '../sessions/session.ts'
 import type { HandlerDeps } from './index.ts'
@@ -23,7 +23,7 @@ export const createAuth = ({
   function auth(session: Session, { id, token }: Auth) {
     if (session.authsPending >= PENDING_MAX) {
       const message = 'too many tokens of this session are being checked: wait for the answers first'
-      return outbox.send(session, errorMessage('too_many_waiting', { id, message }))
+      return outbox.send(session, errorMessage({ code: 'too_many_waiting', message }, { id }))
     }
     session.authsPending++
     const verifying = identify.verify(token, session.address, 'message')
@@ -39,27 +39,24 @@ export const createAuth = ({
   }
 
   function conclude(session: Session, id: Auth['id'], result: Awaited<ReturnType<Identify['verify']>>) {
-    if ('refused' in result) {
-      const { code, message, retryAfterMs } = result.refused
-      return refuse(session, errorMessage(code, { id, message, retryAfterMs }))
-    }
+    if ('refused' in result) return refuse(session, id, result.refused.problem)
     const { verified } = result
     if (session.verified && session.verified.user !== verified.user) {
-      return refuse(session, errorMessage('other_user', { id }))
+      return refuse(session, id, { code: 'other_user' })
     }
     // The token may have been revoked while it waited for the one before it.
-    if (revocations.isRevoked(verified)) return refuse(session, errorMessage('token_refused', { id, message: REFUSED }))
+    if (revocations.isRevoked(verified)) return refuse(session, id, tokenRefused)
     if (!session.verified && !accounts.hasRoom(accounts.of(verified.user, session))) {
       const message = 'this user has too many sessions: close some'
-      return outbox.send(session, errorMessage('rate_limited', { id, message, retryAfterMs: FULL_RETRY_MS }))
+      return outbox.send(session, errorMessage({ code: 'rate_limited', message, retryAfterMs: FULL_RETRY_MS }, { id }))
     }
     credentials.renew(session, verified, id)
   }
 
-  function refuse(session: Session, error: ControlMessage & { type: 'error' }) {
-    outbox.send(session, error)
+  function refuse(session: Session, id: Auth['id'], problem: Problem) {
+    outbox.send(session, errorMessage(problem, { id }))
     // No honest client has many tokens refused. A token that could not be checked is not the client's fault.
-    if (error.retryAfterMs === undefined) rateLimit.charge(session, OFFENCE_REQUESTS)
+    if (problem.retryAfterMs === undefined) rateLimit.charge(session, OFFENCE_REQUESTS)
   }
 
   return auth

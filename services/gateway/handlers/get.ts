@@ -1,9 +1,8 @@
 // Answers one request for one value: from memory if that is fresh enough, else from the fetcher, asked once for all
 // requests of the key. If the client does not read, its get waits without the value.
-import type { Get } from '@keycast/protocol'
-import { type Admitted, isRefusal } from '../gate/gate.ts'
+import { errorMessage, type Get, isProblem, type Problem } from '@keycast/protocol'
+import type { Admitted } from '../gate/gate.ts'
 import type { Result } from '../keys/entry.ts'
-import { problemMessage, type Refusal } from '../keys/problem.ts'
 import type { Session } from '../sessions/session.ts'
 import type { HandlerDeps } from './index.ts'
 
@@ -36,8 +35,8 @@ export const createGet = ({
     })
   }
 
-  function find(session: Session, message: Get, asOfMs: number, entered: Admitted | Refusal): Promise<void> | void {
-    if (isRefusal(entered)) return sendProblem(session, message, entered)
+  function find(session: Session, message: Get, asOfMs: number, entered: Admitted | Problem): Promise<void> | void {
+    if (isProblem(entered)) return sendProblem(session, message, entered)
     if (!outbox.isWritable(session)) return defer(session, message, asOfMs)
     const result = values.fresh(entered.wireKey, asOfMs)
     if (result) {
@@ -77,13 +76,13 @@ export const createGet = ({
     return pendingGets + deferredGets.length < getsWaitingMax
   }
 
-  function sendProblem(session: Session, { id, key }: Get, problem: Refusal) {
+  function sendProblem(session: Session, { id, key }: Get, problem: Problem) {
     // The get says nothing about a subscription to the same key, which may stand.
     const subscribed = admissions.has(session, key)
-    outbox.send(session, problemMessage(problem, now(), { id, key, subscribed }))
+    outbox.send(session, errorMessage(problem, { id, key, subscribed }))
   }
 
   return get
 }
 
-const tooManyWaiting: Refusal = { code: 'too_many_waiting' }
+const tooManyWaiting: Problem = { code: 'too_many_waiting' }

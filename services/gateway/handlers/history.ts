@@ -1,8 +1,7 @@
 // Answers requests for parts of rooms' histories, one after the other for each session: the journal is asked for the next
 // once the answer before is written. If the client does not read, the request waits without the messages.
-import { type History, historyBody } from '@keycast/protocol'
-import { type Admitted, isRefusal } from '../gate/gate.ts'
-import { problemMessage, type Refusal } from '../keys/problem.ts'
+import { errorMessage, type History, historyBody, isProblem, type Problem } from '@keycast/protocol'
+import type { Admitted } from '../gate/gate.ts'
 import type { Histories } from '../rooms/histories.ts'
 import { isSubscribed, type Session } from '../sessions/session.ts'
 import { textFrame } from '../transport/frames.ts'
@@ -32,15 +31,15 @@ export const createHistory = ({
     if (reading.has(session) || !outbox.isWritable(session)) return defer(session, message)
     const entered = gate.enter(session, 'history', message.key)
     if (entered instanceof Promise) return waitToEnter(session, message, entered)
-    return isRefusal(entered) ? refuse(session, message, entered) : read(session, message, entered)
+    return isProblem(entered) ? refuse(session, message, entered) : read(session, message, entered)
   }
 
-  async function waitToEnter(session: Session, message: History, entering: Promise<Admitted | Refusal>) {
+  async function waitToEnter(session: Session, message: History, entering: Promise<Admitted | Problem>) {
     session.pendingGets++
     const entered = await entering
     session.pendingGets--
     if (session.ended) return
-    if (isRefusal(entered)) return refuse(session, message, entered)
+    if (isProblem(entered)) return refuse(session, message, entered)
     // Another request may be read by now. The decision stands.
     return history(session, message)
   }
@@ -72,14 +71,14 @@ export const createHistory = ({
   function answer(
     session: Session,
     message: History,
-    { problem, history: found }: Awaited<ReturnType<Histories['read']>>,
+    found: Awaited<ReturnType<Histories['read']>>,
     admitted: Admitted,
   ) {
     if (session.ended) return
     const changed = gate.recheck(admitted)
     if (changed === 'again') return defer(session, message)
-    const refusal = changed ?? problem
-    if (!found || refusal) return refuse(session, message, refusal ?? { code: 'journal_unavailable' })
+    if (changed) return refuse(session, message, changed)
+    if (isProblem(found)) return refuse(session, message, found)
     // The client stopped reading meanwhile: the messages are read again when it goes on.
     if (!outbox.isWritable(session)) return defer(session, message)
     const { type, id, key } = message
@@ -92,8 +91,8 @@ export const createHistory = ({
     session.deferredGets.push({ get: message, asOfMs: now() })
   }
 
-  function refuse(session: Session, { id, key }: History, refusal: Refusal) {
-    outbox.send(session, problemMessage(refusal, now(), { id, key, subscribed: isSubscribed(session, key) }))
+  function refuse(session: Session, { id, key }: History, problem: Problem) {
+    outbox.send(session, errorMessage(problem, { id, key, subscribed: isSubscribed(session, key) }))
   }
 
   return history

@@ -16,7 +16,7 @@ export const createSubscribe = ({
 }: Pick<HandlerDeps, 'admissions' | 'subscriptions' | 'rooms' | 'outbox' | 'rateLimit'>) => {
   return function subscribe(session: Session, { id, keys }: Subscribe) {
     const retryAfterMs = rateLimit.keysWaitMs(session)
-    if (retryAfterMs > 0) return outbox.send(session, errorMessage('rate_limited', { id, retryAfterMs }))
+    if (retryAfterMs > 0) return outbox.send(session, errorMessage({ code: 'rate_limited', retryAfterMs }, { id }))
 
     // If a key is named twice, the last one counts.
     const wanted = new Map(keys.map(each => [each.key, each]))
@@ -30,16 +30,16 @@ export const createSubscribe = ({
         ofRooms.push(each)
         continue
       }
-      const refusal = admissions.subscribe(session, key, version)
-      if (refusal) refused.push(errorMessage(refusal.code, { id, key, subscribed: false, message: refusal.message }))
+      const problem = admissions.subscribe(session, key, version)
+      if (problem) refused.push(errorMessage(problem, { id, key, subscribed: false }))
       else accepted.push({ key })
     }
     const announcement = rooms.announce(session, id)
     let roomsAccepted = 0
     for (const { key, after, last, presence = false } of ofRooms) {
       const start = after || last !== undefined || presence ? { after, last, presence } : undefined
-      const refusal = admissions.subscribeRoom(session, key, start, announcement)
-      if (refusal) refused.push(errorMessage(refusal.code, { id, key, subscribed: false, message: refusal.message }))
+      const problem = admissions.subscribeRoom(session, key, start, announcement)
+      if (problem) refused.push(errorMessage(problem, { id, key, subscribed: false }))
       else roomsAccepted++
     }
 

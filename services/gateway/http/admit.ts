@@ -1,7 +1,8 @@
 // Every GET for a key begins here: it finds the user, checks that the rights cover the key, and asks whether the
 // backend lets the user read it. Browsers are told to show the answer as it is, and to run nothing of it.
+import { isProblem } from '@keycast/protocol'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { type Act, type Admitted, type Gate, isRefusal } from '../gate/gate.ts'
+import type { Act, Admitted, Gate } from '../gate/gate.ts'
 import type { PendingLimit } from './pending-limit.ts'
 import { sendProblem } from './problems.ts'
 
@@ -38,6 +39,6 @@ export function createAdmit({ authenticate, gate, pending }: Deps) {
     if ('problem' in caller) return void sendProblem(reply, caller.problem, caller.status)
     const { result: entered, problem } = await pending.wait(() => gate.enter(caller, act, key))
     if (problem) return void sendProblem(reply, problem)
-    return isRefusal(entered) ? void sendProblem(reply, entered) : { ...entered, hasToken: caller.hasToken }
+    return isProblem(entered) ? void sendProblem(reply, entered) : { ...entered, hasToken: caller.hasToken }
   }
 }

@@ -1,16 +1,14 @@
 // Finds the user of an HTTP request and charges the request to that user's allowance, as an upgrade and a session do.
 // For code that polls.
 import type { IncomingMessage } from 'node:http'
+import type { Problem } from '@keycast/protocol'
 import type { Viewer, Viewers } from '../access/backend/viewers.ts'
 import type { Identify } from '../access/identify.ts'
 import type { Revocations } from '../access/revocations/revocations.ts'
 import type { Rights } from '../access/rights.ts'
-import { REFUSED } from '../access/tokens/tokens.ts'
-import type { Refusal } from '../keys/problem.ts'
+import { tokenRefused } from '../access/tokens/tokens.ts'
 import type { Account, Accounts } from '../sessions/accounts.ts'
 import type { HttpProblem } from './problems.ts'
-
-const REVOKED: Refusal = Object.freeze({ code: 'token_refused', message: REFUSED })
 
 interface Deps {
   identify: Pick<Identify, 'peerOf' | 'verifyRequest'>
@@ -29,7 +27,7 @@ export function createAuthenticate({ identify, anonymous, viewers, accounts, rev
     request: IncomingMessage,
   ): Promise<
     { hasToken: boolean } & (
-      | { rights: Rights; viewer: Viewer | undefined; account: Account | undefined; revoked: () => Refusal | undefined }
+      | { rights: Rights; viewer: Viewer | undefined; account: Account | undefined; revoked: () => Problem | undefined }
       | { problem: HttpProblem; status?: number }
     )
   > {
@@ -37,8 +35,8 @@ export function createAuthenticate({ identify, anonymous, viewers, accounts, rev
     const result = await identify.verifyRequest(request, peer.address)
     const hasToken = result !== undefined
     if (result && 'refused' in result) {
-      const { code, message, retryAfterMs } = result.refused
-      return { hasToken, problem: { code, message, retryAfterMs }, status: retryAfterMs === undefined ? 401 : 503 }
+      const { problem } = result.refused
+      return { hasToken, problem, status: problem.retryAfterMs === undefined ? 401 : 503 }
     }
     const verified = result?.verified
     const account = accounts.of(verified?.user, peer)
@@ -53,7 +51,7 @@ export function createAuthenticate({ identify, anonymous, viewers, accounts, rev
         },
       }
     }
-    const revoked = () => (verified && revocations.isRevoked(verified) ? REVOKED : undefined)
+    const revoked = () => (verified && revocations.isRevoked(verified) ? tokenRefused : undefined)
     return { hasToken, rights: verified?.rights ?? anonymous, viewer: viewers.of(verified), account, revoked }
   }
 }

@@ -17,7 +17,7 @@ const described = {
   waiters: 1,
   stale: true,
   value: { version: 'abc', contentType: 'application/json', bytes: 7, ageMs: 4_200, maxAgeMs: 1_000, store: true },
-  problem: { code: 'backend_error' as const, message: 'it said 500', retryAfterMs: 800, agoMs: 300 },
+  lastFailure: { code: 'backend_error' as const, message: 'it said 500', retryAfterMs: 800, agoMs: 300 },
 }
 
 async function setup({
@@ -184,7 +184,7 @@ test('a key is described so that its state can be understood', async () => {
 })
 
 test('a key nothing is known of is described too', async () => {
-  const known = { value: undefined, problem: undefined, owner: { node: undefined, alive: false } } as any
+  const known = { value: undefined, lastFailure: undefined, owner: { node: undefined, alive: false } } as any
   const { call } = await setup({ known })
   const answer = (await call('/v1/keys/tick:1', { headers: bearer })).json()
   expect(answer).toMatchObject({ held: false, owner: { node: null, alive: false } })
@@ -263,7 +263,9 @@ describe('POST /v1/revoke where a journal keeps the list', () => {
   })
 
   test('where the journal is away, the caller learns what holds so far and that it has to call again', async () => {
-    const { postRevoke, revoked } = await setup({ shareRevocation: async () => ({ problem: 'it is away' }) })
+    const { postRevoke, revoked } = await setup({
+      shareRevocation: async () => ({ code: 'journal_unavailable', message: 'it is away' }),
+    })
     const response = await postRevoke({ jti: 'j' })
     expect(response.status).toBe(503)
     expect(response.json()).toMatchObject({ code: 'journal_unavailable', retryAfterMs: 1_000 })

@@ -3,7 +3,7 @@
 // this?", `POST /v1/revoke` to end a user's sessions. Those about rooms are in room-calls.ts.
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { type Backbone, FetcherUnavailable } from '@keycast/backbone'
-import { namespaceOf } from '@keycast/protocol'
+import { namespaceOf, type Problem, problemText } from '@keycast/protocol'
 import type { Namespace, Namespaces } from '@keycast/service'
 import type { FastifyInstance, onRequestAsyncHookHandler } from 'fastify'
 import { z } from 'zod'
@@ -46,7 +46,7 @@ interface Deps {
   explain: ReturnType<typeof import('../access/explain.ts').createExplain>
   revoke: (revocation: Revocation) => { outcome: 'added' | 'known' | 'full'; sessions: number }
   /** Tells the other gateways; absent where nothing would keep it for them. */
-  shareRevocation?: (revocation: Revocation) => Promise<{ problem: string } | undefined>
+  shareRevocation?: (revocation: Revocation) => Promise<Problem | undefined>
   /** In milliseconds since 1970. */
   wallNow?: () => number
   values: Pick<Values, 'describe'>
@@ -93,7 +93,7 @@ export function addInternal(app: FastifyInstance, deps: Deps) {
       if (!shareRevocation) return { ...ended, reach: 'this gateway: call each one' }
       const failed = await shareRevocation(read.revocation)
       if (!failed) return { ...ended, reach: 'every gateway' }
-      const message = `revoked at this gateway alone, which ended ${sessions} sessions: ${failed.problem}. Call again`
+      const message = `revoked at this gateway alone, which ended ${sessions} sessions: ${problemText(failed)}. Call again`
       return sendProblem(reply, { code: 'journal_unavailable', message, retryAfterMs: RETRY_AFTER_MS })
     })
 
@@ -149,6 +149,8 @@ function digest(text: string) {
 /** A body may be wrong 5,000 times: the first few problems say enough. */
 const PROBLEMS_MAX = 10
 
+const notText: Problem = { code: 'bad_key', message: 'a key is a string' }
+
 /** @returns each key once */
 function readKeys(body: unknown, gate: Pick<Gate, 'operator'>): { keys: string[]; problems: string[] } {
   const listed = typeof body === 'object' && body !== null && 'keys' in body ? body.keys : undefined
@@ -158,8 +160,8 @@ function readKeys(body: unknown, gate: Pick<Gate, 'operator'>): { keys: string[]
   if (listed.length > KEYS_MAX) return { keys: [], problems: [`at most ${KEYS_MAX} keys may be named at once`] }
   const problems: string[] = []
   for (const [index, key] of listed.entries()) {
-    const problem = typeof key === 'string' ? gate.operator('value', key)?.message : 'a key is a string'
-    if (problem) problems.push(`keys[${index}]: ${problem}`)
+    const problem = typeof key === 'string' ? gate.operator('value', key) : notText
+    if (problem) problems.push(`keys[${index}]: ${problemText(problem)}`)
     if (problems.length === PROBLEMS_MAX) break
   }
   return { keys: [...new Set(listed)], problems }
@@ -167,7 +169,7 @@ function readKeys(body: unknown, gate: Pick<Gate, 'operator'>): { keys: string[]
 
 /** The state of a key, for operators. Ages are in milliseconds; unknown fields are absent. */
 function describeKey(
-  { key, owner, watched, subscribers, waiters, stale, value, problem }: ReturnType<Values['describe']>,
+  { key, owner, watched, subscribers, waiters, stale, value, lastFailure }: ReturnType<Values['describe']>,
   namespace: Namespace | undefined,
 ) {
   return {
@@ -184,7 +186,7 @@ function describeKey(
     store: value?.store,
     bytes: value?.bytes,
     contentType: value?.contentType,
-    lastFailure: problem,
+    lastFailure,
     namespace: namespace && timesOf(namespace),
   }
 }

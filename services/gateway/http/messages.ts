@@ -1,10 +1,9 @@
 // GET /v1/messages/{key}: a part of a room's history, for code that polls or renders on a server. The same that `history`
 // answers over the WebSocket.
-import { type History, historyBody, ProtocolError, readHistoryQuery } from '@keycast/protocol'
+import { type History, historyBody, isProblem, ProtocolError, readHistoryQuery } from '@keycast/protocol'
 import type { FastifyInstance, onResponseHookHandler } from 'fastify'
 import { type Counts, countOne } from '../counts.ts'
 import type { Gate } from '../gate/gate.ts'
-import { createProblem } from '../keys/problem.ts'
 import type { Histories } from '../rooms/histories.ts'
 import { type Admit, securityHeaders } from './admit.ts'
 import { type HttpProblem, sendProblem } from './problems.ts'
@@ -45,18 +44,18 @@ export function addMessages(app: FastifyInstance, { gate, admit, histories, unre
     const asked = readQuery(key, request.query)
     if ('problem' in asked) return sendProblem(reply, asked.problem)
     if (pending >= PENDING_MAX) {
-      return sendProblem(reply, createProblem('too_many_waiting', performance.now(), { retryAfterMs: RETRY_MS }))
+      return sendProblem(reply, { code: 'too_many_waiting', retryAfterMs: RETRY_MS })
     }
     pending++
     // Never rejects.
-    const { problem, history } = await histories.read(asked)
+    const history = await histories.read(asked)
     pending--
     const refusal = gate.recheck(admitted)
     if (refusal && refusal !== 'again') return sendProblem(reply, refusal)
-    if (!history) return sendProblem(reply, problem)
+    if (isProblem(history)) return sendProblem(reply, history)
     const { messages, ...head } = history
     const body = historyBody({ key, ...head }, messages)
-    if (!unreadBodies.hold(body, reply.raw)) return sendProblem(reply, createProblem('capacity', performance.now()))
+    if (!unreadBodies.hold(body, reply.raw)) return sendProblem(reply, { code: 'capacity' })
     return reply.headers(headers).send(body)
   })
 }

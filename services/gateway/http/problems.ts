@@ -1,15 +1,12 @@
 // Errors in HTTP: a status and `{ code, message, retryAfterMs?, problems? }`. Every error on both listeners is sent
 // from here, except those that packages/service answers itself (http-errors.ts).
-import { type ErrorCode, errorCodes } from '@keycast/protocol'
+import { type ErrorCode, errorCodes, type Problem } from '@keycast/protocol'
 import type { FastifyReply } from 'fastify'
 
 /** `problems`: each thing that is wrong with a request, where there may be several. */
-export interface HttpProblem {
-  code: ErrorCode | keyof typeof requestStatusOf
-  /** The code's own where it says enough. */
-  message?: string
-  retryAfterMs?: number
-  problems?: string[]
+export interface HttpProblem extends Omit<Problem, 'code'> {
+  readonly code: ErrorCode | keyof typeof requestStatusOf
+  readonly problems?: string[]
 }
 
 /** RFC 9110 section 15: 502 the backend's answer was of no use, 503 not now, 504 no answer in time. */

@@ -1,7 +1,7 @@
 // The calls of a backend about rooms: `POST /v1/publish` for messages of its own, `GET /v1/rooms/{key}` to answer "why did
 // it not arrive?".
 import type { RoomsBackbone } from '@keycast/backbone'
-import { ProtocolError, readPublishFields } from '@keycast/protocol'
+import { isProblem, ProtocolError, problemText, readPublishFields } from '@keycast/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { Gate } from '../gate/gate.ts'
 import type { Publishes } from '../rooms/publishes.ts'
@@ -28,7 +28,7 @@ export function addRoomCalls(calls: FastifyInstance, { gate, publishes, rooms }:
       const read = readBody(request.body)
       if ('problem' in read) return sendProblem(reply, { code: 'bad_request', message: read.problem })
       const outcome = await publishes.fromBackend(read)
-      if (outcome.code !== undefined) {
+      if (isProblem(outcome)) {
         // The request is too large, not a backend's answer (RFC 9110 section 15.5.14).
         return sendProblem(reply, outcome, outcome.code === 'too_large' ? 413 : undefined)
       }
@@ -47,7 +47,7 @@ export function addRoomCalls(calls: FastifyInstance, { gate, publishes, rooms }:
 }
 
 function describeMembers(outcome: Awaited<ReturnType<RoomsBackbone['membersOf']>>) {
-  if (outcome.error !== undefined) return { code: outcome.error, message: outcome.message }
+  if (isProblem(outcome)) return { code: outcome.code, message: problemText(outcome) }
   return { count: outcome.count, listed: outcome.members }
 }
 

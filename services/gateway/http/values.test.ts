@@ -1,7 +1,7 @@
+import type { Problem } from '@keycast/protocol'
 import { type Containment, createContainment, noContainment } from '@keycast/service'
 import { createCounts } from '../counts.ts'
 import type { Found, Result } from '../keys/entry.ts'
-import type { Problem } from '../keys/problem.ts'
 import { createValue } from '../keys/value.ts'
 import { createPublicApp } from './public.ts'
 import { closeServed, serve } from './test-support.ts'
@@ -16,9 +16,6 @@ const failed = (problem: Partial<Problem>): Result => ({
   problem: {
     code: 'backend_error',
     message: 'it said 500',
-    retryAfterMs: undefined,
-    atMs: 0,
-    isLocal: false,
     ...problem,
   },
 })

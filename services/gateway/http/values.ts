@@ -4,7 +4,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, onResponseHookHandl
 import { type Counts, countOne } from '../counts.ts'
 import type { Gate } from '../gate/gate.ts'
 import type { Found } from '../keys/entry.ts'
-import { createProblem } from '../keys/problem.ts'
 import type { SingleFlight } from '../keys/single-flight.ts'
 import type { Values } from '../keys/values.ts'
 import { type Admit, securityHeaders } from './admit.ts'
@@ -72,6 +71,6 @@ function sendValue(
   const maxAge = `${isPrivate ? 'private, ' : ''}max-age=${Math.floor(maxAgeMs / 1_000)}`
   reply.header('cache-control', isOwn ? 'private, no-store' : store ? maxAge : 'no-store')
   if (matchesAny(headers['if-none-match'], value.version)) return reply.code(304).send()
-  if (!unreadBodies.hold(value.body, reply.raw)) return sendProblem(reply, createProblem('capacity', performance.now()))
+  if (!unreadBodies.hold(value.body, reply.raw)) return sendProblem(reply, { code: 'capacity' })
   return reply.header('content-type', value.contentType).send(value.body)
 }

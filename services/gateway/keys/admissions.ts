@@ -1,13 +1,19 @@
 // Subscriptions to keys, of values or of rooms, that the gate holds. A subscription begins when the gate admits the session,
 // pauses while its backend cannot be asked, and ends when the session is refused.
-import type { ErrorCode, RequestId, RoomStart } from '@keycast/protocol'
+import {
+  type ErrorCode,
+  errorMessage,
+  isProblem,
+  type Problem,
+  type RequestId,
+  type RoomStart,
+} from '@keycast/protocol'
 import type { Outbox } from '../delivery/outbox.ts'
-import { type Admitted, type Gate, isRefusal } from '../gate/gate.ts'
+import type { Admitted, Gate } from '../gate/gate.ts'
 import type { Announcement } from '../rooms/announcement.ts'
 import type { Rooms } from '../rooms/rooms.ts'
 import { isSubscribed, type Session } from '../sessions/session.ts'
 import type { Endings } from './endings.ts'
-import { problemMessage, type Refusal } from './problem.ts'
 import type { Subscriptions } from './subscriptions.ts'
 
 export type Admissions = ReturnType<typeof createAdmissions>
@@ -32,11 +38,9 @@ interface Deps {
   rooms: Pick<Rooms, 'announce' | 'add' | 'finish' | 'positionOf' | 'hold'>
   endings: Pick<Endings, 'remove'>
   outbox: Pick<Outbox, 'send'>
-  /** Monotonic, in milliseconds. */
-  now: () => number
 }
 
-export function createAdmissions({ gate, subscriptions, rooms, endings, outbox, now }: Deps) {
+export function createAdmissions({ gate, subscriptions, rooms, endings, outbox }: Deps) {
   let awaiting = 0
 
   /**
@@ -45,9 +49,9 @@ export function createAdmissions({ gate, subscriptions, rooms, endings, outbox, 
    * @param key as a client sent it
    * @returns why it was not subscribed
    */
-  function hold(session: Session, key: string, asked: Asked): Refusal | undefined {
+  function hold(session: Session, key: string, asked: Asked): Problem | undefined {
     const held = gate.hold(session, 'subscribe', key)
-    if (held !== 'waits') return isRefusal(held) ? held : add(session, held, asked)
+    if (held !== 'waits') return isProblem(held) ? held : add(session, held, asked)
     wait(session, key, asked)
     return undefined
   }
@@ -126,7 +130,7 @@ export function createAdmissions({ gate, subscriptions, rooms, endings, outbox, 
   }
 
   /** The session waits from now on, and is told why, once. */
-  function suspend(session: Session, key: string, problem: Refusal) {
+  function suspend(session: Session, key: string, problem: Problem) {
     pause(session, key)
     const awaited = session.awaited?.get(key)
     if (!awaited || awaited.toldCode === problem.code) return
@@ -135,14 +139,14 @@ export function createAdmissions({ gate, subscriptions, rooms, endings, outbox, 
     finish(awaited)
   }
 
-  function end(session: Session, key: string, problem: Refusal) {
+  function end(session: Session, key: string, problem: Problem) {
     const id = session.awaited?.get(key)?.asked.room?.announcement?.id
     unsubscribe(session, key)
     tell(session, key, problem, false, id)
   }
 
-  function tell(session: Session, key: string, problem: Refusal, subscribed: boolean, id?: RequestId) {
-    outbox.send(session, problemMessage(problem, now(), { id, key, subscribed }))
+  function tell(session: Session, key: string, problem: Problem, subscribed: boolean, id?: RequestId) {
+    outbox.send(session, errorMessage(problem, { id, key, subscribed }))
   }
 
   const keysOf = (session: Session): string[] => [...session.subscriptions.keys(), ...(session.awaited?.keys() ?? [])]
@@ -164,8 +168,8 @@ export function createAdmissions({ gate, subscriptions, rooms, endings, outbox, 
       return session.awaited?.has(key) ? 'waits' : undefined
     },
 
-    decided(session: Session, key: string, outcome: Admitted | Refusal) {
-      if (!isRefusal(outcome)) begin(session, outcome)
+    decided(session: Session, key: string, outcome: Admitted | Problem) {
+      if (!isProblem(outcome)) begin(session, outcome)
       else if (outcome.retryAfterMs === undefined) end(session, key, outcome)
       else suspend(session, key, outcome)
     },

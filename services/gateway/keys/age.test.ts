@@ -36,24 +36,18 @@ test.each([
   (untilMs, nowMs, inMs, askedAgoMs) => {
     const { entry } = refreshed(untilMs)
 
-    const plan = planOf({ ...entry, store: true, problem: undefined, maxAgeMs: 700 }, nowMs)
+    const plan = planOf({ ...entry, store: true, failure: undefined, maxAgeMs: 700 }, nowMs)
     expect(plan).toEqual({ inMs, maxAgeMs: 700, askedAgoMs })
   },
 )
 
 test('what may not be stored, fails, or is confirmed one by one, another node asks for at once', () => {
   const { entry } = refreshed(12_000)
-  const problem = {
-    code: 'backend_error' as const,
-    message: '',
-    retryAfterMs: 1,
-    atMs: 1,
-    isLocal: false,
-  }
-  const kept = { ...entry, store: true, problem: undefined, maxAgeMs: 700 }
+  const failure = { problem: { code: 'backend_error', retryAfterMs: 1 }, atMs: 1, isLocal: false } as const
+  const kept = { ...entry, store: true, failure: undefined, maxAgeMs: 700 }
 
   expect(planOf({ ...kept, store: false }, 13_000)).toBeUndefined()
-  expect(planOf({ ...kept, problem }, 13_000)).toBeUndefined()
+  expect(planOf({ ...kept, failure }, 13_000)).toBeUndefined()
   expect(planOf({ ...kept, refreshes: undefined }, 13_000)).toBeUndefined()
 })
 

@@ -32,12 +32,12 @@ export function latestAskedAtOf({ askedAtMs, refreshes }: Pick<Entry, 'askedAtMs
  * @returns `undefined` if the new node should ask at once
  */
 export function planOf(
-  entry: Pick<Entry, 'askedAtMs' | 'refreshes' | 'store' | 'problem' | 'maxAgeMs'>,
+  entry: Pick<Entry, 'askedAtMs' | 'refreshes' | 'store' | 'failure' | 'maxAgeMs'>,
   nowMs: number,
 ): Plan | undefined {
-  const { refreshes, store, problem, maxAgeMs } = entry
+  const { refreshes, store, failure, maxAgeMs } = entry
   // A value that may not be stored is not relied on once the node that vouched for it is gone.
-  if (!refreshes || !store || problem) return undefined
+  if (!refreshes || !store || failure) return undefined
   const { confirmations, atMs, everyMs } = refreshes
   const confirmed = Math.max(0, Math.floor((confirmations.untilMs - atMs) / everyMs) + 1)
   return {

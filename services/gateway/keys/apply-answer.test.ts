@@ -68,10 +68,10 @@ test('a failure leaves the value there is, and a good answer ends it', () => {
   expect(entry).toMatchObject({
     askedAtMs: 9_900,
     value: { version: 'a' },
-    problem: { code: 'backend_error', retryAfterMs: 500, atMs: 11_000 },
+    failure: { problem: { code: 'backend_error', retryAfterMs: 500 }, atMs: 11_000 },
   })
   applyAnswer(entry, current('a'), 12_000)
-  expect(entry.problem).toBeUndefined()
+  expect(entry.failure).toBeUndefined()
 })
 
 test('a failure that will not be tried again is refused, one to be tried at once is not', () => {
@@ -84,7 +84,7 @@ test('that there is nothing takes the place of a value, and is good for its time
   applyAnswer(entry, value('a'), 10_000)
   expect(applyAnswer(entry, failed('not_found', { ageMs: 10, maxAgeMs: 7 }), 11_000)).toBe('gone')
   expect(entry).toMatchObject({ value: undefined, askedAtMs: 10_990, maxAgeMs: 7 })
-  expect(entry.problem).toMatchObject({ code: 'not_found', retryAfterMs: namespace.refreshMs })
+  expect(entry.failure?.problem).toMatchObject({ code: 'not_found', retryAfterMs: namespace.refreshMs })
   expect(applyAnswer(entry, value('a'), 12_000)).toBe('value')
 })
 

@@ -3,7 +3,7 @@ import type { Answer, Confirmations, FailedAnswer, KeptAnswer, Next } from '@key
 import type { ErrorCode } from '@keycast/protocol'
 import { askedAtOf, endRefreshes } from './age.ts'
 import type { Entry } from './entry.ts'
-import { createProblem } from './problem.ts'
+import type { Failure } from './problem.ts'
 import { createValue } from './value.ts'
 
 /**
@@ -50,7 +50,7 @@ function keep(
   confirmations: Confirmations | undefined,
 ): Change | undefined {
   // Subscribers that were told of a problem must hear when it ends, and no stored state says so.
-  if (entry.value?.version !== version || entry.problem) return undefined
+  if (entry.value?.version !== version || entry.failure) return undefined
   endRefreshes(entry)
   awaitRefreshes(entry, next, nowMs, confirmations)
   return 'kept'
@@ -60,7 +60,7 @@ function confirm(entry: Entry, { maxAgeMs, store }: { maxAgeMs: number; store: b
   entry.askedAtMs = Math.max(askedAtOf(entry), askedAtMs)
   entry.maxAgeMs = maxAgeMs
   entry.store = store
-  entry.problem = undefined
+  entry.failure = undefined
 }
 
 function awaitRefreshes(entry: Entry, next: Next | undefined, nowMs: number, confirmations: Confirmations | undefined) {
@@ -75,7 +75,7 @@ function takeNotFound(entry: Entry, answer: FailedAnswer, nowMs: number): Change
   entry.maxAgeMs = answer.maxAgeMs ?? entry.namespace.maxAgeMs
   // A subscription outlives it: the backend may have the key at the next refresh, and the client is told so.
   const retryAfterMs = answer.retryAfterMs ?? (entry.namespace.refreshMs || entry.maxAgeMs)
-  entry.problem = problemOf(answer, retryAfterMs, nowMs)
+  entry.failure = failureOf(answer, retryAfterMs, nowMs)
   return 'gone'
 }
 
@@ -83,13 +83,17 @@ function takeFailure(entry: Entry, answer: FailedAnswer, nowMs: number): Change 
   endRefreshes(entry)
   // The value was fetched with a token that may no longer read it.
   if (entry.viewer !== undefined && tokenCodes.has(answer.code)) entry.value = undefined
-  entry.problem = problemOf(answer, answer.retryAfterMs, nowMs)
+  entry.failure = failureOf(answer, answer.retryAfterMs, nowMs)
   return answer.retryAfterMs === undefined ? 'refused' : 'failed'
 }
 
 /** Codes about a user's token. */
 const tokenCodes = new Set<ErrorCode>(['forbidden', 'token_expired'])
 
-function problemOf({ code, message }: FailedAnswer, retryAfterMs: number | undefined, nowMs: number) {
-  return createProblem(code, nowMs, { message, retryAfterMs: retryAfterMs && Math.ceil(retryAfterMs) })
+function failureOf({ code, message }: FailedAnswer, retryAfterMs: number | undefined, nowMs: number): Failure {
+  return {
+    problem: { code, message, retryAfterMs: retryAfterMs && Math.ceil(retryAfterMs) },
+    atMs: nowMs,
+    isLocal: false,
+  }
 }

@@ -125,7 +125,7 @@ test('that the backend has nothing is worth knowing', () => {
   const { cache } = setup({ bytesMax: 10_000 })
   const entry = createEntry('a', namespace)
   cache.add(entry)
-  entry.problem = { code: 'not_found', message: '', retryAfterMs: 1, atMs: 0, isLocal: false }
+  entry.failure = { problem: { code: 'not_found', retryAfterMs: 1 }, atMs: 0, isLocal: false }
   cache.update(entry)
   expect(cache.peek('a')).toBe(entry)
 })

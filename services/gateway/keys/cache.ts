@@ -136,5 +136,5 @@ const newQueue = (): IdleQueue => createUniqueQueue()
 /** @param entry that is not wanted */
 function isWorthKeeping(entry: Entry) {
   if (!entry.store) return false
-  return entry.value !== undefined || entry.problem?.code === 'not_found'
+  return entry.value !== undefined || entry.failure?.problem.code === 'not_found'
 }

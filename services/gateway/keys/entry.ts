@@ -1,11 +1,11 @@
-// This gateway's record of one key: its value, its problem, and the sessions and requests that want it. Where values differ
+// This gateway's record of one key: its value, its last failure, and the sessions and requests that want it. Where values differ
 // per user, there is one for each user.
 import { readViewerKey } from '@keycast/backbone'
-import type { ErrorCode } from '@keycast/protocol'
+import type { ErrorCode, Problem } from '@keycast/protocol'
 import type { Namespace } from '@keycast/service'
 import type { Slots } from '../encodings/slots.ts'
 import type { Refreshes } from './age.ts'
-import type { Problem } from './problem.ts'
+import type { Failure } from './problem.ts'
 import type { Subscription } from './subscriptions.ts'
 import type { Value } from './value.ts'
 
@@ -52,7 +52,7 @@ export interface Entry {
   maxAgeMs: number
   store: boolean
   /** Of the last try; undefined after a good one. */
-  problem: Problem | undefined
+  failure: Failure | undefined
   /** While there are any, the key is watched. */
   subscriptions: Subscription[]
   /** The number of subscriptions that were sent nothing of the value yet. */
@@ -90,7 +90,7 @@ export function createEntry(wireKey: string, namespace: Namespace): Entry {
     refreshes: undefined,
     maxAgeMs: namespace.maxAgeMs,
     store: true,
-    problem: undefined,
+    failure: undefined,
     subscriptions: NOBODY,
     pendingSubscriptions: 0,
     watchedAtMs: Number.NEGATIVE_INFINITY,
@@ -106,8 +106,8 @@ export function createEntry(wireKey: string, namespace: Namespace): Entry {
 }
 
 /** Whether the backend never had anything under the key, as far as this gateway saw. Anyone can invent such keys. */
-export function isMissing({ wasFound, problem }: Entry) {
-  return !wasFound && problem?.code === 'not_found'
+export function isMissing({ wasFound, failure }: Entry) {
+  return !wasFound && failure?.problem.code === 'not_found'
 }
 
 /** Whether a session or a request wants the key now. A wanted entry is kept, however large. */

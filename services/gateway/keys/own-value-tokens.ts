@@ -1,11 +1,11 @@
 // Changes of tokens and users' own values. Fetches use a token that is valid longer as soon as there is one. Values
 // that were fetched with a token that ended are dropped, and fetched again with another.
 import type { Backbone } from '@keycast/backbone'
+import type { Problem } from '@keycast/protocol'
 import type { Viewer } from '../access/backend/viewers.ts'
 import type { Cache } from './cache.ts'
 import type { Entry } from './entry.ts'
 import type { OwnValues } from './own-values.ts'
-import { createProblem } from './problem.ts'
 import type { Subscriptions } from './subscriptions.ts'
 
 /**
@@ -16,6 +16,8 @@ const RENEWAL_MS = 1_000
 
 /** The client may ask again after this time: its user may have another token by then. */
 const RETRY_MS = 1_000
+
+const tokenExpired: Problem = { code: 'token_expired', retryAfterMs: RETRY_MS }
 
 interface Deps {
   ownValues: Pick<OwnValues, 'of'>
@@ -43,7 +45,7 @@ export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions
   /** @param hasToken whether its user has one that may be valid */
   function letGo(entry: Entry, hasToken: boolean) {
     entry.value = undefined
-    entry.problem = hasToken ? undefined : createProblem('token_expired', now(), { retryAfterMs: RETRY_MS })
+    entry.failure = hasToken ? undefined : { problem: tokenExpired, atMs: now(), isLocal: false }
     // The fetcher is told that there is no token, or which one replaces it.
     if (entry.subscriptions.length > 0) backbone.renewCredentials(entry.wireKey)
     if (!hasToken) subscriptions.changed(entry, 'failed')

@@ -1,26 +1,11 @@
-// Why a key has no value, or no newer one: the problems that a gateway finds itself or passes on.
-import { type ErrorCode, errorCodes, errorMessage, type RequestId } from '@keycast/protocol'
+// Why a key has no value, or no newer one: what the gateway was told of the last try, or concluded itself.
+import type { Problem } from '@keycast/protocol'
 
-/**
- * `atMs`: on the gateway's monotonic clock. With `retryAfterMs` it heals by itself. `isLocal`: the fetcher did not
- * report it, the gateway concluded it from hearing nothing.
- */
-export interface Problem {
-  code: ErrorCode
-  message: string
-  retryAfterMs: number | undefined
-  atMs: number
-  isLocal: boolean
-}
-
-/**
- * Why something that a client asked for is not done. Without `atMs` its `retryAfterMs` counts from when it is told.
- */
-export interface Refusal {
-  code: ErrorCode
-  message?: string
-  retryAfterMs?: number
-  atMs?: number
+/** `atMs`: on the gateway's monotonic clock. `isLocal`: no fetcher reported it, the gateway concluded it from silence. */
+export interface Failure {
+  readonly problem: Problem
+  readonly atMs: number
+  readonly isLocal: boolean
 }
 
 /**
@@ -28,39 +13,14 @@ export interface Refusal {
  */
 const FETCHER_RETRY_MS = 1_000
 
-export function createProblem(
-  code: ErrorCode,
-  nowMs: number,
-  {
-    message = errorCodes[code],
-    retryAfterMs,
-    isLocal = false,
-  }: { message?: string; retryAfterMs?: number; isLocal?: boolean } = {},
-): Problem {
-  return { code, message, retryAfterMs, atMs: nowMs, isLocal }
-}
-
-/** The time until a retry makes sense, counted from now: a late client must not wait as long as the first one. */
-export function retryAfterMsOf({ retryAfterMs, atMs }: Pick<Refusal, 'retryAfterMs' | 'atMs'>, nowMs: number) {
-  return retryAfterMs === undefined ? undefined : Math.max(0, Math.ceil(retryAfterMs - (nowMs - (atMs ?? nowMs))))
-}
-
-/**
- * The `error` message that a client is sent of a problem of a key.
- *
- * @param about `subscribed`: whether the session is subscribed to the key now
- */
-export function problemMessage(
-  refusal: Refusal,
-  nowMs: number,
-  { id, key, subscribed }: { id?: RequestId; key: string; subscribed: boolean },
-) {
-  const { code, message } = refusal
-  return errorMessage(code, { id, key, subscribed, message, retryAfterMs: retryAfterMsOf(refusal, nowMs) })
+/** The problem as it is told now: a client that comes late must not wait as long as the first one. */
+export function problemNow({ problem, atMs }: Pick<Failure, 'problem' | 'atMs'>, nowMs: number): Problem {
+  const { retryAfterMs } = problem
+  if (retryAfterMs === undefined) return problem
+  return { ...problem, retryAfterMs: Math.max(0, Math.ceil(retryAfterMs - (nowMs - atMs))) }
 }
 
 /** The problem of a key while the fetcher is silent. */
-export function silentFetcher(nodesAlive: number, nowMs: number) {
-  const code = nodesAlive === 0 ? 'fetcher_unavailable' : 'fetcher_timeout'
-  return createProblem(code, nowMs, { retryAfterMs: FETCHER_RETRY_MS, isLocal: true })
+export function silentFetcher(nodesAlive: number): Problem {
+  return { code: nodesAlive === 0 ? 'fetcher_unavailable' : 'fetcher_timeout', retryAfterMs: FETCHER_RETRY_MS }
 }

@@ -6,7 +6,7 @@ import type { Counts } from '../counts.ts'
 import type { Cache } from './cache.ts'
 import type { Calendar } from './calendar.ts'
 import { type Entry, NOBODY, type Result } from './entry.ts'
-import { createProblem, silentFetcher } from './problem.ts'
+import { silentFetcher } from './problem.ts'
 import type { Values } from './values.ts'
 
 export type SingleFlight = ReturnType<typeof createSingleFlight>
@@ -30,7 +30,7 @@ export function createSingleFlight({ values, cache, backbone, calendar, counts, 
    * @returns never rejects
    */
   function want(wireKey: string, { deadlineMs }: { deadlineMs?: number } = {}): Promise<Result> {
-    if (!cache.peek(wireKey) && cache.isFull()) return Promise.resolve({ problem: createProblem('capacity', now()) })
+    if (!cache.peek(wireKey) && cache.isFull()) return Promise.resolve({ problem: { code: 'capacity' } })
     const entry = values.open(wireKey)
     const deadlineAtMs = now() + (deadlineMs ?? entry.namespace.timeoutMs + ANSWER_GRACE_MS)
     return new Promise(resolve => {
@@ -60,7 +60,7 @@ export function createSingleFlight({ values, cache, backbone, calendar, counts, 
     const nowMs = now()
     const inTime = entry.waiters.filter(waiter => waiter.deadlineAtMs > nowMs)
     if (inTime.length < entry.waiters.length) {
-      const problem = silentFetcher(backbone.nodesAlive(), nowMs)
+      const problem = silentFetcher(backbone.nodesAlive())
       for (const waiter of entry.waiters) if (waiter.deadlineAtMs <= nowMs) waiter.resolve({ problem })
       entry.waiters = inTime.length > 0 ? inTime : NOBODY
       if (inTime.length === 0) {

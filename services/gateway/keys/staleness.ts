@@ -4,7 +4,7 @@ import { ANSWER_GRACE_MS } from '@keycast/service'
 import { askedAtOf } from './age.ts'
 import type { Calendar } from './calendar.ts'
 import type { Entry } from './entry.ts'
-import { silentFetcher } from './problem.ts'
+import { type Failure, silentFetcher } from './problem.ts'
 
 export type Staleness = ReturnType<typeof createStaleness>
 
@@ -38,7 +38,7 @@ export function createStaleness({ calendar, backbone, now }: Deps) {
    * Must be called when a watched key's state changes, and when the key comes up in the calendar. It schedules the next
    * check itself.
    *
-   * @returns the word that every subscriber is due now: the entry's `problem`, or the end of the problem that was
+   * @returns the word that every subscriber is due now: the entry's problem, or the end of the problem that was
    *   announced
    */
   function check(entry: Entry): 'problem' | 'over' | undefined {
@@ -48,17 +48,18 @@ export function createStaleness({ calendar, backbone, now }: Deps) {
 
   /** There is no value: the first failed try is reported, and after it each change of the code. */
   function checkMissing(entry: Entry): 'problem' | undefined {
-    if (!entry.problem || entry.problem.isLocal) {
+    if (!entry.failure || entry.failure.isLocal) {
       const reportAtMs = entry.watchedAtMs + entry.namespace.timeoutMs + ANSWER_GRACE_MS
-      if (!entry.problem && now() < reportAtMs) {
+      if (!entry.failure && now() < reportAtMs) {
         calendar.schedule(entry, reportAtMs)
         return undefined
       }
-      entry.problem = silentFetcher(backbone.nodesAlive(), now())
+      entry.failure = silence()
       calendar.schedule(entry, now() + RECHECK_MS)
     }
-    if (entry.announcedCode === entry.problem.code) return undefined
-    entry.announcedCode = entry.problem.code
+    const { code } = entry.failure.problem
+    if (entry.announcedCode === code) return undefined
+    entry.announcedCode = code
     entry.problemFrames = undefined
     return 'problem'
   }
@@ -71,7 +72,7 @@ export function createStaleness({ calendar, backbone, now }: Deps) {
       calendar.schedule(entry, staleAtMs)
       return undefined
     }
-    entry.problem ??= silentFetcher(backbone.nodesAlive(), now())
+    entry.failure ??= silence()
     entry.stale = true
     entry.problemFrames = undefined
     checkStale(entry)
@@ -80,24 +81,26 @@ export function createStaleness({ calendar, backbone, now }: Deps) {
 
   /** An answer ends a problem. So does a beat, if a fetcher that was behind has caught up and found nothing new. */
   function checkStale(entry: Entry): 'over' | undefined {
-    const { problem, refreshes, namespace } = entry
-    if (!problem?.isLocal || !refreshes) return undefined
+    const { failure, refreshes, namespace } = entry
+    if (!failure?.isLocal || !refreshes) return undefined
     const staleAtMs = askedAtOf(entry) + namespace.refreshMs + namespace.timeoutMs
     if (now() >= staleAtMs) {
       calendar.schedule(entry, now() + STALE_RECHECK_MS)
       return undefined
     }
-    entry.problem = undefined
+    entry.failure = undefined
     entry.stale = false
     calendar.schedule(entry, staleAtMs)
     return 'over'
   }
 
+  const silence = (): Failure => ({ problem: silentFetcher(backbone.nodesAlive()), atMs: now(), isLocal: true })
+
   /** @returns the time at which it is stale, if nothing arrives before */
   function staleFrom(entry: Entry): number {
-    const { namespace, refreshes, watchedAtMs, isWatchAnswered, problem } = entry
+    const { namespace, refreshes, watchedAtMs, isWatchAnswered, failure } = entry
     const limitAtMs = askedAtOf(entry) + namespace.refreshMs + namespace.timeoutMs
-    if (problem) return limitAtMs
+    if (failure) return limitAtMs
     if (!isWatchAnswered) return watchedAtMs + namespace.timeoutMs + ANSWER_GRACE_MS
     const alive = backbone.nodesAlive() > 0
     // With `refresh: 0` a value has no age to go by; but with no node alive no refresh would reach it.

@@ -1,7 +1,7 @@
 // Subscriptions of sessions to keys: ties sessions to entries, and makes each change of an entry due to its
 // subscribers.
 import type { Backbone } from '@keycast/backbone'
-import { encode, errorMessage } from '@keycast/protocol'
+import { encode, errorMessage, type Problem } from '@keycast/protocol'
 import type { Counts } from '../counts.ts'
 import { CHANGED, CURRENT, PROBLEM, VALUE } from '../delivery/due.ts'
 import type { Outbox } from '../delivery/outbox.ts'
@@ -11,7 +11,7 @@ import { askedAtOf, endRefreshes } from './age.ts'
 import type { Change } from './apply-answer.ts'
 import type { Cache } from './cache.ts'
 import { type Entry, NOBODY } from './entry.ts'
-import { createProblem, type Problem } from './problem.ts'
+import type { Failure } from './problem.ts'
 import type { Staleness } from './staleness.ts'
 import type { Values } from './values.ts'
 
@@ -72,7 +72,7 @@ export function createSubscriptions({ values, gate, cache, backbone, outbox, sta
       return undefined
     }
     // Watched keys cannot be dropped. Past the limit only keys that are watched already fit.
-    if (!cache.get(wireKey)?.subscriptions.length && cache.isFull()) return createProblem('capacity', now())
+    if (!cache.get(wireKey)?.subscriptions.length && cache.isFull()) return { code: 'capacity' }
 
     const entry = values.open(wireKey)
     if (entry.subscriptions.length === 0) begin(entry)
@@ -103,9 +103,9 @@ export function createSubscriptions({ values, gate, cache, backbone, outbox, sta
     entry.watchedAtMs = now()
     entry.isWatchAnswered = false
     // `not_found` is an answer, good for its time. Any other problem is one of an earlier try.
-    if (entry.problem?.code === 'not_found' && now() - askedAtOf(entry) <= entry.maxAgeMs)
+    if (entry.failure?.problem.code === 'not_found' && now() - askedAtOf(entry) <= entry.maxAgeMs)
       entry.announcedCode = 'not_found'
-    else entry.problem = undefined
+    else entry.failure = undefined
   }
 
   /** Makes the key's state due to one subscription, or lets it wait for the first value. */
@@ -122,8 +122,8 @@ export function createSubscriptions({ values, gate, cache, backbone, outbox, sta
     if (!subscription.isPending) entry.pendingSubscriptions++
     subscription.isPending = true
     // A client that is told `not_found` is sent the whole value when the key has one again.
-    subscription.clientVersion = entry.problem?.code === 'not_found' ? undefined : version
-    if (!value && entry.problem) outbox.owe(subscription, PROBLEM)
+    subscription.clientVersion = entry.failure?.problem.code === 'not_found' ? undefined : version
+    if (!value && entry.failure) outbox.owe(subscription, PROBLEM)
   }
 
   function endPending(subscription: Subscription) {
@@ -186,7 +186,7 @@ export function createSubscriptions({ values, gate, cache, backbone, outbox, sta
         for (const subscription of entry.subscriptions) subscription.clientVersion = undefined
         break
       case 'refused':
-        return refuse(entry, entry.problem as Problem)
+        return refuse(entry, (entry.failure as Failure).problem)
     }
     check(entry)
   }
@@ -223,7 +223,7 @@ export function createSubscriptions({ values, gate, cache, backbone, outbox, sta
 
   /** The key will have no value here, or not now: its subscriptions end with the reason. */
   function refuse(entry: Entry, { code, message }: Problem) {
-    const text = encode(errorMessage(code, { key: entry.key, subscribed: false, message }))
+    const text = encode(errorMessage({ code, message }, { key: entry.key, subscribed: false }))
     for (const subscription of [...entry.subscriptions]) {
       const { session } = subscription
       end(subscription)

@@ -5,7 +5,6 @@ import { applyAnswer } from './apply-answer.ts'
 import type { Cache } from './cache.ts'
 import { type Entry, isMissing, isWanted, type Result } from './entry.ts'
 import type { OwnValues } from './own-values.ts'
-import { createProblem } from './problem.ts'
 import type { SingleFlight } from './single-flight.ts'
 import type { Subscriptions } from './subscriptions.ts'
 import type { Values } from './values.ts'
@@ -46,7 +45,7 @@ export function createTakeAnswer({ cache, backbone, ownValues, values, singleFli
     if (hasNoRoom) {
       entry.value = undefined
       entry.wasFound = false
-      entry.problem = createProblem('capacity', now())
+      entry.failure = { problem: { code: 'capacity' }, atMs: now(), isLocal: false }
       change = 'refused'
     }
     subscriptions.changed(entry, change)
@@ -74,6 +73,6 @@ export function createTakeAnswer({ cache, backbone, ownValues, values, singleFli
   }
 
   function lastTry(entry: Entry): Result {
-    return entry.problem ? { problem: entry.problem } : values.latest(entry)
+    return entry.failure ? { problem: entry.failure.problem } : values.latest(entry)
   }
 }

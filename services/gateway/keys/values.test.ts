@@ -13,6 +13,14 @@ test('fresh gives the cached value with its age, until it is too old', async () 
   expect(gateway.values.fresh('tick:1')).toBeUndefined()
 })
 
+test('who asks later that the backend has nothing is told the rest of the wait', async () => {
+  const { gateway, backbone, pass } = createTestGateway()
+  void gateway.singleFlight.want('tick:1')
+  backbone.failed('tick:1', 'not_found', { maxAgeMs: 3_000 })
+  await pass(200)
+  expect(gateway.values.fresh('tick:1')).toMatchObject({ problem: { code: 'not_found', retryAfterMs: 300 } })
+})
+
 test('describe says why a key is as it is', async () => {
   const { gateway, backbone, connect, pass } = createTestGateway()
   const client = await connect()
@@ -30,7 +38,7 @@ test('describe says why a key is as it is', async () => {
     waiters: 0,
     stale: true,
     value: { version, contentType: 'application/json', bytes: 1, ageMs: 3_500, maxAgeMs: 1_000, store: true },
-    problem: { code: 'backend_error', message: 'it was backend_error', retryAfterMs: 500, agoMs: 500 },
+    lastFailure: { code: 'backend_error', message: 'it was backend_error', retryAfterMs: 500, agoMs: 500 },
   })
-  expect(gateway.values.describe('tick:2')).toMatchObject({ watched: false, value: undefined, problem: undefined })
+  expect(gateway.values.describe('tick:2')).toMatchObject({ watched: false, value: undefined, lastFailure: undefined })
 })

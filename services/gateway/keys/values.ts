@@ -1,11 +1,11 @@
 // The table of keys: an entry for each key that is wanted or worth keeping, and the answers that these can give.
 import { type Backbone, type Held, readViewerKey } from '@keycast/backbone'
-import { excerpt, keyProblem, namespaceOf } from '@keycast/protocol'
+import { excerpt, keyProblem, namespaceOf, problemText } from '@keycast/protocol'
 import type { Namespaces } from '@keycast/service'
 import { askedAtOf, latestAskedAtOf, planOf } from './age.ts'
 import type { Cache } from './cache.ts'
 import { createEntry, type Entry, type Result } from './entry.ts'
-import type { Problem } from './problem.ts'
+import { type Failure, problemNow } from './problem.ts'
 
 export type Values = ReturnType<typeof createValues>
 
@@ -53,16 +53,16 @@ export function createValues({ namespaces, cache, backbone, onOpened = () => {},
     if (!entry) return undefined
     if (asOfMs - askedAtOf(entry) > entry.maxAgeMs) return undefined
     if (entry.value) return latest(entry)
-    return entry.problem?.code === 'not_found' ? { problem: entry.problem } : undefined
+    return entry.failure?.problem.code === 'not_found' ? latest(entry) : undefined
   }
 
   /**
    * The last known value or failure of a key, however old.
    *
-   * @param entry that has a value or a problem
+   * @param entry that has a value, or whose last try failed
    */
   function latest(entry: Entry): Result {
-    if (!entry.value) return { problem: entry.problem as Problem }
+    if (!entry.value) return { problem: problemNow(entry.failure as Failure, now()) }
     return { value: entry.value, ageMs: ageOf(entry), maxAgeMs: entry.maxAgeMs, store: entry.store }
   }
 
@@ -98,11 +98,11 @@ export function createValues({ namespaces, cache, backbone, onOpened = () => {},
         maxAgeMs: entry.maxAgeMs,
         store: entry.store,
       },
-      problem: entry?.problem && {
-        code: entry.problem.code,
-        message: entry.problem.message,
-        retryAfterMs: entry.problem.retryAfterMs,
-        agoMs: Math.round(nowMs - entry.problem.atMs),
+      lastFailure: entry?.failure && {
+        code: entry.failure.problem.code,
+        message: problemText(entry.failure.problem),
+        retryAfterMs: entry.failure.problem.retryAfterMs,
+        agoMs: Math.round(nowMs - entry.failure.atMs),
       },
     }
   }

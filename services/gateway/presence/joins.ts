@@ -1,12 +1,11 @@
 // The rooms that sessions joined. A session that says it leaves is gone at once; one whose connection broke is kept by the
 // journal for a while, so that its user can come back through any gateway.
-import type { Leaving, NotPublished, RoomsBackbone } from '@keycast/backbone'
-import type { Join, Leave, RequestId } from '@keycast/protocol'
+import type { Leaving, RoomsBackbone } from '@keycast/backbone'
+import { errorMessage, isProblem, type Join, type Leave, type Problem, type RequestId } from '@keycast/protocol'
 import { type Containment, noContainment } from '@keycast/service'
 import { type Counts, countOne } from '../counts.ts'
 import type { Outbox } from '../delivery/outbox.ts'
-import { type Admitted, type Gate, isRefusal } from '../gate/gate.ts'
-import { problemMessage, type Refusal } from '../keys/problem.ts'
+import type { Admitted, Gate } from '../gate/gate.ts'
 import { isSubscribed, type Session } from '../sessions/session.ts'
 
 export type Joins = ReturnType<typeof createJoins>
@@ -34,11 +33,9 @@ interface Deps {
   joinMs: number
   containment?: Pick<Containment, 'guard'>
   counts: Pick<Counts, 'joins'>
-  /** Monotonic, in milliseconds. */
-  now: () => number
 }
 
-export function createJoins({ gate, backbone, outbox, joinMs, containment = noContainment, counts, now }: Deps) {
+export function createJoins({ gate, backbone, outbox, joinMs, containment = noContainment, counts }: Deps) {
   const membershipOf = (session: Session, key: string) => session.memberships?.get(key)
 
   /** The answer follows, whatever it is. */
@@ -47,7 +44,7 @@ export function createJoins({ gate, backbone, outbox, joinMs, containment = noCo
     const known = membershipOf(session, key)
     if (known?.asked || known?.pending !== undefined) return refuse(session, id, key, underWay)
     const held = gate.hold(session, 'join', key)
-    if (held !== 'waits' && isRefusal(held)) return refuse(session, id, key, held)
+    if (held !== 'waits' && isProblem(held)) return refuse(session, id, key, held)
     const membership = known ?? open(session, key)
     if (held !== 'waits') return enter(session, membership, message)
     membership.asked = message
@@ -72,7 +69,7 @@ export function createJoins({ gate, backbone, outbox, joinMs, containment = noCo
     if (membership.user !== user || membership.claim !== claim) vacate(membership, 'now')
     const { tab, joined } = backbone.join(
       { room: key, user, name, claim },
-      { deadlineMs: joinMs, onLost: refused => lose(session, key, membership, tab, refused) },
+      { deadlineMs: joinMs, onLost: problem => lose(session, key, membership, tab, problem) },
     )
     Object.assign(membership, { user, claim, pending: tab })
     return joined.then(outcome => answer(session, id, key, membership, tab, outcome))
@@ -95,10 +92,9 @@ export function createJoins({ gate, backbone, outbox, joinMs, containment = noCo
   ) {
     if (membership.pending !== tab) return refuse(session, id, key, leftBefore)
     membership.pending = undefined
-    if (outcome.error !== undefined) {
+    if (isProblem(outcome)) {
       if (membership.tab === undefined) forget(session, key)
-      const { error: code, message, retryAfterMs } = outcome
-      return refuse(session, id, key, { code, message, retryAfterMs })
+      return refuse(session, id, key, outcome)
     }
     // Earlier memberships end only now: a user whose new name is taken keeps the one they have.
     if (membership.tab !== undefined) backbone.leave(membership.tab, 'now')
@@ -110,25 +106,19 @@ export function createJoins({ gate, backbone, outbox, joinMs, containment = noCo
   }
 
   /** The journal lost its memory, and cannot take the member again. */
-  function lose(
-    session: Session,
-    key: string,
-    membership: Membership,
-    tab: string,
-    { error: code, message }: NotPublished,
-  ) {
+  function lose(session: Session, key: string, membership: Membership, tab: string, problem: Problem) {
     if (membership.tab !== tab) return
     membership.tab = undefined
     if (membership.pending === undefined) forget(session, key)
-    refuse(session, undefined, key, { code, message })
+    refuse(session, undefined, key, problem)
   }
 
-  function refuse(session: Session, id: RequestId | undefined, key: string, refusal: Refusal) {
+  function refuse(session: Session, id: RequestId | undefined, key: string, problem: Problem) {
     if (session.ended) return
-    countOne(counts.joins, refusal.code)
+    countOne(counts.joins, problem.code)
     // The error says nothing about a subscription to the room, which stands.
     const subscribed = isSubscribed(session, key)
-    outbox.send(session, problemMessage(refusal, now(), { id, key, subscribed }))
+    outbox.send(session, errorMessage(problem, { id, key, subscribed }))
   }
 
   function end(session: Session, key: string, leaving: Leaving) {
@@ -172,11 +162,11 @@ export function createJoins({ gate, backbone, outbox, joinMs, containment = noCo
      * A session that is refused leaves the room. Members stay while the backend cannot be asked: otherwise each of its
      * restarts would empty all rooms, and nobody would come back by themselves.
      */
-    decided(session: Session, key: string, outcome: Admitted | Refusal) {
+    decided(session: Session, key: string, outcome: Admitted | Problem) {
       const membership = membershipOf(session, key) as Membership
       const { asked } = membership
       membership.asked = undefined
-      if (!isRefusal(outcome)) {
+      if (!isProblem(outcome)) {
         if (asked) enterAdmitted(session, membership, asked)
         return
       }
@@ -193,10 +183,10 @@ export function createJoins({ gate, backbone, outbox, joinMs, containment = noCo
   }
 }
 
-const underWay: Refusal = {
+const underWay: Problem = {
   code: 'too_many_waiting',
   message: 'a join of this room is under way: wait for its answer',
   retryAfterMs: RETRY_MS,
 }
 
-const leftBefore: Refusal = { code: 'bad_message', message: 'a leave came before the join was answered' }
+const leftBefore: Problem = { code: 'bad_message', message: 'a leave came before the join was answered' }

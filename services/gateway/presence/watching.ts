@@ -32,7 +32,7 @@ export function createWatching({ backbone, outbox, counts }: Deps) {
     const { key, namespace } = room
     if (namespace.members === 'none') {
       const message = 'nobody is told who is in this room'
-      return outbox.send(session, errorMessage('forbidden', { id, key, subscribed: true, message }))
+      return outbox.send(session, errorMessage({ code: 'forbidden', message }, { id, key, subscribed: true }))
     }
     const list = lists.get(key) ?? open(key)
     const watch: MembersWatch = { session, list, index: list.watches.length, due: 0 }

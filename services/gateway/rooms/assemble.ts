@@ -102,7 +102,6 @@ export function assembleRooms({
     joinMs: settings.publishMs,
     containment,
     counts,
-    now,
   })
 
   return { roomsBackbone, sharedRevocations, watching, rooms, behind, histories, publishes, joins }

@@ -47,7 +47,7 @@ test('while it reads it does not read again', async () => {
 
 test('a journal that is away is no gap: it is asked again', async () => {
   const { behind, read, owed, subscription } = setUp()
-  await read({ error: 'journal_unavailable' })
+  await read({ code: 'journal_unavailable' })
   expect(owed).toEqual([])
   behind.retry()
   expect(owed).toEqual([subscription])
@@ -60,7 +60,7 @@ test.each([
   ['began its stream anew', { placing: {} }],
 ])('one whose page could not be read, and that %s since, is not written to by the retry', async (_, change) => {
   const { behind, read, owed, subscription } = setUp()
-  await read({ error: 'journal_unavailable' })
+  await read({ code: 'journal_unavailable' })
   Object.assign(subscription, change)
   behind.retry()
   expect(owed).toEqual([])

@@ -1,5 +1,6 @@
 // Sessions behind the messages that the gateway holds of a room. A page of the history is read for each; a session that
 // is behind the history itself is told of the gap.
+import { isProblem } from '@keycast/protocol'
 import type { Counts } from '../counts.ts'
 import type { Outbox } from '../delivery/outbox.ts'
 import type { RoomSubscription } from './room.ts'
@@ -27,7 +28,7 @@ export function createBehind({ tails, pages, outbox, counts }: Deps) {
     const page = await pages.after(room, cursor)
     subscription.isBehind = false
     if (!isStreaming(subscription)) return
-    if (page.error !== undefined) return void failed.add(subscription)
+    if (isProblem(page)) return void failed.add(subscription)
     const hasMoved = subscription.cursor !== cursor || room.epoch !== epoch
     if (!hasMoved && cursor + 1 < page.oldest) {
       tails.seal(room)

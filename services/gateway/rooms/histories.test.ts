@@ -18,7 +18,7 @@ test('a part above a seq, one below, or the newest is asked for', async () => {
   const deadline = { deadlineMs: 5_000 }
   await histories.read({ key: 'room:1', epoch: 'E', after: 7, limit: 5 })
   await histories.read({ key: 'room:1', before: 7, limit: 5 })
-  expect(await histories.read({ key: 'room:1', limit: 5 })).toEqual({ history: { messages: [] } })
+  expect(await histories.read({ key: 'room:1', limit: 5 })).toEqual({ messages: [] })
   expect(asked).toEqual([
     ['room:1', { epoch: 'E', after: 7, limit: 5 }, deadline],
     ['room:1', { epoch: undefined, before: 7, limit: 5 }, deadline],
@@ -27,8 +27,9 @@ test('a part above a seq, one below, or the newest is asked for', async () => {
 })
 
 test('what failed is said in the words of the journal', async () => {
-  const { histories } = setUp({ error: 'other_epoch', message: 'as the journal says it' })
+  const { histories } = setUp({ code: 'other_epoch', message: 'as the journal says it' })
   expect(await histories.read({ key: 'room:1', limit: 5 })).toEqual({
-    problem: { code: 'other_epoch', message: 'as the journal says it', retryAfterMs: undefined },
+    code: 'other_epoch',
+    message: 'as the journal says it',
   })
 })

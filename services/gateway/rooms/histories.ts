@@ -1,6 +1,6 @@
 // Reads parts of rooms' histories, for requests over the WebSocket and over HTTP.
 import type { History, RoomsBackbone } from '@keycast/backbone'
-import type { History as Asked, ErrorCode } from '@keycast/protocol'
+import type { History as Asked, Problem } from '@keycast/protocol'
 
 export type Histories = ReturnType<typeof createHistoryReader>
 
@@ -13,21 +13,15 @@ export function createHistoryReader({ backbone }: { backbone: Pick<RoomsBackbone
      * @param asked its key is a room's
      * @returns never rejects
      */
-    async read({
+    read({
       key,
       epoch,
       after,
       before = Number.MAX_SAFE_INTEGER,
       limit,
-    }: Omit<Asked, 'type' | 'id'>): Promise<
-      | { problem: { code: ErrorCode; message: string; retryAfterMs?: number }; history?: undefined }
-      | { problem?: undefined; history: History }
-    > {
+    }: Omit<Asked, 'type' | 'id'>): Promise<History | Problem> {
       const range = after === undefined ? { epoch, before, limit } : { epoch, after, limit }
-      const result = await backbone.history(key, range, { deadlineMs: HISTORY_MS })
-      if (result.error === undefined) return { history: result }
-      const { error: code, message, retryAfterMs } = result
-      return { problem: { code, message, retryAfterMs } }
+      return backbone.history(key, range, { deadlineMs: HISTORY_MS })
     },
   }
 }

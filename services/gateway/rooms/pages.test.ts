@@ -52,7 +52,7 @@ test('those about as far behind share one read, and those further behind have th
 test('what failed is said, and the next one reads anew', async () => {
   const { room, asked, added, pages } = setUp()
   const read = pages.after(room, 1)
-  const error = { error: 'journal_unavailable', message: 'm', retryAfterMs: 1_000 }
+  const error = { code: 'journal_unavailable', message: 'm', retryAfterMs: 1_000 }
   asked[0].answer(error)
   expect(await read).toBe(error)
   expect(added).toEqual([])

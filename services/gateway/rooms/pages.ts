@@ -1,6 +1,7 @@
 // Reads parts of a room's history for sessions that are behind what the gateway holds. Those that are about as far behind
 // share one read: of thousands that come back at once the journal is asked once a room.
-import type { NotPublished, RoomsBackbone } from '@keycast/backbone'
+import type { RoomsBackbone } from '@keycast/backbone'
+import { isProblem, type Problem } from '@keycast/protocol'
 import type { Counts } from '../counts.ts'
 import type { Room } from './room.ts'
 import type { Tails } from './tails.ts'
@@ -13,10 +14,9 @@ interface Found {
   epoch: string
   oldest: number
   newest: number
-  error?: undefined
 }
 
-export type Page = Found | NotPublished
+export type Page = Found | Problem
 
 /** Messages of one read. */
 const PAGE_MESSAGES = 500
@@ -42,7 +42,7 @@ export function createPages({ backbone, tails, counts }: Deps) {
       { deadlineMs: READ_MS },
     )
     room.reads.delete(after)
-    if (result.error !== undefined) return result
+    if (isProblem(result)) return result
     const { epoch, oldest, newest, messages } = result
     if (epoch === room.epoch) {
       room.oldest = oldest
@@ -76,11 +76,11 @@ export function createPages({ backbone, tails, counts }: Deps) {
      * @param room its epoch is known
      * @returns `first`: the seq of the first of them, `end` + 1 where there is none
      */
-    async before(room: Room, end: number, count: number): Promise<(Found & { first: number }) | NotPublished> {
+    async before(room: Room, end: number, count: number): Promise<(Found & { first: number }) | Problem> {
       counts.pageReads++
       const range = { epoch: room.epoch, before: end + 1, limit: count }
       const result = await backbone.history(room.key, range, { deadlineMs: READ_MS })
-      if (result.error !== undefined) return result
+      if (isProblem(result)) return result
       const { epoch, oldest, newest, messages } = result
       if (epoch === room.epoch && room.subscriptions.length > 0) tails.addPage(room, messages)
       return { epoch, oldest, newest, first: messages[0]?.seq ?? end + 1 }

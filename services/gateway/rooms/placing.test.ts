@@ -96,7 +96,7 @@ test('the rooms of a request are announced together, but for those that take a w
   placing.finish(announcement)
   await answer({}, 1)
   expect(sent).toEqual([])
-  const away = { error: 'journal_unavailable', message: 'm', retryAfterMs: 500 }
+  const away = { code: 'journal_unavailable', message: 'm', retryAfterMs: 500 }
   await answer(away)
   expect(sent).toMatchObject([
     { type: 'error', id: 7, key: 'room:2', subscribed: true, code: 'journal_unavailable', retryAfterMs: 500 },

@@ -1,7 +1,7 @@
 // Finds where a session's stream of a room begins, and says so in `subscribed`. All or nothing: a client that resumes is
 // given every message after its position, or is told that it is not.
-import type { NotPublished, RoomsBackbone } from '@keycast/backbone'
-import { type ErrorCode, errorMessage, type RoomStart } from '@keycast/protocol'
+import type { RoomsBackbone } from '@keycast/backbone'
+import { errorMessage, isProblem, type Problem, type RoomStart } from '@keycast/protocol'
 import { type Containment, noContainment } from '@keycast/service'
 import type { Counts } from '../counts.ts'
 import type { Outbox } from '../delivery/outbox.ts'
@@ -11,12 +11,6 @@ import { type Announcement, createAnnouncement, subscribedTo } from './announcem
 import type { Followers } from './followers.ts'
 import type { Placing, RoomSubscription } from './room.ts'
 import type { Tails } from './tails.ts'
-
-interface Failure {
-  code: ErrorCode
-  message: string
-  retryAfterMs?: number
-}
 
 export type PlacingOf = ReturnType<typeof createPlacing>
 
@@ -109,7 +103,7 @@ export function createPlacing({
     const page = await pages.after(room, seq)
     if (subscription.placing !== placing) return
     placing.isReading = false
-    if (page.error !== undefined) return failed(subscription, placing, page)
+    if (isProblem(page)) return failed(subscription, placing, page)
     if (page.epoch !== room.epoch) return place(subscription)
     // Compares with the journal's head, not with the messages that came here: another gateway may be a moment ahead.
     const isWhole = seq + 1 >= page.oldest && seq <= page.newest
@@ -122,17 +116,17 @@ export function createPlacing({
     const page = await pages.before(room, room.reached, count)
     if (subscription.placing !== placing) return
     placing.isReading = false
-    if (page.error !== undefined) return failed(subscription, placing, page)
+    if (isProblem(page)) return failed(subscription, placing, page)
     if (page.epoch !== room.epoch) return place(subscription)
     settle(subscription, placing, page.first - 1, false)
   }
 
-  function failed(subscription: RoomSubscription, placing: Placing, { error, message, retryAfterMs }: NotPublished) {
+  function failed(subscription: RoomSubscription, placing: Placing, problem: Problem) {
     // The journal began another history. This gateway will be told of it soon.
-    if (error === 'other_epoch') return settle(subscription, placing, subscription.room.reached, false)
-    if (retryAfterMs === undefined) return refuse(subscription, { code: error, message })
+    if (problem.code === 'other_epoch') return settle(subscription, placing, subscription.room.reached, false)
+    if (problem.retryAfterMs === undefined) return refuse(subscription, problem)
     delayed.add(subscription)
-    delay(subscription, { code: error, message, retryAfterMs })
+    delay(subscription, problem)
   }
 
   function settle(subscription: RoomSubscription, placing: Placing, cursor: number, isRecovered: boolean) {
@@ -161,24 +155,24 @@ export function createPlacing({
   }
 
   /** The client is told, once, that its position is not known yet. The subscription stands. */
-  function delay({ session, room, placing }: RoomSubscription, { code, message, retryAfterMs }: Failure) {
+  function delay({ session, room, placing }: RoomSubscription, problem: Problem) {
     if (!placing || placing.isPlaced || placing.isTold) return
     placing.isTold = true
     const { announcement } = placing
     const { id } = announcement
-    outbox.send(session, errorMessage(code, { id, key: room.key, subscribed: true, message, retryAfterMs }))
+    outbox.send(session, errorMessage(problem, { id, key: room.key, subscribed: true }))
     // The request's other rooms are announced without it. Its own announcement follows later.
     placing.announcement = createAnnouncement(session, id)
     finish(announcement)
   }
 
   /** Ends the subscription: this gateway cannot serve the room. */
-  function refuse(subscription: RoomSubscription, { code, message }: Failure) {
+  function refuse(subscription: RoomSubscription, problem: Problem) {
     const { session, room, placing } = subscription
     const id = placing && !placing.isTold ? placing.announcement.id : undefined
     end(subscription)
     gate.release(session, 'subscribe', room.key)
-    outbox.send(session, errorMessage(code, { id, key: room.key, subscribed: false, message }))
+    outbox.send(session, errorMessage(problem, { id, key: room.key, subscribed: false }))
   }
 
   function end(subscription: RoomSubscription) {
@@ -228,7 +222,7 @@ export function createPlacing({
   }
 }
 
-export const unavailable: Failure = {
+export const unavailable: Problem = {
   code: 'journal_unavailable',
   message: 'the journal cannot be reached: you are told where the room stands once it can',
   retryAfterMs: RETRY_MS,

@@ -106,7 +106,7 @@ test('a subscribed publisher is sent its message first: until then its answer is
   const subscription = subscribe(0)
   for (const id of [1, 2, 3]) publish(id)
   await keep(0)
-  await keep(1, { error: 'log_full', message: 'm', retryAfterMs: 1_000 })
+  await keep(1, { code: 'log_full', message: 'm', retryAfterMs: 1_000 })
   await keep(2, { seq: 2 })
   expect(said).toEqual([])
   expect(subscription.answers).toMatchObject([

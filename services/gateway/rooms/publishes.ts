@@ -2,10 +2,10 @@
 import type { Published, RoomsBackbone } from '@keycast/backbone'
 import {
   type ControlMessage,
-  type ErrorCode,
-  errorCodes,
   errorMessage,
+  isProblem,
   namespaceOf,
+  type Problem,
   type Publish,
   type Published as PublishedOf,
   type RequestId,
@@ -13,21 +13,14 @@ import {
 import type { JournalNamespaces } from '@keycast/service'
 import { type Counts, countOne } from '../counts.ts'
 import type { Outbox } from '../delivery/outbox.ts'
-import { type Admitted, type Gate, isRefusal } from '../gate/gate.ts'
-import { type Refusal as RefusalOf, retryAfterMsOf } from '../keys/problem.ts'
+import type { Admitted, Gate } from '../gate/gate.ts'
 import { isSubscribed, type Session } from '../sessions/session.ts'
 import { holdAnswer } from './held-answers.ts'
 import type { RoomSubscription } from './room.ts'
 
 export type Publishes = ReturnType<typeof createPublishes>
 
-interface Refusal {
-  code: ErrorCode
-  message: string
-  retryAfterMs?: number
-}
-
-type Outcome = (Published & { code?: undefined }) | Refusal
+type Outcome = Published | Problem
 
 /** A publish of a session. Its outcome is said after those of the session's earlier ones to the room. */
 interface Pending {
@@ -83,7 +76,7 @@ export function createPublishes({
       return outbox.send(session, answerOf(key, id, refuse(tooMany), isSubscribed(session, key)))
     }
     const entered = gate.enter(session, 'publish', key)
-    if (!(entered instanceof Promise) && isRefusal(entered)) return endAtOnce(session, key, pending, refuse(entered))
+    if (!(entered instanceof Promise) && isProblem(entered)) return endAtOnce(session, key, pending, refuse(entered))
     // Takes its place in the order before it waits.
     enqueue(session, key, pending)
     const message = { key, messageId, data }
@@ -98,10 +91,10 @@ export function createPublishes({
   async function publishEntered(
     session: Session,
     message: { key: string; messageId?: string; data: string },
-    entering: Promise<Admitted | RefusalOf>,
+    entering: Promise<Admitted | Problem>,
   ): Promise<Outcome> {
     const entered = await entering
-    if (isRefusal(entered)) return refuse(entered)
+    if (isProblem(entered)) return refuse(entered)
     // A revoked token publishes nothing.
     if (session.ended) return refuse(ended)
     return publish({ ...message, from: entered.rights.user ?? '' })
@@ -142,18 +135,14 @@ export function createPublishes({
     const startMs = now()
     const result = await backbone.publish({ room: key, messageId, from, data }, { deadlineMs: publishMs })
     counts.publishSeconds.observe(now() - startMs)
-    if (result.error !== undefined) {
-      const { error: code, message, retryAfterMs } = result
-      return refuse({ code, message, retryAfterMs })
-    }
+    if (isProblem(result)) return refuse(result)
     countOne(counts.publishes, result.duplicate ? 'duplicate' : 'kept')
     return result
   }
 
-  function refuse(refusal: RefusalOf): Refusal {
-    const { code, message = errorCodes[code] } = refusal
-    countOne(counts.publishes, code)
-    return { code, message, retryAfterMs: retryAfterMsOf(refusal, now()) }
+  function refuse(problem: Problem) {
+    countOne(counts.publishes, problem.code)
+    return problem
   }
 
   function enqueue(session: Session, key: string, pending: Pending) {
@@ -165,10 +154,10 @@ export function createPublishes({
     else publisher.byRoom.set(key, [pending])
   }
 
-  function endAtOnce(session: Session, key: string, pending: Pending, refusal: Refusal) {
-    if (!publishers.get(session)?.byRoom.has(key)) return say(session, key, pending.id, refusal)
+  function endAtOnce(session: Session, key: string, pending: Pending, problem: Problem) {
+    if (!publishers.get(session)?.byRoom.has(key)) return say(session, key, pending.id, problem)
     enqueue(session, key, pending)
-    end(session, key, pending, refusal)
+    end(session, key, pending, problem)
   }
 
   /**
@@ -196,7 +185,7 @@ export function createPublishes({
     const subscription = session.subscriptions.get(key) as RoomSubscription | undefined
     const answer = answerOf(key, id, outcome, isSubscribed(session, key))
     const held = subscription?.answers
-    if (subscription && outcome.code === undefined && isAhead(outcome, subscription)) {
+    if (subscription && !isProblem(outcome) && isAhead(outcome, subscription)) {
       holdAnswer(subscription, outcome.seq, answer)
     } else if (subscription && held) {
       // This answer must not overtake the answers before it.
@@ -213,14 +202,14 @@ export function createPublishes({
   }
 }
 
-const tooMany: Refusal = {
+const tooMany: Problem = {
   code: 'too_many_waiting',
   message: 'too many publishes of this session are under way: wait for the answers first',
   retryAfterMs: RETRY_MS,
 }
 
 /** Nobody is told: the session is gone. */
-const ended: RefusalOf = { code: 'too_many_waiting', message: 'the session ended' }
+const ended: Problem = { code: 'too_many_waiting', message: 'the session ended' }
 
 /** Whether the publisher is to be sent its message first. Until its stream has begun it is not. */
 function isAhead({ epoch, seq }: Published, { room, cursor, placing }: RoomSubscription) {
@@ -228,11 +217,8 @@ function isAhead({ epoch, seq }: Published, { room, cursor, placing }: RoomSubsc
 }
 
 function answerOf(key: string, id: Pending['id'], outcome: Outcome, subscribed: boolean): ControlMessage {
-  if (outcome.code !== undefined) {
-    const { code, message, retryAfterMs } = outcome
-    // The error says nothing about a subscription to the room, which stands.
-    return errorMessage(code, { id, key, subscribed, message, retryAfterMs })
-  }
+  // The error says nothing about a subscription to the room, which stands.
+  if (isProblem(outcome)) return errorMessage(outcome, { id, key, subscribed })
   const { epoch, seq, at, duplicate } = outcome
   const published: PublishedOf = { type: 'published', id, key, epoch, seq, at }
   return duplicate ? { ...published, duplicate } : published

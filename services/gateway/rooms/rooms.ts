@@ -86,11 +86,11 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     }
   }
 
-  const onFailed: MessageEvents['onFailed'] = (key, failure) => {
+  const onFailed: MessageEvents['onFailed'] = (key, problem) => {
     // A copy: those that are refused leave the room.
     for (const subscription of [...(followers.get(key)?.subscriptions ?? [])]) {
-      if (failure.retryAfterMs === undefined) placing.refuse(subscription, failure)
-      else placing.delay(subscription, failure)
+      if (problem.retryAfterMs === undefined) placing.refuse(subscription, problem)
+      else placing.delay(subscription, problem)
     }
   }
 

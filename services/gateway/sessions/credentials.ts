@@ -30,7 +30,7 @@ export function createCredentials({ rights, viewers, gate, outbox, accounts, aut
   const unauthenticated = new Map<Session, number>()
 
   const expiries: Expiries<Session> = createExpiries({
-    expired: session => outbox.send(session, errorMessage('token_expired')),
+    expired: session => outbox.send(session, errorMessage({ code: 'token_expired' })),
     over: session => outbox.close(session, 'unauthenticated'),
   })
 

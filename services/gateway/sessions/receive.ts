@@ -73,11 +73,11 @@ export function createReceive({ handle, outbox, rateLimit }: Deps) {
   function refuse(session: Session, data: Buffer, retryAfterMs: number) {
     if (session.ended) return
     // Parsed a second time only here, whatever its size: its bytes are charged, and a session in debt can afford few.
-    outbox.send(session, errorMessage('rate_limited', { id: readRequestId(data.toString()), retryAfterMs }))
+    outbox.send(session, errorMessage({ code: 'rate_limited', retryAfterMs }, { id: readRequestId(data.toString()) }))
   }
 
   function answerOffence(session: Session, { code, message, id }: ProtocolError) {
-    outbox.send(session, errorMessage(code, { id, message }))
+    outbox.send(session, errorMessage({ code, message }, { id }))
     rateLimit.charge(session, OFFENCE_REQUESTS)
   }
 

@@ -3,10 +3,11 @@
 import { type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { type Problem, problemText } from '@keycast/protocol'
 import { type Containment, createOnceAMinute, type Log, noContainment } from '@keycast/service'
 import type { Identify } from '../access/identify.ts'
 import type { Revocations } from '../access/revocations/revocations.ts'
-import { REFUSED } from '../access/tokens/tokens.ts'
+import { tokenRefused } from '../access/tokens/tokens.ts'
 import { type Counts, countOne } from '../counts.ts'
 import { chooseSubprotocol, subprotocols } from '../encodings/index.ts'
 import { INVALID_TOKEN } from '../http/problems.ts'
@@ -66,8 +67,8 @@ export function createUpgrades({
     return verifying.then(result => {
       // The client left before its token was checked: a handshake would be written to nobody.
       if (socket.destroyed || !socket.writable || socket.readableEnded) return void socket.destroy()
-      if ('refused' in result) return turnAway(socket, refusalForToken(result.refused))
-      if (revocations.isRevoked(result.verified)) return turnAway(socket, refusalForToken({ message: REFUSED }))
+      if ('refused' in result) return turnAway(socket, refusalForToken(result.refused.problem))
+      if (revocations.isRevoked(result.verified)) return turnAway(socket, refusalForToken(tokenRefused))
       // Others may have taken the room meanwhile, or the gateway may be stopping.
       const later = refusalOf(request)
       if (later) return turnAway(socket, later)
@@ -219,7 +220,9 @@ function tooMany({ name, sessionsMax }: Account, user: string | undefined): Refu
   }
 }
 
-function refusalForToken({ message, retryAfterMs }: { message: string; retryAfterMs?: number }): Refusal {
+function refusalForToken(problem: Problem): Refusal {
+  const { retryAfterMs } = problem
+  const message = problemText(problem)
   if (retryAfterMs === undefined) return { status: 401, reason: 'token', message, challenge: INVALID_TOKEN }
   return { status: 503, reason: 'token', message, retryAfterSeconds: Math.ceil(retryAfterMs / 1_000) }
 }

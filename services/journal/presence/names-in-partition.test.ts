@@ -2,7 +2,7 @@
 // heals one of the two is told.
 import { createHub, createRoomsBackbone, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
-import { errorCodes } from '@keycast/protocol'
+import { errorCodes, type Problem } from '@keycast/protocol'
 import { createMetrics } from '@keycast/service/metrics'
 import { createJournal } from '../journal.ts'
 import { createMemoryLog } from '../log/memory.ts'
@@ -61,7 +61,7 @@ async function setup() {
     const lost: string[] = []
 
     async function join(user: string, name: string) {
-      const options = { deadlineMs: 5_000, onLost: (refusal: any) => void lost.push(refusal.error) }
+      const options = { deadlineMs: 5_000, onLost: (problem: Problem) => void lost.push(problem.code) }
       const { joined } = backbone.join({ room, user, name, claim: undefined }, options)
       await network.pass(500)
       return joined
@@ -88,6 +88,6 @@ test.each(['n1', 'n2'])(
     const [keeps, loses] = lostByOne === owner ? [other, one] : [one, other]
     expect({ keeps: keeps.lost, loses: loses.lost }).toEqual({ keeps: [], loses: ['name_taken'] })
     for (const { names } of [one, other]) expect(names()).toEqual(['Ann'])
-    expect(await loses.join('cal', 'Ann')).toEqual({ error: 'name_taken', message: errorCodes.name_taken })
+    expect(await loses.join('cal', 'Ann')).toEqual({ code: 'name_taken', message: errorCodes.name_taken })
   },
 )

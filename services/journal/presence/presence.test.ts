@@ -213,7 +213,7 @@ test('a name is taken until its ghost is gone, but not for its owner', async () 
   const taken = other.join('bob', { name: 'Ann' }).joined
   const back = other.join('', { name: 'Ann', claim }).joined
   await network.settle()
-  expect(await taken).toMatchObject({ error: 'name_taken', message: errorCodes.name_taken })
+  expect(await taken).toMatchObject({ code: 'name_taken', message: errorCodes.name_taken })
   expect(await back).toEqual({ name: 'Ann', claim })
 })
 
@@ -325,7 +325,7 @@ test('the members are told on request, also of a room nobody watches', async () 
   await network.settle()
   for (const read of reads) expect(await read).toMatchObject({ count: 1, members: [{ name: 'ann' }] })
   expect(await other).toEqual({ count: 0, members: [] })
-  expect(await none).toMatchObject({ error: 'bad_message' })
+  expect(await none).toMatchObject({ code: 'bad_message' })
 })
 
 test('a room that is watched is told on request as well, and its changes go on', async () => {
@@ -347,8 +347,8 @@ test('while the journal is away a join ends at its deadline, and is not done lat
   const { joined } = join('ann')
   const read = backbone.membersOf('room:1', DEADLINE)
   await network.pass(6_000)
-  expect(await joined).toMatchObject({ error: 'journal_unavailable', retryAfterMs: 1_000 })
-  expect(await read).toMatchObject({ error: 'journal_unavailable' })
+  expect(await joined).toMatchObject({ code: 'journal_unavailable', retryAfterMs: 1_000 })
+  expect(await read).toMatchObject({ code: 'journal_unavailable' })
   const { hub } = await startJournal()
   await network.pass(6_000)
   expect(hub.stats().links).toBe(1)
@@ -366,11 +366,11 @@ test.each([
   ['bad_message', { user: 'ann\n', name: 'ann' }],
   ['bad_message', { user: '', name: 'ann', claim: 'of my own' }],
   ['unknown_namespace', { user: 'ann', name: 'ann', room: 'else:1' }],
-])('%s answers %j', async (error, { user, ...options }) => {
+])('%s answers %j', async (code, { user, ...options }) => {
   const { network, join } = await setup()
   const { joined } = join(user, options)
   await network.settle()
-  expect(await joined).toMatchObject({ error })
+  expect(await joined).toMatchObject({ code })
 })
 
 test('every user that a token can name may join', async () => {
@@ -384,7 +384,7 @@ test('a namespace without members refuses joins, and one that counts tells a num
   const none = await setup({ members: 'none' })
   const { joined } = none.join('ann')
   await none.network.settle()
-  expect(await joined).toMatchObject({ error: 'bad_message', message: 'the namespace has no members' })
+  expect(await joined).toMatchObject({ code: 'bad_message', message: 'the namespace has no members' })
 
   const counted = await setup({ members: 'counted', names: 'any' })
   counted.backbone.watchMembers('room:1')

@@ -1,8 +1,9 @@
 // Valid messages of every kind: those of the WebSocket as the protocol's samples and its document have them; those of the
 // backbone and of workers typed so that `tsc` demands a sample of each new kind.
 import { readFileSync } from 'node:fs'
-import type { Answer, Decision, NotPublished, PublishCommand, Published, RoomAnswer, Rooms } from '@keycast/backbone'
+import type { Answer, Decision, PublishCommand, Published, RoomAnswer, Rooms } from '@keycast/backbone'
 import { roomsCodec } from '@keycast/backbone'
+import type { Problem } from '@keycast/protocol'
 import { parse } from 'yaml'
 import type { Codec, Service } from '../../../packages/backbone/wire/codec.ts'
 import type { CommandResult, FromHub, FromLink, Saying, Want } from '../../../packages/backbone/wire/envelope.ts'
@@ -156,7 +157,10 @@ function fromNode<S extends Service>(
     bye: { type: 'bye', link: LINK },
   }
   const envelope = { link: LINK, number: NUMBER, reached: 1 }
-  const ends: CommandResult<S>[] = results.map((result, n) => ({ id: `c${n}`, result }))
+  const ends: CommandResult<S>[] = results.map((result, n) => ({
+    id: `c${n}`,
+    result: codec.encodeResult ? codec.encodeResult(result) : result,
+  }))
   return [
     ...Object.entries(beats).map(([name, beat]): Named<Buffer[]> => [name, [encodeMessage(beat)]]),
     ...answers.map((answer): Named<Buffer[]> => {
@@ -232,9 +236,9 @@ const roomAnswers: EachOf<RoomAnswer, 'type'> = {
   members: { type: 'members', ...room, key: 'room:42 members', rev: 7, count: 1, members: [member] },
   presence: { type: 'presence', ...room, key: 'room:42 members', rev: 8, count: 1, joined: [member], left: [member] },
 }
-const outcomes: [Published, NotPublished] = [
+const outcomes: [Published, Problem] = [
   { epoch: 'e', seq: 8, at: 1_790_000_000_000, duplicate: false },
-  { error: 'log_full', message: 'full', retryAfterMs: 1_000 },
+  { code: 'log_full', message: 'full', retryAfterMs: 1_000 },
 ]
 
 export const fromJournal = fromNode<Rooms>(roomsCodec, Object.values(roomAnswers), outcomes, [{ ...room, seq: 7 }])

@@ -43,7 +43,7 @@ function setup() {
     join: (user = 'ann') =>
       presence.join(
         { room: 'room:1', user, name: 'Ann', claim: undefined },
-        { deadlineMs: 5_000, onLost: refusal => lost.push(refusal.error) },
+        { deadlineMs: 5_000, onLost: problem => lost.push(problem.code) },
       ),
   }
 }
@@ -125,7 +125,7 @@ test('a refused join is over; one that is refused after it stood is told as lost
   const { join, say, lost, said, presence } = setup()
   const refused = join()
   say({ type: 'failed', key: refused.tab, code: 'name_taken', message: '' })
-  expect(await refused.joined).toMatchObject({ error: 'name_taken' })
+  expect(await refused.joined).toMatchObject({ code: 'name_taken' })
   expect(lost).toEqual([])
   const { tab } = join()
   say({ type: 'joined', key: tab, name: 'Ann' })
@@ -148,7 +148,7 @@ test('a join without an answer ends at its deadline', async () => {
   const { tab, joined } = join()
   pass(4_999)
   pass(1)
-  expect(await joined).toMatchObject({ error: 'journal_unavailable' })
+  expect(await joined).toMatchObject({ code: 'journal_unavailable' })
   expect(said).toEqual([
     ['watch', tab],
     ['unwatch', tab],
@@ -187,13 +187,13 @@ test('who asks for the members meanwhile shares one read, and each has a deadlin
   const first = presence.membersOf('room:1', { deadlineMs: 100 })
   const second = presence.membersOf('room:1', { deadlineMs: 300 })
   pass(100)
-  expect(await first).toMatchObject({ error: 'journal_unavailable' })
+  expect(await first).toMatchObject({ code: 'journal_unavailable' })
   say({ type: 'members', key, epoch: 'E', rev: 1, count: 2 }, true)
   expect(await second).toEqual({ count: 2 })
   expect(said).toEqual([['get', key]])
   const third = presence.membersOf('room:1', { deadlineMs: 100 })
   pass(100)
-  expect(await third).toMatchObject({ error: 'journal_unavailable' })
+  expect(await third).toMatchObject({ code: 'journal_unavailable' })
   expect(timers()).toBe(0)
 })
 
@@ -202,7 +202,7 @@ test('when it stops, all that waits ends', async () => {
   const { joined } = join()
   const read = presence.membersOf('room:1', { deadlineMs: 1_000 })
   presence.stop()
-  expect(await joined).toMatchObject({ error: 'journal_unavailable' })
-  expect(await read).toMatchObject({ error: 'journal_unavailable' })
+  expect(await joined).toMatchObject({ code: 'journal_unavailable' })
+  expect(await read).toMatchObject({ code: 'journal_unavailable' })
   expect(timers()).toBe(0)
 })

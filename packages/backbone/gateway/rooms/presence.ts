@@ -1,7 +1,7 @@
 // A gateway's side of presence: its joins, which are repeated to the room's node whenever they may have been lost, and
 // the members of rooms, change by change. A hole in the changes is never passed on: it is asked for again.
 import { randomBytes } from 'node:crypto'
-import { errorCodes } from '@keycast/protocol'
+import type { Problem } from '@keycast/protocol'
 import { createUniqueQueue, type Every, type UniqueQueue } from '@keycast/service'
 import {
   type Join as JoinOf,
@@ -13,7 +13,7 @@ import {
   type PresenceAnswer,
   readPresenceKey,
 } from '../../wire/members-codec.ts'
-import type { Answer, FailedAnswer, NotPublished as Refusal } from '../../wire/rooms-codec.ts'
+import type { Answer, FailedAnswer } from '../../wire/rooms-codec.ts'
 import { createCoalesced } from '../coalesced.ts'
 
 /** `user` is empty for an anonymous one. `claim`: what `Joined` gave an anonymous one before. */
@@ -28,14 +28,12 @@ interface Joining {
 interface Joined {
   name: string
   claim: string | undefined
-  error?: undefined
 }
 
 /** `members` is missing where they are only counted. */
 interface Members {
   count: number
   members?: Member[]
-  error?: undefined
 }
 
 export interface PresenceBackbone {
@@ -45,15 +43,15 @@ export interface PresenceBackbone {
    */
   join: (
     joining: Joining,
-    options: { deadlineMs: number; onLost: (refusal: Refusal) => void },
-  ) => { tab: string; joined: Promise<Joined | Refusal> }
+    options: { deadlineMs: number; onLost: (problem: Problem) => void },
+  ) => { tab: string; joined: Promise<Joined | Problem> }
   /** The join is over. `later`: the connection broke, so the member stays for a while and may come back elsewhere. */
   leave: (tab: string, leaving: Leaving) => void
   /** Asks for the members and every change, until `unwatchMembers`. */
   watchMembers: (room: string) => void
   unwatchMembers: (room: string) => void
   /** Asks once; never rejects. */
-  membersOf: (room: string, options: { deadlineMs: number }) => Promise<Members | Refusal>
+  membersOf: (room: string, options: { deadlineMs: number }) => Promise<Members | Problem>
 }
 
 /**
@@ -70,8 +68,8 @@ interface Join {
   said: JoinOf
   isJoined: boolean
   deadlineAt: number
-  done: (end: Joined | Refusal) => void
-  onLost: (refusal: Refusal) => void
+  done: (end: Joined | Problem) => void
+  onLost: (problem: Problem) => void
 }
 
 /** How long a node keeps a member whose connection broke. */
@@ -110,7 +108,7 @@ export function createPresenceBackbone({ router, events, now, every }: Options) 
   /** By room; `undefined` until it is known. */
   const watched = new Map<string, { epoch: string; seq: number } | undefined>()
   /** By key of the room's members. */
-  const reads = createCoalesced<Members | Refusal>({
+  const reads = createCoalesced<Members | Problem>({
     get: router.get,
     cancelGet: router.cancelGet,
     unanswered: unavailable,
@@ -147,7 +145,7 @@ export function createPresenceBackbone({ router, events, now, every }: Options) 
   ): ReturnType<PresenceBackbone['join']> {
     const key = joinKey(room, `${incarnation}.${++tabs}`)
     const known = user === '' ? (claim ?? randomBytes(16).toString('base64url')) : undefined
-    const joined = new Promise<Joined | Refusal>(done => {
+    const joined = new Promise<Joined | Problem>(done => {
       const said: JoinOf = { user, name, claim: known, leaving: undefined }
       joins.set(key, { said, isJoined: false, deadlineAt: now() + deadlineMs, done, onLost })
     })
@@ -184,10 +182,10 @@ export function createPresenceBackbone({ router, events, now, every }: Options) 
     if (joins.delete(key)) router.unwatch(key)
   }
 
-  function refuse(key: string, join: Join, refusal: Refusal) {
+  function refuse(key: string, join: Join, problem: Problem) {
     end(key)
-    if (!join.isJoined) join.done(refusal)
-    else if (!join.said.leaving) join.onLost(refusal)
+    if (!join.isJoined) join.done(problem)
+    else if (!join.said.leaving) join.onLost(problem)
   }
 
   /** @returns false if it is about something else */
@@ -206,7 +204,7 @@ export function createPresenceBackbone({ router, events, now, every }: Options) 
   function onJoinAnswer(answer: Answer, isGot: boolean) {
     const join = joins.get(answer.key)
     if (!join || isGot) return
-    if (answer.type === 'failed') return refuse(answer.key, join, refusalOf(answer))
+    if (answer.type === 'failed') return refuse(answer.key, join, problemOf(answer))
     if (answer.type === 'left' && join.said.leaving) return end(answer.key)
     if (answer.type !== 'joined' || join.isJoined || join.said.leaving) return
     join.isJoined = true
@@ -265,18 +263,12 @@ export function createPresenceBackbone({ router, events, now, every }: Options) 
   }
 }
 
-const unavailable = (): Refusal => ({
-  error: 'journal_unavailable',
-  message: errorCodes.journal_unavailable,
-  retryAfterMs: RETRY_MS,
-})
+const unavailable = (): Problem => ({ code: 'journal_unavailable', retryAfterMs: RETRY_MS })
 
-function refusalOf({ code: error, message, retryAfterMs }: FailedAnswer): Refusal {
-  return retryAfterMs === undefined ? { error, message } : { error, message, retryAfterMs }
-}
+const problemOf = ({ type, key, ...problem }: FailedAnswer): Problem => problem
 
-function membersIn(end: Answer): Members | Refusal {
-  if (end.type === 'failed') return refusalOf(end)
+function membersIn(end: Answer): Members | Problem {
+  if (end.type === 'failed') return problemOf(end)
   if (end.type !== 'members') return unavailable()
   return end.members ? { count: end.count, members: end.members } : { count: end.count }
 }

@@ -1,4 +1,6 @@
 // A gateway's reading of a journal's messages; services/journal tests both together.
+
+import { isProblem } from '@keycast/protocol'
 import { createHub } from '../../hub/hub.ts'
 import { createMemoryNetwork } from '../../memory/network.ts'
 import { keyOfFirst } from '../../memory/test-support.ts'
@@ -154,7 +156,7 @@ test('above 64 MiB of data under way a publish is refused, until some of it has 
   const data = Buffer.alloc(2 ** 20 - 1, '1')
   const publish = async () => {
     const end = await backbone.publish({ room: key, messageId: undefined, from: '', data }, { deadlineMs: 500 })
-    return end.error
+    return isProblem(end) ? end.code : 'kept'
   }
   const taken = Array.from({ length: 65 }, publish)
   expect(await publish()).toBe('journal_unavailable')
@@ -179,12 +181,12 @@ test('a publish ends with its result, or says whether it may have been kept', as
 
   const unknown = publish('2')
   await network.pass(600)
-  expect(await unknown).toMatchObject({ error: 'publish_unknown', retryAfterMs: 1_000 })
+  expect(await unknown).toMatchObject({ code: 'publish_unknown', retryAfterMs: 1_000 })
 
   await hub.stop()
   await network.settle()
   expect(backbone.isAvailable(key)).toBe(false)
-  expect(await publish('3')).toMatchObject({ error: 'journal_unavailable', retryAfterMs: 1_000 })
+  expect(await publish('3')).toMatchObject({ code: 'journal_unavailable', retryAfterMs: 1_000 })
 })
 
 test('those who ask the same part of a history share one read; each has its deadline', async () => {
@@ -193,7 +195,7 @@ test('those who ask the same part of a history share one read; each has its dead
   await network.settle()
   const second = backbone.history(key, { after: 0, limit: 50 }, { deadlineMs: 5_000 })
   await network.pass(1_000)
-  expect(await first).toMatchObject({ error: 'journal_unavailable' })
+  expect(await first).toMatchObject({ code: 'journal_unavailable' })
   expect(heard).toEqual([['get', 'room:1 - after 0 50']])
   const { messages } = batch(1, 2)
   await say({
@@ -210,13 +212,13 @@ test('those who ask the same part of a history share one read; each has its dead
 
   const left = backbone.history(key, { before: 9, limit: 1 }, { deadlineMs: 500 })
   await network.pass(1_000)
-  expect(await left).toMatchObject({ error: 'journal_unavailable' })
+  expect(await left).toMatchObject({ code: 'journal_unavailable' })
   expect(heard.at(-1)).toEqual(['cancelGet', 'room:1 - before 9 1'])
 
   const other = backbone.history(key, { epoch: 'F', before: 9, limit: 1 }, { deadlineMs: 500 })
   await network.settle()
   await say({ type: 'failed', key: 'room:1 F before 9 1', code: 'other_epoch', message: 'another' })
-  expect(await other).toEqual({ error: 'other_epoch', message: 'another' })
+  expect(await other).toEqual({ code: 'other_epoch', message: 'another' })
 })
 
 test('publishes under way go to the next journal of their room when theirs dies, in order and before later ones', async () => {
@@ -278,7 +280,7 @@ test('a repeated publish that is not kept now may have been kept before: its out
   await network.pass(4_000)
   const ids = heard.filter(([what]) => what === 'publish').map(([, id]) => id)
   expect(ids.length).toBeGreaterThan(1)
-  tellResult(ids[0], { error: 'log_full', message: '' })
+  tellResult(ids[0], { code: 'log_full' })
   await network.settle()
-  expect(await first).toMatchObject({ error: 'publish_unknown' })
+  expect(await first).toMatchObject({ code: 'publish_unknown' })
 })

@@ -1,12 +1,11 @@
 // The gateway's backbone of rooms: follows each watched room message by message, publishes, and reads histories. A hole
 // in a room's order is never passed on: it is asked for again.
 import { randomBytes } from 'node:crypto'
-import { errorCodes } from '@keycast/protocol'
+import { isProblem, type Problem } from '@keycast/protocol'
 import { BEAT_MS, type Containment, type Every } from '@keycast/service'
 import { roomOf } from '../../wire/members-codec.ts'
 import {
   type Answer,
-  type FailedAnswer,
   type GapReason,
   type HeadAnswer,
   type Heads,
@@ -16,11 +15,9 @@ import {
   historyKey,
   type Message,
   type MessagesAnswer,
-  type NotPublished,
   type Position,
   type Publish,
   type Published,
-  type RoomErrorCode,
   readHistoryKey,
   roomsCodec,
 } from '../../wire/rooms-codec.ts'
@@ -30,7 +27,7 @@ import type { Dial, Log } from '../link.ts'
 import { createRouter, type NodeSource } from '../router.ts'
 import { createPresenceBackbone, type PresenceBackbone, type PresenceEvents } from './presence.ts'
 
-export type History = Omit<HistoryAnswer, 'type' | 'key'> & { error?: undefined }
+export type History = Omit<HistoryAnswer, 'type' | 'key'>
 
 /**
  * The gateway's side of rooms. Watches are state: the room's node is told of them when a link to it is up, and told
@@ -56,9 +53,9 @@ interface RoomsStream {
   publish: (
     publish: { room: string; messageId: string | undefined; from: string; data: Buffer },
     options: { deadlineMs: number },
-  ) => Promise<Published | NotPublished>
+  ) => Promise<Published | Problem>
   /** Never rejects. Concurrent requests for the same part of a room share one read. */
-  history: (room: string, range: HistoryRange, options: { deadlineMs: number }) => Promise<History | NotPublished>
+  history: (room: string, range: HistoryRange, options: { deadlineMs: number }) => Promise<History | Problem>
   /** Whether the room's journal answers now. */
   isAvailable: (room: string) => boolean
   ownerOf: (room: string) => { node: string | undefined; alive: boolean }
@@ -88,7 +85,7 @@ export interface MessageEvents {
   /** The messages after the position cannot be given; the stream continues after `seq`. */
   onGap: (room: string, gap: { epoch: string; seq: number; oldest: number; reason: GapReason }) => void
   /** The watch stands. With `retryAfterMs` the journal tries again by itself. */
-  onFailed: (room: string, failure: { code: RoomErrorCode; message: string; retryAfterMs?: number }) => void
+  onFailed: (room: string, problem: Problem) => void
   /** The set of journals that answer may have changed: see `isAvailable`. */
   onRouted?: () => void
 }
@@ -156,7 +153,7 @@ export function createRoomsBackbone({
     log,
   })
   const presence = createPresenceBackbone({ router, events, now, every })
-  const histories: Coalesced<History | NotPublished> = createCoalesced<History | NotPublished>({
+  const histories: Coalesced<History | Problem> = createCoalesced<History | Problem>({
     get: router.get,
     cancelGet: router.cancelGet,
     unanswered: () => refusal('journal_unavailable'),
@@ -172,7 +169,7 @@ export function createRoomsBackbone({
     }
     const { type, key, ...said } = answer
     if (type === 'failed' && readHistoryKey(key)) {
-      return histories.end(key, { error: answer.code, ...failureOf(answer) })
+      return histories.end(key, said as Problem)
     }
     const room = watched.get(key)
     if (!room) return
@@ -185,7 +182,7 @@ export function createRoomsBackbone({
         return events.onGap(key, said as any)
       case 'failed':
         if (isGot) return // the link asked for any answer, to test whether they arrive
-        return events.onFailed(key, { code: answer.code, ...failureOf(answer) })
+        return events.onFailed(key, said as Problem)
       case 'messages':
         return onMessages(key, room, answer)
     }
@@ -263,12 +260,12 @@ export function createRoomsBackbone({
     const link = router.linkOf(room)
     if (!link?.alive) return refusal('journal_unavailable')
     if (publishes >= PUBLISHES_MAX || publishBytes >= PUBLISH_BYTES_MAX) return refusal('journal_unavailable')
-    if (data.length > DATA_BYTES_MAX) return { error: 'too_large', message: errorCodes.too_large }
+    if (data.length > DATA_BYTES_MAX) return { code: 'too_large' }
     publishes++
     publishBytes += data.length
     const command: Publish = { type: 'publish', room, messageId: messageId ?? newMessageId(), from, data }
     const id = String(++nextCommand)
-    const end = await new Promise<CommandEnd<Published | NotPublished>>(resolve =>
+    const end = await new Promise<CommandEnd<Published | Problem>>(resolve =>
       link.command({ id, key: room, command, deadlineMs }, resolve),
     )
     publishes--
@@ -276,7 +273,7 @@ export function createRoomsBackbone({
     switch (end.type) {
       case 'result':
         // The first try may have succeeded, and only its answer was lost.
-        return end.isRepeated && 'error' in end.result && notKept.has(end.result.error)
+        return end.isRepeated && isProblem(end.result) && notKept.has(end.result.code)
           ? refusal('publish_unknown')
           : end.result
       case 'unknown':
@@ -322,13 +319,6 @@ export function createRoomsBackbone({
 /** A log recognizes repeats of a publish by it. */
 export const newMessageId = () => randomBytes(12).toString('base64url')
 
-const notKept = new Set<RoomErrorCode | undefined>(['journal_unavailable', 'log_full'])
+const notKept = new Set<Problem['code']>(['journal_unavailable', 'log_full'])
 
-const refusal = (error: 'journal_unavailable' | 'publish_unknown'): NotPublished => ({
-  error,
-  message: errorCodes[error],
-  retryAfterMs: RETRY_MS,
-})
-
-const failureOf = ({ message, retryAfterMs }: FailedAnswer) =>
-  retryAfterMs === undefined ? { message } : { message, retryAfterMs }
+const refusal = (code: 'journal_unavailable' | 'publish_unknown'): Problem => ({ code, retryAfterMs: RETRY_MS })

@@ -2,11 +2,11 @@
 // viewer, key and `keep`, for all sessions and requests of the viewer; and again each `keep` while one of them is
 // subscribed.
 import type { Backbone } from '@keycast/backbone'
-import { namespaceOf } from '@keycast/protocol'
+import { namespaceOf, type Problem } from '@keycast/protocol'
 import { createUniqueQueue, type Deciding, TURN_MS, type UniqueQueue } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import { type Calendar, createCalendar } from '../../keys/calendar.ts'
-import { createProblem, type Problem, silentFetcher } from '../../keys/problem.ts'
+import { silentFetcher } from '../../keys/problem.ts'
 import type { Session } from '../../sessions/session.ts'
 import { createQuestionQueue } from './question-queue.ts'
 import { type Answer, createVerdicts, type Decision, keepMsOf, newDecision, type Waiter } from './verdicts.ts'
@@ -94,7 +94,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     }
     if (waiting >= WAITING_MAX) {
       rest(decision)
-      return createProblem('too_many_waiting', now(), { retryAfterMs: RETRY_MS })
+      return { code: 'too_many_waiting', retryAfterMs: RETRY_MS }
     }
     return new Promise(resolve => {
       const settle = (problem: Problem | undefined) => resolve(countRefusal(problem))
@@ -233,7 +233,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   function look(decision: Decision) {
     if (!isWithinGrace(decision)) {
       const { problem } = decision
-      tellSessions(decision, problem ? { ...problem, atMs: now() } : silentFetcher(backbone.nodesAlive(), now()))
+      tellSessions(decision, problem ?? silentFetcher(backbone.nodesAlive()))
     }
     if (decision.sessions.size === 0) return
     if (!standing(decision)) question(decision, laneOf(firstSession(decision)))
@@ -289,10 +289,4 @@ const firstSession = ({ sessions }: Decision): Session | undefined => sessions.k
 const isWaitedFor = ({ sessions, waiters }: Decision) => sessions.size > 0 || (waiters?.size ?? 0) > 0
 
 /** Nobody is told: the session is gone. */
-const gone: Problem = {
-  code: 'too_many_waiting',
-  message: 'the session ended',
-  retryAfterMs: undefined,
-  atMs: 0,
-  isLocal: true,
-}
+const gone: Problem = { code: 'too_many_waiting', message: 'the session ended' }

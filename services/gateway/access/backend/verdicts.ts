@@ -1,9 +1,9 @@
 // One decision: asks the backend whether a viewer may read a key, and says how long the answer holds. decisions.ts knows
 // the sessions and requests that wait for it.
 import { type Backbone, type Decision as DecisionOf, REFUSED_BY_BACKEND, viewerKey } from '@keycast/backbone'
-import { errorCodes } from '@keycast/protocol'
+import type { Problem } from '@keycast/protocol'
 import { ANSWER_GRACE_MS, type Authorize, type Deciding } from '@keycast/service'
-import { createProblem, type Problem, silentFetcher } from '../../keys/problem.ts'
+import { problemNow, silentFetcher } from '../../keys/problem.ts'
 import type { Session } from '../../sessions/session.ts'
 import type { Asker } from './decisions.ts'
 import {
@@ -80,7 +80,9 @@ export function createVerdicts({ backbone, now, wallNow }: Deps) {
     if (nowMs - admittedAtMs < keepMsOf(decision)) return { isAdmitted: true }
     // A token that came since may be good for more than the one that was asked with.
     if (!problem || nowMs >= problemUntilMs || hasNewToken(viewer, choice, wallNow())) return undefined
-    return isWithinGrace(decision) ? { isAdmitted: true } : { isAdmitted: false, problem }
+    if (isWithinGrace(decision)) return { isAdmitted: true }
+    const atMs = problemUntilMs - (problem.retryAfterMs ?? 0)
+    return { isAdmitted: false, problem: problemNow({ problem, atMs }, nowMs) }
   }
 
   const isWithinGrace = (decision: Decision) => now() - decision.admittedAtMs < 2 * keepMsOf(decision)
@@ -148,24 +150,24 @@ export function createVerdicts({ backbone, now, wallNow }: Deps) {
     { viewer, choice }: Decision,
     expiresAtMs: number | undefined = Number.POSITIVE_INFINITY,
     ageMs: number,
-  ) {
+  ): Problem {
     const wallNowMs = wallNow()
     if (isExpiryRefused(viewer, choice, expiresAtMs, wallNowMs - ageMs)) return tokenExpired(expiresAtMs - wallNowMs)
-    return createProblem('forbidden', now(), { message: REFUSED_BY_BACKEND })
+    return { code: 'forbidden', message: REFUSED_BY_BACKEND }
   }
 
   /** @param msLeft for how long it is still valid by this clock */
-  function tokenExpired(msLeft = 0) {
+  function tokenExpired(msLeft = 0): Problem {
     const retryAfterMs = Math.max(RETRY_MS, msLeft)
-    return createProblem('token_expired', now(), { message: errorCodes.token_expired, retryAfterMs })
+    return { code: 'token_expired', retryAfterMs }
   }
 
   /** @param answer says nothing of use */
-  function failureOf(answer: Answer | undefined) {
+  function failureOf(answer: Answer | undefined): Problem {
     if (!answer) return tokenExpired()
-    if (!answer.said) return silentFetcher(backbone.nodesAlive(), now())
+    if (!answer.said) return silentFetcher(backbone.nodesAlive())
     const { message, retryAfterMs = RETRY_MS } = answer.said
-    return createProblem('backend_error', now(), { message, retryAfterMs: Math.ceil(retryAfterMs) })
+    return { code: 'backend_error', message, retryAfterMs: Math.ceil(retryAfterMs) }
   }
 
   return { standing, isWithinGrace, ask, take }

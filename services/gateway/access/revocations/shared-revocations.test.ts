@@ -113,7 +113,7 @@ test('a journal that is away keeps no gateway from starting; once it is back, th
   await shared.start()
   expect(shared.missing()).toEqual({ unread: true, unheard: true, dropped: false })
   expect(logged).toEqual([expect.stringContaining('no journal has answered yet')])
-  expect(await shared.publish({ jti: 'j' })).toEqual({ problem: expect.any(String) })
+  expect(await shared.publish({ jti: 'j' })).toMatchObject({ code: 'journal_unavailable' })
 
   journal.setAway(false)
   await until(() => isRead(shared))

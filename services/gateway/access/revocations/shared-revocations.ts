@@ -2,6 +2,7 @@
 // the room's history when it starts, so it knows those of before.
 import { createHash } from 'node:crypto'
 import type { Message, MessageEvents, RoomsBackbone } from '@keycast/backbone'
+import { isProblem, type Problem, problemText } from '@keycast/protocol'
 import { revocationsRoom } from '@keycast/service'
 import type { Log } from '../../sessions/session-log.ts'
 import { type Revocation, readRevocation } from './revocations.ts'
@@ -88,7 +89,7 @@ export function createSharedRevocations({ backbone, apply, log, startMs = START_
     clearTimeout(retrying)
     for (let after = 0, more = true; more && !isStopped; ) {
       const page = await backbone.history(revocationsRoom, { after, limit: PAGE_MESSAGES }, { deadlineMs: READ_MS })
-      if (page.error !== undefined) return readLater(page.message)
+      if (isProblem(page)) return readLater(problemText(page))
       if (page.truncated) {
         wereDropped = true
         log?.warn('the journal has dropped old revocations: its history of them is full')
@@ -137,13 +138,13 @@ export function createSharedRevocations({ backbone, apply, log, startMs = START_
      *
      * @returns the reason why they may not know
      */
-    async publish(revocation: Revocation): Promise<{ problem: string } | undefined> {
+    async publish(revocation: Revocation): Promise<Problem | undefined> {
       const data = Buffer.from(JSON.stringify(revocation))
       // The same again, after an answer that did not come, is one message.
       const messageId = createHash('sha256').update(data).digest('base64url')
       const message = { room: revocationsRoom, messageId, from: FROM, data }
       const outcome = await backbone.publish(message, { deadlineMs: PUBLISH_MS })
-      return outcome.error === undefined ? undefined : { problem: outcome.message }
+      return isProblem(outcome) ? outcome : undefined
     },
 
     /** Resolves when the list was read, or when waiting for it would cost more. */

@@ -350,9 +350,7 @@ test('a key that the set does not hold is unknown, and a set that cannot be fetc
   expect(await away.verify(token)).toEqual({
     refused: {
       reason: 'keys_unavailable',
-      code: 'token_refused',
-      message: expect.stringContaining('later'),
-      retryAfterMs: 1_000,
+      problem: { code: 'token_refused', message: expect.stringContaining('later'), retryAfterMs: 1_000 },
     },
   })
   expect(events).toEqual([expect.stringContaining('access.tokens.jwks cannot be reached')])
@@ -382,7 +380,7 @@ test('a client is told the same of every token that is wrong', async () => {
     const result = await verify(token)
     if (!('refused' in result)) throw new Error('taken')
     expect(refusalReasons).toContain(result.refused.reason)
-    told.add(JSON.stringify({ ...result.refused, reason: undefined }))
+    told.add(JSON.stringify(result.refused.problem))
   }
   expect(told).toEqual(new Set(['{"code":"token_refused","message":"the token was refused"}']))
 })
@@ -459,6 +457,8 @@ describe('what garbage costs', () => {
   test('where too many checks wait, a token is told to come back', async () => {
     const checks = { run: () => undefined } as CheckQueue
     const { verify } = setup([issuerOf('secret')], { checks })
-    expect(await verify(await sign('secret'))).toMatchObject({ refused: { reason: 'busy', retryAfterMs: 1_000 } })
+    expect(await verify(await sign('secret'))).toMatchObject({
+      refused: { reason: 'busy', problem: { retryAfterMs: 1_000 } },
+    })
   })
 })

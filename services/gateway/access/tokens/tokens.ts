@@ -2,7 +2,7 @@
 // that garbage is refused before it costs a signature check.
 import { createHash, type KeyObject } from 'node:crypto'
 import type { Agent } from 'node:https'
-import { isUser, SUB_CHARACTERS_MAX } from '@keycast/protocol'
+import { isUser, type Problem, SUB_CHARACTERS_MAX } from '@keycast/protocol'
 import { type CryptoKey, compactVerify } from 'jose'
 import type { Attempts } from '../attempts.ts'
 import { Bearer } from '../backend/bearer.ts'
@@ -74,11 +74,8 @@ export interface Verified {
 export interface Refused {
   /** For metrics and the log at debug. */
   reason: RefusalReason
-  code: 'token_refused'
-  /** For the client: the same for every token that is wrong. */
-  message: string
-  /** The token may be right: try it again then. */
-  retryAfterMs?: number
+  /** For the client: the same for every token that is wrong. With `retryAfterMs` the token may be right. */
+  problem: Problem
 }
 
 /** The claims that were checked before the token's signature. */
@@ -96,15 +93,15 @@ interface Signer {
 }
 
 /** Clients read this text, whatever the problem of the token. */
-export const REFUSED = 'the token was refused'
+export const tokenRefused: Problem = Object.freeze({ code: 'token_refused', message: 'the token was refused' })
 const NOT_NOW = 'the token cannot be checked now: send it again later'
 
 /** The reasons that say nothing about the token. */
 const passing: ReadonlySet<RefusalReason> = new Set(['too_many_attempts', 'keys_unavailable', 'busy'])
 
 function refuse(reason: RefusalReason, retryAfterMs: number = RETRY_AFTER_MS): { refused: Refused } {
-  if (!passing.has(reason)) return { refused: { reason, code: 'token_refused', message: REFUSED } }
-  return { refused: { reason, code: 'token_refused', message: NOT_NOW, retryAfterMs } }
+  if (!passing.has(reason)) return { refused: { reason, problem: tokenRefused } }
+  return { refused: { reason, problem: { code: 'token_refused', message: NOT_NOW, retryAfterMs } } }
 }
 
 interface Deps {
