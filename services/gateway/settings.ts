@@ -147,7 +147,7 @@ export const settings = {
     env: 'GATEWAY_TAIL_BYTES_MAX',
     default: 32 * 1024 ** 2,
     min: 4 * 1024 ** 2,
-    doc: 'Newest messages of all rooms, held for sessions that are a little behind. For those further behind the journal is asked.',
+    doc: 'Newest messages of all rooms, sent and not yet sent, held for sessions that are a little behind. For those further behind the journal is asked.',
   }),
   unsentBytesMax: setting.bytes({
     env: 'GATEWAY_UNSENT_BYTES_MAX',

@@ -40,12 +40,15 @@ async function setup({
 
   async function startGateway(name: string) {
     const seen: any[] = []
+    /** With the last messages. */
+    const told: { oldest?: number } = {}
     const { events, positionOf } = followPositions({
       onHead(room, { epoch, seq, after, oldest }) {
         seen.push({ type: 'head', seq, after, oldest })
         checker.saw(name, room, { type: 'head', epoch, seq, after })
       },
-      onMessages(room, { epoch, messages }) {
+      onMessages(room, { epoch, oldest, messages }) {
+        told.oldest = oldest
         for (const { seq, messageId, data } of messages) {
           seen.push(seq)
           checker.saw(name, room, { type: 'message', epoch, seq, messageId, data: data.toString() })
@@ -73,7 +76,7 @@ async function setup({
       const data = Buffer.from(JSON.stringify(text))
       return backbone.publish({ room, messageId, from, data }, DEADLINE)
     }
-    return { backbone, seen, publish, positionOf }
+    return { backbone, seen, told, publish, positionOf }
   }
 
   return {
@@ -165,6 +168,29 @@ test('while one message in five is lost, all that is published is kept once and 
   expect(checker.problems()).toEqual([])
   expect(other.positionOf('room:1')?.seq).toBe(histories[0].length)
   expect(positionOf('room:2')?.seq).toBe(histories[1].length)
+})
+
+test('gateways are told the oldest message held: with messages, and when age has removed some', async () => {
+  const clock = { at: 1_700_000_000_000 }
+  const log = createMemoryLog({ bytesMax: 2 ** 30, now: () => clock.at })
+  const { backbone, seen, told, publish, network } = await setup({ messages: 3, log })
+  backbone.watch('room:1')
+  for (const text of ['a', 'b', 'c', 'd', 'e']) {
+    await publish(text)
+    await network.settle()
+  }
+  expect(seen).toEqual([{ type: 'head', seq: 0, after: 0, oldest: 1 }, 1, 2, 3, 4, 5])
+  expect(told.oldest).toBe(3)
+  clock.at += 1e9
+  await network.pass(1_000)
+  expect(seen).toHaveLength(6)
+  clock.at++
+  await network.pass(1_000)
+  expect(seen.slice(6)).toEqual([{ type: 'head', seq: 5, after: 5, oldest: 6 }])
+  await publish('f')
+  await network.settle()
+  expect(seen.slice(7)).toEqual([6])
+  expect(told.oldest).toBe(6)
 })
 
 test('a watch without a position begins at the head, also of an empty room', async () => {
@@ -437,7 +463,7 @@ test('while there is more to remove it is removed in parts, and publishes have t
     async expire() {
       order.push('expire')
       await meanwhile()
-      return parts-- > 1 ? 200 : 0
+      return { trimmed: [], more: parts-- > 1 }
     },
   }
   const { network, publish } = await setup({ log })

@@ -79,8 +79,8 @@ export function createJournal({
   })
   const committer = createCommitter({
     log,
-    onKept({ room, messageId, from, data }, { position: { epoch, seq }, at }) {
-      for (const link of rooms.keep(room, epoch, { seq, at, from, messageId, data })) hub.tell(link, room)
+    onKept({ room, messageId, from, data }, { position: { epoch, seq }, at, oldest = 1 }) {
+      for (const link of rooms.keep(room, epoch, { seq, at, from, messageId, data }, oldest)) hub.tell(link, room)
     },
     onLate(publishes) {
       counts.late(publishes)
@@ -165,7 +165,9 @@ export function createJournal({
   async function expire(): Promise<boolean> {
     try {
       await bounds.settle()
-      return (await log.expire(bounds.retentionOf)) > 0
+      const { trimmed, more } = await log.expire(bounds.retentionOf)
+      for (const { room, head } of trimmed) for (const link of rooms.expire(room, head)) hub.tell(link, room)
+      return more
     } catch (error) {
       if (error instanceof LogBroken) throw error
       if (isLogDue(`expire ${error}`)) report.error({ err: error }, 'old messages could not be removed')

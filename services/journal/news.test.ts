@@ -36,7 +36,7 @@ function createSharedLog() {
       },
       watch() {},
       unwatch() {},
-      heads: (rooms: string[]) => Promise.all(rooms.map(async room => ({ room, position: await log.head(room) }))),
+      heads: (rooms: string[]) => Promise.all(rooms.map(async room => ({ room, head: await log.head(room) }))),
     },
   }
 }

@@ -17,15 +17,15 @@ interface Deps {
 export function followNews({ news, rooms, tell, every }: Deps): () => void {
   let isComparing = false
 
-  function note(room: string, position: Position) {
-    for (const link of rooms.raise(room, position)) tell(link, room)
+  function note(room: string, head: Position & { oldest?: number }) {
+    for (const link of rooms.raise(room, head)) tell(link, room)
   }
 
   async function compare() {
     if (isComparing) return
     isComparing = true
     try {
-      for (const { room, position } of await news.heads(rooms.keys())) note(room, position)
+      for (const { room, head } of await news.heads(rooms.keys())) note(room, head)
     } catch {
       // The log says itself that it cannot be reached.
     } finally {

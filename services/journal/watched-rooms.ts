@@ -4,14 +4,15 @@ import type { Message, Position } from '@keycast/backbone'
 import type { News } from './log/log.ts'
 
 /**
- * `head`: the highest seq known in the epoch, 0 until one is. `tail` holds the newest messages from `start` on, without
- * a hole. Both are of `epoch`: a log that failed over gives numbers again, and a link of another epoch must not be sent
+ * `head`: the highest seq known in the epoch, 0 until one is. `oldest`: the first message that the log holds. `tail`
+ * holds the newest messages from `start` on, without a hole. All are of `epoch`: a log that failed over gives numbers again, and a link of another epoch must not be sent
  * these.
  */
 interface Room {
   links: Set<string>
   epoch: string
   head: number
+  oldest: number
   tail: Message[]
   start: number
 }
@@ -63,13 +64,29 @@ export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, news }: Op
     forgetTail(room)
     room.epoch = epoch
     room.head = 0
+    room.oldest = 1
+  }
+
+  /**
+   * Notes that the room has come to this position, and holds messages from `oldest` on.
+   *
+   * @param head a hint has no `oldest`
+   * @returns the links that watch the room, if it is news
+   */
+  function raise(key: string, { epoch, seq, oldest = 1 }: Position & { oldest?: number }): Iterable<string> {
+    const room = rooms.get(key)
+    if (!room || (room.epoch === epoch && room.head >= seq && room.oldest >= oldest)) return []
+    beginEpoch(room, epoch)
+    room.head = Math.max(room.head, seq)
+    room.oldest = Math.max(room.oldest, oldest)
+    return room.links
   }
 
   return {
     get: (key: string) => rooms.get(key),
 
     watch(key: string, link: string) {
-      const room = rooms.get(key) ?? { links: new Set(), epoch: '', head: 0, tail: [], start: 0 }
+      const room = rooms.get(key) ?? { links: new Set(), epoch: '', head: 0, oldest: 1, tail: [], start: 0 }
       if (room.links.size === 0) news?.watch(key)
       rooms.set(key, room)
       room.links.add(link)
@@ -85,17 +102,16 @@ export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, news }: Op
       news?.unwatch(key)
     },
 
-    /**
-     * Notes that the room has come to this position.
-     *
-     * @returns the links that watch the room, if the position is new
-     */
-    raise(key: string, { epoch, seq }: Position): Iterable<string> {
+    raise,
+
+    /** Notes that the log has removed messages that were held for their time, and holds them from `oldest` on. */
+    expire(key: string, head: Position & { oldest: number }): Iterable<string> {
       const room = rooms.get(key)
-      if (!room || (room.epoch === epoch && room.head >= seq)) return []
-      beginEpoch(room, epoch)
-      room.head = seq
-      return room.links
+      if (room?.epoch === head.epoch) {
+        const isPast = (message: Message | undefined) => message !== undefined && message.seq < head.oldest
+        while (isPast(room.tail[room.start])) forgetFirst(room)
+      }
+      return raise(key, head)
     },
 
     /**
@@ -103,12 +119,13 @@ export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, news }: Op
      *
      * @returns the links that watch the room
      */
-    keep(key: string, epoch: string, message: Message): Iterable<string> {
+    keep(key: string, epoch: string, message: Message, oldest: number): Iterable<string> {
       const room = rooms.get(key)
       if (!room) return []
       beginEpoch(room, epoch)
       if (room.tail.at(-1)?.seq !== message.seq - 1) forgetTail(room)
       room.head = Math.max(room.head, message.seq)
+      room.oldest = Math.max(room.oldest, oldest)
       // A copy: the data is a slice of a request, which would stay for as long as one of its messages does.
       room.tail.push({ ...message, data: Buffer.from(message.data) })
       const weight = MESSAGE_BYTES + message.data.length

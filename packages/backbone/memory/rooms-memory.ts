@@ -62,7 +62,7 @@ export function createMemoryRooms({
     }
     const messages = roomOf(name).messages.slice(position.seq)
     position.seq = head.seq
-    events.onMessages(name, { epoch, messages })
+    events.onMessages(name, { epoch, oldest: head.oldest, messages })
   }
 
   function begin(gateway: Gateway, name: string) {
@@ -123,10 +123,14 @@ export function createMemoryRooms({
     append,
     endGhosts: presence.endGhosts,
     refuseAll: presence.refuseAll,
-    /** Forgets all but the newest messages. */
+    /** Forgets all but the newest messages, and tells those who watch. */
     trim(name: string, left: number) {
       const room = roomOf(name)
       room.oldest = Math.max(room.oldest, room.messages.length - left + 1)
+      for (const { events, positions } of gateways) {
+        const position = positions.get(name)
+        if (!isAway && position?.epoch === epoch) events.onHead(name, { ...headOf(name), after: position.seq })
+      }
     },
     /** The journal is away, or back: then every watch begins anew from its position. */
     setAway(value: boolean) {

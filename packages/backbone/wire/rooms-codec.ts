@@ -25,7 +25,7 @@ export interface Message {
 
 /**
  * The first answer to each watch: the room's head is `seq`, its first message still held `oldest` (`seq` + 1 where none
- * is), and the messages from `after` + 1 on follow.
+ * is), and the messages from `after` + 1 on follow. Again where `oldest` rose and no messages say so.
  */
 export interface HeadAnswer {
   type: 'head'
@@ -51,11 +51,12 @@ interface GapAnswer {
   reason: GapReason
 }
 
-/** Messages that follow each other. */
+/** Messages that follow each other. `oldest` is the room's, since 2.2. */
 export interface MessagesAnswer {
   type: 'messages'
   key: string
   epoch: string
+  oldest?: number
   messages: Message[]
 }
 
@@ -145,7 +146,7 @@ export const HISTORY_MESSAGES_MAX = 500
 export const HISTORY_BYTES_MAX = 2 ** 20
 
 export const roomsCodec: Codec<Rooms> = {
-  wire: 'rooms/2.1',
+  wire: 'rooms/2.2',
   readPosition,
   readPayload: readJoin,
   encodeAnswer(answer) {
@@ -166,9 +167,10 @@ export const roomsCodec: Codec<Rooms> = {
         if (!gapReasons.has(head.reason)) head.reason = 'trimmed' // a newer journal's: the history is not there
         return head
       case 'messages': {
-        const { type, key, epoch } = head
+        const { type, key, epoch, oldest } = head
         const messages = readMessages(head, parts)
-        return isEpoch(epoch) && messages.length > 0 ? { type, key, epoch, messages } : incomplete(head)
+        const isComplete = isEpoch(epoch) && (oldest === undefined || isCount(oldest)) && messages.length > 0
+        return isComplete ? { type, key, epoch, oldest, messages } : incomplete(head)
       }
       case 'history': {
         const { type, key, epoch, oldest, newest, more, truncated } = head

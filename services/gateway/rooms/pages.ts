@@ -45,7 +45,7 @@ export function createPages({ backbone, tails, counts }: Deps) {
     if (isProblem(result)) return result
     const { epoch, oldest, newest, messages } = result
     if (epoch === room.epoch) {
-      room.oldest = oldest
+      room.oldest = Math.max(room.oldest, oldest)
       // By now it may be of no use to anybody.
       if (room.subscriptions.length > 0) tails.addPage(room, messages)
     }

@@ -84,9 +84,8 @@ export function createPlacing({
       return void read(readAfter, subscription, placing, after.seq)
     }
     if (last === undefined) return settle(subscription, placing, reached, false)
-    if (last <= reached && tails.covers(room, reached - last)) {
-      return settle(subscription, placing, reached - last, false)
-    }
+    const cursor = Math.min(reached, Math.max(reached - last, room.oldest - 1))
+    if (tails.covers(room, cursor)) return settle(subscription, placing, cursor, false)
     return void read(readLast, subscription, placing, last)
   }
 

@@ -8,14 +8,17 @@ import type { Announcement } from './announcement.ts'
 import type { HeldAnswer } from './held-answers.ts'
 import type { Page } from './pages.ts'
 
-/** Messages that follow each other, encoded as the frames that every session is sent. */
+/** Messages that follow each other: as they came, until a session wants them; then as the frames that all are sent. */
 export interface Segment {
   /** Seq of its first message. */
   first: number
   last: number
-  frames: Buffer
+  messages: Message[]
+  frames: Buffer | undefined
   /** The end of each message's frame. */
   ends: number[]
+  /** The memory that it counts for. */
+  bytes: number
   /** When the first of them came. */
   receivedAtMs: number
 }
@@ -27,14 +30,12 @@ export interface Room {
   epoch: string | undefined
   /** Seq of the last message that came. */
   reached: number
-  /** Seq of the first message that the journal still holds, as last heard. */
+  /** Seq of the first message that the journal still holds, as last heard: a stream begins no earlier. */
   oldest: number
-  /** The tail, without a hole up to where `fresh` begins; this and the next four: tails.ts. */
+  /** Seq of the first message that may be written: `oldest` of a moment ago. This and the next two: tails.ts. */
+  floor: number
+  /** The tail, without a hole up to `reached`. */
   segments: Segment[]
-  /** Messages that came and are not encoded yet. */
-  fresh: Message[]
-  freshBytes: number
-  freshAtMs: number
   /** Read from the journal for sessions that are behind the tail. */
   pages: Segment[]
   headOf: ReturnType<typeof createMessageHeads>
@@ -88,10 +89,8 @@ export function createRoom(key: string, namespace: JournalNamespace): Room {
     epoch: undefined,
     reached: 0,
     oldest: 1,
+    floor: 1,
     segments: [],
-    fresh: NONE,
-    freshBytes: 0,
-    freshAtMs: 0,
     pages: NONE,
     headOf: createMessageHeads(key),
     reads: new Map(),

@@ -122,6 +122,34 @@ test.each([
   expect(seqsOf(await client.received())).toEqual([9])
 })
 
+test('nothing is given that the history no longer has, though the gateway has just had it', async () => {
+  const { connect, append, journal, gateway } = await setUp()
+  const first = await connect()
+  await first.ask({ type: 'subscribe', id: 1, keys: [key] })
+  for (let n = 1; n <= 100; n++) append(String(n))
+  expect(seqsOf(await first.received())).toHaveLength(100)
+  journal.trim(key, 10)
+  const begin = async (start: object) => {
+    const client = await connect()
+    const [head, ...rest] = await client.ask({ type: 'subscribe', id: 1, keys: [{ key, ...start }] })
+    return { head, seqs: seqsOf(rest) }
+  }
+  expect(await begin({ after: { epoch: 'E1', seq: 5 } })).toEqual({
+    head: subscribed({ seq: 100, oldest: 91 }),
+    seqs: [],
+  })
+  const reads = gateway.counts.pageReads
+  const held = [91, 92, 93, 94, 95, 96, 97, 98, 99, 100]
+  expect(await begin({ after: { epoch: 'E1', seq: 90 } })).toEqual({
+    head: subscribed({ seq: 100, oldest: 91, recovered: true, count: 10 }),
+    seqs: held,
+  })
+  expect(await begin({ last: 50 })).toEqual({ head: subscribed({ seq: 100, oldest: 91, count: 10 }), seqs: held })
+  expect(gateway.counts.pageReads).toBe(reads)
+  expect(gateway.rooms.describe(key).oldest).toBe(91)
+  expect(await first.ask({ type: 'history', id: 2, key, limit: 1 })).toMatchObject([{ oldest: 91 }])
+})
+
 test('the last few are no resume: as many come as there are', async () => {
   const { connect, append } = await setUp()
   for (let n = 1; n <= 3; n++) append(String(n))

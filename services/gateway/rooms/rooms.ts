@@ -42,13 +42,14 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
       room.epoch = epoch
       room.reached = after
     }
-    room.oldest = oldest
+    room.oldest = Math.max(room.oldest, oldest)
     for (const subscription of room.subscriptions) placing.place(subscription)
   }
 
-  const onMessages: MessageEvents['onMessages'] = (key, { messages }) => {
+  const onMessages: MessageEvents['onMessages'] = (key, { oldest = 1, messages }) => {
     const room = followers.get(key)
     if (!room) return
+    room.oldest = Math.max(room.oldest, oldest)
     tails.append(room, messages)
     pace(room)
   }
@@ -70,6 +71,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     room.epoch = epoch
     room.reached = seq
     room.oldest = oldest
+    room.floor = oldest
     tails.forget(room)
     for (const subscription of room.subscriptions) {
       if (subscription.placing) {
@@ -142,6 +144,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     end: placing.end,
 
     sweep() {
+      tails.sweep()
       if (now() - triedAtMs >= RETRY_MS) retry()
     },
 

@@ -5,15 +5,12 @@ import { MESSAGE_TAIL } from '@keycast/protocol'
 import { headerBytes, TEXT, writeHeader } from '../transport/frames.ts'
 import type { Segment } from './room.ts'
 
-/** The cost of a segment beside its frames: two objects of V8, the memory's own fixed part, a place in two lists. */
-const SEGMENT_BYTES = 256
+export type Encoded = Segment & { frames: Buffer }
 
-/** @param messages one at least */
-export function encodeSegment(
+export function encodeMessages(
   headOf: (message: Message) => string,
   messages: Message[],
-  receivedAtMs: number,
-): Segment {
+): Pick<Encoded, 'frames' | 'ends'> {
   const heads: string[] = []
   const ends: number[] = []
   let bytes = 0
@@ -35,7 +32,7 @@ export function encodeSegment(
     at += data.length
     at += frames.write(MESSAGE_TAIL, at)
   }
-  return { first: messages[0].seq, last: messages[messages.length - 1].seq, frames, ends, receivedAtMs }
+  return { frames, ends }
 }
 
 function payloadBytes(head: string, { data }: Message) {
@@ -43,12 +40,7 @@ function payloadBytes(head: string, { data }: Message) {
 }
 
 /** The frames of a segment that follow a seq within it, or before its first. */
-export function framesAfter({ first, frames, ends }: Segment, cursor: number) {
+export function framesAfter({ first, frames, ends }: Pick<Encoded, 'first' | 'frames' | 'ends'>, cursor: number) {
   // Most sessions stand where the segment begins: they share this one Buffer.
   return cursor + 1 === first ? frames : frames.subarray(ends[cursor - first])
-}
-
-/** The memory of a segment. */
-export function segmentBytes({ frames, ends }: Segment) {
-  return frames.length + ends.length * 8 + SEGMENT_BYTES
 }

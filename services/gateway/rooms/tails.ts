@@ -1,8 +1,9 @@
 // The newest messages of each room, for sessions that are at its head or a little behind. All rooms share one bound: the
-// oldest segments go first, and sessions that still want them have the journal asked.
+// oldest segments go first, and sessions that still want them have the journal asked. What the history of a room no longer
+// has goes as well.
 import type { Message } from '@keycast/backbone'
 import { NONE, type Room, type Segment } from './room.ts'
-import { encodeSegment, segmentBytes } from './shared-frames.ts'
+import { type Encoded, encodeMessages } from './shared-frames.ts'
 
 export type Tails = ReturnType<typeof createTails>
 
@@ -10,10 +11,16 @@ export type Tails = ReturnType<typeof createTails>
 const FRESH_BYTES_MAX = 64 * 1024
 
 /** The cost of a message beside its data, before it is encoded. */
-const MESSAGE_BYTES = 128
+const MESSAGE_BYTES = 256
+
+/** The cost of a segment beside its messages: two objects of V8, the memory's own fixed part, a place in two lists. */
+const SEGMENT_BYTES = 256
 
 /** Places in the order of segments that may stand for dropped ones before it is made anew. */
 const SPARE_PLACES = 64
+
+/** Messages are held for so long though the history has no place for them: those who follow were not sent them yet. */
+const PASSING_MS = 1_000
 
 interface Deps {
   /** Of all rooms together. */
@@ -29,20 +36,42 @@ export function createTails({ bytesMax, now }: Deps) {
   const held = new Set<Segment>()
   let bytes = 0
 
-  function hold(room: Room, segment: Segment) {
+  function hold(room: Room, messages: Message[]): Segment {
+    const [{ seq }] = messages
+    const segment = {
+      first: seq,
+      last: seq + messages.length - 1,
+      messages,
+      frames: undefined,
+      ends: [],
+      bytes: 0,
+      receivedAtMs: now(),
+    }
     order.push({ room, segment })
     held.add(segment)
-    bytes += segmentBytes(segment)
-    // Spares this segment: a session waits for it.
-    while (bytes > bytesMax && oldest < order.length - 1) dropOldest()
-    // Runs even if nothing is dropped for its size: rooms come and go.
+    grow(segment, SEGMENT_BYTES + messages.reduce((sum, message) => sum + bytesOf(message), 0))
+    return segment
+  }
+
+  function grow(segment: Segment, more: number) {
+    segment.bytes += more
+    bytes += more
+    // Spares the newest segment: a session waits for it.
+    while (bytes > bytesMax && oldest < order.length - 1) {
+      const next = order[oldest++]
+      drop(next.room, next.segment)
+    }
+    tidy()
+  }
+
+  /** Needed even if nothing is dropped for its size: rooms come and go. */
+  function tidy() {
     if (order.length <= 2 * held.size + SPARE_PLACES) return
     order = order.slice(oldest).filter(each => held.has(each.segment))
     oldest = 0
   }
 
-  function dropOldest() {
-    const { room, segment } = order[oldest++]
+  function drop(room: Room, segment: Segment) {
     if (!held.has(segment)) return
     release(segment)
     if (room.segments[0] === segment) room.segments.shift()
@@ -51,32 +80,51 @@ export function createTails({ bytesMax, now }: Deps) {
 
   function release(segment: Segment) {
     held.delete(segment)
-    bytes -= segmentBytes(segment)
-    segment.frames = Buffer.alloc(0) // `order` may list it for long
+    bytes -= segment.bytes
+    // `order` may list it for long.
+    segment.messages = NONE
+    segment.frames = undefined
+  }
+
+  /** The segment that messages are added to: one that nobody was sent yet. */
+  function openOf({ segments }: Room) {
+    const newest = segments[segments.length - 1]
+    return newest?.frames === undefined ? newest : undefined
   }
 
   /** Takes the messages that follow the last one. */
   function append(room: Room, messages: Message[]) {
-    if (room.fresh.length === 0) {
-      room.fresh = []
-      room.freshAtMs = now()
-    }
     for (const message of messages) {
-      room.fresh.push(message)
-      room.freshBytes += message.data.length + MESSAGE_BYTES
-      if (room.freshBytes >= FRESH_BYTES_MAX) seal(room)
+      const open = openOf(room)
+      if (open) {
+        open.messages.push(message)
+        open.last = message.seq
+        grow(open, bytesOf(message))
+      } else {
+        room.segments.push(hold(room, [message]))
+      }
+      if ((openOf(room)?.bytes ?? 0) >= FRESH_BYTES_MAX) seal(room)
     }
     room.reached = messages[messages.length - 1].seq
   }
 
   /** Encodes the messages that came. Done only when a session wants them, so that one segment has all of a turn. */
   function seal(room: Room) {
-    if (room.fresh.length === 0) return
-    const segment = encodeSegment(room.headOf, room.fresh, room.freshAtMs)
-    room.fresh = []
-    room.freshBytes = 0
-    room.segments.push(segment)
-    hold(room, segment)
+    const open = openOf(room)
+    if (open) encode(room, open)
+  }
+
+  function encode(room: Room, segment: Segment): Encoded {
+    if (segment.frames === undefined) {
+      const { frames, ends } = encodeMessages(room.headOf, segment.messages)
+      segment.frames = frames
+      segment.ends = ends
+      segment.messages = NONE
+      const encodedBytes = SEGMENT_BYTES + frames.length + ends.length * 8
+      bytes += encodedBytes - segment.bytes
+      segment.bytes = encodedBytes
+    }
+    return segment as Encoded
   }
 
   /**
@@ -85,21 +133,22 @@ export function createTails({ bytesMax, now }: Deps) {
    * @param cursor below where the room has come
    * @returns `undefined` if the tail no longer has it
    */
-  function following(room: Room, cursor: number): Segment | undefined {
-    const { segments, fresh } = room
-    if (fresh.length > 0 && fresh[0].seq <= cursor + 1) {
-      seal(room)
-      return segments[segments.length - 1]
-    }
+  function following(room: Room, cursor: number): Encoded | undefined {
+    const { segments, pages, floor } = room
+    if (cursor + 1 < floor) return undefined
     const newest = segments[segments.length - 1]
+    let found: Segment | undefined
     if (newest === undefined || cursor + 1 < segments[0].first) {
-      return room.pages.find(({ first, last }) => first <= cursor + 1 && cursor < last)
+      found = pages.find(({ first, last }) => first <= cursor + 1 && cursor < last)
+    } else {
+      found = newest.first <= cursor + 1 ? newest : segments[indexOf(segments, cursor + 1)]
     }
-    return newest.first <= cursor + 1 ? newest : segments[indexOf(segments, cursor + 1)]
+    return found && encode(room, found)
   }
 
+  /** Whether a stream may begin after the cursor, and needs nothing of the journal. */
   function covers(room: Room, cursor: number) {
-    return cursor === room.reached || following(room, cursor) !== undefined
+    return cursor === room.reached || (cursor + 1 >= room.oldest && following(room, cursor) !== undefined)
   }
 
   /** Keeps messages read from the journal for those that are behind the tail. */
@@ -107,11 +156,11 @@ export function createTails({ bytesMax, now }: Deps) {
     let from = 0
     let pageBytes = 0
     for (let index = 0; index < messages.length; index++) {
-      pageBytes += messages[index].data.length + MESSAGE_BYTES
+      pageBytes += bytesOf(messages[index])
       if (pageBytes < FRESH_BYTES_MAX && index < messages.length - 1) continue
-      const segment = encodeSegment(room.headOf, messages.slice(from, index + 1), now())
-      room.pages = [...room.pages, segment]
-      hold(room, segment)
+      const page = hold(room, messages.slice(from, index + 1))
+      room.pages = [...room.pages, page]
+      encode(room, page)
       from = index + 1
       pageBytes = 0
     }
@@ -122,24 +171,37 @@ export function createTails({ bytesMax, now }: Deps) {
     for (const segment of [...room.segments, ...room.pages]) if (held.has(segment)) release(segment)
     room.segments = []
     room.pages = NONE
-    room.fresh = NONE
-    room.freshBytes = 0
+  }
+
+  /**
+   * Drops what no history has any more, as the journal has said; and what is too old, in case the journal is away. To be
+   * called about once a second.
+   */
+  function sweep() {
+    for (let place = oldest; place < order.length; place++) {
+      const { room, segment } = order[place]
+      const heldMs = now() - segment.receivedAtMs
+      if (heldMs < PASSING_MS) break
+      room.floor = Math.max(room.floor, Math.min(room.oldest, segment.last + 1))
+      if (segment.last < room.floor || heldMs > room.namespace.history.ageMs) drop(room, segment)
+    }
+    tidy()
   }
 
   /** A room's tail, for an operator. */
-  function describe(room: Room) {
-    seal(room)
-    const { segments, pages } = room
+  function describe({ segments, pages }: Room) {
     return {
-      messages: segments.reduce((count, { ends }) => count + ends.length, 0),
-      bytes: [...segments, ...pages].reduce((sum, segment) => sum + segmentBytes(segment), 0),
+      messages: segments.reduce((count, { first, last }) => count + last - first + 1, 0),
+      bytes: [...segments, ...pages].reduce((sum, segment) => sum + segment.bytes, 0),
     }
   }
 
-  return { append, seal, following, covers, addPage, forget, describe, bytes: () => bytes }
+  return { append, seal, following, covers, addPage, forget, sweep, describe, bytes: () => bytes }
 }
 
-/** The segment that holds a seq, among segments without a hole. */
+const bytesOf = ({ data }: Message) => data.length + MESSAGE_BYTES
+
+/** The index of the segment that holds a seq, among segments without a hole. */
 function indexOf(segments: Segment[], seq: number) {
   let low = 0
   let high = segments.length - 1

@@ -8,6 +8,7 @@ import type { ReadSlots } from './read-slots.ts'
 
 /**
  * A link's interest in a room. `cursor`: how far the link was sent the room; `undefined` until the head is known.
+ * `oldest`: the first message that is held, as the link was told.
  * `said`: goes before the messages. `read`: came from the log and waits for credit. `takesSlot`: a read is under way or
  * waits.
  */
@@ -17,6 +18,7 @@ interface Watch {
   position: Position | undefined
   epoch: string
   cursor: number | undefined
+  oldest: number
   said: Answer | undefined
   read: Message[] | undefined
   takesSlot: boolean
@@ -60,6 +62,7 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
       position,
       epoch: '',
       cursor: undefined,
+      oldest: 0,
       said: undefined,
       read: undefined,
       takesSlot: false,
@@ -99,6 +102,7 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
     counts.resumed(position ? (reason ?? 'whole') : 'new')
     watched.epoch = epoch
     watched.cursor = position && !reason ? position.seq : seq
+    watched.oldest = oldest
     watched.said = reason
       ? { type: 'gap', key, epoch, seq, oldest, reason }
       : { type: 'head', key, epoch, seq, oldest, after: watched.cursor }
@@ -139,11 +143,16 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
     if (watched.said) answers.push(watched.said)
     watched.said = undefined
     if (watched.cursor === undefined) return { answers, more: false }
-    const messages = nextOf(watched, watched.cursor, bytesLeft)
+    const { epoch, cursor, oldest } = watched
+    const messages = nextOf(watched, cursor, bytesLeft)
+    const room = rooms.get(key)
+    if (room?.epoch === epoch) watched.oldest = Math.max(oldest, room.oldest)
     if (messages.length > 0) {
-      answers.push({ type: 'messages', key, epoch: watched.epoch, messages })
+      answers.push({ type: 'messages', key, epoch, oldest: watched.oldest, messages })
       watched.cursor = (messages.at(-1) as Message).seq
       beatKeys.add(key)
+    } else if (room && watched.oldest > oldest) {
+      answers.push({ type: 'head', key, epoch, seq: room.head, oldest: watched.oldest, after: cursor })
     }
     return { answers, more: isBehind(watched) }
   }
@@ -195,6 +204,7 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
       watched.said = { type: 'gap', key, epoch, seq, oldest, reason }
       watched.epoch = epoch
       watched.cursor = seq
+      watched.oldest = oldest
       for (const other of rooms.raise(key, head)) tell(other, key)
     }
     tell(link, key)

@@ -22,7 +22,7 @@ test('a full disk keeps nothing of a batch, leaves no rejection behind, can be o
   expect([seen.full, seen.fullAgain]).toEqual([full, full])
   expect(seen.bytesAfter).toBe(seen.bytesBefore)
   expect(seen.seq).toBe(seen.kept)
-  expect(seen.reopened).toEqual({ read: seen.kept, full, expired: 0 })
+  expect(seen.reopened).toEqual({ read: seen.kept, full, expired: [] })
 
   const next = [1, 2, 3, 4].map(more => ({ position: { seq: seen.kept + more }, duplicate: false }))
   expect(seen.healed).toMatchObject(next)

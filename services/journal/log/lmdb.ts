@@ -148,6 +148,10 @@ export async function openLmdbLog({
       trim(room, at, writes)
       writes.push(() => rooms.put(name, room))
     }
+    for (const [index, { room }] of publishes.entries()) {
+      const outcome = outcomes[index]
+      if (outcome.error === undefined && !outcome.duplicate) outcome.oldest = touched.get(room)?.oldest
+    }
 
     function keepOnce(room: Room, publish: Publish, messageId: string): Outcome {
       const { from, data } = publish
@@ -291,11 +295,11 @@ export async function openLmdbLog({
     },
 
     async expire(retentionOf) {
-      if (!(await isOwned())) return 0
+      if (!(await isOwned())) return { trimmed: [], more: false }
       const before = { ...state.counts }
       const at = now()
       const writes: (() => Promise<unknown>)[] = []
-      let touched = 0
+      const trimmed: { room: string; head: Head }[] = []
       let looked = 0
       let lastName = ''
       for (const { key, value: room } of rooms.getRange({ start: expireFrom, limit: EXPIRE_AT_ONCE })) {
@@ -304,16 +308,16 @@ export async function openLmdbLog({
         lastName = key
         room.retention = retentionOf?.(key) ?? room.retention
         if (!trim(room, at, writes, EXPIRE_MESSAGES_MAX)) continue
-        touched++
+        trimmed.push({ room: key, head: headOf(room) })
         writes.push(() => rooms.put(key, room))
       }
       // The next key after that name; or the same room once more, which may have more to lose.
       if (writes.length >= EXPIRE_MESSAGES_MAX) expireFrom = lastName
       else expireFrom = looked < EXPIRE_AT_ONCE ? '' : `${lastName}\u0000`
       commits.checkOwner()
-      if (writes.length > 0 && !(await commit(writes, before))) return 0
+      if (writes.length > 0 && !(await commit(writes, before))) return { trimmed: [], more: false }
       await expireIds()
-      return touched
+      return { trimmed, more: trimmed.length > 0 }
     },
 
     notes: {

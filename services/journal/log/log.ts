@@ -27,13 +27,15 @@ export interface Publish {
 }
 
 /**
- * What became of it. `position` is the first one's where it is a `duplicate`. The others were not kept: `id_conflict`:
+ * What became of it. `position` is the first one's where it is a `duplicate`; `oldest`, of
+ * one that is not: the first message that the room then holds. The others were not kept: `id_conflict`:
  * the messageId stands for other data. `log_full`: there is room again when somebody makes some, or retention does.
  * `journal_unavailable`: the log cannot be reached.
  */
 export interface Kept {
   position: Position
   at: number
+  oldest?: number
   duplicate: boolean
   error?: undefined
 }
@@ -95,11 +97,14 @@ export interface Log {
   head: (room: string) => Promise<Head>
   read: (room: string, range: Range) => Promise<{ head: Head; messages: Message[] }>
   /**
-   * Trims by age, and forgets old ids; resolves with the number of rooms it touched, so above 0 while there is more to
-   * do. Repeated calls come to every room. A room whose retention was lowered since its last publish is trimmed to the
-   * lower one.
+   * Trims by age, and forgets old ids. Repeated calls come to every room. A room whose retention was lowered since its
+   * last publish is trimmed to the lower one.
+   *
+   * @returns the rooms that were trimmed, where `news` does not say it; and whether there may be more to do now
    */
-  expire: (retentionOf?: (room: string) => Retention | undefined) => Promise<number>
+  expire: (
+    retentionOf?: (room: string) => Retention | undefined,
+  ) => Promise<{ trimmed: { room: string; head: Head }[]; more: boolean }>
   stats: () => { bytes: number; bytesMax: number; rooms: number }
   /** Only of a log that other journals append to as well. */
   news?: News
@@ -127,7 +132,7 @@ export interface News {
   listen: (listener: (room: string, position: Position) => void) => void
   watch: (room: string) => void
   unwatch: (room: string) => void
-  heads: (rooms: string[]) => Promise<{ room: string; position: Position }[]>
+  heads: (rooms: string[]) => Promise<{ room: string; head: Position & { oldest: number } }[]>
 }
 
 /** A messageId is known for as long as its message is held, and this long at least. */

@@ -65,7 +65,7 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
     add(room, bytesOf(message))
     if (id !== undefined) ids.set(id, { seq: message.seq, at, digest, elapsedAt: elapsed() })
     trim(name, room, at)
-    return { position: { epoch, seq: message.seq }, at, duplicate: false }
+    return { position: { epoch, seq: message.seq }, at, oldest: oldestOf(room), duplicate: false }
   }
 
   function roomOf(name: string, retention: Retention) {
@@ -153,17 +153,17 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
 
     async expire(retentionOf) {
       const at = now()
-      let touched = 0
+      const trimmed = []
       for (const [name, room] of rooms) {
         room.retention = retentionOf?.(name) ?? room.retention
-        if (trim(name, room, at)) touched++
+        if (trim(name, room, at)) trimmed.push({ room: name, head: headOf(name) })
       }
       for (const [id, { elapsedAt }] of outliving) {
         if (elapsed() - elapsedAt <= ID_MS) break
         outliving.delete(id)
         ids.delete(id)
       }
-      return touched
+      return { trimmed, more: false }
     },
 
     stats: () => ({ bytes: bytesNow(), bytesMax, rooms: rooms.size }),

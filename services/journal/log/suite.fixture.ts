@@ -100,8 +100,8 @@ export function testLog({ open, idBytes = ID_BYTES }: Deps) {
     const [first, again] = await append({ messageId }, { messageId })
     clock.at += 1_000
     const [later] = await append({ messageId })
-    expect(again).toEqual({ ...first, duplicate: true })
-    expect(later).toEqual({ ...first, duplicate: true })
+    expect(again).toEqual({ ...first, oldest: undefined, duplicate: true })
+    expect(later).toEqual({ ...first, oldest: undefined, duplicate: true })
     const [ofBob, inAnother] = await append({ messageId, from: 'bob' }, { messageId, room: 'room:2' })
     expect([ofBob, inAnother]).toMatchObject([{ duplicate: false }, { duplicate: false }])
     expect((await read('room:1')).seqs).toEqual([1, 2])
@@ -111,7 +111,7 @@ export function testLog({ open, idBytes = ID_BYTES }: Deps) {
     const { append, read } = await setup()
     const publish = { from: '€'.repeat(USER_CHARACTERS_MAX), messageId: 'm'.repeat(64) }
     const [first, again] = await append(publish, publish)
-    expect(again).toEqual({ ...first, duplicate: true })
+    expect(again).toEqual({ ...first, oldest: undefined, duplicate: true })
     expect((await read('room:1')).messages).toMatchObject([publish])
   })
 
@@ -195,6 +195,20 @@ export function testLog({ open, idBytes = ID_BYTES }: Deps) {
     for (let n = 0; n < 5; n++) await append({ retention })
     expect(await read('room:1')).toMatchObject({ head: { seq: 5, oldest: 3 }, seqs: [3, 4, 5] })
     expect(log.stats().bytes).toBe((await log.head('room:1')).bytes + 5 * idBytes)
+  })
+
+  test('the oldest message that a room holds is told with what is kept, and where age trims', async () => {
+    const { append, log, clock } = await setup()
+    const two = { ...roomy, messages: 2 }
+    for (const oldest of [1, 1, 2, 3]) expect(await append({ retention: two })).toMatchObject([{ oldest }])
+    expect(await append({ retention: two }, { room: 'room:2' })).toMatchObject([{ oldest: 4 }, { oldest: 1 }])
+    clock.at += DAY_MS + 1
+    const { trimmed } = await log.expire()
+    const told = log.news ? await log.news.heads(['room:1', 'room:2']) : trimmed
+    expect(told.map(({ room, head: { seq, oldest } }) => [room, seq, oldest]).sort()).toEqual([
+      ['room:1', 5, 6],
+      ['room:2', 1, 2],
+    ])
   })
 
   test('a message heavier than the bound of bytes is held until the next one', async () => {

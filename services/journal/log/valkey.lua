@@ -170,7 +170,8 @@ local function forgetIds(limit, at, log)
 end
 
 -- time or nothing, bytesMax, candidate; then of each publish: room, from, messageId or nothing, digest, data, and of the
--- history messages, ageMs, bytesMax. Returns {epoch, bytes, rooms, outcomes}, an outcome being {what, seq, at}.
+-- history messages, ageMs, bytesMax. Returns {epoch, bytes, rooms, outcomes}, an outcome being {what, seq, at,
+-- and of what is kept the oldest seq of its room}.
 local PUBLISH_ARGUMENTS = 8
 
 -- What is known of the ids that a call brings: of each room, by id, what is stored of it, or false. One look for each room.
@@ -230,7 +231,7 @@ local function append(_, args)
       ids[#ids + 1] = stored
       log.ids = log.ids + 1
     end
-    return { KEPT, room.seq, at }
+    return { KEPT, room.seq, at, name }
   end
 
   for n = 4, #args, PUBLISH_ARGUMENTS do
@@ -242,6 +243,9 @@ local function append(_, args)
     if room.isNew then log.rooms = log.rooms + 1 end
     trim(room, log, at)
     saveRoom(room)
+  end
+  for _, outcome in ipairs(outcomes) do
+    if outcome[1] == KEPT then outcome[4] = rooms[outcome[4]].oldest end
   end
   -- As many as came, and one more: however many messages there are a second, ids do not pile up.
   forgetIds(#outcomes + 1, at, log)
@@ -329,11 +333,14 @@ local function read(_, args)
   return { epoch, room.seq, room.oldest, room.bytes, found }
 end
 
--- Rooms. Returns {whether epoch and id are there and still right, epoch, id, the seq of each}.
+-- Rooms. Returns {whether epoch and id are there and still right, epoch, id, then {seq, oldest} of each}.
 local function heads(_, rooms)
   local stored = redis.call('HMGET', LOG, 'epoch', 'replid', 'id')
   local found = { stored[2] == replid() and stored[3] and 1 or 0, stored[1], stored[3] }
-  for _, name in ipairs(rooms) do found[#found + 1] = tonumber(redis.call('HGET', 'keycast:room:' .. name, 'seq')) or 0 end
+  for _, name in ipairs(rooms) do
+    local room = redis.call('HMGET', 'keycast:room:' .. name, 'seq', 'oldest')
+    found[#found + 1] = { tonumber(room[1]) or 0, tonumber(room[2]) or 1 }
+  end
   return found
 end
 

@@ -178,9 +178,9 @@ export async function openValkeyLog({
   function outcomesOf([epochNow, bytes, rooms, outcomes]: any): Outcome[] {
     stored = { bytes, rooms }
     noteEpoch(epochNow)
-    return outcomes.map(([what, seq, at]: number[]) => {
+    return outcomes.map(([what, seq, at, oldest]: number[]) => {
       if (what === KEPT || what === DUPLICATE) {
-        return { position: { epoch: epochNow, seq }, at, duplicate: what === DUPLICATE }
+        return { position: { epoch: epochNow, seq }, at, oldest, duplicate: what === DUPLICATE }
       }
       return { error: what === CONFLICT ? 'id_conflict' : 'log_full' }
     })
@@ -248,12 +248,12 @@ export async function openValkeyLog({
 
     async expire(retentionOf) {
       const session = connection.session()
-      if (!session) return 0
+      if (!session) return { trimmed: [], more: false }
       const walked = retentionOf ? await retain(session, retentionOf) : 0
       const args = [time(), String(EXPIRE_AT_ONCE)]
       const [touched, bytes, rooms] = await session.write(['FCALL', `${library}_expire`, '0', ...args])
       stored = { bytes, rooms }
-      return touched + walked
+      return { trimmed: [], more: touched + walked > 0 }
     },
 
     notes: {
@@ -292,7 +292,7 @@ export async function openValkeyLog({
         const found = []
         for (let start = 0; start === 0 || start < rooms.length; start += HEADS_AT_ONCE) {
           const part = rooms.slice(start, start + HEADS_AT_ONCE)
-          const [isRight, epochThere, idThere, ...seqs] = await session.read([
+          const [isRight, epochThere, idThere, ...stored] = await session.read([
             'FCALL_RO',
             `${library}_heads`,
             '0',
@@ -302,7 +302,12 @@ export async function openValkeyLog({
             id = String(idThere)
             noteEpoch(String(epochThere))
           } else await renew(session)
-          found.push(...part.map((room, index) => ({ room, position: { epoch, seq: seqs[index] } })))
+          found.push(
+            ...part.map((room, index) => {
+              const [seq, oldest] = stored[index]
+              return { room, head: { epoch, seq, oldest } }
+            }),
+          )
         }
         return found
       },

@@ -219,7 +219,7 @@ const messages = [
 const roomAnswers: EachOf<RoomAnswer, 'type'> = {
   head: { type: 'head', ...room, seq: 7, oldest: 1, after: 7 },
   gap: { type: 'gap', ...room, seq: 7, oldest: 3, reason: 'trimmed' },
-  messages: { type: 'messages', ...room, messages },
+  messages: { type: 'messages', ...room, oldest: 3, messages },
   history: {
     type: 'history',
     ...room,

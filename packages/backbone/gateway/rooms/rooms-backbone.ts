@@ -77,11 +77,14 @@ export type RoomsEvents = MessageEvents & PresenceEvents
 export interface MessageEvents {
   /**
    * Where the room stands. Messages follow from `after` + 1 on: the position reached so far. Again whenever a link
-   * began anew.
+   * began anew, and where `oldest` rose without a message.
    */
   onHead: (room: string, head: { epoch: string; seq: number; oldest: number; after: number }) => void
-  /** One at least. `data` may be kept; it is a slice of a batch of up to 64 KiB. */
-  onMessages: (room: string, batch: { epoch: string; messages: Message[] }) => void
+  /**
+   * One at least. `data` may be kept; it is a slice of a batch of up to 64 KiB. A journal of an earlier release does not
+   * say `oldest`.
+   */
+  onMessages: (room: string, batch: { epoch: string; oldest: number | undefined; messages: Message[] }) => void
   /** The messages after the position cannot be given; the stream continues after `seq`. */
   onGap: (room: string, gap: { epoch: string; seq: number; oldest: number; reason: GapReason }) => void
   /** The watch stands. With `retryAfterMs` the journal tries again by itself. */
@@ -198,7 +201,7 @@ export function createRoomsBackbone({
     events.onHead(key, { epoch, seq, oldest, after: room.position.seq })
   }
 
-  function onMessages(key: string, room: Watched, { epoch, messages }: MessagesAnswer) {
+  function onMessages(key: string, room: Watched, { epoch, oldest, messages }: MessagesAnswer) {
     const { position } = room
     if (!position) return
     const follows = epoch === position.epoch && messages[0].seq <= position.seq + 1
@@ -206,7 +209,7 @@ export function createRoomsBackbone({
     const fresh = messages.slice(position.seq + 1 - messages[0].seq)
     if (fresh.length === 0) return
     position.seq = (fresh.at(-1) as Message).seq
-    events.onMessages(key, { epoch, messages: fresh })
+    events.onMessages(key, { epoch, oldest, messages: fresh })
   }
 
   /** The journal's position in each room: a message up to it that has not arrived was lost. */
