@@ -99,7 +99,7 @@ test('where what a session did cannot be taken back, the gateway restarts', () =
   containment.onRestart(why => restarts.push(why))
   const nothing = () => {}
   const sessions = createSessions({
-    admissions: { drop: bug },
+    topics: { drop: bug },
     joins: { drop: nothing },
     gate: { giveUp: nothing },
     sessionLog: { opened: nothing, ended: nothing },

@@ -25,10 +25,8 @@ import { chooseSubprotocol, createEncodings, valueBytes } from './encodings/inde
 import { assembleGate } from './gate/index.ts'
 import { createHandlers } from './handlers/index.ts'
 import { createAuthenticate } from './http/authenticate.ts'
-import { createAdmissions } from './keys/admissions.ts'
 import { createCache } from './keys/cache.ts'
 import { type Calendar, createCalendar, SWEEP_MS } from './keys/calendar.ts'
-import { createEndings } from './keys/endings.ts'
 import type { Entry } from './keys/entry.ts'
 import { createOwnValueTokens } from './keys/own-value-tokens.ts'
 import { createOwnValues } from './keys/own-values.ts'
@@ -39,9 +37,7 @@ import { createTakeAnswer } from './keys/take-answer.ts'
 import { createValues } from './keys/values.ts'
 import { createHistograms, exportCounts } from './metrics.ts'
 import { assembleRooms } from './rooms/assemble.ts'
-import { createDueMessages } from './rooms/due-messages.ts'
 import { createNoJournal } from './rooms/no-journal.ts'
-import type { RoomSubscription } from './rooms/room.ts'
 import { createTails } from './rooms/tails.ts'
 import { createAccounts } from './sessions/accounts.ts'
 import { createCredentials } from './sessions/credentials.ts'
@@ -56,13 +52,10 @@ import { createSessions } from './sessions/sessions.ts'
 import { createUnfinished } from './sessions/unfinished.ts'
 import { createUpgrades } from './sessions/upgrade.ts'
 import type { Settings } from './settings.ts'
+import { createTopics } from './topics/topics.ts'
 import { createAccept } from './transport/accept.ts'
 
 type ViewerEvents = Pick<Parameters<typeof createViewers>[0], 'onForgotten' | 'onRenewed' | 'onExpired'>
-
-interface DueEvents {
-  onBehind: (subscription: RoomSubscription) => void
-}
 
 export type GatewaySettings = Pick<
   Settings,
@@ -130,7 +123,7 @@ export function createGateway({
   // Each part is given parts that were built before it. Some events go the other way: the backbones and the outbox, which
   // most parts need, report to parts that need them. They are named here and tied at the end, before anything can happen.
   // One object in one place, so that no part closes over another that does not exist yet.
-  const events: BackboneEvents & RoomsEvents & OutboxEvents & DueEvents & ViewerEvents = {
+  const events: BackboneEvents & RoomsEvents & OutboxEvents & ViewerEvents = {
     held: untied,
     onAnswer: untied,
     onHead: untied,
@@ -142,7 +135,6 @@ export function createGateway({
     onPresence: untied,
     onEnd: untied,
     onWritable: untied,
-    onBehind: untied,
     onForgotten: untied,
     onRenewed: untied,
     onExpired: untied,
@@ -189,18 +181,14 @@ export function createGateway({
     onAnswer: (...of) => events.onAnswer(...of),
   })
   const gate = assembleGate({ settings, namespaces, deciding, cache, backbone, ownValues, counts, now, wallNow })
-  const values = createValues({ namespaces, cache, backbone, onOpened: ownValues.opened, now })
-  const singleFlight = createSingleFlight({ values, cache, backbone, calendar, counts, now })
   const staleness = createStaleness({ calendar, backbone, now })
 
   // delivery: what sessions are written, and when
   const slowClients = createSlowClients({ ...settings, now })
   const tails = createTails({ bytesMax: settings.tailBytesMax, now })
-  const addDueMessages = createDueMessages({ tails, onBehind: subscription => events.onBehind(subscription), counts })
   const { unsentBytesMax } = settings
-  const outbox = createOutbox({ events, slowClients, addDueMessages, unsentBytesMax, containment, counts, now })
+  const outbox = createOutbox({ events, slowClients, unsentBytesMax, containment, counts, now })
   const subscriptions = createSubscriptions({
-    values,
     gate,
     cache,
     backbone,
@@ -210,6 +198,9 @@ export function createGateway({
     counts,
     now,
   })
+  const { kind } = subscriptions
+  const values = createValues({ namespaces, cache, backbone, kind, onOpened: ownValues.opened, now })
+  const singleFlight = createSingleFlight({ values, cache, backbone, calendar, counts, now })
   const ownValueTokens = createOwnValueTokens({ ownValues, cache, backbone, subscriptions, now })
   const takeAnswer = createTakeAnswer({ cache, backbone, ownValues, values, singleFlight, subscriptions, now })
   const encodings = createEncodings({
@@ -225,7 +216,7 @@ export function createGateway({
   })
 
   // rooms: their messages, who follows them, who publishes
-  const { roomsBackbone, sharedRevocations, watching, rooms, behind, histories, publishes, joins } = assembleRooms({
+  const { roomsBackbone, sharedRevocations, watching, rooms, histories, publishes, joins } = assembleRooms({
     namespaces: namespaces.journal,
     createRoomsBackbone,
     events,
@@ -239,14 +230,7 @@ export function createGateway({
     log,
     now,
   })
-  const endings = createEndings({ subscriptions, rooms })
-  const admissions = createAdmissions({
-    gate,
-    subscriptions,
-    rooms,
-    endings,
-    outbox,
-  })
+  const topics = createTopics({ gate, values, rooms, outbox })
 
   // sessions: how they begin, what they ask, how they end
   const credentials = createCredentials({
@@ -262,7 +246,7 @@ export function createGateway({
   const unfinished = createUnfinished({ messageBytesMax })
   const sessions = createSessions({
     outbox,
-    admissions,
+    topics,
     joins,
     gate,
     credentials,
@@ -281,9 +265,8 @@ export function createGateway({
     credentials,
     values,
     singleFlight,
-    admissions,
+    topics,
     subscriptions,
-    endings,
     rooms,
     publishes,
     histories,
@@ -343,14 +326,13 @@ export function createGateway({
   Object.assign(events, rooms.events, watching.events)
   events.onEnd = sessions.end
   events.onWritable = handlers.resumeGets
-  gate.start({ subscribe: admissions, join: joins })
+  gate.start({ subscribe: topics.holder, join: joins })
   events.onForgotten = viewer => {
     gate.forget(viewer)
     ownValueTokens.ended(viewer)
   }
   events.onRenewed = ownValueTokens.renewed
   events.onExpired = ownValueTokens.expired
-  events.onBehind = behind.readOn
 
   exportCounts(metrics, counts, stats, tokens.jwksStatus, settings, () => sharedRevocations?.missing())
 
@@ -390,7 +372,7 @@ export function createGateway({
       stalled: slowClients.size(),
       ...gate.stats(),
       ...subscriptions.stats(),
-      ...admissions.stats(),
+      ...topics.stats(),
       ...ownValues.stats(),
       ...rooms.stats(),
       ...watching.stats(),

@@ -20,6 +20,7 @@ import { createGateway } from './gateway.ts'
 import type { Session } from './sessions/session.ts'
 import type { Log } from './sessions/session-log.ts'
 import { settings as declared, type Settings } from './settings.ts'
+import type { Kind } from './topics/topic.ts'
 import type { TransportEvents } from './transport/transport.ts'
 import { WebSocketTransport } from './transport/websocket.ts'
 
@@ -395,6 +396,9 @@ export function createTestGateway({
     },
   }
 }
+
+/** For topics that no session is subscribed to. */
+export const noKind = {} as Kind
 
 /** Metrics that go nowhere. */
 export const noMetrics = {

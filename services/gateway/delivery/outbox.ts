@@ -4,13 +4,9 @@
 import { type ControlMessage, encode, type RequestId } from '@keycast/protocol'
 import { type Containment, noContainment } from '@keycast/service'
 import type { Counts } from '../counts.ts'
-import type { Subscription } from '../keys/subscriptions.ts'
 import type { Value } from '../keys/value.ts'
-import { type MembersWatch, wholeFrame } from '../presence/member-list.ts'
-import type { DueMessages } from '../rooms/due-messages.ts'
-import type { RoomSubscription } from '../rooms/room.ts'
 import type { Session } from '../sessions/session.ts'
-import { addDueFrames, MEMBERS, MESSAGES, mustWait, WAITS } from './due.ts'
+import { PARKED, type Subscription } from '../topics/topic.ts'
 import { createFlusher } from './flusher.ts'
 import { queuedBytesOf, type SlowClients } from './slow-clients.ts'
 
@@ -35,7 +31,6 @@ const BATCH_BYTES = 256 * 1024
 interface Deps {
   events: OutboxEvents
   slowClients: Pick<SlowClients, 'begin' | 'finish'>
-  addDueMessages: DueMessages
   /** Queued for one session that does not drain. */
   unsentBytesMax: number
   containment?: Pick<Containment, 'guard'>
@@ -44,15 +39,7 @@ interface Deps {
   now: () => number
 }
 
-export function createOutbox({
-  events,
-  slowClients,
-  addDueMessages,
-  unsentBytesMax,
-  containment = noContainment,
-  counts,
-  now,
-}: Deps) {
+export function createOutbox({ events, slowClients, unsentBytesMax, containment = noContainment, counts, now }: Deps) {
   // The sessions behind one that fails are still to be written to.
   const flushOne = containment.guard('session', flush, session => events.onEnd(session, 'internalError'))
   const flusher = createFlusher({ flush: flushOne, now })
@@ -100,38 +87,21 @@ export function createOutbox({
   }
 
   /**
-   * Makes a state of its key due to a subscription. The session is sent the latest state at the time of writing.
+   * Makes something due to a subscription. Its kind writes it when the session takes it, as it is by then.
    *
-   * @param bits of due.ts
+   * @param bits of the kind
    */
   function owe(subscription: Subscription, bits: number) {
     if (subscription.due === 0) subscription.session.due.push(subscription)
-    else if (subscription.due & bits) counts.conflated++
     subscription.due |= bits
     markDue(subscription.session)
   }
 
-  /** Makes the messages after its cursor due to a room's subscription. */
-  function oweMessages(subscription: RoomSubscription) {
-    if (subscription.due === 0) subscription.session.due.push(subscription)
-    subscription.due = MESSAGES
-    markDue(subscription.session)
-  }
-
-  /** Makes all members of a room due to a session that is told of them. */
-  function oweMembers(watch: MembersWatch) {
-    if (watch.due === 0) watch.session.due.push(watch)
-    watch.due = MEMBERS
-    markDue(watch.session)
-  }
-
-  /** Takes back everything that an ended subscription was due. */
-  function forget(subscription: Subscription | RoomSubscription | MembersWatch) {
+  /** Takes back everything that a subscription was due. */
+  function forget(subscription: Subscription) {
     const { session, due } = subscription
-    if (due === 0) return
     subscription.due = 0
-    // A subscription with this bit stands in its encoding's list, not in the session's.
-    if (due & WAITS) return
+    if (due <= 0) return
     session.dueEnded++
     // Most of them leave the list with the next flush. A session that is not flushed would pile them up.
     if (session.dueEnded * 2 <= session.due.length) return
@@ -139,12 +109,12 @@ export function createOutbox({
     session.dueEnded = 0
   }
 
-  /** The encoding has made the form that these subscriptions waited for, or has given up on it. */
-  function resume(waiting: Subscription[]) {
-    for (const subscription of waiting) {
-      // A subscription without the bit ended meanwhile.
-      if (!(subscription.due & WAITS)) continue
-      subscription.due &= ~WAITS
+  /** What these subscriptions were parked for is there, or will not come. */
+  function resume(parked: Subscription[]) {
+    for (const subscription of parked) {
+      // Another one ended meanwhile.
+      if (subscription.due >= 0) continue
+      subscription.due &= ~PARKED
       subscription.session.due.push(subscription)
       markDue(subscription.session)
     }
@@ -226,31 +196,14 @@ export function createOutbox({
     let bytes = 0
     let done = 0
     while (done < due.length && bytes < bytesMax) {
-      const each = due[done++]
-      if (each.due === 0) {
+      const subscription = due[done++]
+      if (subscription.due === 0) {
         session.dueEnded--
         continue
       }
-      if (each.due === MESSAGES) {
-        const room = each as RoomSubscription
-        bytes += addDueMessages(pieces, room, bytesMax - bytes, nowMs)
-        // Behind the others: a room that never runs out of messages must not hold them up.
-        if (room.due !== 0) due.push(room)
-        continue
-      }
-      if (each.due === MEMBERS) {
-        const watch = each as MembersWatch
-        watch.due = 0
-        counts.sent.members++
-        const frame = wholeFrame(watch.list)
-        pieces.push(frame)
-        bytes += frame.length
-        continue
-      }
-      const subscription = each as Subscription
-      if (session.encoding.mustWait && mustWait(subscription)) continue
-      bytes += addDueFrames(pieces, subscription, counts, nowMs)
-      subscription.due = 0
+      bytes += subscription.topic.kind.write(subscription, pieces, bytesMax - bytes, nowMs)
+      // Behind the others: a topic that never runs out of messages must not hold them up.
+      if (subscription.due > 0) due.push(subscription)
     }
     if (done === due.length) due.length = 0
     else session.due = due.slice(done)
@@ -285,8 +238,6 @@ export function createOutbox({
     sendValue,
     sendFrame,
     owe,
-    oweMessages,
-    oweMembers,
     forget,
     resume,
     isWritable,

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { createCounts } from '../counts.ts'
-import { mustWait, VALUE, WAITS } from '../delivery/due.ts'
-import type { Subscription } from '../keys/subscriptions.ts'
+import { mustWait, VALUE } from '../keys/due-values.ts'
+import type { ValueSubscription } from '../keys/subscriptions.ts'
 import { createValue, type Value } from '../keys/value.ts'
+import { PARKED } from '../topics/topic.ts'
 import { createEncodings, valueBytes } from './index.ts'
 
 const text = (word: string, bytes = 10_000) => Buffer.from(JSON.stringify(word.repeat(bytes / word.length)))
@@ -61,13 +62,13 @@ function setUp(deflate?: (source: Buffer) => Promise<Buffer>) {
     subscription: (key: string, isBytes = false) =>
       ({
         due: VALUE,
-        entry: {
+        topic: {
           get value() {
             return held.get(key)
           },
         },
         session: { encoding: encodingOf(isBytes) },
-      }) as unknown as Subscription,
+      }) as unknown as ValueSubscription,
     settle: () => new Promise(resolve => setImmediate(resolve)),
   }
 }
@@ -77,7 +78,7 @@ test('one value is compressed once for all subscriptions that wait for it, and t
   const value = hold('a:1', text('ab'))
   const waiting = [subscription('a:1'), subscription('a:1')]
   expect(waiting.map(mustWait)).toEqual([true, true])
-  expect(waiting.map(({ due }) => due)).toEqual([VALUE | WAITS, VALUE | WAITS])
+  expect(waiting.map(({ due }) => due)).toEqual([VALUE | PARKED, VALUE | PARKED])
   expect(jobs).toHaveLength(1)
   expect(compressed(value)).toBeUndefined()
   const bytesBefore = valueBytes(value)

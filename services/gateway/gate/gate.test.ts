@@ -2,7 +2,7 @@ import type { Problem } from '@keycast/protocol'
 import type { Namespace } from '@keycast/service'
 import { createRights, readRule } from '../access/rights.ts'
 import { createEntry } from '../keys/entry.ts'
-import { createNamespaces, createTestGateway } from '../test-support.ts'
+import { createNamespaces, createTestGateway, noKind } from '../test-support.ts'
 import type { Holder } from './gate.ts'
 import { createTestGate } from './test-gate.ts'
 
@@ -24,7 +24,7 @@ const setup = (cached: string[] = []) => {
     cache: {
       peek(key) {
         looked.push(key)
-        return cached.includes(key) ? createEntry(key, namespace) : undefined
+        return cached.includes(key) ? createEntry(key, namespace, noKind) : undefined
       },
     },
     counts,

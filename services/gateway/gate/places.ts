@@ -1,7 +1,7 @@
 // Counts what sessions hold: keys that they are subscribed to, values and rooms together, by session, by account and in
 // all; and the rooms that each has joined.
 import type { Problem } from '@keycast/protocol'
-import { keyCountOf, type Session } from '../sessions/session.ts'
+import type { Session } from '../sessions/session.ts'
 import type { Lasting } from './gate.ts'
 
 interface Deps {
@@ -29,7 +29,7 @@ export function createPlaces({ keysPerSessionMax, subscriptionsMax }: Deps) {
 
   function takeSubscription(session: Session): Problem | undefined {
     const { account } = session
-    if (keyCountOf(session) >= keysPerSessionMax || (account && account.keys >= account.keysMax)) {
+    if (session.subscriptions.size >= keysPerSessionMax || (account && account.keys >= account.keysMax)) {
       return { code: 'too_many_keys' }
     }
     if (subscriptions >= subscriptionsMax) return { code: 'capacity' }

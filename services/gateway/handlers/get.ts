@@ -8,17 +8,13 @@ import type { HandlerDeps } from './index.ts'
 
 export const createGet = ({
   gate,
-  admissions,
   values,
   singleFlight,
   outbox,
   getsWaitingMax,
   counts,
   now,
-}: Pick<
-  HandlerDeps,
-  'gate' | 'admissions' | 'values' | 'singleFlight' | 'outbox' | 'getsWaitingMax' | 'counts' | 'now'
->) => {
+}: Pick<HandlerDeps, 'gate' | 'values' | 'singleFlight' | 'outbox' | 'getsWaitingMax' | 'counts' | 'now'>) => {
   /**
    * @param asOfMs the time at which the answer must be fresh: a get that waited is not asked for again because of its
    *   wait
@@ -78,7 +74,7 @@ export const createGet = ({
 
   function sendProblem(session: Session, { id, key }: Get, problem: Problem) {
     // The get says nothing about a subscription to the same key, which may stand.
-    const subscribed = admissions.has(session, key)
+    const subscribed = session.subscriptions.has(key)
     outbox.send(session, errorMessage(problem, { id, key, subscribed }))
   }
 

@@ -3,7 +3,7 @@
 import { errorMessage, type History, historyBody, isProblem, type Problem } from '@keycast/protocol'
 import type { Admitted } from '../gate/gate.ts'
 import type { Histories } from '../rooms/histories.ts'
-import { isSubscribed, type Session } from '../sessions/session.ts'
+import type { Session } from '../sessions/session.ts'
 import { textFrame } from '../transport/frames.ts'
 import type { HandlerDeps } from './index.ts'
 
@@ -92,7 +92,7 @@ export const createHistory = ({
   }
 
   function refuse(session: Session, { id, key }: History, problem: Problem) {
-    outbox.send(session, errorMessage(problem, { id, key, subscribed: isSubscribed(session, key) }))
+    outbox.send(session, errorMessage(problem, { id, key, subscribed: session.subscriptions.has(key) }))
   }
 
   return history

@@ -6,8 +6,6 @@ import type { Revocations } from '../access/revocations/revocations.ts'
 import type { Counts } from '../counts.ts'
 import type { Outbox } from '../delivery/outbox.ts'
 import type { Gate } from '../gate/gate.ts'
-import type { Admissions } from '../keys/admissions.ts'
-import type { Endings } from '../keys/endings.ts'
 import type { SingleFlight } from '../keys/single-flight.ts'
 import type { Subscriptions } from '../keys/subscriptions.ts'
 import type { Values } from '../keys/values.ts'
@@ -19,6 +17,7 @@ import type { Accounts } from '../sessions/accounts.ts'
 import type { Credentials } from '../sessions/credentials.ts'
 import type { RateLimit } from '../sessions/rate-limit.ts'
 import type { DeferredGet, Session } from '../sessions/session.ts'
+import type { Topics } from '../topics/topics.ts'
 import { createAuth } from './auth.ts'
 import { createGet } from './get.ts'
 import { createHistory } from './history.ts'
@@ -41,10 +40,9 @@ export interface HandlerDeps {
   credentials: Pick<Credentials, 'renew'>
   values: Pick<Values, 'fresh'>
   singleFlight: Pick<SingleFlight, 'want'>
-  admissions: Admissions
+  topics: Topics
   subscriptions: Subscriptions
-  endings: Pick<Endings, 'remove'>
-  rooms: Pick<Rooms, 'isRoom' | 'announce' | 'finish' | 'stats'>
+  rooms: Pick<Rooms, 'isRoom' | 'stats'>
   publishes: Pick<Publishes, 'fromSession'>
   histories: Pick<Histories, 'read'>
   joins: Pick<Joins, 'join' | 'leave'>

@@ -3,8 +3,8 @@ import type { Unsubscribe } from '@keycast/protocol'
 import type { Session } from '../sessions/session.ts'
 import type { HandlerDeps } from './index.ts'
 
-export const createUnsubscribe = ({ admissions, outbox }: Pick<HandlerDeps, 'admissions' | 'outbox'>) =>
+export const createUnsubscribe = ({ topics, outbox }: Pick<HandlerDeps, 'topics' | 'outbox'>) =>
   function unsubscribe(session: Session, { id, keys }: Unsubscribe) {
-    for (const key of keys) admissions.unsubscribe(session, key)
+    for (const key of keys) topics.unsubscribe(session, key)
     outbox.send(session, { type: 'ok', id })
   }

@@ -1,6 +1,6 @@
 import type { Answer } from '@keycast/backbone'
 import type { Namespace } from '@keycast/service'
-import { createNamespaces } from '../test-support.ts'
+import { createNamespaces, noKind } from '../test-support.ts'
 import { askedAtOf } from './age.ts'
 import { applyAnswer } from './apply-answer.ts'
 import { createEntry } from './entry.ts'
@@ -28,7 +28,7 @@ const failed = (code: string, rest = {}) =>
     ...rest,
   }) as Answer
 
-const setup = () => createEntry('tick:1', namespace)
+const setup = () => createEntry('tick:1', namespace, noKind)
 
 test('a value is held with the time the backend was asked for it', () => {
   const entry = setup()

@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals'
 import type { Namespace } from '@keycast/service'
 import { valueBytes } from '../encodings/index.ts'
-import { createNamespaces } from '../test-support.ts'
+import { createNamespaces, noKind } from '../test-support.ts'
 import { createCache, ENTRY_BYTES } from './cache.ts'
 import { createEntry } from './entry.ts'
 import { createValue } from './value.ts'
@@ -11,7 +11,7 @@ const namespace = createNamespaces().get('tick') as Namespace
 function setup(options: { bytesMax: number }) {
   const cache = createCache({ ...options, valueBytes })
   const hold = (key: string, bytes: number) => {
-    const entry = createEntry(key, namespace)
+    const entry = createEntry(key, namespace, noKind)
     cache.add(entry)
     const body = Buffer.alloc(bytes)
     entry.value = createValue({ key, version: 'v', contentType: 'x/y', format: 'json', body })
@@ -74,7 +74,7 @@ test('a wanted entry fits where the other wanted ones leave it room, whatever el
   watched.subscriptions = someone
   cache.update(watched)
   hold('b', 3_000)
-  const entry = createEntry('c', namespace)
+  const entry = createEntry('c', namespace, noKind)
   cache.add(entry)
   entry.subscriptions = someone
   cache.update(entry)
@@ -89,7 +89,7 @@ test('a wanted entry fits where the other wanted ones leave it room, whatever el
 
 test('an entry without anything worth knowing goes when it is not wanted', () => {
   const { cache } = setup({ bytesMax: 10_000 })
-  const entry = createEntry('a', namespace)
+  const entry = createEntry('a', namespace, noKind)
   cache.add(entry)
   entry.waiters = someone
   cache.update(entry)
@@ -103,7 +103,7 @@ test('an entry without anything worth knowing goes when it is not wanted', () =>
 test('an entry that is no longer wanted is reported', () => {
   const unwanted: string[] = []
   const cache = createCache({ bytesMax: 10_000, valueBytes, onUnwanted: ({ key }) => unwanted.push(key) })
-  const entry = createEntry('a', namespace)
+  const entry = createEntry('a', namespace, noKind)
   cache.add(entry)
   entry.waiters = someone
   cache.update(entry)
@@ -123,7 +123,7 @@ test('a value that is not to be stored goes when it is not wanted', () => {
 
 test('that the backend has nothing is worth knowing', () => {
   const { cache } = setup({ bytesMax: 10_000 })
-  const entry = createEntry('a', namespace)
+  const entry = createEntry('a', namespace, noKind)
   cache.add(entry)
   entry.failure = { problem: { code: 'not_found', retryAfterMs: 1 }, atMs: 0, isLocal: false }
   cache.update(entry)

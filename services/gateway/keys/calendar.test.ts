@@ -1,5 +1,5 @@
 import type { Namespace } from '@keycast/service'
-import { createNamespaces } from '../test-support.ts'
+import { createNamespaces, noKind } from '../test-support.ts'
 import { type Calendar, createCalendar, SWEEP_MS } from './calendar.ts'
 import { createEntry, type Entry } from './entry.ts'
 
@@ -7,7 +7,7 @@ const namespace = createNamespaces().get('tick') as Namespace
 
 function setup() {
   const deadlines: Calendar<Entry> = createCalendar()
-  const entry = createEntry('tick:1', namespace)
+  const entry = createEntry('tick:1', namespace, noKind)
   const sweep = (nowMs: number): string[] => {
     const due: string[] = []
     for (let entry = deadlines.takeDue(nowMs); entry; entry = deadlines.takeDue(nowMs)) due.push(entry.key)
@@ -44,7 +44,7 @@ test('an entry that is looked at may be scheduled anew, also in the past', () =>
 
 test('a clock that stood still for long loses nothing', () => {
   const { deadlines, entry, sweep } = setup()
-  const other = createEntry('tick:2', namespace)
+  const other = createEntry('tick:2', namespace, noKind)
   deadlines.schedule(other, 2_000)
   deadlines.schedule(entry, 1_000)
   expect(sweep(1e9)).toEqual(['tick:1', 'tick:2'])
@@ -62,7 +62,7 @@ test('a cancelled entry does not come up, and is not kept', () => {
 
 test('what is cancelled or scheduled anew between two looks does not come up too early', () => {
   const { deadlines, sweep } = setup()
-  const [first, second, third] = ['tick:1', 'tick:2', 'tick:3'].map(key => createEntry(key, namespace))
+  const [first, second, third] = ['tick:1', 'tick:2', 'tick:3'].map(key => createEntry(key, namespace, noKind))
   for (const entry of [first, second, third]) deadlines.schedule(entry, 1_000)
 
   expect(deadlines.takeDue(1_000)).toBe(first)

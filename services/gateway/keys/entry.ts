@@ -4,9 +4,10 @@ import { readViewerKey } from '@keycast/backbone'
 import type { ErrorCode, Problem } from '@keycast/protocol'
 import type { Namespace } from '@keycast/service'
 import type { Slots } from '../encodings/slots.ts'
+import type { Kind, Topic } from '../topics/topic.ts'
 import type { Refreshes } from './age.ts'
 import type { Failure } from './problem.ts'
-import type { Subscription } from './subscriptions.ts'
+import type { ValueSubscription } from './subscriptions.ts'
 import type { Value } from './value.ts'
 
 /**
@@ -34,9 +35,9 @@ interface Waiter {
   deadlineAtMs: number
 }
 
-export interface Entry {
+export interface Entry extends Topic {
   /** That clients know. */
-  key: string
+  readonly key: string
   /** For the cache and the backbone: the key, or the viewer key of a user's own value. */
   wireKey: string
   /** The viewer whose own value it is; `undefined` if all viewers have the same. */
@@ -53,8 +54,7 @@ export interface Entry {
   store: boolean
   /** Of the last try; undefined after a good one. */
   failure: Failure | undefined
-  /** While there are any, the key is watched. */
-  subscriptions: Subscription[]
+  subscriptions: ValueSubscription[]
   /** The number of subscriptions that were sent nothing of the value yet. */
   pendingSubscriptions: number
   watchedAtMs: number
@@ -77,9 +77,10 @@ export interface Entry {
 /** Shared by all entries without subscriptions or waiters, so that an idle one costs no lists. Never pushed to. */
 export const NOBODY = Object.freeze([]) as unknown as any[]
 
-export function createEntry(wireKey: string, namespace: Namespace): Entry {
+export function createEntry(wireKey: string, namespace: Namespace, kind: Kind): Entry {
   const viewed = namespace.isPerUser ? readViewerKey(wireKey) : undefined
   return {
+    kind,
     key: viewed?.key ?? wireKey,
     wireKey,
     viewer: viewed?.viewer,

@@ -1,7 +1,7 @@
 // After any events in any order a subscriber ends with the latest, and nobody is sent what it did not ask for.
 import { randomNumbers } from '../../../test/support/random.js'
 import { createTestGateway } from '../test-support.ts'
-import type { Subscription } from './subscriptions.ts'
+import type { ValueSubscription } from './subscriptions.ts'
 
 const KEYS = ['tick:0', 'tick:1', 'tick:2', 'tick:3']
 const codes = ['backend_error', 'backend_timeout', 'not_found', 'capacity'] as const
@@ -83,8 +83,8 @@ test.each(Array.from({ length: 20 }, (_, seed) => seed))('a random life, seed %i
   expect(KEYS.reduce((sum, key) => sum + gateway.values.describe(key).subscribers, 0)).toBe(counted)
   for (const { connection, keys } of viewers) {
     for (const [key, each] of connection.session?.subscriptions ?? []) {
-      const subscription = each as Subscription
-      expect(subscription.entry.subscriptions[subscription.index]).toBe(subscription)
+      const subscription = each as ValueSubscription
+      expect(subscription.topic.subscriptions[subscription.index]).toBe(subscription)
       expect(keys.get(key)?.subscribed).toBe(true)
     }
     expect(connection.session).toMatchObject({ pieces: [], due: [], dueEnded: 0 })

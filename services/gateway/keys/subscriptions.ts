@@ -1,28 +1,23 @@
-// Subscriptions of sessions to keys: ties sessions to entries, and makes each change of an entry due to its
-// subscribers.
+// The kind of topic that values are: ties sessions to entries, and makes each change of an entry due to its subscribers.
 import type { Backbone } from '@keycast/backbone'
 import { encode, errorMessage, type Problem } from '@keycast/protocol'
 import type { Counts } from '../counts.ts'
-import { CHANGED, CURRENT, PROBLEM, VALUE } from '../delivery/due.ts'
 import type { Outbox } from '../delivery/outbox.ts'
-import type { Admitted, Gate } from '../gate/gate.ts'
+import type { Gate } from '../gate/gate.ts'
 import type { Session } from '../sessions/session.ts'
+import { attach, detach, FROM_NOTHING, type Kind, type Start, type Subscription } from '../topics/topic.ts'
+import type { Piece } from '../transport/transport.ts'
 import { askedAtOf, endRefreshes } from './age.ts'
 import type { Change } from './apply-answer.ts'
 import type { Cache } from './cache.ts'
+import { addDueFrames, CHANGED, CURRENT, mustWait, PROBLEM, VALUE } from './due-values.ts'
 import { type Entry, NOBODY } from './entry.ts'
 import type { Failure } from './problem.ts'
 import type { Staleness } from './staleness.ts'
-import type { Values } from './values.ts'
 
-/** One session's interest in one key. There may be millions, so it is small: a place in its entry's list, and bits. */
-export interface Subscription {
-  session: Session
-  entry: Entry
-  /** In the entry's list. */
-  index: number
-  /** Bits of due.ts. While any is set the subscription is in its session's `due`, unless WAITS is among them. */
-  due: number
+/** A subscription to a value. Its `due` has bits of due-values.ts. */
+export interface ValueSubscription extends Subscription {
+  readonly topic: Entry
   /** Whether the first value is still to come. */
   isPending: boolean
   /**
@@ -35,7 +30,6 @@ export interface Subscription {
 export type Subscriptions = ReturnType<typeof createSubscriptions>
 
 interface Deps {
-  values: Pick<Values, 'open'>
   gate: Pick<Gate, 'release'>
   cache: Cache
   backbone: Pick<Backbone, 'watch' | 'unwatch'>
@@ -48,56 +42,37 @@ interface Deps {
   now: () => number
 }
 
-export function createSubscriptions({ values, gate, cache, backbone, outbox, staleness, onFanOut, counts, now }: Deps) {
+export function createSubscriptions({ gate, cache, backbone, outbox, staleness, onFanOut, counts, now }: Deps) {
   let keys = 0
 
-  /**
-   * Subscribes a session to a key. One that is subscribed is sent the key's state again.
-   *
-   * @param admitted to a key, which the session holds
-   * @param version the client holds
-   * @returns why it was not subscribed
-   */
-  function add(
-    session: Session,
-    { key, wireKey }: Pick<Admitted, 'key' | 'wireKey'>,
-    version: string | undefined,
-  ): Problem | undefined {
-    const subscribed = session.subscriptions.get(key) as Subscription | undefined
-    if (subscribed) {
-      // The client may not have read all it was sent. A delta therefore starts from a version that both sides name, or
-      // is not sent.
-      if (subscribed.clientVersion !== version) subscribed.clientVersion = undefined
-      inform(subscribed, version)
-      return undefined
-    }
-    // Watched keys cannot be dropped. Past the limit only keys that are watched already fit.
-    if (!cache.get(wireKey)?.subscriptions.length && cache.isFull()) return { code: 'capacity' }
-
-    const entry = values.open(wireKey)
-    if (entry.subscriptions.length === 0) begin(entry)
-    const subscription = {
+  function join(session: Session, entry: Entry, { version }: Start) {
+    const isFirst = entry.subscriptions.length === 0
+    if (isFirst) awake(entry)
+    const subscription: ValueSubscription = {
       session,
-      entry,
-      index: entry.subscriptions.length,
+      topic: entry,
+      index: 0,
       due: 0,
       isPending: false,
       clientVersion: session.encoding.delta ? version : undefined,
     }
-    entry.subscriptions.push(subscription)
-    // Uses the entry's own string: the string of this message would be in memory once per session.
-    session.subscriptions.set(entry.key, subscription)
+    attach(subscription)
     inform(subscription, version)
-    if (entry.subscriptions.length === 1) {
-      cache.update(entry)
-      backbone.watch(wireKey)
-      check(entry)
-    }
-    return undefined
+    if (!isFirst) return
+    cache.update(entry)
+    backbone.watch(entry.wireKey)
+    check(entry)
+  }
+
+  function begin(subscription: ValueSubscription, { version }: Start) {
+    // The client may not have read all it was sent. A delta therefore starts from a version that both sides name, or is
+    // not sent.
+    if (subscription.clientVersion !== version) subscription.clientVersion = undefined
+    inform(subscription, version)
   }
 
   /** @param entry without subscriptions until now */
-  function begin(entry: Entry) {
+  function awake(entry: Entry) {
     keys++
     entry.subscriptions = []
     entry.watchedAtMs = now()
@@ -109,42 +84,49 @@ export function createSubscriptions({ values, gate, cache, backbone, outbox, sta
   }
 
   /** Makes the key's state due to one subscription, or lets it wait for the first value. */
-  function inform(subscription: Subscription, version: string | undefined) {
-    const { entry } = subscription
+  function inform(subscription: ValueSubscription, version: string | undefined) {
+    const { topic: entry } = subscription
     const { value } = entry
     // The fetcher keeps a watched key fresh. A key that was not watched may be old, unless its age says otherwise.
     if (value && (entry.isWatchAnswered || now() - askedAtOf(entry) <= entry.maxAgeMs)) {
       counts.subscribeHits++
       endPending(subscription)
-      return outbox.owe(subscription, value.version === version ? CURRENT : VALUE)
+      return owe(subscription, value.version === version ? CURRENT : VALUE)
     }
     counts.subscribeMisses++
     if (!subscription.isPending) entry.pendingSubscriptions++
     subscription.isPending = true
     // A client that is told `not_found` is sent the whole value when the key has one again.
     subscription.clientVersion = entry.failure?.problem.code === 'not_found' ? undefined : version
-    if (!value && entry.failure) outbox.owe(subscription, PROBLEM)
+    if (!value && entry.failure) owe(subscription, PROBLEM)
   }
 
-  function endPending(subscription: Subscription) {
+  function endPending(subscription: ValueSubscription) {
     if (!subscription.isPending) return
     subscription.isPending = false
     if (!subscription.session.encoding.delta) subscription.clientVersion = undefined
-    subscription.entry.pendingSubscriptions--
+    subscription.topic.pendingSubscriptions--
   }
 
-  /** Ends a subscription: nothing of its key is written after. */
-  function end(subscription: Subscription) {
-    const { session, entry, index } = subscription
-    session.subscriptions.delete(entry.key)
+  /** The session is sent the latest state at the time of writing, however often it changed until then. */
+  function owe(subscription: ValueSubscription, bits: number) {
+    if (subscription.due & bits) counts.conflated++
+    outbox.owe(subscription, bits)
+  }
+
+  function write(subscription: ValueSubscription, pieces: Piece[], _: number, nowMs: number) {
+    if (mustWait(subscription)) return 0
+    const bytes = addDueFrames(pieces, subscription, counts, nowMs)
+    subscription.due = 0
+    return bytes
+  }
+
+  function end(subscription: ValueSubscription) {
+    const { topic } = subscription
     endPending(subscription)
     outbox.forget(subscription)
-    const last = entry.subscriptions.pop() as Subscription
-    if (last !== subscription) {
-      entry.subscriptions[index] = last
-      last.index = index
-    }
-    if (entry.subscriptions.length === 0) finish(entry)
+    detach(subscription)
+    if (topic.subscriptions.length === 0) finish(topic)
   }
 
   /** @param entry whose last subscription ended */
@@ -213,10 +195,10 @@ export function createSubscriptions({ values, gate, cache, backbone, outbox, sta
     for (let index = 0; index < subscriptions.length; index++) {
       const subscription = subscriptions[index]
       if (subscription.isPending && value) {
-        outbox.owe(subscription, subscription.clientVersion === value.version ? CURRENT : VALUE)
+        owe(subscription, subscription.clientVersion === value.version ? CURRENT : VALUE)
         endPending(subscription)
       } else if (bits !== 0) {
-        outbox.owe(subscription, bits)
+        owe(subscription, bits)
       }
     }
   }
@@ -233,7 +215,10 @@ export function createSubscriptions({ values, gate, cache, backbone, outbox, sta
     }
   }
 
-  return { add, end, changed, check, stats: () => ({ keys }) }
+  // A value paused is sent whole: what the client holds by then is not known.
+  const kind: Kind = { name: 'value', join, begin, position: () => FROM_NOTHING, write, end }
+
+  return { kind, changed, check, stats: () => ({ keys }) }
 }
 
 function clearProblem(entry: Entry) {

@@ -1,7 +1,8 @@
 // The table of keys: an entry for each key that is wanted or worth keeping, and the answers that these can give.
 import { type Backbone, type Held, readViewerKey } from '@keycast/backbone'
-import { excerpt, keyProblem, namespaceOf, problemText } from '@keycast/protocol'
+import { excerpt, keyProblem, namespaceOf, type Problem, problemText } from '@keycast/protocol'
 import type { Namespaces } from '@keycast/service'
+import type { Kind } from '../topics/topic.ts'
 import { askedAtOf, latestAskedAtOf, planOf } from './age.ts'
 import type { Cache } from './cache.ts'
 import { createEntry, type Entry, type Result } from './entry.ts'
@@ -13,12 +14,13 @@ interface Deps {
   namespaces: Namespaces
   cache: Cache
   backbone: Pick<Backbone, 'ownerOf'>
+  kind: Kind
   onOpened?: (entry: Entry) => void
   /** Monotonic, in milliseconds. */
   now: () => number
 }
 
-export function createValues({ namespaces, cache, backbone, onOpened = () => {}, now }: Deps) {
+export function createValues({ namespaces, cache, backbone, kind, onOpened = () => {}, now }: Deps) {
   /**
    * The entry of a key, made if there is none. It must be wanted (subscribed to or waited for) before the cache's
    * `update` sees it, or it is dropped again.
@@ -36,10 +38,16 @@ export function createValues({ namespaces, cache, backbone, onOpened = () => {},
     if (!namespace || key === undefined || keyProblem(key)) {
       throw new Error(`opened ${excerpt(wireKey)}, which nobody checked`)
     }
-    const entry = createEntry(wireKey, namespace)
+    const entry = createEntry(wireKey, namespace, kind)
     cache.add(entry)
     onOpened(entry)
     return entry
+  }
+
+  /** The same for a subscription. Watched keys cannot be dropped: past the limit only those fit that are watched already. */
+  function openWatched(wireKey: string): Entry | Problem {
+    if (!cache.get(wireKey)?.subscriptions.length && cache.isFull()) return { code: 'capacity' }
+    return open(wireKey)
   }
 
   /**
@@ -107,5 +115,5 @@ export function createValues({ namespaces, cache, backbone, onOpened = () => {},
     }
   }
 
-  return { open, fresh, latest, held, describe }
+  return { open, openWatched, fresh, latest, held, describe }
 }

@@ -6,7 +6,7 @@ import { type Containment, noContainment } from '@keycast/service'
 import { type Counts, countOne } from '../counts.ts'
 import type { Outbox } from '../delivery/outbox.ts'
 import type { Admitted, Gate } from '../gate/gate.ts'
-import { isSubscribed, type Session } from '../sessions/session.ts'
+import type { Session } from '../sessions/session.ts'
 
 export type Joins = ReturnType<typeof createJoins>
 
@@ -117,7 +117,7 @@ export function createJoins({ gate, backbone, outbox, joinMs, containment = noCo
     if (session.ended) return
     countOne(counts.joins, problem.code)
     // The error says nothing about a subscription to the room, which stands.
-    const subscribed = isSubscribed(session, key)
+    const subscribed = session.subscriptions.has(key)
     outbox.send(session, errorMessage(problem, { id, key, subscribed }))
   }
 

@@ -1,6 +1,6 @@
 // A room's members as this gateway knows them, and the frames for them, each made once for all sessions.
 import { encode, type Member } from '@keycast/protocol'
-import type { Session } from '../sessions/session.ts'
+import type { RoomSubscription } from '../rooms/room.ts'
 import { textFrame } from '../transport/frames.ts'
 
 /** `members` is `undefined` where they are only counted. `frame`: the whole list, once somebody is to be sent it. */
@@ -13,17 +13,8 @@ export interface MemberList {
   /** By id. */
   members: Map<string, Member> | undefined
   frame: Buffer | undefined
-  watches: MembersWatch[]
-}
-
-/** A session that is told who is in a room. */
-export interface MembersWatch {
-  session: Session
-  list: MemberList
-  /** In the list's watches. */
-  index: number
-  /** MEMBERS of due.ts where it is to be sent the whole list, else 0. */
-  due: number
+  /** That are told of them. */
+  subscriptions: RoomSubscription[]
 }
 
 export const createMemberList = (key: string): MemberList => ({
@@ -33,7 +24,7 @@ export const createMemberList = (key: string): MemberList => ({
   count: 0,
   members: undefined,
   frame: undefined,
-  watches: [],
+  subscriptions: [],
 })
 
 export function replaceMembers(

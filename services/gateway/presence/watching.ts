@@ -1,17 +1,16 @@
-// Tells sessions who is in the rooms they follow: all members first, then every change. A session that does not take the
-// changes is owed no queue of them: it is sent all members again when it does.
+// Tells sessions who is in the rooms they are subscribed to: all members first, then every change. A session that does not
+// take the changes is owed no queue of them: it is sent all members again when it does.
 import type { RoomsBackbone, RoomsEvents } from '@keycast/backbone'
-import { errorMessage, type RequestId } from '@keycast/protocol'
 import type { Counts } from '../counts.ts'
 import type { Outbox } from '../delivery/outbox.ts'
-import type { RoomSubscription } from '../rooms/room.ts'
-import { changeMembers, createMemberList, type MemberList, type MembersWatch, replaceMembers } from './member-list.ts'
+import { MEMBERS, type RoomSubscription } from '../rooms/room.ts'
+import { changeMembers, createMemberList, type MemberList, replaceMembers } from './member-list.ts'
 
 export type Watching = ReturnType<typeof createWatching>
 
 interface Deps {
   backbone: Pick<RoomsBackbone, 'watchMembers' | 'unwatchMembers'>
-  outbox: Pick<Outbox, 'send' | 'sendFrame' | 'isWritable' | 'oweMembers' | 'forget'>
+  outbox: Pick<Outbox, 'owe' | 'sendFrame' | 'isWritable'>
   counts: Pick<Counts, 'sent' | 'conflated'>
 }
 
@@ -19,41 +18,25 @@ export function createWatching({ backbone, outbox, counts }: Deps) {
   /** By key of the room. */
   const lists = new Map<string, MemberList>()
 
-  /**
-   * The client was told where its stream of the room begins, and is sent the members next.
-   *
-   * @param isWanted whether it asked for that
-   * @param id of its request
-   */
-  function begin(subscription: RoomSubscription, isWanted: boolean, id: RequestId | undefined) {
-    const { session, room } = subscription
-    end(subscription)
-    if (!isWanted) return
-    const { key, namespace } = room
-    if (namespace.members === 'none') {
-      const message = 'nobody is told who is in this room'
-      return outbox.send(session, errorMessage({ code: 'forbidden', message }, { id, key, subscribed: true }))
-    }
-    const list = lists.get(key) ?? open(key)
-    const watch: MembersWatch = { session, list, index: list.watches.length, due: 0 }
-    list.watches.push(watch)
-    subscription.members = watch
-    if (list.isKnown) outbox.oweMembers(watch)
+  /** The client is told where its stream of the room begins, and is sent the members next. */
+  function begin(subscription: RoomSubscription) {
+    const list = lists.get(subscription.topic.key) ?? open(subscription.topic.key)
+    subscription.members = { list, index: list.subscriptions.push(subscription) - 1 }
+    if (list.isKnown) outbox.owe(subscription, MEMBERS)
   }
 
   /** @param subscription ends, or begins anew */
   function end(subscription: RoomSubscription) {
-    const watch = subscription.members
-    if (!watch) return
+    const { members } = subscription
+    if (!members) return
     subscription.members = undefined
-    outbox.forget(watch)
-    const { list, index } = watch
-    const last = list.watches.pop() as MembersWatch
-    if (last !== watch) {
-      list.watches[index] = last
-      last.index = index
+    const { list, index } = members
+    const last = list.subscriptions.pop() as RoomSubscription
+    if (last !== subscription && last.members) {
+      list.subscriptions[index] = last
+      last.members.index = index
     }
-    if (list.watches.length === 0) close(list)
+    if (list.subscriptions.length === 0) close(list)
   }
 
   function open(key: string) {
@@ -72,25 +55,25 @@ export function createWatching({ backbone, outbox, counts }: Deps) {
     const list = lists.get(key)
     if (!list) return
     replaceMembers(list, said)
-    for (const watch of list.watches) outbox.oweMembers(watch)
+    for (const subscription of list.subscriptions) outbox.owe(subscription, MEMBERS)
   }
 
   const onPresence: NonNullable<RoomsEvents['onPresence']> = (key, said) => {
     const list = lists.get(key)
     if (!list) return
     const frame = changeMembers(list, said)
-    for (const watch of list.watches) tell(watch, frame)
+    for (const subscription of list.subscriptions) tell(subscription, frame)
   }
 
   /** @param frame of a change */
-  function tell(watch: MembersWatch, frame: Buffer) {
-    const { session } = watch
-    if (watch.due === 0 && outbox.isWritable(session)) {
+  function tell(subscription: RoomSubscription, frame: Buffer) {
+    const { session } = subscription
+    if ((subscription.due & MEMBERS) === 0 && outbox.isWritable(session)) {
       counts.sent.presence++
       outbox.sendFrame(session, frame)
     } else {
       counts.conflated++
-      outbox.oweMembers(watch)
+      outbox.owe(subscription, MEMBERS)
     }
   }
 

@@ -10,11 +10,13 @@ import { createJoins } from '../presence/joins.ts'
 import { createWatching } from '../presence/watching.ts'
 import type { Log } from '../sessions/session-log.ts'
 import { createBehind } from './behind.ts'
+import { createDueMessages } from './due-messages.ts'
 import { createFollowers } from './followers.ts'
 import { createHistoryReader } from './histories.ts'
 import { createPages } from './pages.ts'
 import { createPlacing } from './placing.ts'
 import { createPublishes } from './publishes.ts'
+import type { Room } from './room.ts'
 import { createRooms } from './rooms.ts'
 
 interface Deps {
@@ -63,13 +65,8 @@ export function assembleRooms({
       ? undefined
       : createSharedRevocations({ backbone: roomsBackbone, apply: applyRevocations, log })
   const eventsOf = (key: string) => (key === revocationsRoom && sharedRevocations ? sharedRevocations.events : events)
-  const followers = createFollowers({
-    namespaces,
-    backbone: roomsBackbone,
-    tails,
-    outbox,
-    watching,
-  })
+  const byKey = new Map<string, Room>()
+  const followers = createFollowers({ rooms: byKey, backbone: roomsBackbone, tails, outbox, watching })
   const pages = createPages({ backbone: roomsBackbone, tails, counts })
   const placing = createPlacing({
     backbone: roomsBackbone,
@@ -83,7 +80,20 @@ export function assembleRooms({
     counts,
   })
   const behind = createBehind({ tails, pages, outbox, counts })
-  const rooms = createRooms({ followers, placing, behind, tails, backbone: roomsBackbone, outbox, counts, now })
+  const write = createDueMessages({ tails, watching, onBehind: behind.readOn, counts })
+  const rooms = createRooms({
+    namespaces,
+    rooms: byKey,
+    write,
+    followers,
+    placing,
+    behind,
+    tails,
+    backbone: roomsBackbone,
+    outbox,
+    counts,
+    now,
+  })
   const histories = createHistoryReader({ backbone: roomsBackbone })
   const publishes = createPublishes({
     namespaces,
@@ -104,5 +114,5 @@ export function assembleRooms({
     counts,
   })
 
-  return { roomsBackbone, sharedRevocations, watching, rooms, behind, histories, publishes, joins }
+  return { roomsBackbone, sharedRevocations, watching, rooms, histories, publishes, joins }
 }

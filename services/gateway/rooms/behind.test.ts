@@ -8,11 +8,11 @@ function setUp() {
   const behind = createBehind({
     tails: { seal() {} },
     pages: { after: () => new Promise(resolve => reads.push(resolve)) },
-    outbox: { oweMessages: subscription => void owed.push(subscription) },
+    outbox: { owe: (subscription: unknown) => void owed.push(subscription) },
     counts,
   })
   const room = { epoch: 'E1', reached: 100 }
-  const subscription: any = { room, cursor: 10, index: 0, placing: undefined, isBehind: false, gap: undefined }
+  const subscription: any = { topic: room, cursor: 10, index: 0, placing: undefined, isBehind: false, gap: undefined }
   const read = async (page: object) => {
     const done = behind.readOn(subscription)
     expect(subscription.isBehind).toBe(true)

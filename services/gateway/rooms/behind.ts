@@ -3,7 +3,7 @@
 import { isProblem } from '@keycast/protocol'
 import type { Counts } from '../counts.ts'
 import type { Outbox } from '../delivery/outbox.ts'
-import type { RoomSubscription } from './room.ts'
+import { MESSAGES, type RoomSubscription } from './room.ts'
 import type { Tails } from './tails.ts'
 
 export type Behind = ReturnType<typeof createBehind>
@@ -11,7 +11,7 @@ export type Behind = ReturnType<typeof createBehind>
 interface Deps {
   tails: Pick<Tails, 'seal'>
   pages: Pick<ReturnType<typeof import('./pages.ts').createPages>, 'after'>
-  outbox: Pick<Outbox, 'oweMessages'>
+  outbox: Pick<Outbox, 'owe'>
   counts: Pick<Counts, 'gaps'>
 }
 
@@ -21,7 +21,7 @@ export function createBehind({ tails, pages, outbox, counts }: Deps) {
 
   /** Reads on for a session that has taken all that was written to it. */
   async function readOn(subscription: RoomSubscription) {
-    const { room, cursor } = subscription
+    const { topic: room, cursor } = subscription
     const { epoch } = room
     if (subscription.isBehind) return
     subscription.isBehind = true
@@ -36,7 +36,7 @@ export function createBehind({ tails, pages, outbox, counts }: Deps) {
       subscription.gap = 'trimmed'
       subscription.cursor = room.reached
     }
-    outbox.oweMessages(subscription)
+    outbox.owe(subscription, MESSAGES)
   }
 
   return {
@@ -46,7 +46,7 @@ export function createBehind({ tails, pages, outbox, counts }: Deps) {
     retry() {
       const waiting = [...failed]
       failed.clear()
-      for (const subscription of waiting) if (isStreaming(subscription)) outbox.oweMessages(subscription)
+      for (const subscription of waiting) if (isStreaming(subscription)) outbox.owe(subscription, MESSAGES)
     },
   }
 }

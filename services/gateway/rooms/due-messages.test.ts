@@ -1,11 +1,11 @@
 import { createCounts } from '../counts.ts'
-import { readFrames } from '../test-support.ts'
+import { noKind, readFrames } from '../test-support.ts'
 import { createDueMessages } from './due-messages.ts'
-import { createRoom } from './room.ts'
+import { createRoom, MESSAGES } from './room.ts'
 import { createTails } from './tails.ts'
 
 function setUp(count: number, bytes = 10) {
-  const room = createRoom('room:1', {} as any)
+  const room = createRoom('room:1', {} as any, noKind)
   room.epoch = 'E1'
   const tails = createTails({ bytesMax: 2 ** 24, now: () => 0 })
   for (let seq = 1; seq <= count; seq++) {
@@ -14,19 +14,21 @@ function setUp(count: number, bytes = 10) {
   }
   const behind: unknown[] = []
   const counts = createCounts()
-  const add = createDueMessages({ tails, onBehind: subscription => void behind.push(subscription), counts })
+  const watching = { begin() {} }
+  const add = createDueMessages({ tails, watching, onBehind: subscription => void behind.push(subscription), counts })
   const subscription: any = {
     session: { answersHeld: 0 },
-    room,
+    topic: room,
     cursor: 0,
-    due: 32,
+    due: MESSAGES,
+    placing: undefined,
     gap: undefined,
     answers: undefined,
   }
   /** The texts that are written, as their frames have them. */
   const write = (bytesMax: number = 2 ** 20) => {
     const pieces: any[] = []
-    const added = add(pieces, subscription, bytesMax, 7)
+    const added = add(subscription, pieces, bytesMax, 7)
     expect(added).toBe(pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0))
     return pieces.flatMap(piece => (typeof piece === 'string' ? [JSON.parse(piece)] : readFrames(piece)))
   }
@@ -77,4 +79,20 @@ test('behind the tail nothing is due until the journal was asked', () => {
   expect(write()).toEqual([])
   expect(behind).toEqual([subscription])
   expect(subscription).toMatchObject({ cursor: 0, due: 0 })
+})
+
+test('a stream begins with where it stands, and no message before that', () => {
+  const { write, subscription, room } = setUp(3)
+  subscription.cursor = 1
+  subscription.placing = { start: { id: 7, after: { epoch: 'E1', seq: 1 } }, head: 3, isRecovered: true }
+  expect(write()).toMatchObject([
+    {
+      type: 'subscribed',
+      id: 7,
+      keys: [{ key: 'room:1', epoch: 'E1', seq: 3, oldest: room.oldest, recovered: true, count: 2 }],
+    },
+    { type: 'message', seq: 2 },
+    { type: 'message', seq: 3 },
+  ])
+  expect(subscription).toMatchObject({ placing: undefined, due: 0 })
 })

@@ -1,8 +1,9 @@
+import { noKind } from '../test-support.ts'
 import { createPace, pauseMsFor } from './pace.ts'
 import { createRoom } from './room.ts'
 
 function setUp(viewers: number) {
-  const room = createRoom('room:1', {} as any)
+  const room = createRoom('room:1', {} as any, noKind)
   room.subscriptions = Array.from({ length: viewers }, () => ({}) as any)
   let handedOut = 0
   const timers: { run: () => void; ms: number }[] = []

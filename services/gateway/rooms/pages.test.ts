@@ -1,8 +1,9 @@
+import { noKind } from '../test-support.ts'
 import { createPages } from './pages.ts'
 import { createRoom } from './room.ts'
 
 function setUp() {
-  const room = createRoom('room:1', { history: { messages: 10 } } as any)
+  const room = createRoom('room:1', { history: { messages: 10 } } as any, noKind)
   room.epoch = 'E1'
   room.subscriptions = [{} as any]
   const asked: { range: any; answer: (result: any) => void }[] = []

@@ -1,15 +1,15 @@
-// Finds where a session's stream of a room begins, and says so in `subscribed`. All or nothing: a client that resumes is
-// given every message after its position, or is told that it is not.
+// Finds where a session's stream of a room begins, which is then due to it. All or nothing: a client that resumes is given
+// every message after its position, or is told that it is not.
 import type { RoomsBackbone } from '@keycast/backbone'
-import { errorMessage, isProblem, type Problem, type RoomStart } from '@keycast/protocol'
+import { errorMessage, isProblem, type Problem } from '@keycast/protocol'
 import { type Containment, noContainment } from '@keycast/service'
 import type { Counts } from '../counts.ts'
 import type { Outbox } from '../delivery/outbox.ts'
 import type { Gate } from '../gate/gate.ts'
 import type { Watching } from '../presence/watching.ts'
-import { type Announcement, createAnnouncement, subscribedTo } from './announcement.ts'
+import type { Start } from '../topics/topic.ts'
 import type { Followers } from './followers.ts'
-import type { Placing, RoomSubscription } from './room.ts'
+import { MESSAGES, type Placing, type RoomSubscription } from './room.ts'
 import type { Tails } from './tails.ts'
 
 export type PlacingOf = ReturnType<typeof createPlacing>
@@ -23,8 +23,8 @@ interface Deps {
   pages: ReturnType<typeof import('./pages.ts').createPages>
   followers: Pick<Followers, 'remove'>
   gate: Pick<Gate, 'release'>
-  watching: Pick<Watching, 'begin'>
-  outbox: Pick<Outbox, 'send' | 'forget' | 'oweMessages' | 'close'>
+  watching: Pick<Watching, 'end'>
+  outbox: Pick<Outbox, 'send' | 'forget' | 'owe' | 'close'>
   containment?: Pick<Containment, 'guard'>
   counts: Pick<Counts, 'resumes'>
 }
@@ -44,40 +44,27 @@ export function createPlacing({
   const delayed = new Set<RoomSubscription>()
 
   /** Begins the stream of a subscription, or begins it anew. */
-  function begin(subscription: RoomSubscription, start: RoomStart | undefined, announcement: Announcement) {
-    forget(subscription)
+  function begin(subscription: RoomSubscription, start: Start) {
+    delayed.delete(subscription)
     outbox.forget(subscription)
+    watching.end(subscription)
     subscription.gap = undefined
-    subscription.placing = {
-      start,
-      announcement,
-      isPlaced: false,
-      isRecovered: false,
-      isReading: false,
-      isTold: false,
-    }
-    announcement.unknown++
-    const { room } = subscription
+    subscription.placing = { start, head: undefined, isRecovered: false, isReading: false, isTold: false }
+    const { topic: room } = subscription
     if (room.epoch !== undefined) place(subscription)
     else if (!backbone.isAvailable(room.key)) delay(subscription, unavailable)
   }
 
-  /** Announces what is placed: the whole request was read. */
-  function finish(announcement: Announcement) {
-    announcement.unknown--
-    announce(announcement)
-  }
-
   /** Places a subscription, now that its room's position is known. */
   function place(subscription: RoomSubscription) {
-    const { room, placing } = subscription
-    if (!placing || placing.isPlaced || placing.isReading) return
+    const { topic: room, placing } = subscription
+    if (!placing || placing.head !== undefined || placing.isReading) return
     delayed.delete(subscription)
     // Later messages start a new segment. All subscriptions placed here then start at the same segment and share its
     // frames.
     tails.seal(room)
     const { reached } = room
-    const { after, last } = placing.start ?? {}
+    const { after, last } = placing.start
     if (after) {
       if (after.epoch !== room.epoch) return settle(subscription, placing, reached, false)
       if (after.seq <= reached && tails.covers(room, after.seq)) return settle(subscription, placing, after.seq, true)
@@ -97,7 +84,7 @@ export function createPlacing({
   )
 
   async function readAfter(subscription: RoomSubscription, placing: Placing, seq: number) {
-    const { room } = subscription
+    const { topic: room } = subscription
     placing.isReading = true
     const page = await pages.after(room, seq)
     if (subscription.placing !== placing) return
@@ -110,7 +97,7 @@ export function createPlacing({
   }
 
   async function readLast(subscription: RoomSubscription, placing: Placing, count: number) {
-    const { room } = subscription
+    const { topic: room } = subscription
     placing.isReading = true
     const page = await pages.before(room, room.reached, count)
     if (subscription.placing !== placing) return
@@ -122,90 +109,51 @@ export function createPlacing({
 
   function failed(subscription: RoomSubscription, placing: Placing, problem: Problem) {
     // The journal began another history. This gateway will be told of it soon.
-    if (problem.code === 'other_epoch') return settle(subscription, placing, subscription.room.reached, false)
+    if (problem.code === 'other_epoch') return settle(subscription, placing, subscription.topic.reached, false)
     if (problem.retryAfterMs === undefined) return refuse(subscription, problem)
     delayed.add(subscription)
     delay(subscription, problem)
   }
 
   function settle(subscription: RoomSubscription, placing: Placing, cursor: number, isRecovered: boolean) {
-    if (placing.start?.after) counts.resumes[isRecovered ? 'recovered' : 'not_recovered']++
+    if (placing.start.after) counts.resumes[isRecovered ? 'recovered' : 'not_recovered']++
     subscription.cursor = cursor
-    placing.isPlaced = true
+    // The client may have received some of these messages through another gateway already.
+    placing.head = Math.max(subscription.topic.reached, cursor)
     placing.isRecovered = isRecovered
-    const { announcement } = placing
-    announcement.placed.push(subscription)
-    announcement.unknown--
-    announce(announcement)
-  }
-
-  function announce(announcement: Announcement) {
-    const { session, id, unknown, placed } = announcement
-    if (unknown > 0 || placed.length === 0) return
-    announcement.placed = []
-    outbox.send(session, { type: 'subscribed', id, keys: placed.map(subscribedTo) })
-    for (const subscription of placed) {
-      const isPresenceWanted = subscription.placing?.start?.presence === true
-      subscription.placing = undefined
-      const { cursor, room, answers } = subscription
-      watching.begin(subscription, isPresenceWanted, id)
-      if (cursor < room.reached || answers) outbox.oweMessages(subscription)
-    }
+    outbox.owe(subscription, MESSAGES)
   }
 
   /** The client is told, once, that its position is not known yet. The subscription stands. */
-  function delay({ session, room, placing }: RoomSubscription, problem: Problem) {
-    if (!placing || placing.isPlaced || placing.isTold) return
+  function delay({ session, topic, placing }: RoomSubscription, problem: Problem) {
+    if (!placing || placing.head !== undefined || placing.isTold) return
     placing.isTold = true
-    const { announcement } = placing
-    const { id } = announcement
-    outbox.send(session, errorMessage(problem, { id, key: room.key, subscribed: true }))
-    // The request's other rooms are announced without it. Its own announcement follows later.
-    placing.announcement = createAnnouncement(session, id)
-    finish(announcement)
+    outbox.send(session, errorMessage(problem, { id: placing.start.id, key: topic.key, subscribed: true }))
   }
 
   /** Ends the subscription: this gateway cannot serve the room. */
   function refuse(subscription: RoomSubscription, problem: Problem) {
-    const { session, room, placing } = subscription
-    const id = placing && !placing.isTold ? placing.announcement.id : undefined
+    const { session, topic, placing } = subscription
+    const id = placing && !placing.isTold ? placing.start.id : undefined
     end(subscription)
-    gate.release(session, 'subscribe', room.key)
-    outbox.send(session, errorMessage(problem, { id, key: room.key, subscribed: false }))
+    gate.release(session, 'subscribe', topic.key)
+    outbox.send(session, errorMessage(problem, { id, key: topic.key, subscribed: false }))
   }
 
   function end(subscription: RoomSubscription) {
-    forget(subscription)
+    delayed.delete(subscription)
     followers.remove(subscription)
   }
 
-  /** Drops an announcement that was not sent yet. */
-  function forget(subscription: RoomSubscription) {
-    const { placing } = subscription
-    if (!placing) return
-    delayed.delete(subscription)
-    subscription.placing = undefined
-    const { announcement, isPlaced } = placing
-    if (isPlaced) announcement.placed = announcement.placed.filter(each => each !== subscription)
-    else finish(announcement)
-  }
-
-  /** The room's stream continues elsewhere: a place that was found but not announced no longer counts. */
+  /** The room's stream continues elsewhere: a place that was found but not written no longer counts. */
   function placeAnew(subscription: RoomSubscription) {
-    const { placing } = subscription
-    if (!placing) return
-    if (placing.isPlaced) {
-      const { announcement } = placing
-      announcement.placed = announcement.placed.filter(each => each !== subscription)
-      announcement.unknown++
-      placing.isPlaced = false
-    }
+    if (subscription.placing) subscription.placing.head = undefined
+    outbox.forget(subscription)
     place(subscription)
   }
 
   return {
     begin,
-    finish,
     place,
     placeAnew,
     delay,

@@ -49,7 +49,13 @@ function setUp({ publishesPendingMax = 4 }: { publishesPendingMax?: number } = {
     for (let n = 0; n < 5; n++) await undefined
   }
   const subscribe = (cursor: number) => {
-    const subscription = { session, room: { epoch: 'E' }, cursor, placing: undefined, answers: undefined }
+    const subscription = {
+      session,
+      topic: { kind: { name: 'room' }, epoch: 'E' },
+      cursor,
+      placing: undefined,
+      answers: undefined,
+    }
     session.subscriptions.set(key, subscription)
     return subscription as any
   }
@@ -157,7 +163,7 @@ test('a thousand answers are held in one list, which no answer copies', async ()
 test.each([
   ['the message was sent already', { cursor: 1 }],
   ['the stream has not begun', { placing: {} }],
-  ['the room has another history by now', { room: { epoch: 'F' } }],
+  ['the room has another history by now', { topic: { kind: { name: 'room' }, epoch: 'F' } }],
 ])('where %s the answer is not held', async (_, given) => {
   const { publish, keep, subscribe, said } = setUp()
   Object.assign(subscribe(0), given)

@@ -14,9 +14,9 @@ import type { JournalNamespaces } from '@keycast/service'
 import { type Counts, countOne } from '../counts.ts'
 import type { Outbox } from '../delivery/outbox.ts'
 import type { Admitted, Gate } from '../gate/gate.ts'
-import { isSubscribed, type Session } from '../sessions/session.ts'
+import type { Session } from '../sessions/session.ts'
 import { holdAnswer } from './held-answers.ts'
-import type { RoomSubscription } from './room.ts'
+import { type RoomSubscription, subscriptionTo } from './room.ts'
 
 export type Publishes = ReturnType<typeof createPublishes>
 
@@ -73,7 +73,7 @@ export function createPublishes({
     const publisher = publishers.get(session)
     // Not in its turn: what waits for the turn of others is what is too much already.
     if ((publisher?.count ?? 0) + session.answersHeld >= publishesPendingMax) {
-      return outbox.send(session, answerOf(key, id, refuse(tooMany), isSubscribed(session, key)))
+      return outbox.send(session, answerOf(key, id, refuse(tooMany), session.subscriptions.has(key)))
     }
     const entered = gate.enter(session, 'publish', key)
     if (!(entered instanceof Promise) && isProblem(entered)) return endAtOnce(session, key, pending, refuse(entered))
@@ -182,8 +182,8 @@ export function createPublishes({
 
   function say(session: Session, key: string, id: Pending['id'], outcome: Outcome) {
     if (session.ended) return
-    const subscription = session.subscriptions.get(key) as RoomSubscription | undefined
-    const answer = answerOf(key, id, outcome, isSubscribed(session, key))
+    const subscription = subscriptionTo(session, key)
+    const answer = answerOf(key, id, outcome, session.subscriptions.has(key))
     const held = subscription?.answers
     if (subscription && !isProblem(outcome) && isAhead(outcome, subscription)) {
       holdAnswer(subscription, outcome.seq, answer)
@@ -212,7 +212,7 @@ const tooMany: Problem = {
 const ended: Problem = { code: 'too_many_waiting', message: 'the session ended' }
 
 /** Whether the publisher is to be sent its message first. Until its stream has begun it is not. */
-function isAhead({ epoch, seq }: Published, { room, cursor, placing }: RoomSubscription) {
+function isAhead({ epoch, seq }: Published, { topic: room, cursor, placing }: RoomSubscription) {
   return placing === undefined && room.epoch === epoch && cursor < seq
 }
 

@@ -1,10 +1,10 @@
 // A room as one gateway has it: how far its stream has come, its newest messages, and the sessions that follow it.
 import type { GapReason, Message } from '@keycast/backbone'
-import { createMessageHeads, type RoomStart } from '@keycast/protocol'
+import { createMessageHeads } from '@keycast/protocol'
 import type { JournalNamespace } from '@keycast/service'
-import type { MembersWatch } from '../presence/member-list.ts'
+import type { MemberList } from '../presence/member-list.ts'
 import type { Session } from '../sessions/session.ts'
-import type { Announcement } from './announcement.ts'
+import type { Kind, Start, Subscription, Topic } from '../topics/topic.ts'
 import type { HeldAnswer } from './held-answers.ts'
 import type { Page } from './pages.ts'
 
@@ -23,8 +23,7 @@ export interface Segment {
   receivedAtMs: number
 }
 
-export interface Room {
-  key: string
+export interface Room extends Topic {
   namespace: JournalNamespace
   /** `undefined` until the journal has said where the room stands. */
   epoch: string | undefined
@@ -44,22 +43,21 @@ export interface Room {
   subscriptions: RoomSubscription[]
 }
 
+/** Bits of what a session is due of a room: what follows its cursor, or how it begins; all members. */
+export const MESSAGES = 1
+export const MEMBERS = 2
+
 /** One session's place in one room: a number in place of a queue. */
-export interface RoomSubscription {
-  session: Session
-  room: Room
-  /** In the room's list. */
-  index: number
-  /** MESSAGES of due.ts where it stands in its session's `due`, else 0. */
-  due: number
+export interface RoomSubscription extends Subscription {
+  readonly topic: Room
   /** Seq up to which the session was sent the room. */
   cursor: number
   /** Until the client was told where its stream begins. */
   placing: Placing | undefined
   /** Whether a page of the history is read for it. */
   isBehind: boolean
-  /** Set if the client is told of the members. */
-  members: MembersWatch | undefined
+  /** Set if the client is told of the members, with its index in their list. */
+  members: { list: MemberList; index: number } | undefined
   /** A gap that the client must be told of before anything else. */
   gap: GapReason | undefined
   /** To its publishes that wait for the message to go first. */
@@ -67,11 +65,10 @@ export interface RoomSubscription {
 }
 
 export interface Placing {
-  /** The client's request. */
-  start: RoomStart | undefined
-  announcement: Announcement
-  /** Whether its place is known, and waits to be said. */
-  isPlaced: boolean
+  /** As the client asked. */
+  start: Start
+  /** Seq of the room's head when the place was found: that is due then. `undefined` until it is found. */
+  head: number | undefined
   /** Whether every message after the position that the client named follows. */
   isRecovered: boolean
   isReading: boolean
@@ -82,8 +79,9 @@ export interface Placing {
 /** Shared by all rooms without one. Never pushed to. */
 export const NONE = Object.freeze([]) as unknown as any[]
 
-export function createRoom(key: string, namespace: JournalNamespace): Room {
+export function createRoom(key: string, namespace: JournalNamespace, kind: Kind): Room {
   return {
+    kind,
     key,
     namespace,
     epoch: undefined,
@@ -96,4 +94,10 @@ export function createRoom(key: string, namespace: JournalNamespace): Room {
     reads: new Map(),
     subscriptions: [],
   }
+}
+
+/** A session's subscription to a room, unless it waits to be admitted. */
+export function subscriptionTo({ subscriptions }: Pick<Session, 'subscriptions'>, key: string) {
+  const subscription = subscriptions.get(key)
+  return subscription?.topic.kind.name === 'room' ? (subscription as RoomSubscription) : undefined
 }

@@ -1,15 +1,16 @@
 // Applies the journal's events of rooms to the sessions that follow them.
 import type { MessageEvents, RoomsBackbone } from '@keycast/backbone'
-import type { RequestId, RoomStart } from '@keycast/protocol'
+import { excerpt, namespaceOf } from '@keycast/protocol'
+import type { JournalNamespaces } from '@keycast/service'
 import type { Counts } from '../counts.ts'
 import type { Outbox } from '../delivery/outbox.ts'
-import type { Session } from '../sessions/session.ts'
-import { type Announcement, createAnnouncement } from './announcement.ts'
+import type { Kind, Start } from '../topics/topic.ts'
 import type { Behind } from './behind.ts'
+import type { DueMessages } from './due-messages.ts'
 import type { Followers } from './followers.ts'
 import { createPace } from './pace.ts'
 import { type PlacingOf, unavailable } from './placing.ts'
-import type { Room, RoomSubscription } from './room.ts'
+import { createRoom, MESSAGES, type Room, type RoomSubscription } from './room.ts'
 import type { Tails } from './tails.ts'
 
 export type Rooms = ReturnType<typeof createRooms>
@@ -21,22 +22,38 @@ const MEMBERS_MS = 1_000
 const RETRY_MS = 1_000
 
 interface Deps {
-  followers: Followers
+  namespaces: JournalNamespaces
+  /** By key. */
+  rooms: Map<string, Room>
+  write: DueMessages
+  followers: Pick<Followers, 'add'>
   placing: PlacingOf
   behind: Behind
   tails: Tails
   backbone: Pick<RoomsBackbone, 'isAvailable' | 'ownerOf' | 'membersOf'>
-  outbox: Pick<Outbox, 'oweMessages'>
+  outbox: Pick<Outbox, 'owe'>
   counts: Pick<Counts, 'gaps'>
   /** Monotonic, in milliseconds. */
   now: () => number
 }
 
-export function createRooms({ followers, placing, behind, tails, backbone, outbox, counts, now }: Deps) {
+export function createRooms({
+  namespaces,
+  rooms,
+  write,
+  followers,
+  placing,
+  behind,
+  tails,
+  backbone,
+  outbox,
+  counts,
+  now,
+}: Deps) {
   let triedAtMs = now()
 
   const onHead: MessageEvents['onHead'] = (key, { epoch, oldest, after }) => {
-    const room = followers.get(key)
+    const room = rooms.get(key)
     if (!room) return
     if (room.epoch === undefined) {
       room.epoch = epoch
@@ -47,7 +64,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
   }
 
   const onMessages: MessageEvents['onMessages'] = (key, { oldest = 1, messages }) => {
-    const room = followers.get(key)
+    const room = rooms.get(key)
     if (!room) return
     room.oldest = Math.max(room.oldest, oldest)
     tails.append(room, messages)
@@ -60,12 +77,12 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     // The loop every fan-out runs once per subscriber: no iterator, no closure.
     for (let index = 0; index < subscriptions.length; index++) {
       const subscription = subscriptions[index]
-      if (subscription.placing === undefined && !subscription.isBehind) outbox.oweMessages(subscription)
+      if (subscription.placing === undefined && !subscription.isBehind) outbox.owe(subscription, MESSAGES)
     }
   }
 
   const onGap: MessageEvents['onGap'] = (key, { epoch, seq, oldest, reason }) => {
-    const room = followers.get(key)
+    const room = rooms.get(key)
     if (!room) return
     const isOtherEpoch = room.epoch !== epoch
     room.epoch = epoch
@@ -84,13 +101,13 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
       // These messages belong to a history that has ended: no seq of the new one is theirs, so their answers wait no
       // longer.
       if (isOtherEpoch) for (const held of subscription.answers ?? []) held.seq = 0
-      outbox.oweMessages(subscription)
+      outbox.owe(subscription, MESSAGES)
     }
   }
 
   const onFailed: MessageEvents['onFailed'] = (key, problem) => {
     // A copy: those that are refused leave the room.
-    for (const subscription of [...(followers.get(key)?.subscriptions ?? [])]) {
+    for (const subscription of [...(rooms.get(key)?.subscriptions ?? [])]) {
       if (problem.retryAfterMs === undefined) placing.refuse(subscription, problem)
       else placing.delay(subscription, problem)
     }
@@ -98,7 +115,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
 
   /** The set of journals that answer may have changed. */
   function onRouted() {
-    for (const room of followers.all()) {
+    for (const room of rooms.values()) {
       if (room.epoch !== undefined || backbone.isAvailable(room.key)) continue
       for (const subscription of room.subscriptions) placing.delay(subscription, unavailable)
     }
@@ -111,37 +128,39 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     behind.retry()
   }
 
+  /** The start that lets a stream resume where it is now. */
+  function position({ topic: room, cursor, gap, placing: unplaced, members }: RoomSubscription): Start {
+    if (unplaced) return unplaced.start
+    // The cursor is past a gap that the client was not told of. A stream that resumed there would look whole.
+    const after = gap === undefined ? { epoch: room.epoch as string, seq: cursor } : undefined
+    return { version: undefined, after, presence: members !== undefined }
+  }
+
+  const kind: Kind = {
+    name: 'room',
+    join: (session, room: Room, start) => placing.begin(followers.add(session, room), start),
+    begin: placing.begin,
+    position,
+    write,
+    end: placing.end,
+  }
+
+  const isRoom = (key: string) => namespaces.names.length > 0 && namespaces.get(namespaceOf(key)) !== undefined
+
   return {
     events: { onHead, onMessages, onGap, onFailed, onRouted },
-    isRoom: followers.isRoom,
 
-    /** Starts the announcement of a request's rooms, which are told together. Call `finish` once all are added. */
-    announce: (session: Session, id: RequestId | undefined) => createAnnouncement(session, id),
-    finish: placing.finish,
-    /** One more room of the request is still to be added. */
-    hold(announcement: Announcement) {
-      announcement.unknown++
+    kind,
+
+    /** Whether the key is one of a room. The key may be anything that a client sent. */
+    isRoom,
+
+    /** @param key of a room, and passed the gate */
+    open(key: string) {
+      const namespace = namespaces.get(namespaceOf(key))
+      if (!namespace) throw new Error(`opened ${excerpt(key)}, which nobody checked`)
+      return rooms.get(key) ?? createRoom(key, namespace, kind)
     },
-
-    /** The start that lets a stream resume where it is now. */
-    positionOf({ room, cursor, gap, placing: unplaced, members }: RoomSubscription): RoomStart | undefined {
-      if (unplaced || room.epoch === undefined) return unplaced?.start
-      // The cursor is past a gap that the client was not told of. A stream that resumed there would look whole.
-      const after = gap === undefined ? { epoch: room.epoch, seq: cursor } : undefined
-      return { after, last: undefined, presence: members !== undefined }
-    },
-
-    /**
-     * Subscribes a session to a room. A subscription that exists already has its stream begun anew.
-     *
-     * @param key that the session holds
-     */
-    add(session: Session, key: string, start: RoomStart | undefined, announcement: Announcement) {
-      placing.begin(followers.add(session, key), start, announcement)
-    },
-
-    /** Ends a subscription: nothing of the room is written after. */
-    end: placing.end,
 
     sweep() {
       tails.sweep()
@@ -154,7 +173,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
      * @param key of a room
      */
     describe(key: string) {
-      const room = followers.get(key)
+      const room = rooms.get(key)
       const owner = backbone.ownerOf(key)
       const subscriptions = room?.subscriptions ?? []
       return {
@@ -163,7 +182,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
         watched: room !== undefined,
         sessionsSubscribed: subscriptions.length,
         sessionsPlacing: subscriptions.filter(({ placing }) => placing).length,
-        sessionsBehind: subscriptions.filter(({ placing, cursor, room: { reached } }) => !placing && cursor < reached)
+        sessionsBehind: subscriptions.filter(({ placing, cursor, topic: { reached } }) => !placing && cursor < reached)
           .length,
         position: room?.epoch === undefined ? undefined : { epoch: room.epoch, seq: room.reached },
         oldest: room?.epoch === undefined ? undefined : room.oldest,
@@ -174,6 +193,6 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     /** The room's members, as the journal answers now. @param key of a room */
     membersOf: (key: string) => backbone.membersOf(key, { deadlineMs: MEMBERS_MS }),
 
-    stats: () => ({ rooms: followers.size(), tailBytes: tails.bytes() }),
+    stats: () => ({ rooms: rooms.size, tailBytes: tails.bytes() }),
   }
 }

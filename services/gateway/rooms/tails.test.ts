@@ -1,4 +1,4 @@
-import { readFrames } from '../test-support.ts'
+import { noKind, readFrames } from '../test-support.ts'
 import { createRoom } from './room.ts'
 import { framesAfter } from './shared-frames.ts'
 import { createTails } from './tails.ts'
@@ -16,7 +16,7 @@ const messages = (first: number, last: number, bytes = 10) =>
   }))
 
 function setUp(bytesMax = 2 ** 20) {
-  const room = createRoom('room:1', namespace)
+  const room = createRoom('room:1', namespace, noKind)
   room.epoch = 'E1'
   const clock = { ms: 7 }
   const tails = createTails({ bytesMax, now: () => clock.ms })
@@ -67,7 +67,7 @@ test('many bytes become several segments, each encoded as soon as it is large', 
 
 test('past the bound the oldest of all rooms go', () => {
   const { room, tails, next } = setUp(100_000)
-  const other = createRoom('room:2', namespace)
+  const other = createRoom('room:2', namespace, noKind)
   tails.append(other, messages(1, 1, 30_000))
   tails.seal(other)
   for (let seq = 1; seq <= 4; seq++) {
@@ -109,7 +109,7 @@ test('a large page is several segments', () => {
 test('a room that is forgotten holds nothing, and rooms that come and go leave nothing behind', () => {
   const { tails } = setUp()
   for (let round = 0; round < 1_000; round++) {
-    const room = createRoom(`room:${round}`, namespace)
+    const room = createRoom(`room:${round}`, namespace, noKind)
     tails.append(room, messages(1, 3))
     tails.seal(room)
     tails.addPage(room, messages(1, 1))
@@ -122,7 +122,7 @@ test('a room that is forgotten holds nothing, and rooms that come and go leave n
 
 test('what nobody was sent yet counts as well: past the bound the oldest of it goes, and the journal has to be asked', () => {
   const { room, tails, next } = setUp(100_000)
-  const rooms = Array.from({ length: 500 }, (_, n) => createRoom(`room:${n}`, namespace))
+  const rooms = Array.from({ length: 500 }, (_, n) => createRoom(`room:${n}`, namespace, noKind))
   for (const each of rooms) tails.append(each, messages(1, 3, 100))
   expect(tails.bytes()).toBeGreaterThan(90_000)
   expect(tails.bytes()).toBeLessThanOrEqual(100_000)

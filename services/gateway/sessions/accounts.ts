@@ -2,7 +2,7 @@
 // times the allowance of one.
 import type { Peer } from '../access/identify.ts'
 import { type Bucket, fullBucket, ratesOf, refill, waitMsFor } from './bucket.ts'
-import { keyCountOf, type Session } from './session.ts'
+import type { Session } from './session.ts'
 
 export type Accounts = ReturnType<typeof createAccounts>
 
@@ -95,7 +95,7 @@ export function createAccounts({
       const former = session.account
       if (former === account) return
       session.account = account
-      const keys = keyCountOf(session)
+      const keys = session.subscriptions.size
       if (former) {
         former.sessions--
         former.keys -= keys

@@ -8,18 +8,11 @@ import type { Rights } from '../access/rights.ts'
 import type { Verified } from '../access/tokens/tokens.ts'
 import type { CloseCode } from '../delivery/outbox.ts'
 import type { Encoding } from '../encodings/encoding.ts'
-import type { Awaited } from '../keys/admissions.ts'
-import type { Subscription } from '../keys/subscriptions.ts'
 import type { Membership } from '../presence/joins.ts'
-import type { MembersWatch } from '../presence/member-list.ts'
-import type { RoomSubscription } from '../rooms/room.ts'
+import type { Subscription } from '../topics/topic.ts'
 import type { Piece, Transport } from '../transport/transport.ts'
 import type { Account } from './accounts.ts'
 import type { Bucket } from './bucket.ts'
-
-export type AnySubscription = Subscription | RoomSubscription
-
-type Due = AnySubscription | MembersWatch
 
 /** A get that waits for its client to read, and the time as of which its answer must be fresh. */
 export interface DeferredGet {
@@ -31,17 +24,15 @@ export interface Session {
   id: string
   transport: Transport
   encoding: Encoding
-  /** By key; subscriptions.ts, rooms/followers.ts. */
-  subscriptions: Map<string, AnySubscription>
-  /** Keys that its viewer must first be admitted to; keys/admissions.ts. */
-  awaited: Map<string, Awaited> | undefined
+  /** By key, those that wait to be admitted among them; topics/topics.ts. */
+  subscriptions: Map<string, Subscription>
   /** Rooms that it joined, or waits to; presence/joins.ts. */
   memberships: Map<string, Membership> | undefined
   /** Messages that leave with the next flush, in order; this and the next three: outbox.ts. */
   pieces: Piece[]
   pieceBytes: number
   /** Subscriptions that are due something, written after the pieces. */
-  due: Due[]
+  due: Subscription[]
   /** The number of them that ended meanwhile. */
   dueEnded: number
   /** handlers/get.ts. */
@@ -107,7 +98,6 @@ export function createSession(
     transport,
     encoding,
     subscriptions: new Map(),
-    awaited: undefined,
     memberships: undefined,
     pieces: [],
     pieceBytes: 0,
@@ -137,11 +127,3 @@ export function createSession(
     slice: 0,
   }
 }
-
-/** The number of keys that a session is subscribed to or waits for. */
-export const keyCountOf = ({ subscriptions, awaited }: Pick<Session, 'subscriptions' | 'awaited'>) =>
-  subscriptions.size + (awaited?.size ?? 0)
-
-/** Whether a session is subscribed to a key, or will be once its backend has decided. */
-export const isSubscribed = ({ subscriptions, awaited }: Session, key: string) =>
-  subscriptions.has(key) || awaited?.has(key) === true

@@ -5,8 +5,8 @@ import { type Containment, noContainment } from '@keycast/service'
 import { type Counts, countOne } from '../counts.ts'
 import type { CloseCode, Outbox } from '../delivery/outbox.ts'
 import type { Gate } from '../gate/gate.ts'
-import type { Admissions } from '../keys/admissions.ts'
 import type { Joins } from '../presence/joins.ts'
+import type { Topics } from '../topics/topics.ts'
 import type { Credentials } from './credentials.ts'
 import type { Session } from './session.ts'
 import type { Unfinished } from './unfinished.ts'
@@ -27,7 +27,7 @@ const leavingCodes = new Set([1000, 1001, 1005])
 
 interface Deps {
   outbox: Pick<Outbox, 'discard'>
-  admissions: Pick<Admissions, 'drop'>
+  topics: Pick<Topics, 'drop'>
   joins: Pick<Joins, 'drop'>
   gate: Pick<Gate, 'giveUp'>
   credentials: Pick<Credentials, 'forget'>
@@ -39,7 +39,7 @@ interface Deps {
 
 export function createSessions({
   outbox,
-  admissions,
+  topics,
   joins,
   gate,
   credentials,
@@ -112,7 +112,7 @@ export function createSessions({
   const takeBack = containment.guard(
     'session',
     (session: Session, leaving: Leaving) => {
-      admissions.drop(session)
+      topics.drop(session)
       joins.drop(session, leaving)
       gate.giveUp(session)
       credentials.forget(session)

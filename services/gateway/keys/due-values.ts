@@ -1,32 +1,24 @@
-// The states that a subscription is due, and their frames. A session is owed states, not a history: whatever happened
-// to a key since the session was last written to, it is sent the latest.
+// The states that a subscription to a value is due, and their frames. A session is owed states, not a history: whatever
+// happened to a key since the session was last written to, it is sent the latest.
 import { encode, errorMessage } from '@keycast/protocol'
 import type { Counts } from '../counts.ts'
 import type { Encoding } from '../encodings/encoding.ts'
 import { emptySlots } from '../encodings/slots.ts'
-import { askedAtOf } from '../keys/age.ts'
-import type { Entry } from '../keys/entry.ts'
-import { type Failure, problemNow } from '../keys/problem.ts'
-import type { Subscription } from '../keys/subscriptions.ts'
-import type { Value } from '../keys/value.ts'
+import { PARKED } from '../topics/topic.ts'
 import type { Piece } from '../transport/transport.ts'
+import { askedAtOf } from './age.ts'
+import type { Entry } from './entry.ts'
+import { type Failure, problemNow } from './problem.ts'
+import type { ValueSubscription } from './subscriptions.ts'
+import type { Value } from './value.ts'
 
 /** Bits of the due states: the value; `current`, where the client holds it already; `stale` or `error`. */
 export const VALUE = 1
 export const CURRENT = 2
 export const PROBLEM = 4
 
-/** Set beside VALUE while the session's encoding still makes the value's form: until then nothing of the key is written. */
-export const WAITS = 8
-
 /** Set beside VALUE where the value changed while the subscription stood: how long that takes to be written is measured. */
-export const CHANGED = 16
-
-/** Alone: the session is due messages of a room, from its cursor on; see rooms/due-messages.ts. */
-export const MESSAGES = 32
-
-/** Alone: the session is due all members of a room; see presence/member-list.ts. */
-export const MEMBERS = 64
+export const CHANGED = 8
 
 /** The frames of one problem serve further sessions for this long; later the age in `stale` would be too far off. */
 const PROBLEM_FRAME_MS = 1_000
@@ -38,11 +30,11 @@ const PROBLEM_FRAME_MS = 1_000
  */
 export function addDueFrames(
   pieces: Piece[],
-  subscription: Pick<Subscription, 'session' | 'entry' | 'due' | 'clientVersion'>,
+  subscription: Pick<ValueSubscription, 'session' | 'topic' | 'due' | 'clientVersion'>,
   counts: Pick<Counts, 'sent' | 'errors' | 'deltaSavedBytes' | 'deliveries'>,
   nowMs: number,
 ): number {
-  const { session, entry, due } = subscription
+  const { session, topic: entry, due } = subscription
   const { encoding } = session
   const { sent } = counts
   const { value } = entry
@@ -80,14 +72,14 @@ export function addDueFrames(
 }
 
 /**
- * Whether a subscription that is due its key's value has to wait until the encoding has made the value's form. If so,
- * WAITS is set, and the session's list of due subscriptions no longer has it; the outbox's `resume` undoes both.
+ * Whether a subscription that is due its key's value has to wait until the encoding has made the value's form: it is
+ * parked then, and the encoding has the outbox resume it.
  */
-export function mustWait(subscription: Subscription) {
-  const { session, entry } = subscription
+export function mustWait(subscription: ValueSubscription) {
+  const { session, topic: entry } = subscription
   if (!session.encoding.mustWait || !entry.value || !(subscription.due & VALUE) || deltaFor(subscription)) return false
   if (!session.encoding.mustWait(entry.value, subscription)) return false
-  subscription.due |= WAITS
+  subscription.due |= PARKED
   return true
 }
 
@@ -96,9 +88,9 @@ export function mustWait(subscription: Subscription) {
  */
 function deltaFor({
   session,
-  entry: { value },
+  topic: { value },
   clientVersion,
-}: Pick<Subscription, 'session' | 'entry' | 'clientVersion'>) {
+}: Pick<ValueSubscription, 'session' | 'topic' | 'clientVersion'>) {
   if (clientVersion === undefined || value?.delta?.from !== clientVersion) return undefined
   return session.encoding.delta?.(value)
 }

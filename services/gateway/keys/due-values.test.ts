@@ -1,10 +1,10 @@
 import type { Namespace } from '@keycast/service'
 import { createCounts } from '../counts.ts'
 import { plainEncodings } from '../encodings/index.ts'
-import { createEntry } from '../keys/entry.ts'
-import { createValue } from '../keys/value.ts'
-import { createNamespaces, readFrames } from '../test-support.ts'
-import { addDueFrames, CURRENT, PROBLEM, VALUE } from './due.ts'
+import { createNamespaces, noKind, readFrames } from '../test-support.ts'
+import { addDueFrames, CURRENT, PROBLEM, VALUE } from './due-values.ts'
+import { createEntry } from './entry.ts'
+import { createValue } from './value.ts'
 
 const namespace = createNamespaces().get('tick') as Namespace
 const contentType = 'application/json'
@@ -25,7 +25,7 @@ function setup({
   problem?: boolean
   speaks?: string
 }) {
-  const entry = createEntry('tick:1', namespace)
+  const entry = createEntry('tick:1', namespace, noKind)
   entry.askedAtMs = 1_000
   if (value) {
     entry.value = createValue({ key: 'tick:1', version: 'v', contentType, format: 'json', body: Buffer.from('1') })
@@ -37,7 +37,7 @@ function setup({
   const session = sessionOf(speaks)
   const sentFor = (due: number, nowMs = 3_000) => {
     const pieces: Buffer[] = []
-    const bytes = addDueFrames(pieces, { session, entry, due, clientVersion: undefined }, counts, nowMs)
+    const bytes = addDueFrames(pieces, { session, topic: entry, due, clientVersion: undefined }, counts, nowMs)
     expect(bytes).toBe(Buffer.concat(pieces).length)
     return { pieces, messages: readFrames(Buffer.concat(pieces)) }
   }
@@ -95,12 +95,12 @@ test('what is sent is counted by type', () => {
 })
 
 test('a client that has the version a delta starts from is sent the delta, which is counted, and has the new one', () => {
-  const entry = createEntry('tick:1', namespace)
+  const entry = createEntry('tick:1', namespace, noKind)
   const body = Buffer.alloc(1_000)
   const delta = { from: 'v', bytes: Buffer.from('d') }
   entry.value = createValue({ key: 'tick:1', version: 'w', contentType, format: 'base64', body, delta })
   const session = sessionOf('bytes')
-  const subscription = { session, entry, due: VALUE, clientVersion: 'v' }
+  const subscription = { session, topic: entry, due: VALUE, clientVersion: 'v' }
   const counts = createCounts()
   const pieces: Buffer[] = []
 

@@ -1,0 +1,159 @@
+// Subscribes sessions to topics while the gate lets them. A subscription whose backend cannot be asked waits, and goes on
+// where it stood once the gate admits it again.
+import { type ErrorCode, errorMessage, isProblem, type Problem, type RequestId } from '@keycast/protocol'
+import type { Outbox } from '../delivery/outbox.ts'
+import type { Admitted, Gate, Holder } from '../gate/gate.ts'
+import type { Session } from '../sessions/session.ts'
+import { attach, detach, type Kind, type Start, type Subscription, type Topic } from './topic.ts'
+
+export type Topics = ReturnType<typeof createTopics>
+
+/** A key that a session waits to be admitted to: a topic that it alone has. */
+interface WaitingSubscription extends Subscription {
+  start: Start
+  /** Of the failure that the client was told. */
+  toldCode: ErrorCode | undefined
+}
+
+interface Deps {
+  readonly gate: Pick<Gate, 'hold' | 'release'>
+  readonly values: { openWatched(wireKey: string): Topic | Problem }
+  readonly rooms: { isRoom(key: string): boolean; open(key: string): Topic }
+  readonly outbox: Pick<Outbox, 'send'>
+}
+
+export function createTopics({ gate, values, rooms, outbox }: Deps) {
+  let awaiting = 0
+
+  const waiting: Kind = {
+    name: 'waiting',
+    join(session, topic, start) {
+      awaiting++
+      const subscription: WaitingSubscription = { session, topic, index: 0, due: 0, start, toldCode: undefined }
+      attach(subscription)
+    },
+    begin(subscription: WaitingSubscription, start) {
+      subscription.start = start
+      subscription.toldCode = undefined
+    },
+    position: ({ start }: WaitingSubscription) => start,
+    write: () => 0,
+    end(subscription) {
+      awaiting--
+      detach(subscription)
+    },
+  }
+
+  const wait = (session: Session, key: string, start: Start) =>
+    waiting.join(session, { kind: waiting, key, subscriptions: [] }, start)
+
+  function find(session: Session, key: string): WaitingSubscription | undefined {
+    const subscription = session.subscriptions.get(key)
+    return subscription?.topic.kind === waiting ? (subscription as WaitingSubscription) : undefined
+  }
+
+  /**
+   * Subscribes a session to a key, now or once the gate admits it. One that is subscribed is told the state anew.
+   *
+   * @param key as a client sent it
+   * @returns why it was not subscribed
+   */
+  function subscribe(session: Session, key: string, start: Start): Problem | undefined {
+    const held = gate.hold(session, 'subscribe', key)
+    if (held !== 'waits' && isProblem(held)) return held
+    const subscription = session.subscriptions.get(key)
+    if (subscription) subscription.topic.kind.begin(subscription, start)
+    else if (held === 'waits') wait(session, key, start)
+    else return join(session, held, start)
+    return undefined
+  }
+
+  /** @param admitted to a key that the session holds */
+  function join(session: Session, { key, wireKey }: Admitted, start: Start): Problem | undefined {
+    const topic = rooms.isRoom(key) ? rooms.open(key) : values.openWatched(wireKey)
+    if (isProblem(topic)) {
+      gate.release(session, 'subscribe', key)
+      return topic
+    }
+    topic.kind.join(session, topic, start)
+    return undefined
+  }
+
+  /** Ends a session's subscription to a key, if it has one: nothing of the key is written after. */
+  function unsubscribe(session: Session, key: string) {
+    const subscription = session.subscriptions.get(key)
+    if (!subscription) return
+    subscription.topic.kind.end(subscription)
+    gate.release(session, 'subscribe', key)
+  }
+
+  /** The session is admitted. */
+  function admitted(session: Session, admission: Admitted) {
+    const { key } = admission
+    const subscription = find(session, key)
+    if (!subscription) return
+    waiting.end(subscription)
+    const full = join(session, admission, subscription.start)
+    if (full) tell(session, key, full, false, unansweredId(subscription))
+  }
+
+  function pause(session: Session, key: string) {
+    const subscription = session.subscriptions.get(key)
+    if (!subscription || find(session, key)) return
+    const { kind } = subscription.topic
+    const start = kind.position(subscription)
+    kind.end(subscription)
+    wait(session, key, start)
+  }
+
+  /** The session waits from now on, and is told why, once. */
+  function suspend(session: Session, key: string, problem: Problem) {
+    pause(session, key)
+    const subscription = find(session, key)
+    if (!subscription || subscription.toldCode === problem.code) return
+    const id = unansweredId(subscription)
+    subscription.toldCode = problem.code
+    tell(session, key, problem, true, id)
+  }
+
+  function refuse(session: Session, key: string, problem: Problem) {
+    const id = unansweredId(find(session, key))
+    unsubscribe(session, key)
+    tell(session, key, problem, false, id)
+  }
+
+  function tell(session: Session, key: string, problem: Problem, subscribed: boolean, id?: RequestId) {
+    outbox.send(session, errorMessage(problem, { id, key, subscribed }))
+  }
+
+  const holder: Holder = {
+    keysOf: ({ subscriptions }) => [...subscriptions.keys()],
+    stateOf(session, key) {
+      const subscription = session.subscriptions.get(key)
+      return subscription && (subscription.topic.kind === waiting ? 'waits' : 'stands')
+    },
+    pause,
+    decided(session, key, outcome) {
+      if (!isProblem(outcome)) admitted(session, outcome)
+      else if (outcome.retryAfterMs === undefined) refuse(session, key, outcome)
+      else suspend(session, key, outcome)
+    },
+  }
+
+  return {
+    subscribe,
+    unsubscribe,
+    holder,
+
+    /** @param session that ended */
+    drop(session: Session) {
+      for (const key of holder.keysOf(session)) unsubscribe(session, key)
+    },
+
+    stats: () => ({ awaiting }),
+  }
+}
+
+/** The id of the request, where neither an error nor the beginning of a stream has answered it. */
+const unansweredId = (subscription: WaitingSubscription | undefined) =>
+  subscription?.toldCode === undefined ? subscription?.start.id : undefined
