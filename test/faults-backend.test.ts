@@ -223,7 +223,7 @@ test('a backend down for 100 watched keys is not stormed, and is back within a s
 
   storm.failWith(answers.status(503))
   for (const key of keys) await viewer.until(() => viewer.of(key).stale, `${key} to be said stale`)
-  const breaker = `keycast_fetcher_breaker_open{origin="${storm.origin}"}`
+  const breaker = `keycast_fetcher_breaker_open{origin="${storm.origin}",namespace="storm"}`
   await eventually(async () => (await fetchers[0].metric(breaker)) === 1, 'the breaker being open')
   // Everything has failed by now: in the next three seconds only probes may go out, where 100 keys at a refresh of
   // 200 ms would make 1,500 requests.

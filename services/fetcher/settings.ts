@@ -53,7 +53,7 @@ export const settings = {
     default: 1_024,
     min: 1,
     unit: 'requests',
-    doc: 'Requests that this node has in flight to one backend (scheme, host and port) at most. It finds out by itself how many make no backend slower, from 256 on. Nodes do not share it: two may have twice as many.',
+    doc: 'Requests that this node has in flight to one backend (scheme, host and port) at most. It finds out by itself how many make no backend slower, from 256 on. Where several namespaces share the backend, a quarter stays free of any single one. Nodes do not share it: two may have twice as many.',
   }),
   authorizeInFlightMax: setting.integer({
     env: 'FETCHER_AUTHORIZE_IN_FLIGHT_MAX',

@@ -166,12 +166,17 @@ export const backend = dashboard({
         }),
         lines({
           title: 'Breaker',
-          description: '1 while the breaker is open: after too many failures the backend gets one probe a second only.',
+          description: '1 while the breaker is open: after too many failures a namespace gets one probe a second only.',
           unit: 'short',
           min: 0,
           max: 1,
           steps: [{ color: 'green' }, { color: 'red', from: 1 }],
-          queries: [{ expr: `keycast_fetcher_breaker_open{${ofBackend}}`, legend: '{{origin}} at {{instance}}' }],
+          queries: [
+            {
+              expr: `keycast_fetcher_breaker_open{${ofBackend}}`,
+              legend: '{{namespace}} of {{origin}} at {{instance}}',
+            },
+          ],
         }),
         lines({
           title: 'Keys failing',
@@ -179,7 +184,10 @@ export const backend = dashboard({
           unit: 'short',
           min: 0,
           queries: [
-            { expr: `keycast_fetcher_failing_keys{${ofBackend}}`, legend: '{{origin}} at {{instance}}' },
+            {
+              expr: `sum by (origin, instance) (keycast_fetcher_failing_keys{${ofBackend}})`,
+              legend: '{{origin}} at {{instance}}',
+            },
             {
               expr: `sum by (origin) (keycast_fetcher_watched_keys{${ofBackend}})`,
               legend: 'watched of {{origin}}',
@@ -230,12 +238,15 @@ export const backend = dashboard({
         lines({
           title: 'Requests in flight',
           description:
-            'By queue, with the limit of each backend: as many as do not make it slower. At the limit the backend sets the pace.',
+            'By queue, with the limit of each namespace: as many as do not make its backend slower. At the limit the backend sets the pace.',
           unit: 'short',
           min: 0,
           queries: [
             { expr: `sum by (lane) (keycast_fetcher_fetches_in_flight{${nodes}})`, legend: '{{lane}}' },
-            { expr: `max by (origin) (keycast_fetcher_fetch_limit{${ofBackend}})`, legend: 'limit of {{origin}}' },
+            {
+              expr: `max by (origin, namespace) (keycast_fetcher_fetch_limit{${ofBackend}})`,
+              legend: 'limit of {{namespace}}',
+            },
           ],
         }),
         lines({

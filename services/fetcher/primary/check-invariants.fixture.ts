@@ -1,15 +1,17 @@
 // For tests: invariants of a primary, true whenever none of its functions runs. Each message says what a viewer would
 // notice.
+
+import { lanes } from './fetching/fetch-queue.ts'
 import { type Entry, isInUse } from './keys/entry.ts'
 import { isAnswered, isFailing } from './keys/held.ts'
 import { type Interest, isCold, isKept, isWanted, isWantedBy, isWatched } from './keys/interest.ts'
 import { costOf, type KeyTable } from './keys/key-table.ts'
 import { countOf, eachWatcher, watcherIn } from './keys/watchers.ts'
-import type { Origin } from './origins/origins.ts'
+import { type KeySource, originsOf } from './origins/origins.ts'
 import type { Primary } from './primary.ts'
 
 /** @throws {Error} the message names the invariant and the key */
-export function checkInvariants({ table, interest, origins }: Primary) {
+export function checkInvariants({ table, interest, sources }: Primary) {
   const entries = [...table.entries()]
   for (const entry of entries) {
     const broken = brokenRule(entry)
@@ -17,20 +19,24 @@ export function checkInvariants({ table, interest, origins }: Primary) {
   }
   checkCounts(entries, table)
   checkLinks(entries, interest)
-  for (const origin of origins.values()) checkOrigin(entries, origin)
+  for (const source of sources.values()) checkSource(entries, source)
+  for (const { name, inFlight, sources: own } of originsOf(sources.values())) {
+    const counted = own.reduce((sum, { queue }) => sum + queue.inFlight(), 0)
+    if (inFlight !== counted) throw new Error(`${name}: ${inFlight} requests are counted in flight of ${counted}`)
+  }
 }
 
 /** Runs for every key after nearly every call, so it makes no lists. */
 function brokenRule(entry: Entry): string | undefined {
-  const { fetch, held, timing, origin, namespace } = entry
+  const { fetch, held, timing, source, namespace } = entry
   const kept = isKept(entry)
   const failing = isFailing(entry)
   const isUsed = isInUse(entry)
   const isTriedByItself = kept && !fetch && (failing || (isAnswered(entry) && namespace.refreshMs > 0))
   if (fetch === undefined && isCold(entry)) return 'somebody waits, and no fetch is to come'
-  if (isTriedByItself && timing.timer === undefined && !(origin.failing.has(entry) && origin.probeTimer !== undefined))
+  if (isTriedByItself && timing.timer === undefined && !(source.failing.has(entry) && source.probeTimer !== undefined))
     return 'it is kept fresh, and nothing tries it again'
-  if (kept && !fetch && failing && !origin.failing.has(entry)) return 'it fails, and recovery does not know'
+  if (kept && !fetch && failing && !source.failing.has(entry)) return 'it fails, and recovery does not know'
   if (fetch !== undefined && fetch.sentAt === undefined && !isWanted(entry))
     return 'nobody wants it, and a fetch is queued'
   if (!kept && timing.timer !== undefined) return 'nobody keeps it fresh, and it has a timer'
@@ -87,23 +93,24 @@ function checkLinks(entries: Entry[], interest: Interest) {
   }
 }
 
-function checkOrigin(entries: Entry[], origin: Origin) {
-  const under = { cold: { queued: 0, inFlight: 0 }, refresh: { queued: 0, inFlight: 0 } }
+function checkSource(entries: Entry[], source: KeySource) {
+  const { namespace } = source
+  const newCount = () => ({ queued: 0, inFlight: 0 })
+  const under = { cold: newCount(), refresh: newCount(), missing: newCount() }
   let kept = 0
   for (const entry of entries) {
     const { fetch } = entry
-    if (entry.origin !== origin) continue
+    if (entry.source !== source) continue
     if (fetch) under[fetch.lane][fetch.sentAt === undefined ? 'queued' : 'inFlight']++
     if (isKept(entry)) kept++
   }
-  if (origin.keptKeys !== kept)
-    throw new Error(`${origin.name}: ${origin.keptKeys} keys are counted as kept of ${kept}`)
-  for (const lane of ['cold', 'refresh'] as const) {
-    if (origin.queue.queuedIn(lane) !== under[lane].queued)
-      throw new Error(`${origin.name}: ${lane} fetches are queued, and lost`)
-    if (origin.queue.inFlightOf(lane) !== under[lane].inFlight) throw new Error(`${origin.name}: ${lane} places leak`)
+  if (source.keptKeys !== kept) throw new Error(`${namespace}: ${source.keptKeys} keys are counted as kept of ${kept}`)
+  for (const lane of lanes) {
+    if (source.queue.queuedIn(lane) !== under[lane].queued)
+      throw new Error(`${namespace}: ${lane} fetches are queued, and lost`)
+    if (source.queue.inFlightOf(lane) !== under[lane].inFlight) throw new Error(`${namespace}: ${lane} places leak`)
   }
-  for (const entry of origin.failing) {
+  for (const entry of source.failing) {
     if (!isKept(entry) || !isFailing(entry)) throw new Error(`${entry.key} does not fail, and would be probed`)
   }
 }

@@ -77,7 +77,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
   })
   authorizeMetrics.exportLevels(asks)
   const credit = creditFor({
-    origins: primary.origins.size,
+    origins: originNames(namespaces).size,
     inFlightMax,
     authorizeOrigins: asks.origins,
     authorizeInFlightMax,

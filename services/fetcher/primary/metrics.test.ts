@@ -38,15 +38,15 @@ test('what is counted comes out under its name, in base units', async () => {
 
   const text = await metrics.registry.metrics()
   for (const line of [
-    'keycast_fetcher_watched_keys{origin="http://backend"} 4',
+    'keycast_fetcher_watched_keys{origin="http://backend",namespace="doc"} 4',
     'keycast_fetcher_cache_entries 4',
     'keycast_fetcher_cache_max_bytes 1000',
     'keycast_fetcher_fetches_waiting{lane="cold"} 1',
     'keycast_fetcher_fetches_waiting{lane="refresh"} 0',
     'keycast_fetcher_fetches_in_flight{lane="cold"} 2',
     'keycast_fetcher_fetches_in_flight_max 2',
-    'keycast_fetcher_breaker_open{origin="http://backend"} 0',
-    'keycast_fetcher_failing_keys{origin="http://backend"} 1',
+    'keycast_fetcher_breaker_open{origin="http://backend",namespace="doc"} 0',
+    'keycast_fetcher_failing_keys{origin="http://backend",namespace="doc"} 1',
     'keycast_fetcher_workers 2',
     'keycast_fetcher_worker_credit 500',
     'keycast_fetcher_workers_cpu_seconds_total 1.5',

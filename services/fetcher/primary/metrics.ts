@@ -2,9 +2,9 @@
 import type { Answer, ValuesHub } from '@keycast/backbone'
 import { createFastHistogram, type FastHistogram, type FastHistogramSeries, type Metrics } from '@keycast/service'
 import type { Result } from '../work/messages.ts'
-import type { Lane } from './fetching/fetch-queue.ts'
+import { type Lane, lanes } from './fetching/fetch-queue.ts'
 import type { RefusalCode } from './gateways/refusals.ts'
-import type { Origin } from './origins/origins.ts'
+import type { KeySource } from './origins/origins.ts'
 import type { Primary } from './primary.ts'
 import type { WorkerMetrics, Workers } from './workers/workers.ts'
 
@@ -22,8 +22,6 @@ export interface FetchMetrics {
   /** A user's own value was dropped. */
   ownEnded: (why: 'forbidden' | 'expired') => void
 }
-
-const lanes: Lane[] = ['cold', 'refresh']
 
 const ways = ['memory', 'plan', 'coalesced', 'fetched'] as const
 
@@ -166,7 +164,7 @@ function outcomeOf(result: Result) {
 }
 
 interface Parts {
-  primary: Pick<Primary, 'origins' | 'table'>
+  primary: Pick<Primary, 'sources' | 'table'>
   workers: Pick<Workers, 'stats'>
   hub: Pick<ValuesHub, 'stats'>
   settings: { inFlightMax: number; cacheBytesMax: number }
@@ -185,7 +183,7 @@ export function exportLevels(
         this.set(read())
       },
     })
-  const { origins, table } = primary
+  const { sources, table } = primary
 
   level('cache_entries', 'Keys held: values, failures, and keys being fetched.', () => table.stats().keys)
   level('missing_keys', 'Keys held that the backend never had: an eighth of the memory is theirs at most.', () =>
@@ -214,7 +212,7 @@ export function exportLevels(
   )
   level('link_unconfirmed_bytes', 'Bytes sent to gateways and not yet confirmed by them.', () => hub.stats().bytesOut)
 
-  const laneLevel = (name: string, help: string, read: (lane: Lane, origin: Origin) => number) =>
+  const laneLevel = (name: string, help: string, read: (lane: Lane, source: KeySource) => number) =>
     gauge({
       name,
       help,
@@ -222,37 +220,39 @@ export function exportLevels(
       collect() {
         for (const lane of lanes) {
           let sum = 0
-          for (const origin of origins.values()) sum += read(lane, origin)
+          for (const source of sources.values()) sum += read(lane, source)
           this.set({ lane }, sum)
         }
       },
     })
-  laneLevel('fetches_waiting', 'Fetches queued for a place in flight or for credit of a worker.', (lane, origin) =>
-    origin.queue.queuedIn(lane),
+  laneLevel('fetches_waiting', 'Fetches queued for a place in flight or for credit of a worker.', (lane, { queue }) =>
+    queue.queuedIn(lane),
   )
-  laneLevel('fetches_in_flight', 'Fetches leased to a worker.', (lane, origin) => origin.queue.inFlightOf(lane))
+  laneLevel('fetches_in_flight', 'Fetches leased to a worker.', (lane, { queue }) => queue.inFlightOf(lane))
 
-  const originLevel = (name: string, help: string, read: (origin: Origin) => number) =>
+  const sourceLevel = (name: string, help: string, read: (source: KeySource) => number) =>
     gauge({
       name,
       help,
-      labelNames: ['origin'],
+      labelNames: ['origin', 'namespace'],
       collect() {
-        for (const origin of origins.values()) this.set({ origin: origin.name }, read(origin))
+        for (const source of sources.values()) {
+          this.set({ origin: source.origin.name, namespace: source.namespace }, read(source))
+        }
       },
     })
-  originLevel('breaker_open', '1 while the circuit breaker of a backend is open.', ({ breaker }) =>
+  sourceLevel('breaker_open', '1 while the circuit breaker of a namespace is open.', ({ breaker }) =>
     Number(breaker.isOpen()),
   )
-  originLevel(
+  sourceLevel(
     'fetch_limit',
-    'Fetches that may be in flight to a backend: as many as do not make it slower.',
+    'Fetches that a namespace may have in flight: as many as do not make its backend slower.',
     ({ limit }) => limit.inForce(),
   )
-  originLevel(
+  sourceLevel(
     'watched_keys',
     'Keys kept fresh: some gateway watches them, or did a second ago.',
     ({ keptKeys }) => keptKeys,
   )
-  originLevel('failing_keys', 'Keys kept fresh whose last fetch failed.', ({ failing }) => failing.size)
+  sourceLevel('failing_keys', 'Keys kept fresh whose last fetch failed.', ({ failing }) => failing.size)
 }

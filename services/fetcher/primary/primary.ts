@@ -8,7 +8,7 @@ import { createGatewayWants } from './gateways/wants.ts'
 import { createInterest } from './keys/interest.ts'
 import { createKeyTable } from './keys/key-table.ts'
 import type { FetchMetrics } from './metrics.ts'
-import { createOrigins } from './origins/origins.ts'
+import { createKeySources } from './origins/origins.ts'
 import { createRecovery } from './origins/recovery.ts'
 import { createBackoff } from './timing/backoff.ts'
 import { createInTurns } from './timing/in-turns.ts'
@@ -50,11 +50,11 @@ export function createPrimary({
   wallNow = Date.now,
   random = Math.random,
 }: Deps) {
-  const origins = createOrigins({ namespaces, inFlightMax: settings.inFlightMax, now })
+  const sources = createKeySources({ namespaces, inFlightMax: settings.inFlightMax, now })
   const table = createKeyTable({ bytesMax: settings.cacheBytesMax, onEvicted: entry => refusals.refuseAll(entry) })
   const interest = createInterest({ markDue, wheel, now })
   const inTurns = createInTurns({ wheel, now })
-  const fetches = createFetches({ origins: origins.values(), pool, inTurns, metrics, containment, now, wallNow })
+  const fetches = createFetches({ sources: sources.values(), pool, inTurns, metrics, containment, now, wallNow })
   const { want } = fetches
   const firstBackoff = createBackoff({ initialMs: BACKOFF_MS_INITIAL, random })
   const refreshes = createRefreshes({ namespaces, wheel, onOverdue: interest.notifyAll, now })
@@ -64,7 +64,7 @@ export function createPrimary({
   const refusals = createRefusals({ table, interest, fetches, schedule, refused, markDue, metrics })
   const hubEvents = createGatewayWants({
     namespaces,
-    origins,
+    sources,
     table,
     interest,
     fetches,
@@ -97,5 +97,5 @@ export function createPrimary({
     onAbandoned: table.recount,
   })
 
-  return { hubEvents, lagsMs: refreshes.lagsMs, fetches, origins, table, interest }
+  return { hubEvents, lagsMs: refreshes.lagsMs, fetches, sources, table, interest }
 }

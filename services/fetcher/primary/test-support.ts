@@ -151,7 +151,7 @@ export function setup({
     met,
     refused,
     /** How many keys are counted as kept fresh. */
-    kept: () => [...primary.origins.values()].reduce((sum, { keptKeys }) => sum + keptKeys, 0),
+    kept: () => [...primary.sources.values()].reduce((sum, { keptKeys }) => sum + keptKeys, 0),
     relayed,
     ownEnded,
     /** Keys under lease, in order. */

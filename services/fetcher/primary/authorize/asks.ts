@@ -1,8 +1,12 @@
-// The requests that ask backends whether viewers may read: a lane of their own. Each origin has a cap, a queue and a
-// breaker beside those of its fetches, so that a flood of viewers stops no fetch, and slow fetches keep no viewer out.
-import { ANSWER_GRACE_MS, createUniqueQueue, type Deciding, type UniqueQueue } from '@keycast/service'
+// The requests that ask backends whether viewers may read. They are dispatched as fetches are, and apart from them: with
+// a cap, a queue and a breaker of their own, so that a flood of viewers stops no fetch, and slow fetches keep no viewer
+// out.
+import { ANONYMOUS_VIEWER, readViewerKey } from '@keycast/backbone'
+import { ANSWER_GRACE_MS, type Deciding } from '@keycast/service'
 import type { Lease, Result } from '../../work/messages.ts'
-import { type Breaker, createBreaker, type Verdict } from '../origins/breaker.ts'
+import type { Verdict } from '../origins/breaker.ts'
+import { createDispatcher, type Dispatcher, type Request } from '../origins/dispatcher.ts'
+import { createSources, originsOf, type Source } from '../origins/origins.ts'
 import type { InTurns } from '../timing/in-turns.ts'
 
 export type Asks = ReturnType<typeof createAsks>
@@ -15,33 +19,18 @@ export interface Reply {
   retryAfterMs: number | undefined
 }
 
-/** One request, from being queued to its end. `authorization` is secret. `attempt`: which worker this is. */
-export interface Ask {
+/** One request, from being queued to its end. `authorization` is secret. */
+export interface Ask extends Request {
   /** Tells it from a fetch. */
   kind: 'ask'
-  /** Names it, and with it the worker that makes it. */
+  /** The viewer key: names it, and with it the worker that makes it. */
   key: string
   url: string
   method: 'HEAD' | 'GET'
   authorization: string | undefined
   timeoutMs: number
-  lane: Lane
-  queuedAt: number
-  sentAt: number
-  attempt: 1 | 2
-  probe: boolean
+  source: Source<Ask>
   done: (reply: Reply) => void
-}
-
-interface Lane {
-  origin: string
-  queue: UniqueQueue<Ask>
-  /** Whose worker was lost: they go first. */
-  returned: UniqueQueue<Ask>
-  inFlight: number
-  breaker: Breaker
-  /** Whether its queue is being emptied. */
-  isRefusing: boolean
 }
 
 /** What asks need of the workers. `lease` must only be called while there is credit. */
@@ -51,8 +40,8 @@ interface Pool {
 }
 
 /**
- * Of all lanes together: each holds a token, mostly 1 KB and at most 8. Every lane has an equal share, or one slow backend
- * would have the questions to all others refused.
+ * Of all namespaces together: each holds a token, mostly 1 KB and at most 8. Every namespace has an equal share, or one
+ * slow backend would have the questions to all others refused.
  */
 const QUEUED_MAX = 10_000
 
@@ -71,132 +60,106 @@ interface Deps {
 }
 
 export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queuedMax = QUEUED_MAX }: Deps) {
-  const lanes = new Map<string, Lane>()
-  for (const name of namespaces.names) {
-    const origin = namespaces.get(name)?.authorize?.origin
-    if (origin === undefined || lanes.has(origin)) continue
-    lanes.set(origin, {
-      origin,
-      queue: createUniqueQueue(),
-      returned: createUniqueQueue(),
-      inFlight: 0,
-      breaker: createBreaker({ now }),
-      isRefusing: false,
-    })
-  }
-  const queuedPerLaneMax = Math.ceil(queuedMax / lanes.size)
-  /** Backends take turns to be first, in case credit is short. */
-  const rotation = [...lanes.values()]
-
-  const queuedIn = ({ queue, returned }: Lane) => queue.size + returned.size
-
-  function queued() {
-    let sum = 0
-    for (const lane of rotation) sum += queuedIn(lane)
-    return sum
-  }
+  const sources = createSources<Ask>({
+    namespaces: namespaces.names.flatMap(name => {
+      const origin = namespaces.get(name)?.authorize?.origin
+      return origin === undefined ? [] : [[name, origin]]
+    }),
+    inFlightMax: cap,
+    newLimit: () => ({ inForce: () => cap, started() {}, ended() {} }),
+    now,
+  })
+  const origins = originsOf(sources.values())
+  const queuedPerSourceMax = Math.ceil(queuedMax / sources.size)
+  const dispatcher: Dispatcher<Ask> = createDispatcher<Ask>({
+    origins,
+    hasCredit: pool.hasCredit,
+    inTurns,
+    steps: {
+      sourceOf: ({ source }) => source,
+      isOver: ({ queuedAt, timeoutMs }) => now() - queuedAt > timeoutMs + ANSWER_GRACE_MS,
+      lease,
+      refused: refuse,
+      isWanted: () => true,
+      judge: ({ key }, result) => ({ verdict: verdictOf(result), sign: 'void', who: whoIn(key) }),
+      ended,
+    },
+    now,
+  })
 
   /** @param wanted `done` is called once */
   function add({
-    origin,
+    namespace,
     ...wanted
-  }: Pick<Ask, 'key' | 'url' | 'method' | 'authorization' | 'timeoutMs' | 'done'> & { origin: string }) {
-    const lane = lanes.get(origin) as Lane
-    const ask: Ask = { kind: 'ask', ...wanted, lane, queuedAt: now(), sentAt: now(), attempt: 1, probe: false }
-    if (!lane.breaker.admits()) return refuse(ask)
-    if (queuedIn(lane) >= queuedPerLaneMax) {
-      const message = 'too many viewers wait for the backend to be asked'
-      return ask.done({ status: undefined, message, sentAt: now(), retryAfterMs: FULL_RETRY_MS })
+  }: Pick<Ask, 'key' | 'url' | 'method' | 'authorization' | 'timeoutMs' | 'done'> & { namespace: string }) {
+    const source = sources.get(namespace) as Source<Ask>
+    const ask: Ask = {
+      kind: 'ask',
+      ...wanted,
+      source,
+      lane: 'cold',
+      queuedAt: now(),
+      sentAt: undefined,
+      attempt: 1,
+      probe: false,
     }
-    lane.queue.add(ask)
-    startNext(lane)
+    if (!source.breaker.admits()) return refuse(ask)
+    if (source.queue.queuedIn('cold') >= queuedPerSourceMax) {
+      return fail(ask, 'too many viewers wait for the backend to be asked', FULL_RETRY_MS)
+    }
+    dispatcher.add(ask)
   }
 
-  /** @param ask that is late, or whose lane's breaker is open */
-  function refuse({ lane: { breaker }, done }: Ask) {
+  /** @param ask that is late, or whose namespace's breaker is open */
+  function refuse(ask: Ask) {
+    const { breaker } = ask.source
     if (breaker.admits()) {
-      const message = 'the backend answers too slowly to be asked who may read, so many viewers wait'
-      return done({ status: undefined, message, sentAt: now(), retryAfterMs: undefined })
+      return fail(ask, 'the backend answers too slowly to be asked who may read, so many viewers wait')
     }
     const message = 'the backend failed too often to say who may read: its circuit breaker is open'
-    done({ status: undefined, message, sentAt: now(), retryAfterMs: Math.max(0, breaker.retryAt() - now()) })
+    fail(ask, message, Math.max(0, breaker.retryAt() - now()))
   }
 
-  function startAll() {
-    if (rotation.length > 1) rotation.push(rotation.shift() as Lane)
-    for (const lane of rotation) startNext(lane)
+  /** @param ask that is not sent */
+  function fail({ done }: Ask, message: string, retryAfterMs?: number) {
+    done({ status: undefined, message, sentAt: now(), retryAfterMs })
   }
 
-  function startNext(lane: Lane) {
-    while (lane.inFlight < cap && queuedIn(lane) > 0) {
-      if (mustRefuse(lane)) return refuseQueued(lane)
-      if (!pool.hasCredit()) return
-      send((lane.returned.take() ?? lane.queue.take()) as Ask)
-    }
-  }
-
-  /** Nobody waits for the answer to the first any more, or the breaker admits none. @param lane with a queue */
-  function mustRefuse({ breaker, returned, queue }: Lane) {
-    const { queuedAt, timeoutMs } = (returned.first() ?? queue.first()) as Ask
-    return !breaker.admits() || now() - queuedAt > timeoutMs + ANSWER_GRACE_MS
-  }
-
-  /** Refuses what is queued as far as it must be, and goes on with the rest. */
-  function refuseQueued(lane: Lane) {
-    if (lane.isRefusing) return
-    lane.isRefusing = true
-    inTurns(() => {
-      if (queuedIn(lane) > 0 && mustRefuse(lane)) {
-        refuse((lane.returned.take() ?? lane.queue.take()) as Ask)
-        return true
-      }
-      lane.isRefusing = false
-      startNext(lane)
-      return false
-    })
-  }
-
-  function send(ask: Ask) {
-    const { lane, key, url, method, authorization, timeoutMs } = ask
-    lane.inFlight++
-    ask.sentAt = now()
-    ask.probe = lane.breaker.start()
+  function lease(ask: Ask) {
+    const { key, url, method, authorization, timeoutMs } = ask
     // The viewer's own right to it, and nothing of the namespace's: its headers could open what the viewer may not see.
     const headers: Record<string, string> = authorization === undefined ? {} : { authorization }
     pool.lease(ask, { key, url, headers, timeoutMs, bytesMax: 0, delta: false, statusOf: method })
   }
 
-  /** A request under a lease in force ended. */
-  function ended(ask: Ask, result: Result) {
-    const { lane, sentAt } = ask
-    lane.inFlight--
+  function ended({ source, sentAt = now(), done }: Ask, result: Result) {
     const reply = replyOf(result, sentAt)
-    lane.breaker.end(verdictOf(result), ask.probe)
-    metrics.asked(lane.origin, labelOf(reply), now() - sentAt)
-    ask.done(reply)
-    startAll()
+    metrics.asked(source.origin.name, labelOf(reply), now() - sentAt)
+    done(reply)
   }
 
-  /** The worker that had a request will not answer. Another one is asked, once. */
-  function lost(ask: Ask) {
-    if (ask.attempt === 2) return ended(ask, twiceLost)
-    const { lane } = ask
-    lane.inFlight--
-    if (ask.probe) lane.breaker.end('void', true)
-    ask.attempt = 2
-    lane.returned.add(ask)
-  }
+  const sum = (count: (source: Source<Ask>) => number) => [...sources.values()].reduce((all, of) => all + count(of), 0)
 
+  const { startAll, ended: take, lost } = dispatcher
   return {
     add,
     startAll,
-    ended,
+    ended: take,
     lost,
-    stats: () => ({ queued: queued(), inFlight: rotation.reduce((sum, { inFlight }) => sum + inFlight, 0) }),
+    stats: () => ({
+      queued: sum(({ queue }) => queue.queuedIn('cold')),
+      inFlight: sum(({ queue }) => queue.inFlight()),
+    }),
     /** The number of origins that are asked. */
-    origins: lanes.size,
-    lanes: () => lanes.values(),
+    origins: origins.length,
+    sources: () => sources.values(),
   }
+}
+
+/** All viewers without a token are one, and tell nothing apart. */
+function whoIn(key: string) {
+  const viewer = readViewerKey(key)?.viewer
+  return viewer === ANONYMOUS_VIEWER ? undefined : viewer
 }
 
 /** @param what a worker was leased */
@@ -205,12 +168,6 @@ export const isAsk = (what: { kind: string }): what is Ask => what.kind === 'ask
 export const admits = (status: number) => status >= 200 && status < 300
 
 export const refuses = (status: number) => status === 401 || status === 403 || status === 404
-
-const twiceLost: Result = {
-  kind: 'failed',
-  code: 'fetcher_timeout',
-  message: 'two workers in a row were lost over this',
-}
 
 function replyOf(result: Result, sentAt: number): Reply {
   if (result.kind === 'status') {
@@ -226,7 +183,7 @@ function labelOf({ status }: Reply) {
   return status !== undefined && refuses(status) ? 'refused' : 'failed'
 }
 
-/** The news that a result brings about the backend as a whole. */
+/** The news that a result brings about whether the backend works. */
 function verdictOf(result: Result): Verdict {
   if (result.kind === 'failed') return result.code === 'fetcher_timeout' ? 'void' : 'bad'
   const status = result.kind === 'status' ? result.status : 0

@@ -14,15 +14,17 @@ function setup({
   credit = 1_000,
   queuedMax,
   keptMax,
+  sharesBackend = false,
 }: {
   cap?: number
   credit?: number
   queuedMax?: number
   keptMax?: number
+  sharesBackend?: boolean
 } = {}) {
   let at = 1_000_000
   const now = () => at
-  const origins = { doc: 'http://rights', other: 'http://other', open: undefined }
+  const origins = { doc: 'http://rights', other: sharesBackend ? 'http://rights' : 'http://other', open: undefined }
   const namespaces = {
     names: Object.keys(origins),
     get: (name: 'doc' | 'other' | 'open') =>
@@ -249,7 +251,7 @@ test('a token that waited for the answer to another is told a failure, not that 
   ask(ANN, tokenOf('good'), 'b')
   ask(ANN, tokenOf('good'), 'c')
   // The backend's breaker opens.
-  for (let n = 2; n <= 21; n++) ask(viewerKey(`doc:${n}`, viewerOf('bob')))
+  for (let n = 2; n <= 21; n++) ask(viewerKey(`doc:${n}`, viewerOf(`user ${n}`)))
   while (leased.length > 0) fail()
   decided()
   leased.push(revoked)
@@ -343,7 +345,7 @@ test('a question whose worker was lost goes to another one first, once', () => {
 
 test('a backend that fails all the time is asked once a second, until it answers', () => {
   const { ask, fail, answer, leased, told, pass } = setup({ cap: 1 })
-  for (let i = 0; i < 30; i++) ask(viewerKey(`doc:${i}`, viewerOf('ann')))
+  for (let i = 0; i < 30; i++) ask(viewerKey('doc:1', viewerOf(`user ${i}`)))
   for (let i = 0; i < 20; i++) fail()
   expect(told).toHaveLength(30)
   expect(told.at(-1)?.decision.message).toContain('circuit breaker')
@@ -356,6 +358,31 @@ test('a backend that fails all the time is asked once a second, until it answers
   answer(403)
   ask(viewerKey('doc:103', viewerOf('ann')))
   expect(leased).toHaveLength(1)
+})
+
+test('one viewer whose questions all fail keeps no other viewer out', () => {
+  const { ask, fail, answer, leased, told } = setup({ cap: 100 })
+  for (let i = 0; i < 40; i++) ask(viewerKey(`doc:${i}`, viewerOf('ann')))
+  while (leased.length > 0) fail()
+  told.length = 0
+
+  ask(viewerKey('doc:1', viewerOf('bob')))
+  answer(200)
+
+  expect(told[0].decision.verdict).toBe('admitted')
+})
+
+test('a namespace whose questions fail keeps nobody out of another of the same backend', () => {
+  const { ask, fail, answer, leased, told } = setup({ cap: 100, sharesBackend: true })
+  for (let i = 0; i < 40; i++) ask(viewerKey('doc:1', viewerOf(`user ${i}`)))
+  while (leased.length > 0) fail()
+  told.length = 0
+
+  ask(viewerKey('doc:1', viewerOf('bob')))
+  ask(viewerKey('other:1', viewerOf('bob')))
+  answer(200)
+
+  expect(told.map(({ decision }) => decision.verdict)).toEqual(['failed', 'admitted'])
 })
 
 test('decisions are kept within a bound: the oldest go, never one under way', () => {

@@ -120,7 +120,7 @@ export function createAuthorize({
     kept.askedWith = token
     asks.add({
       key,
-      origin: kept.settings.origin,
+      namespace: namespaceOf(read.key),
       url: kept.settings.urlFor(idOf(read.key)),
       method: kept.settings.method,
       authorization: read.authorization,

@@ -4,8 +4,12 @@ import { createAuthorizeMetrics } from './metrics.ts'
 test('answers are counted by the backend that gave them, from zero', async () => {
   const { registry, ...makers } = createMetrics({ service: 'fetcher' })
   const metrics = createAuthorizeMetrics(makers)
-  const lanes = ['http://a', 'http://b'].map(origin => ({ origin, breaker: { isOpen: () => origin === 'http://b' } }))
-  metrics.exportLevels({ lanes: () => lanes, stats: () => ({ queued: 3, inFlight: 2 }) } as unknown as Parameters<
+  const sources = ['http://a', 'http://b'].map(name => ({
+    namespace: 'doc',
+    origin: { name },
+    breaker: { isOpen: () => name === 'http://b' },
+  }))
+  metrics.exportLevels({ sources: () => sources, stats: () => ({ queued: 3, inFlight: 2 }) } as unknown as Parameters<
     typeof metrics.exportLevels
   >[0])
   metrics.asked('http://a', 'failed', 30)
@@ -18,7 +22,7 @@ test('answers are counted by the backend that gave them, from zero', async () =>
     'keycast_fetcher_authorize_answers_total{origin="http://b",verdict="failed"} 0',
     'keycast_fetcher_authorize_questions_total{met="memory"} 1',
     'keycast_fetcher_authorize_questions_total{met="coalesced"} 0',
-    'keycast_fetcher_authorize_breaker_open{origin="http://b"} 1',
+    'keycast_fetcher_authorize_breaker_open{origin="http://b",namespace="doc"} 1',
     'keycast_fetcher_authorize_waiting 3',
     'keycast_fetcher_authorize_in_flight 2',
     'keycast_fetcher_authorize_seconds_count 1',

@@ -33,9 +33,9 @@ export function createAuthorizeMetrics({
     },
 
     /** Exports levels, read at each scrape. */
-    exportLevels(asks: Pick<Asks, 'stats' | 'lanes'>) {
-      for (const { origin } of asks.lanes()) {
-        for (const verdict of ['admitted', 'refused', 'failed']) answers.inc({ origin, verdict }, 0)
+    exportLevels(asks: Pick<Asks, 'stats' | 'sources'>) {
+      for (const { origin } of asks.sources()) {
+        for (const verdict of ['admitted', 'refused', 'failed']) answers.inc({ origin: origin.name, verdict }, 0)
       }
       gauge({
         name: 'authorize_waiting',
@@ -53,10 +53,12 @@ export function createAuthorizeMetrics({
       })
       gauge({
         name: 'authorize_breaker_open',
-        help: '1 while the circuit breaker of the questions to a backend is open.',
-        labelNames: ['origin'],
+        help: '1 while the circuit breaker of the questions about a namespace is open.',
+        labelNames: ['origin', 'namespace'],
         collect() {
-          for (const { origin, breaker } of asks.lanes()) this.set({ origin }, Number(breaker.isOpen()))
+          for (const { origin, namespace, breaker } of asks.sources()) {
+            this.set({ origin: origin.name, namespace }, Number(breaker.isOpen()))
+          }
         },
       })
     },

@@ -1,9 +1,11 @@
-// Chooses the next fetch for one backend: a limit of fetches in flight, shared by two lanes. Cold fetches, for which
-// somebody waits, go first; refreshes follow. A lane gets at most three quarters of the limit while the other has
+// Chooses the next fetch of one namespace: a limit of fetches in flight, shared by lanes. Cold fetches, for which somebody
+// waits, go first; refreshes follow; keys that the backend never had come behind both. Each of the first two gets at most three quarters of the limit while the other has
 // fetches queued. So a flood of new keys does not stop refreshes, and a slow backend's refreshes do not stop new keys.
 import { createUniqueQueue, type UniqueQueue } from '@keycast/service'
 
-export type Lane = 'cold' | 'refresh'
+export const lanes = ['cold', 'refresh', 'missing'] as const
+
+export type Lane = (typeof lanes)[number]
 
 /** The lane it is queued in, or was started from. */
 interface Queued {
@@ -17,11 +19,15 @@ export type FetchQueue<T extends Queued> = ReturnType<typeof createFetchQueue<T>
 
 /** @param options at least 1 */
 export function createFetchQueue<T extends Queued>({ limit }: { limit: () => number }) {
-  const newLanes = (): Record<Lane, UniqueQueue<T>> => ({ cold: createUniqueQueue(), refresh: createUniqueQueue() })
+  const newLanes = (): Record<Lane, UniqueQueue<T>> => ({
+    cold: createUniqueQueue(),
+    refresh: createUniqueQueue(),
+    missing: createUniqueQueue(),
+  })
   const queued = newLanes()
   /** Items that were started and given back. */
   const returned = newLanes()
-  const inFlight = { cold: 0, refresh: 0 }
+  const inFlight = { cold: 0, refresh: 0, missing: 0 }
 
   function add(item: T) {
     queued[item.lane].add(item)
@@ -32,13 +38,14 @@ export function createFetchQueue<T extends Queued>({ limit }: { limit: () => num
     returned[item.lane].add(item)
   }
 
-  /** Moves a queued refresh to the cold lane: somebody waits for it now. */
-  function promote(item: T) {
-    if (item.lane === 'cold') return
-    for (const lanes of [queued, returned]) {
-      if (!lanes.refresh.delete(item)) continue
-      item.lane = 'cold'
-      lanes.cold.add(item)
+  /** Moves a queued item to a lane that goes before its own. */
+  function promote(item: T, to: Lane) {
+    const from = item.lane
+    if (lanes.indexOf(to) >= lanes.indexOf(from)) return
+    for (const inLanes of [queued, returned]) {
+      if (!inLanes[from].delete(item)) continue
+      item.lane = to
+      inLanes[to].add(item)
     }
   }
 
@@ -58,19 +65,25 @@ export function createFetchQueue<T extends Queued>({ limit }: { limit: () => num
    */
   function next(): T | undefined {
     const limitNow = limit()
-    if (inFlight.cold + inFlight.refresh >= limitNow) return undefined
+    if (inFlightNow() >= limitNow) return undefined
     // At least one per lane, or a limit of 1 would let nothing through while both have fetches queued.
     const share = Math.max(1, Math.floor(limitNow * SHARE))
-    return takeFrom('cold', 'refresh', share) ?? takeFrom('refresh', 'cold', share)
+    return takeFrom('cold', 'refresh', share) ?? takeFrom('refresh', 'cold', share) ?? start('missing')
   }
 
   /** @param share of the lane while the other has fetches queued */
   function takeFrom(lane: Lane, other: Lane, share: number) {
     if (inFlight[lane] >= share && queuedIn(other) > 0) return undefined
+    return start(lane)
+  }
+
+  function start(lane: Lane) {
     const item = returned[lane].take() ?? queued[lane].take()
     if (item) inFlight[lane]++
     return item
   }
+
+  const inFlightNow = () => inFlight.cold + inFlight.refresh + inFlight.missing
 
   /** @param item that {@link next} gave */
   function ended(item: T) {
@@ -79,7 +92,11 @@ export function createFetchQueue<T extends Queued>({ limit }: { limit: () => num
 
   /** Takes an item out without starting it. @returns `undefined` where none is queued */
   function withdraw(): T | undefined {
-    return returned.cold.take() ?? queued.cold.take() ?? returned.refresh.take() ?? queued.refresh.take()
+    for (const lane of lanes) {
+      const item = returned[lane].take() ?? queued[lane].take()
+      if (item) return item
+    }
+    return undefined
   }
 
   return {
@@ -92,6 +109,6 @@ export function createFetchQueue<T extends Queued>({ limit }: { limit: () => num
     withdraw,
     queuedIn,
     inFlightOf: (lane: Lane) => inFlight[lane],
-    inFlight: () => inFlight.cold + inFlight.refresh,
+    inFlight: inFlightNow,
   }
 }

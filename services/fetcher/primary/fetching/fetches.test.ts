@@ -119,7 +119,7 @@ test('a fetch that two workers died over has failed, and says nothing of the bac
   const answers = take('a')
   expect(answers).toHaveLength(30)
   for (const answer of answers) expect(answer).toMatchObject({ code: 'fetcher_timeout', retryAfterMs: 250 })
-  expect(primary.origins.get('http://backend')?.breaker.isOpen()).toBe(false)
+  expect(primary.sources.get('doc')?.breaker.isOpen()).toBe(false)
   expect(asked(K)).toBe(2)
   pass(300)
   expect(asked(K)).toBe(3)

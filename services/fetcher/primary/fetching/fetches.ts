@@ -3,30 +3,26 @@ import { idOf } from '@keycast/protocol'
 import { type Containment, noContainment } from '@keycast/service'
 import type { Lease as LeaseMessage, Result } from '../../work/messages.ts'
 import { authorizationOf, mayAsk } from '../keys/credentials.ts'
-import { type Entry, sharedKeyOf } from '../keys/entry.ts'
+import { type Entry, sharedKeyOf, viewerOf } from '../keys/entry.ts'
+import { isMissing } from '../keys/held.ts'
 import { isCold, isKept, isWanted } from '../keys/interest.ts'
 import type { FetchMetrics } from '../metrics.ts'
 import type { Verdict } from '../origins/breaker.ts'
+import { createDispatcher, type Dispatcher, type Request } from '../origins/dispatcher.ts'
 import type { Sign } from '../origins/fetch-limit.ts'
-import type { Origin } from '../origins/origins.ts'
+import { type KeySource, originsOf } from '../origins/origins.ts'
 import type { InTurns } from '../timing/in-turns.ts'
 import type { Lane } from './fetch-queue.ts'
 
 export type Fetches = ReturnType<typeof createFetches>
 
 /**
- * A fetch from the moment it is wanted. Without `sentAt` it is queued in its lane. `attempt`: which worker this is.
- * `again`: what it brings is too old for somebody, so another fetch must follow. `authorization`: the viewer's, that it
- * was sent with.
+ * A fetch from the moment it is wanted. `again`: what it brings is too old for somebody, so another fetch must follow.
+ * `authorization`: the viewer's, that it was sent with.
  */
-export interface Fetch {
+export interface Fetch extends Request {
   kind: 'fetch'
   entry: Entry
-  lane: Lane
-  queuedAt: number
-  sentAt: number | undefined
-  attempt: 1 | 2
-  probe: boolean
   again: boolean
   authorization?: string
 }
@@ -38,9 +34,9 @@ export interface Pool {
 }
 
 /**
- * The ends of fetches. `onResult`: `closed` says that the fetch closed the origin's breaker. `onRefused`: the origin's
- * breaker lets nothing through. `onExpired`: no token of the user whose own value it is is valid any more.
- * `onAbandoned`: nobody wants the key whose worker was lost.
+ * The ends of fetches. `onResult`: `closed` says that the fetch closed its namespace's breaker. `onRefused`: that breaker
+ * lets nothing through. `onExpired`: no token of the user whose own value it is is valid any more. `onAbandoned`: nobody
+ * wants the key whose worker was lost.
  */
 interface FetchEvents {
   onResult: (fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) => void
@@ -50,7 +46,7 @@ interface FetchEvents {
 }
 
 interface Deps {
-  origins: Iterable<Origin>
+  sources: Iterable<KeySource>
   pool: Pool
   inTurns: InTurns
   metrics: FetchMetrics
@@ -60,11 +56,38 @@ interface Deps {
   wallNow: () => number
 }
 
-export function createFetches({ origins, pool, inTurns, metrics, containment = noContainment, now, wallNow }: Deps) {
-  const rotation = [...origins]
-  /** Backends whose queues are being emptied, because their breakers opened. */
-  const refusing = new Set<Origin>()
+export function createFetches({ sources, pool, inTurns, metrics, containment = noContainment, now, wallNow }: Deps) {
   let events: FetchEvents
+  const dispatcher: Dispatcher<Fetch> = createDispatcher<Fetch>({
+    origins: originsOf(sources),
+    hasCredit: pool.hasCredit,
+    inTurns,
+    steps: {
+      sourceOf: ({ entry }) => entry.source,
+      isOver: ({ entry }) => !mayAsk(entry, wallNow()),
+      lease,
+      refused({ entry }) {
+        entry.fetch = undefined
+        refuse(entry)
+      },
+      isWanted({ entry }) {
+        if (isWanted(entry)) {
+          metrics.reissued()
+          return true
+        }
+        entry.fetch = undefined
+        events.onAbandoned(entry)
+        return false
+      },
+      judge: ({ entry }, result) => ({
+        verdict: verdictOf(result),
+        sign: signOf(result, entry.namespace),
+        who: viewerOf(entry),
+      }),
+      ended,
+    },
+    now,
+  })
 
   /**
    * Must be called before the first fetch is wanted. Not given at creation: results set timers, and timers want
@@ -75,29 +98,32 @@ export function createFetches({ origins, pool, inTurns, metrics, containment = n
   }
 
   /**
-   * Has the key fetched, unless that is under way. If somebody waits for it, a queued refresh becomes a cold fetch.
+   * Has the key fetched, unless that is under way. If somebody waits for it now, a queued refresh becomes a cold fetch.
    */
   function want(entry: Entry) {
-    const { origin, fetch } = entry
+    const { source, fetch } = entry
     if (fetch) {
-      if (fetch.sentAt === undefined && isCold(entry)) origin.queue.promote(fetch)
+      if (fetch.sentAt === undefined) source.queue.promote(fetch, laneOf(entry))
       return
     }
-    if (!mayAsk(entry, wallNow())) return events.onExpired(entry)
-    if (!origin.breaker.admits()) return events.onRefused(entry)
-    const lane = isCold(entry) ? 'cold' : 'refresh'
+    if (!mayAsk(entry, wallNow()) || !source.breaker.admits()) return refuse(entry)
     entry.fetch = {
       kind: 'fetch',
       entry,
-      lane,
+      lane: laneOf(entry),
       queuedAt: now(),
       sentAt: undefined,
       attempt: 1,
       probe: false,
       again: false,
     }
-    origin.queue.add(entry.fetch)
-    startNext(origin)
+    dispatcher.add(entry.fetch)
+  }
+
+  /** @param entry whose user has no valid token, or whose namespace's breaker is open */
+  function refuse(entry: Entry) {
+    if (mayAsk(entry, wallNow())) events.onRefused(entry)
+    else events.onExpired(entry)
   }
 
   /**
@@ -122,68 +148,17 @@ export function createFetches({ origins, pool, inTurns, metrics, containment = n
 
   /** Nobody wants the key any more: a fetch that no worker has yet is dropped. */
   function abandon(entry: Entry) {
-    const { origin, fetch } = entry
+    const { source, fetch } = entry
     if (!fetch || fetch.sentAt !== undefined) return
-    origin.queue.remove(fetch)
+    source.queue.remove(fetch)
     entry.fetch = undefined
-    if (fetch.probe) origin.breaker.end('void', true)
   }
 
-  /** Starts the fetches that may start. Backends take turns to be first, in case credit is short. */
-  function startAll() {
-    if (rotation.length > 1) rotation.push(rotation.shift() as Origin)
-    for (const origin of rotation) startNext(origin)
-  }
-
-  function startNext(origin: Origin) {
-    while (pool.hasCredit()) {
-      const fetch = origin.queue.next()
-      if (!fetch) return
-      if (!fetch.probe && !origin.breaker.admits()) {
-        origin.queue.ended(fetch)
-        refuse(fetch)
-        return refuseQueued(origin)
-      }
-      if (mayAsk(fetch.entry, wallNow())) send(fetch)
-      else expire(fetch)
-    }
-  }
-
-  /** Nothing that is queued may start until the breaker admits a fetch. */
-  function refuseQueued(origin: Origin) {
-    const { queue, breaker } = origin
-    if (refusing.has(origin)) return
-    refusing.add(origin)
-    inTurns(() => {
-      const fetch = breaker.admits() ? undefined : queue.withdraw()
-      if (!fetch) {
-        refusing.delete(origin)
-        return false
-      }
-      // The probe's worker was lost. Without this line no other probe would ever be let through.
-      if (fetch.probe) breaker.end('void', true)
-      refuse(fetch)
-      return true
-    })
-  }
-
-  /** The token expired while the fetch was queued. @param fetch that the queue gave out */
-  function expire(fetch: Fetch) {
-    const { entry, probe } = fetch
-    entry.origin.queue.ended(fetch)
-    entry.fetch = undefined
-    if (probe) entry.origin.breaker.end('void', true)
-    events.onExpired(entry)
-  }
-
-  function send(fetch: Fetch) {
-    const { entry } = fetch
-    const { namespace, origin } = entry
+  function lease(fetch: Fetch) {
+    const { entry, lane, queuedAt, sentAt = now() } = fetch
+    const { namespace } = entry
     const { value } = entry.held
-    fetch.sentAt = now()
-    origin.limit.started(origin.queue.inFlight())
-    fetch.probe = origin.breaker.start()
-    metrics.started(fetch.lane, fetch.sentAt - fetch.queuedAt)
+    metrics.started(lane, sentAt - queuedAt)
     const authorization = authorizationOf(entry, wallNow())
     fetch.authorization = authorization
     pool.lease(fetch, {
@@ -202,25 +177,11 @@ export function createFetches({ origins, pool, inTurns, metrics, containment = n
     })
   }
 
-  /** @param fetch that is not queued */
-  function refuse({ entry }: Fetch) {
+  function ended(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) {
+    const { entry, sentAt = now() } = fetch
+    metrics.ended(entry.source.origin.name, result, body?.length ?? 0, now() - sentAt)
     entry.fetch = undefined
-    events.onRefused(entry)
-  }
-
-  /** A fetch under a lease in force ended. */
-  function ended(fetch: Fetch, result: Result, body?: Buffer, delta?: Buffer) {
-    const { entry } = fetch
-    const { queue, breaker, limit } = entry.origin
-    const sentAt = fetch.sentAt as number
-    metrics.ended(entry.origin.name, result, body?.length ?? 0, now() - sentAt)
-    limit.ended({ sentAt, namespace: entry.namespace.name, sign: signOf(result, entry.namespace) })
-    queue.ended(fetch)
-    entry.fetch = undefined
-    const change = breaker.end(verdictOf(result), fetch.probe)
-    apply(fetch, result, body, delta, change === 'closed')
-    if (change === 'opened') refuseQueued(entry.origin)
-    startAll()
+    apply(fetch, result, body, delta, closed)
   }
 
   /** A result that cannot be applied makes its key fail, like any other that is of no use. */
@@ -231,32 +192,19 @@ export function createFetches({ origins, pool, inTurns, metrics, containment = n
     (fetch, _result, _body, _delta, closed) => events.onResult(fetch, notApplied, undefined, undefined, closed),
   )
 
-  /** The worker that had a fetch will not answer. Another one is asked, once, if somebody still wants the key. */
-  function lost(fetch: Fetch) {
-    if (fetch.attempt === 2) return ended(fetch, twiceLost)
-    const { entry } = fetch
-    const { queue } = entry.origin
-    queue.ended(fetch)
-    fetch.attempt = 2
-    fetch.sentAt = undefined
-    queue.putBack(fetch)
-    if (isWanted(entry)) return metrics.reissued()
-    abandon(entry)
-    events.onAbandoned(entry)
-  }
-
   /** Whether a user's own value would now be fetched with a token other than this fetch's. */
   function hasOtherToken({ entry, authorization }: Fetch) {
     return isWanted(entry) && authorizationOf(entry, wallNow()) !== authorization
   }
 
-  return { start, hasOtherToken, want, wantSince, repeat, abandon, startAll, ended, lost }
+  const { startAll, ended: take, lost } = dispatcher
+  return { start, hasOtherToken, want, wantSince, repeat, abandon, startAll, ended: take, lost }
 }
 
-const twiceLost: Result = {
-  kind: 'failed',
-  code: 'fetcher_timeout',
-  message: 'two workers in a row ended or fell silent over this key',
+/** Anybody can make up keys, and those must keep no other waiting. After a refresh call the key may be there. */
+function laneOf(entry: Entry): Lane {
+  if (isMissing(entry) && !entry.held.invalid) return 'missing'
+  return isCold(entry) ? 'cold' : 'refresh'
 }
 
 const notApplied: Result = {
@@ -285,7 +233,7 @@ function signOf(result: Result, { isPerUser }: Entry['namespace']): Sign {
   }
 }
 
-/** The news that a result brings about the backend as a whole. */
+/** The news that a result brings about whether the backend works. */
 function verdictOf(result: Result): Verdict {
   if (result.kind !== 'failed') return 'good'
   switch (result.code) {

@@ -223,7 +223,7 @@ describe('a failed try', () => {
     fail(K, 'backend_throttled', { retryAfterMs: 60_000 })
     for (let id = 100; id < 120; id++) watch('a', `doc:${id}`)
     for (let id = 100; id < 120; id++) fail(`doc:${id}`, 'backend_error')
-    expect(primary.origins.get('http://backend')?.breaker.isOpen()).toBe(true)
+    expect(primary.sources.get('doc')?.breaker.isOpen()).toBe(true)
     onRefresh(K)
     pass(500)
     expect(asked(K)).toBe(1)

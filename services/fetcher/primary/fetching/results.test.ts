@@ -53,7 +53,7 @@ describe('that the backend has nothing (404, 410)', () => {
     let before = asked(K)
     watch('b', K)
     expect([sent('b'), asked(K)]).toEqual([[], before + 1])
-    expect(lease(K)?.fetch.lane).toBe('cold')
+    expect(lease(K)?.fetch.lane).toBe('missing')
     fail(K, 'not_found')
     expect(sent('b')).toEqual(['not_found'])
 

@@ -38,14 +38,14 @@ export function createResults({
   /**
    * @param body of a value
    * @param delta turns the version that the result names into the body
-   * @param closed whether it closed the origin's breaker
+   * @param closed whether it closed the namespace's breaker
    */
   function take(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) {
     const { entry, again, queuedAt, sentAt = now() } = fetch
     if (entry.namespace.isPerUser && isForbidden(result)) {
       refreshes.end(entry)
       onForbidden(entry, fetch.authorization)
-      return recovery.noteEnd(entry.origin, false, closed)
+      return recovery.noteEnd(entry.source, false, closed)
     }
     const fits = result.kind !== 'value' || !body || table.hasRoomFor(entry, body.length)
     if (fits || entry.held.value) {
@@ -68,7 +68,7 @@ export function createResults({
       refreshes.end(entry)
       onNoRoom(entry)
     }
-    recovery.noteEnd(entry.origin, result.kind !== 'failed' || result.code === 'not_found', closed)
+    recovery.noteEnd(entry.source, result.kind !== 'failed' || result.code === 'not_found', closed)
   }
 
   /**
@@ -122,10 +122,10 @@ export function createResults({
       holdFailure(entry, { code: 'backend_unavailable', message: breakerOpen, askedAt: now() })
     }
     refreshes.end(entry)
-    schedule.park(entry, entry.origin.breaker.retryAt())
+    schedule.park(entry, entry.source.breaker.retryAt())
     interest.notifyAll(entry)
     table.recount(entry)
-    recovery.probe(entry.origin)
+    recovery.probe(entry.source)
   }
 
   return { take, refuse }

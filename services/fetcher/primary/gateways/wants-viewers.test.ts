@@ -174,7 +174,7 @@ test.each(['get', 'watch'])(
 
 test('one user who is throttled does not slow down the others of the backend', () => {
   const { get, token, fail, leased, primary } = setup()
-  const limit = () => [...primary.origins.values()][0].limit.inForce()
+  const limit = () => [...primary.sources.values()][0].limit.inForce()
   const before = limit()
   for (let i = 0; i < 2 * before; i++) get('a', viewerKey(`me:${i}`, viewerOf('ann')), undefined, token('ann'))
   while (leased().length > 0) for (const key of leased()) fail(key, 'backend_throttled', { status: 429 })
@@ -186,7 +186,7 @@ test.each([
   ['backend_refused', 403],
 ])('how soon a backend turns one user away is not how quick it is: %s', (code, status) => {
   const { get, token, fail, value, leased, pass, take, primary } = setup({ inFlightMax: 32 })
-  const limit = () => [...primary.origins.values()][0].limit.inForce()
+  const limit = () => [...primary.sources.values()][0].limit.inForce()
   const before = limit()
   const round = (number: number, user: string) => {
     for (let i = 0; i < before; i++) get('a', viewerKey(`me:${number}-${i}`, viewerOf(user)), undefined, token(user))

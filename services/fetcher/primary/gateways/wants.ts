@@ -37,7 +37,7 @@ import {
 import type { KeyTable } from '../keys/key-table.ts'
 import { isSentBefore } from '../keys/watchers.ts'
 import type { FetchMetrics } from '../metrics.ts'
-import type { Origin } from '../origins/origins.ts'
+import type { KeySource } from '../origins/origins.ts'
 import type { Recovery } from '../origins/recovery.ts'
 import type { InTurns } from '../timing/in-turns.ts'
 import { QUIET_REFRESH_MS_MIN, type Refreshes } from '../timing/refreshes-under-way.ts'
@@ -71,7 +71,7 @@ const OTHER_CONFIGURATION = 'the fetcher has another configuration than the gate
 
 interface Deps {
   namespaces: Namespaces
-  origins: Map<string, Origin>
+  sources: Map<string, KeySource>
   table: KeyTable
   interest: Interest
   fetches: Fetches
@@ -91,7 +91,7 @@ interface Deps {
 
 export function createGatewayWants({
   namespaces,
-  origins,
+  sources,
   table,
   interest,
   fetches,
@@ -138,7 +138,7 @@ export function createGatewayWants({
     interest.notify(link, entry, watcher)
     if (wasKept) return
     schedule.begin(entry)
-    if (isFailing(entry)) return recovery.probe(entry.origin)
+    if (isFailing(entry)) return recovery.probe(entry.source)
     // A node that takes over a watched key may have missed a change. A value without periodic refresh would then stay
     // old.
     if (held || entry.namespace.refreshMs === 0) fetches.want(entry)
@@ -310,13 +310,13 @@ export function createGatewayWants({
     const why = keyProblem(viewed?.key ?? key)
     if (why) return refuse(link, key, 'bad_key', why, want)
     const namespace = namespaces.get(namespaceOf(key))
-    const origin = namespace && origins.get(namespace.origin)
-    if (!origin) return refuse(link, key, 'unknown_namespace', errorCodes.unknown_namespace, want)
+    const source = sources.get(namespaceOf(key))
+    if (!namespace || !source) return refuse(link, key, 'unknown_namespace', errorCodes.unknown_namespace, want)
     // Without a viewer one user's value would be shown to all.
     if ((namespace.isPerUser === true) !== (viewed !== undefined)) {
       return refuse(link, key, 'unknown_namespace', OTHER_CONFIGURATION, want)
     }
-    const entry = table.open(key, () => createEntry(key, namespace, origin))
+    const entry = table.open(key, () => createEntry(key, namespace, source))
     return entry ?? refuse(link, key, 'capacity', errorCodes.capacity, want)
   }
 

@@ -10,7 +10,7 @@
 import { readViewerKey } from '@keycast/backbone'
 import type { Namespace } from '@keycast/service'
 import type { Fetch } from '../fetching/fetches.ts'
-import type { Origin } from '../origins/origins.ts'
+import type { KeySource } from '../origins/origins.ts'
 import type { Refresh } from '../timing/refreshes-under-way.ts'
 import { newTiming, type Timing } from '../timing/schedule.ts'
 import { type Held, newHeld } from './held.ts'
@@ -20,7 +20,7 @@ export interface Entry {
   /** well-formed, of a known namespace; or a viewer key of one. */
   key: string
   namespace: Namespace
-  origin: Origin
+  source: KeySource
   interest: EntryInterest
   held: Held
   timing: Timing
@@ -34,11 +34,11 @@ export interface Entry {
 }
 
 /** @param key may be a viewer key */
-export function createEntry(key: string, namespace: Namespace, origin: Origin): Entry {
+export function createEntry(key: string, namespace: Namespace, source: KeySource): Entry {
   return {
     key,
     namespace,
-    origin,
+    source,
     interest: newInterest(),
     held: newHeld(namespace.maxAgeMs),
     timing: newTiming(),

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { jest } from '@jest/globals'
 import { errorCodes } from '@keycast/protocol'
 import type { Namespace } from '@keycast/service'
-import type { Origin } from '../origins/origins.ts'
+import type { KeySource } from '../origins/origins.ts'
 import { setup } from '../test-support.ts'
 import { createEntry, type Entry } from './entry.ts'
 import { holdFailure } from './held.ts'
@@ -305,5 +305,5 @@ test('a want costs no more memory than it is counted as', () => {
 
 function newEntry(key: string) {
   const namespace = { maxAgeMs: 1_000, urlFor: () => '' } as unknown as Namespace
-  return createEntry(key, namespace, {} as Origin)
+  return createEntry(key, namespace, {} as KeySource)
 }

@@ -95,7 +95,7 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }: Options) {
     const inUse = isInUse(entry)
     if (isKept(entry) !== entry.counted) {
       entry.counted = !entry.counted
-      entry.origin.keptKeys += entry.counted ? 1 : -1
+      entry.source.keptKeys += entry.counted ? 1 : -1
     }
     // A user's own value is of no use once the user is gone. A failure stays: without its backoff each get of theirs
     // would ask the backend again, also before its Retry-After is over.

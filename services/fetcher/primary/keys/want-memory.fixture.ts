@@ -1,7 +1,7 @@
 // Prints the bytes of heap that one want takes, for key-table.test.ts. In a process of its own: in that of a test,
 // memory of other tests is given back in between.
 import type { Namespace } from '@keycast/service'
-import type { Origin } from '../origins/origins.ts'
+import type { KeySource } from '../origins/origins.ts'
 import { createEntry } from './entry.ts'
 import { createInterest } from './interest.ts'
 
@@ -33,5 +33,5 @@ function bytesHeld() {
 
 function newEntry(key: string) {
   const namespace = { maxAgeMs: 1_000, urlFor: () => '' } as unknown as Namespace
-  return createEntry(key, namespace, {} as Origin)
+  return createEntry(key, namespace, {} as KeySource)
 }

@@ -1,4 +1,4 @@
-// A circuit breaker (Nygard, "Release It!") for one backend origin. It opens when half of 20 or more tries within 10 s
+// A circuit breaker (Nygard, "Release It!") for what one namespace asks of its backend. It opens when half of 20 or more tries within 10 s
 // failed. While open it admits one probe a second, and the first probe that succeeds closes it. It sends nothing itself:
 // recovery.ts does. Why it is our own: docs/decisions, 6.
 
@@ -26,7 +26,7 @@ export const PROBE_MS = 1_000
 /** @param options `now`: monotonic, in milliseconds */
 export function createBreaker({ now }: { now: () => number }) {
   /** The last ten seconds, a second each; `slice` says which second it counts. */
-  const counts = Array.from({ length: SLICES }, () => ({ slice: -1, good: 0, bad: 0 }))
+  const counts = Array.from({ length: SLICES }, () => ({ slice: -1, good: 0, bad: 0, failedFor: new Set<string>() }))
   let open = false
   let probing = false
   /** The time at which the last try began, or the breaker opened. */
@@ -45,9 +45,11 @@ export function createBreaker({ now }: { now: () => number }) {
 
   /**
    * @param probe as {@link start} returned
+   * @param who the viewer that the try was for: many failures of one count once, for the backend may have a reason that
+   * is the viewer's own
    * @returns the change that it caused
    */
-  function end(verdict: Verdict, probe: boolean): 'opened' | 'closed' | undefined {
+  function end(verdict: Verdict, probe: boolean, who?: string): 'opened' | 'closed' | undefined {
     if (probe) {
       probing = false
       if (verdict === 'bad' || verdict === 'void') return undefined
@@ -57,8 +59,12 @@ export function createBreaker({ now }: { now: () => number }) {
     }
     // The try began before the breaker opened: it says nothing about now.
     if (open) return undefined
-    if (verdict === 'good' || verdict === 'bad') currentCount()[verdict]++
-    if (verdict !== 'bad' || !failedTooOften()) return undefined
+    if (verdict === 'good') currentCount().good++
+    if (verdict !== 'bad' || (who !== undefined && hasFailedFor(who))) return undefined
+    const count = currentCount()
+    count.bad++
+    if (who !== undefined) count.failedFor.add(who)
+    if (!failedTooOften()) return undefined
     open = true
     restsSince = now()
     return 'opened'
@@ -67,12 +73,19 @@ export function createBreaker({ now }: { now: () => number }) {
   function currentCount() {
     const slice = Math.floor(now() / SLICE_MS)
     const count = counts[slice % SLICES]
-    if (count.slice !== slice) Object.assign(count, { slice, good: 0, bad: 0 })
+    if (count.slice !== slice) Object.assign(count, { slice, good: 0, bad: 0, failedFor: new Set() })
     return count
   }
 
+  const oldestSlice = () => Math.floor(now() / SLICE_MS) - SLICES + 1
+
+  function hasFailedFor(who: string) {
+    const oldest = oldestSlice()
+    return counts.some(({ slice, failedFor }) => slice >= oldest && failedFor.has(who))
+  }
+
   function failedTooOften() {
-    const oldest = Math.floor(now() / SLICE_MS) - SLICES + 1
+    const oldest = oldestSlice()
     let good = 0
     let bad = 0
     for (const count of counts) {

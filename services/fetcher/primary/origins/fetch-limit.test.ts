@@ -10,17 +10,15 @@ function setup({ max = 1_024 }: { max?: number } = {}) {
     tookMs = 50,
     count = limit.inForce(),
     sign = () => 'answered',
-    namespace = () => 'doc',
   }: {
     tookMs?: number
     count?: number
     sign?: (index: number) => Sign
-    namespace?: (index: number) => string
   } = {}) {
     const sentAt = at
     for (let inFlight = 1; inFlight <= count; inFlight++) limit.started(inFlight)
     at += tookMs
-    for (let index = 0; index < count; index++) limit.ended({ sentAt, namespace: namespace(index), sign: sign(index) })
+    for (let index = 0; index < count; index++) limit.ended({ sentAt, sign: sign(index) })
     return limit.inForce()
   }
   const rounds = (count: number, options?: Parameters<typeof round>[0]) =>
@@ -107,11 +105,10 @@ test('a backend that is slow while little is in flight is not slow because of th
   expect(limit.inForce()).toBe(512)
 })
 
-test('namespaces are compared with themselves: those that take long are no overload of the others', () => {
-  const { rounds } = setup({ max: LIMIT_INITIAL })
-  rounds(1, { tookMs: 5, namespace: () => 'quick' })
+test('the namespaces of a backend share what an unknown backend is asked', () => {
+  const limits = [1, 2].map(() => createFetchLimit({ max: 1_024, sources: 2, now: () => 0 }))
 
-  expect(rounds(5, { tookMs: 800, namespace: () => 'slow' }).at(-1)).toBe(LIMIT_INITIAL)
+  expect(limits.reduce((sum, limit) => sum + limit.inForce(), 0)).toBe(LIMIT_INITIAL)
 })
 
 test('a backend that says it is overloaded is asked half of what was in flight', () => {
@@ -145,7 +142,7 @@ test('what was sent under the limit of before does not count against the present
   const sentAt = 1_000
   pass(10)
 
-  for (let count = 0; count < 600; count++) limit.ended({ sentAt, namespace: 'doc', sign: 'overloaded' })
+  for (let count = 0; count < 600; count++) limit.ended({ sentAt, sign: 'overloaded' })
 
   expect(limit.inForce()).toBe(512)
 })

@@ -1,5 +1,5 @@
-// The number of fetches that one backend may have in flight: as many as it answers without getting slower, up to a
-// ceiling. Additive increase, multiplicative decrease, as in TCP (Chiu and Jain, 1989). Why no library: docs/decisions,
+// The number of fetches that one namespace may have in flight: as many as its backend answers without getting slower, up
+// to a ceiling. Additive increase, multiplicative decrease, as in TCP (Chiu and Jain, 1989). Why no library: docs/decisions,
 // 15.
 
 /**
@@ -10,16 +10,21 @@ export type Sign = 'answered' | 'overloaded' | 'void'
 
 interface Ended {
   sentAt: number
-  namespace: string
   sign: Sign
 }
 
-export type FetchLimit = ReturnType<typeof createFetchLimit>
+export interface Limit {
+  /** Requests that may be in flight now. */
+  inForce: () => number
+  /** `inFlight`: with this one. */
+  started: (inFlight: number) => void
+  ended: (request: Ended) => void
+}
 
 /**
  * Fetches that were sent one after the other, about as many as are in flight at one time. `limit`: when the round
- * began. `overloaded`, `results`: of those. `peak`: the most that were in flight. `latencies`: by namespace, whose
- * fetches take about the same time.
+ * began. `overloaded`, `results`: of those. `peak`: the most that were in flight. `tookMs`: those that were answered, in
+ * all.
  */
 interface Round {
   beganAt: number
@@ -27,18 +32,13 @@ interface Round {
   results: number
   overloaded: number
   peak: number
-  latencies: Map<string, Latencies>
+  tookMs: number
 }
 
-interface Latencies {
-  sumMs: number
-  count: number
-}
-
-/** An unknown backend is asked this much at once: each request opens a connection. */
+/** An unknown backend is asked this much at once, by all its namespaces together: each request opens a connection. */
 export const LIMIT_INITIAL = 256
 
-/** The limit never falls below this: a backend that cannot take so many is for its circuit breaker. */
+/** The limits never fall below this, together: a backend that cannot take so many is for its circuit breakers. */
 export const LIMIT_MIN = 16
 
 /**
@@ -84,10 +84,18 @@ const QUICKEST_FIRST_MS = 2_000
 /** With fewer results a round says too little. */
 const ROUND_RESULTS_MIN = 16
 
-/** @param options `max`: at least 1. `now`: monotonic, in milliseconds */
-export function createFetchLimit({ max, now }: { max: number; now: () => number }) {
-  const min = Math.min(LIMIT_MIN, max)
-  let limit = Math.min(LIMIT_INITIAL, max)
+interface Options {
+  /** At least 1. */
+  max: number
+  /** How many namespaces the backend has. */
+  sources?: number
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
+export function createFetchLimit({ max, sources = 1, now }: Options): Limit {
+  const min = Math.min(Math.ceil(LIMIT_MIN / sources), max)
+  let limit = Math.min(Math.ceil(LIMIT_INITIAL / sources), max)
   /** The growth of the limit per round. */
   let growth = Number.POSITIVE_INFINITY
   /** The limit at the first of the last cuts, until it was exceeded without one; and from where on it grows evenly. */
@@ -96,8 +104,8 @@ export function createFetchLimit({ max, now }: { max: number; now: () => number 
   let wasCut = false // by the last round
   let wasOverloaded = false
   let slowRounds = 0
-  /** The mean latency of the quickest round, by namespace. */
-  let quickestMs = new Map<string, number>()
+  /** The mean latency of the quickest round. */
+  let quickestMs = Number.POSITIVE_INFINITY
   let measureAt = now() + QUICKEST_FIRST_MS
   let isMeasuring = false
   let round = newRound()
@@ -108,7 +116,7 @@ export function createFetchLimit({ max, now }: { max: number; now: () => number 
   }
 
   function newRound(): Round {
-    return { beganAt: now(), limit: inForce(), results: 0, overloaded: 0, peak: 0, latencies: new Map() }
+    return { beganAt: now(), limit: inForce(), results: 0, overloaded: 0, peak: 0, tookMs: 0 }
   }
 
   /** @param inFlight fetches, this one included */
@@ -116,14 +124,14 @@ export function createFetchLimit({ max, now }: { max: number; now: () => number 
     round.peak = Math.max(round.peak, inFlight)
   }
 
-  function ended({ sentAt, namespace, sign }: Ended) {
+  function ended({ sentAt, sign }: Ended) {
     if (sign === 'void') return
     if (sign === 'answered' && isLimited() && slowRounds === 0) grow()
     // Sent under the limit of an earlier round: it says nothing of this one.
     if (sentAt < round.beganAt) return
     round.results++
     if (sign === 'overloaded') round.overloaded++
-    else noteLatency(namespace, now() - sentAt)
+    else round.tookMs += now() - sentAt
     if (round.results >= Math.max(ROUND_RESULTS_MIN, Math.min(round.peak, round.limit))) endRound()
   }
 
@@ -138,19 +146,11 @@ export function createFetchLimit({ max, now }: { max: number; now: () => number 
   /** Whether the round used up its limit. */
   const isLimited = () => round.peak >= round.limit
 
-  function noteLatency(namespace: string, ms: number) {
-    const latencies = round.latencies.get(namespace)
-    if (latencies) {
-      latencies.sumMs += ms
-      latencies.count++
-    } else round.latencies.set(namespace, { sumMs: ms, count: 1 })
-  }
-
   function endRound() {
     if (round.overloaded >= Math.max(OVERLOADED_MIN, round.results * OVERLOADED_SHARE)) {
       wasOverloaded = true
       cut(CUT_WHEN_OVERLOADED, NEAR_OVERLOADED)
-    } else if (isSlower()) {
+    } else if (meanMs() > quickestMs * SLOWER_RATIO + SLOWER_MS) {
       slowRounds++
       // Far below the limit our fetches are not the cause of the slowness.
       if (slowRounds >= SLOW_ROUNDS && round.peak > limit / 2) cut(CUT_WHEN_SLOWER, NEAR_SLOWER)
@@ -177,27 +177,22 @@ export function createFetchLimit({ max, now }: { max: number; now: () => number 
     slowRounds = 0
   }
 
-  /** Whether most fetches were of namespaces that took much longer than in their quickest round. */
-  function isSlower() {
-    let slower = 0
-    for (const [namespace, { sumMs, count }] of round.latencies) {
-      const quickest = quickestMs.get(namespace) ?? Number.POSITIVE_INFINITY
-      if (sumMs / count > quickest * SLOWER_RATIO + SLOWER_MS) slower += count
-    }
-    return slower > round.results / 2
+  /** Where none was answered, it says nothing. */
+  function meanMs() {
+    return round.tookMs / (round.results - round.overloaded)
   }
 
   function learnQuickest() {
     if (isMeasuring) {
       isMeasuring = false
-      quickestMs = new Map()
+      quickestMs = Number.POSITIVE_INFINITY
     } else if (now() >= measureAt) {
       isMeasuring = true
-      measureAt = now() + QUICKEST_MS
+      // At the same time as the backend's other namespaces: one that went on at its full limit would be measured, too.
+      measureAt = (Math.floor(now() / QUICKEST_MS) + 1) * QUICKEST_MS
     }
-    for (const [namespace, { sumMs, count }] of round.latencies) {
-      quickestMs.set(namespace, Math.min(sumMs / count, quickestMs.get(namespace) ?? Number.POSITIVE_INFINITY))
-    }
+    const took = meanMs()
+    if (took < quickestMs) quickestMs = took
   }
 
   return { inForce, started, ended }

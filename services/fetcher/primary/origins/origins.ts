@@ -1,21 +1,39 @@
-// The backends behind the namespaces, by origin: how much each can take, and whether it works.
+// The backends behind the namespaces, and each namespace's part of one: what is queued and in flight, how much of it the
+// backend can take, and whether it works. A namespace that hangs or fails does so alone.
 import type { Namespaces } from '@keycast/service'
 import { createFetchQueue, type FetchQueue } from '../fetching/fetch-queue.ts'
 import type { Fetch } from '../fetching/fetches.ts'
 import type { Entry } from '../keys/entry.ts'
 import type { Timer } from '../timing/timer-wheel.ts'
 import { type Breaker, createBreaker } from './breaker.ts'
-import { createFetchLimit, type FetchLimit } from './fetch-limit.ts'
+import type { Request } from './dispatcher.ts'
+import { createFetchLimit, type Limit } from './fetch-limit.ts'
 
-export interface Origin {
+/** A backend, as requests of one kind see it. The counters are dispatcher.ts's. */
+export interface Origin<R extends Request> {
   /** Scheme, host and port. */
   name: string
-  /** Used by fetches.ts. */
-  queue: FetchQueue<Fetch>
-  /** Of its fetches in flight; told of each fetch by fetches.ts. */
-  limit: FetchLimit
-  /** Told of each fetch by fetches.ts. */
+  inFlightMax: number
+  inFlight: number
+  sources: Source<R>[]
+  /** The source that is first next time. */
+  turn: number
+}
+
+/** What one namespace asks of its backend. The parts are told of each request by dispatcher.ts. */
+export interface Source<R extends Request> {
+  namespace: string
+  origin: Origin<R>
+  queue: FetchQueue<R>
+  /** Of its requests in flight. */
+  limit: Limit
   breaker: Breaker
+  /** Whether its queue is being emptied; changed by dispatcher.ts. */
+  isRefusing: boolean
+}
+
+/** One of keys. */
+export interface KeySource extends Source<Fetch> {
   /** How many of its keys are kept fresh; changed by key-table.ts. */
   keptKeys: number
   /** Keys kept fresh whose last fetch failed, the one tried longest ago first; changed by schedule.ts. */
@@ -38,22 +56,56 @@ export function originNames({ names, get }: Namespaces) {
 }
 
 interface Options {
-  namespaces: Namespaces
-  /** Fetches, each. */
+  /** The origin of each namespace. */
+  namespaces: Iterable<[name: string, origin: string]>
+  /** Requests to each backend. */
   inFlightMax: number
+  /** `sources`: how many namespaces its backend has. */
+  newLimit: (sources: number) => Limit
   /** Monotonic, in milliseconds. */
   now: () => number
 }
 
-export function createOrigins({ namespaces, inFlightMax, now }: Options): Map<string, Origin> {
-  const origins = new Map<string, Origin>()
-  for (const name of originNames(namespaces)) {
-    const limit = createFetchLimit({ max: inFlightMax, now })
-    origins.set(name, {
-      name,
-      limit,
-      queue: createFetchQueue({ limit: limit.inForce }),
-      breaker: createBreaker({ now }),
+/** @returns by namespace */
+export function createSources<R extends Request>({ namespaces, inFlightMax, newLimit, now }: Options) {
+  const origins = new Map<string, Origin<R>>()
+  const named = [...namespaces]
+  const sources = new Map<string, Source<R>>()
+  for (const [namespace, name] of named) {
+    const origin = origins.get(name) ?? { name, inFlightMax, inFlight: 0, sources: [], turn: 0 }
+    origins.set(name, origin)
+    const limit = newLimit(named.filter(([, other]) => other === name).length)
+    const queue = createFetchQueue<R>({ limit: limit.inForce })
+    const source = { namespace, origin, queue, limit, breaker: createBreaker({ now }), isRefusing: false }
+    origin.sources.push(source)
+    sources.set(namespace, source)
+  }
+  return sources
+}
+
+/** @returns the sources of keys, by namespace */
+export function createKeySources({
+  namespaces: { names, get },
+  inFlightMax,
+  now,
+}: {
+  namespaces: Namespaces
+  /** Fetches, each backend. */
+  inFlightMax: number
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}): Map<string, KeySource> {
+  const sources = createSources<Fetch>({
+    namespaces: names.flatMap(name => {
+      const origin = get(name)?.origin
+      return origin === undefined ? [] : [[name, origin]]
+    }),
+    inFlightMax,
+    newLimit: sources => createFetchLimit({ max: inFlightMax, sources, now }),
+    now,
+  })
+  for (const source of sources.values()) {
+    Object.assign(source, {
       keptKeys: 0,
       failing: new Set(),
       wokenAt: Number.NEGATIVE_INFINITY,
@@ -62,5 +114,10 @@ export function createOrigins({ namespaces, inFlightMax, now }: Options): Map<st
       probes: undefined,
     })
   }
-  return origins
+  return sources as Map<string, KeySource>
 }
+
+/** @returns each once */
+export const originsOf = <R extends Request>(sources: Iterable<Source<R>>): Origin<R>[] => [
+  ...new Set(Array.from(sources, ({ origin }) => origin)),
+]

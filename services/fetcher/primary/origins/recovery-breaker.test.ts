@@ -10,7 +10,7 @@ describe('a breaker that is open', () => {
     let draw = 0
     const primary = watched(keys, { random: () => (draw = (draw + 0.0371) % 1) })
     primary.pass(3_000, down(primary))
-    expect(primary.primary.origins.get('http://backend')?.breaker.isOpen()).toBe(true)
+    expect(primary.primary.sources.get('doc')?.breaker.isOpen()).toBe(true)
     return primary
   }
 
@@ -67,10 +67,10 @@ describe('a breaker that is open', () => {
   })
 
   test('sends watchers that nothing is tried, once', () => {
-    const primary = setup({ random: () => 0.5, namespaces: { doc: {}, slow: { refreshMs: 10_000 } } })
+    const primary = setup({ random: () => 0.5, namespaces: { doc: { refreshMs: 10_000 } } })
     const { watch, value, pass, fail, sent } = primary
-    watch('a', 'slow:1')
-    value('slow:1', 'v1')
+    watch('a', 'doc:well')
+    value('doc:well', 'v1')
     sent('a')
     for (const key of keys) watch('b', key)
     pass(
@@ -108,7 +108,7 @@ describe('a breaker that is open', () => {
     let served = 0
     const flapping = answering(primary, key => (served++ === 0 ? current(key) : primary.fail(key, 'backend_error')))
     pass(2_500, flapping)
-    expect(primary.primary.origins.get('http://backend')?.breaker.isOpen()).toBe(true)
+    expect(primary.primary.sources.get('doc')?.breaker.isOpen()).toBe(true)
     take('a')
     const before = keys.map(asked)
     pass(
@@ -185,12 +185,12 @@ describe('a breaker that is open', () => {
     expect(leased()).toHaveLength(40)
     for (const key of keys.slice(0, 30)) fail(key, 'backend_error')
     for (const key of keys.slice(30)) current(key)
-    expect(primary.primary.origins.get('http://backend')?.breaker.isOpen()).toBe(true)
+    expect(primary.primary.sources.get('doc')?.breaker.isOpen()).toBe(true)
   })
 
-  test('is of one backend alone, and no matter of refused requests', () => {
+  test('is of one namespace alone, and no matter of refused requests', () => {
     const primary = setup({
-      namespaces: { doc: {}, other: { origin: 'http://other' }, odd: { origin: 'http://odd' } },
+      namespaces: { doc: {}, other: {}, odd: {} },
     })
     const { watch, pass, fail, leased, asked } = primary
     for (let id = 0; id < 100; id++) {
@@ -205,8 +205,8 @@ describe('a breaker that is open', () => {
     watch('a', 'doc:new')
     expect(leased()).toContain('other:1')
     expect(asked('doc:new')).toBe(0)
-    expect(primary.primary.origins.get('http://odd')?.breaker.isOpen()).toBe(false)
-    expect(primary.primary.origins.get('http://backend')?.breaker.isOpen()).toBe(true)
+    expect(primary.primary.sources.get('odd')?.breaker.isOpen()).toBe(false)
+    expect(primary.primary.sources.get('doc')?.breaker.isOpen()).toBe(true)
   })
 
   test('frees its probe when nobody wants that key any more', () => {

@@ -1,5 +1,5 @@
 import { answering, keysOf, setup, watched } from '../test-support.ts'
-import type { Origin } from './origins.ts'
+import type { KeySource } from './origins.ts'
 
 const K = 'doc:1'
 
@@ -137,7 +137,7 @@ test('a thousand watches of keys that wait out a Retry-After look at all of them
   }
   for (const key of keys) onUnwatch('a', key)
   pass(5_000)
-  const { failing } = primary.origins.get('http://backend') as Origin
+  const { failing } = primary.sources.get('doc') as KeySource
   let looks = 0
   const values = failing.values.bind(failing)
   failing.values = failing[Symbol.iterator] = () => {

@@ -1,11 +1,11 @@
-// How the keys of a failing backend find out that it works again, sooner than by their own backoff and without a storm:
+// How the failing keys of a namespace find out that it works again, sooner than by their own backoff and without a storm:
 // one of them is tried each second. Once any key's fetch succeeds, the others follow, spread over a second.
 import type { Entry } from '../keys/entry.ts'
 import type { InTurns } from '../timing/in-turns.ts'
 import { notBeforeAtOf, type Schedule, WAKE_MS_MIN, wokenAtOf } from '../timing/schedule.ts'
 import type { TimerWheel } from '../timing/timer-wheel.ts'
 import { PROBE_MS } from './breaker.ts'
-import type { Origin } from './origins.ts'
+import type { KeySource } from './origins.ts'
 
 export type Recovery = ReturnType<typeof createRecovery>
 
@@ -35,19 +35,19 @@ export function createRecovery({ wheel, inTurns, schedule, want, now, random }: 
    *
    * @param closed its breaker closed
    */
-  function noteEnd(origin: Origin, succeeded: boolean, closed: boolean) {
-    if (closed || (succeeded && now() - origin.wokenAt >= SPREAD_MS)) wake(origin, closed)
-    probe(origin)
+  function noteEnd(source: KeySource, succeeded: boolean, closed: boolean) {
+    if (closed || (succeeded && now() - source.wokenAt >= SPREAD_MS)) wake(source, closed)
+    probe(source)
   }
 
   /** @param all whether keys woken a moment ago are tried as well: with the breaker open none was tried by itself */
-  function wake(origin: Origin, all: boolean) {
-    if (origin.failing.size === 0) return
+  function wake(source: KeySource, all: boolean) {
+    if (source.failing.size === 0) return
     const since = now()
-    origin.wokenAt = since
+    source.wokenAt = since
     // Walks without a copy: the copy alone would take too long. Keys that fail again stand behind the others and come
     // up once more.
-    const failing = origin.failing.values()
+    const failing = source.failing.values()
     inTurns(() => {
       const { done, value: entry } = failing.next()
       if (done) return false
@@ -67,33 +67,33 @@ export function createRecovery({ wheel, inTurns, schedule, want, now, random }: 
   }
 
   /** Tries one failing key if a probe is due, and does so again when the next one is. */
-  function probe(origin: Origin) {
-    wheel.cancel(origin.probeTimer)
-    origin.probeTimer = undefined
-    const { breaker, failing } = origin
+  function probe(source: KeySource) {
+    wheel.cancel(source.probeTimer)
+    source.probeTimer = undefined
+    const { breaker, failing } = source
     if (failing.size === 0) {
-      origin.probes = undefined
+      source.probes = undefined
       return
     }
     // Once a second, also where each of a thousand watches asks for a probe and no key could be tried.
-    let dueAt = Math.max(breaker.probeAt(), origin.probedAt + PROBE_MS)
+    let dueAt = Math.max(breaker.probeAt(), source.probedAt + PROBE_MS)
     if (dueAt <= now()) {
       if (breaker.admits()) {
-        origin.probedAt = now()
-        tryOne(origin)
+        source.probedAt = now()
+        tryOne(source)
       }
       dueAt = now() + PROBE_MS
     }
-    origin.probeTimer = wheel.set(dueAt, () => probe(origin))
+    source.probeTimer = wheel.set(dueAt, () => probe(source))
   }
 
   /** Keys that fail again go to the end, so a walk over them meets each in turn. */
-  function tryOne(origin: Origin) {
+  function tryOne(source: KeySource) {
     const nowMs = now()
-    for (let looked = 0; looked < Math.min(LOOKED_AT_MAX, origin.failing.size); looked++) {
-      origin.probes ??= origin.failing.values()
-      const { done, value: entry } = origin.probes.next()
-      if (done) origin.probes = undefined
+    for (let looked = 0; looked < Math.min(LOOKED_AT_MAX, source.failing.size); looked++) {
+      source.probes ??= source.failing.values()
+      const { done, value: entry } = source.probes.next()
+      if (done) source.probes = undefined
       else if (!entry.fetch && notBeforeAtOf(entry) <= nowMs) return want(entry)
     }
   }

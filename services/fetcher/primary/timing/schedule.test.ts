@@ -2,7 +2,7 @@ import type { Namespace } from '@keycast/service'
 import { randomNumbers } from '../../../../test/support/random.js'
 import { createEntry, type Entry } from '../keys/entry.ts'
 import { newWatcher } from '../keys/watchers.ts'
-import type { Origin } from '../origins/origins.ts'
+import type { KeySource } from '../origins/origins.ts'
 import { setup } from '../test-support.ts'
 import { createBackoff } from './backoff.ts'
 import { createSchedule } from './schedule.ts'
@@ -169,7 +169,7 @@ test('a key that is not refreshed by itself is tried once where it is told to be
     random: () => 0,
   })
   const namespace = { refreshMs: 0, maxAgeMs: 0, urlFor: () => '' } as unknown as Namespace
-  const origin = { failing: new Set() } as unknown as Origin
+  const origin = { failing: new Set() } as unknown as KeySource
   const entry = createEntry(K, namespace, origin)
   entry.interest.watchers = [newWatcher('a', { version: undefined, askedAt: 0, quiet: false })]
   schedule.insist(entry)

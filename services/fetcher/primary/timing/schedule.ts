@@ -131,7 +131,7 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
   function end(entry: Entry) {
     cancel(entry)
     refreshes.end(entry)
-    entry.origin.failing.delete(entry)
+    entry.source.failing.delete(entry)
     entry.timing.phaseAt = undefined
     entry.timing.absenceMs = undefined
     // A get before that time is answered with the failure: backoff also holds for keys that nobody watches.
@@ -141,7 +141,7 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
   /** The backend gave an answer. */
   function succeeded(entry: Entry) {
     recovered(entry)
-    entry.origin.failing.delete(entry)
+    entry.source.failing.delete(entry)
     const { refreshMs } = entry.namespace
     if (isKept(entry) && refreshMs > 0) {
       entry.timing.phaseAt ??= phaseOf(now() + random() * refreshMs, refreshMs)
@@ -202,7 +202,7 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
   }
 
   function noteFailing(entry: Entry) {
-    const { failing } = entry.origin
+    const { failing } = entry.source
     failing.delete(entry)
     if (isKept(entry)) failing.add(entry)
   }

@@ -1,0 +1,170 @@
+// Sends the requests to backends: each from being queued to its end, whether it fetches a key or asks if a viewer may
+// read. Backends take turns, and so do the namespaces of one; another worker takes over from a lost one; an open breaker
+// refuses.
+import type { Result } from '../../work/messages.ts'
+import type { Lane } from '../fetching/fetch-queue.ts'
+import type { InTurns } from '../timing/in-turns.ts'
+import type { Verdict } from './breaker.ts'
+import type { Sign } from './fetch-limit.ts'
+import type { Origin, Source } from './origins.ts'
+
+/** Without `sentAt` it is queued. `attempt`: which worker this is. `probe`: it tests a backend that failed. */
+export interface Request {
+  lane: Lane
+  queuedAt: number
+  sentAt: number | undefined
+  attempt: 1 | 2
+  probe: boolean
+}
+
+/** News that a result brings. `who`: the viewer it is about, where backends may answer each in another way. */
+export interface Judgement {
+  verdict: Verdict
+  sign: Sign
+  who?: string
+}
+
+/** What requests of a kind do in a way of their own. */
+interface Steps<R extends Request> {
+  sourceOf: (request: R) => Source<R>
+  /** Whether one that is queued is of no use any more. */
+  isOver: (request: R) => boolean
+  /** Hands it to a worker; there is credit. */
+  lease: (request: R) => void
+  /** It will not be sent: it is over, or the breaker is open. */
+  refused: (request: R) => void
+  /** Its worker was lost. Returns whether another is to be asked. */
+  isWanted: (request: R) => boolean
+  judge: (request: R, result: Result) => Judgement
+  /** `closed`: it closed the breaker. */
+  ended: (request: R, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) => void
+}
+
+/**
+ * A namespace may have this many times as many requests in flight as its backend has room left for: so the others always
+ * find room, whatever one does (dynamic thresholds; Choudhury and Hahne, 1998).
+ */
+const SHARE_OF_FREE = 3
+
+interface Deps<R extends Request> {
+  origins: Iterable<Origin<R>>
+  hasCredit: () => boolean
+  inTurns: InTurns
+  steps: Steps<R>
+  now: () => number
+}
+
+export type Dispatcher<R extends Request> = ReturnType<typeof createDispatcher<R>>
+
+export function createDispatcher<R extends Request>({ origins, hasCredit, inTurns, steps, now }: Deps<R>) {
+  const rotation = [...origins]
+
+  function add(request: R) {
+    const source = steps.sourceOf(request)
+    source.queue.add(request)
+    startNext(source.origin)
+  }
+
+  /** Starts the requests that may start. Backends take turns to be first, in case credit is short. */
+  function startAll() {
+    if (rotation.length > 1) rotation.push(rotation.shift() as Origin<R>)
+    for (const origin of rotation) startNext(origin)
+  }
+
+  function startNext(origin: Origin<R>) {
+    while (hasCredit()) {
+      const request = take(origin)
+      if (!request) return
+      if (mustRefuse(request)) {
+        release(request)
+        steps.refused(request)
+        refuseQueued(steps.sourceOf(request))
+      } else send(request)
+    }
+  }
+
+  /** @returns the next one, which is in flight until {@link release}; namespaces take turns */
+  function take(origin: Origin<R>): R | undefined {
+    const { sources } = origin
+    for (let i = 0; i < sources.length; i++) {
+      const at = (origin.turn + i) % sources.length
+      const request = hasRoom(sources[at]) ? sources[at].queue.next() : undefined
+      if (!request) continue
+      origin.turn = at + 1
+      origin.inFlight++
+      return request
+    }
+    return undefined
+  }
+
+  function hasRoom({ isRefusing, queue, origin: { inFlightMax, inFlight, sources } }: Source<R>) {
+    const free = inFlightMax - inFlight
+    return !isRefusing && free > 0 && (sources.length === 1 || queue.inFlight() < SHARE_OF_FREE * free)
+  }
+
+  function release(request: R) {
+    const { queue, origin } = steps.sourceOf(request)
+    queue.ended(request)
+    origin.inFlight--
+  }
+
+  const mustRefuse = (request: R) => !steps.sourceOf(request).breaker.admits() || steps.isOver(request)
+
+  /** Refuses what is queued as far as it must be, and goes on with the rest. */
+  function refuseQueued(source: Source<R>) {
+    if (source.isRefusing) return
+    source.isRefusing = true
+    inTurns(() => {
+      const request = source.queue.withdraw()
+      if (request && mustRefuse(request)) {
+        steps.refused(request)
+        return true
+      }
+      if (request) source.queue.putBack(request)
+      source.isRefusing = false
+      startNext(source.origin)
+      return false
+    })
+  }
+
+  function send(request: R) {
+    const { limit, breaker, queue } = steps.sourceOf(request)
+    request.sentAt = now()
+    limit.started(queue.inFlight())
+    request.probe = breaker.start()
+    steps.lease(request)
+  }
+
+  /** A request under a lease in force ended. */
+  function ended(request: R, result: Result, body?: Buffer, delta?: Buffer) {
+    const source = steps.sourceOf(request)
+    const { verdict, sign, who } = steps.judge(request, result)
+    release(request)
+    source.limit.ended({ sentAt: request.sentAt as number, sign })
+    const change = source.breaker.end(verdict, request.probe, who)
+    steps.ended(request, result, body, delta, change === 'closed')
+    if (change === 'opened') refuseQueued(source)
+    startAll()
+  }
+
+  /** The worker that had a request will not answer. Another one is asked, once. */
+  function lost(request: R) {
+    if (request.attempt === 2) return ended(request, twiceLost)
+    const { breaker, queue } = steps.sourceOf(request)
+    release(request)
+    // Without this line no other probe would ever be let through.
+    if (request.probe) breaker.end('void', true)
+    request.attempt = 2
+    request.sentAt = undefined
+    request.probe = false
+    if (steps.isWanted(request)) queue.putBack(request)
+  }
+
+  return { add, startAll, ended, lost }
+}
+
+const twiceLost: Result = {
+  kind: 'failed',
+  code: 'fetcher_timeout',
+  message: 'two workers in a row ended or fell silent over this',
+}
