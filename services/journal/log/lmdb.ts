@@ -74,6 +74,8 @@ export async function openLmdbLog({
   let openBeforeMs = 0
   /** Messages ever kept, as of the last commit. */
   let kept = 0
+  /** What this process has written of the file itself. */
+  let written: Record<string, unknown> = {}
   /** The position at which the next call of `expire` continues. */
   let expireFrom = ''
 
@@ -109,16 +111,19 @@ export async function openLmdbLog({
     { data = 0, isClosed = false, nextEpoch = epoch }: { data?: number; isClosed?: boolean; nextEpoch?: string } = {},
   ) {
     const counts = { ...state.counts, openMs: openMs() }
+    const ofFile: Record<string, unknown> = { epoch: nextEpoch, inode: ino, boot, isClosed, salt }
+    const changed = Object.keys(ofFile).filter(name => ofFile[name] !== written[name])
+    writes.push(() => meta.put('counts', counts), ...changed.map(name => () => meta.put(name, ofFile[name])))
     let isKept = false
     try {
-      const ofAll = Object.entries({ epoch: nextEpoch, inode: ino, boot, isClosed, salt, counts })
-      isKept = await commits.commit([...writes, ...ofAll.map(entry => () => meta.put(...entry))], data)
+      isKept = await commits.commit(writes, data)
     } finally {
       if (!isKept) state.counts = before
     }
     if (isKept) {
       kept = counts.kept
       epoch = nextEpoch
+      written = ofFile
     }
     return isKept
   }
