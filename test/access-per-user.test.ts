@@ -105,6 +105,36 @@ test("two users see different values under one key, at every door and gateway, a
   expect(sent.every(headers => headers['x-service'] === 'keycast')).toBe(true)
 })
 
+test('a user of two tenants sees the value of each, at both gateways, also once the session of the other has ended', async () => {
+  backend.on('/inbox/t', ({ headers: { authorization } }, response) => {
+    const { tid } = JSON.parse(Buffer.from(`${authorization}`.split('.')[1], 'base64url').toString())
+    response.writeHead(200, { 'content-type': 'application/json' }).end(`{"of":"${tid}","revision":1}`)
+  })
+  // The one that is valid longest is not asked with for the other.
+  const tokens = {
+    broad: await signed('two', '2h', { tid: 'broad' }),
+    narrow: await signed('two', '1h', { tid: 'narrow' }),
+  }
+  const clients = []
+  for (const tid of ['broad', 'narrow'] as const) {
+    for (const { url } of [gateway, otherGateway]) {
+      const client = await viewer('two', { url, token: tokens[tid] })
+      await client.subscribe(['inbox:t'])
+      await client.reaches('inbox:t', 1)
+      expect(client.of('inbox:t').data).toMatchObject({ of: tid })
+      clients.push(client)
+    }
+  }
+  for (const client of clients.slice(0, 2)) client.socket.terminate()
+  for (const { url, http } of [gateway, otherGateway]) {
+    const late = await viewer('two', { url, token: tokens.narrow })
+    expect(await late.request({ type: 'get', key: 'inbox:t' })).toMatchObject({ data: { of: 'narrow' } })
+    const polled = await ask(`${http}/v1/values/inbox:t`, { headers: { authorization: `Bearer ${tokens.narrow}` } })
+    expect(polled.json()).toMatchObject({ of: 'narrow' })
+  }
+  for (const client of clients.slice(2)) expect(client.of('inbox:t').data).toMatchObject({ of: 'narrow' })
+})
+
 test('tabs and gateways of a user share one fetch for each refresh, and a change reaches that user alone', async () => {
   const [one, other, bob] = [await viewer('ann'), await viewer('ann', { url: otherGateway.url }), await viewer('bob')]
   for (const client of [one, other, bob]) await client.subscribe(['inbox:b'])

@@ -54,9 +54,9 @@ const system = await startSystem({
 })
 const [gateway, otherGateway] = system.gateways
 
-function signed(sub: string, ttlSeconds = 600) {
+function signed(sub: string, ttlSeconds = 600, claims: Record<string, unknown> = {}) {
   const nowSeconds = Math.floor(Date.now() / 1_000)
-  const jwt = new SignJWT({}).setProtectedHeader({ alg: 'HS256' }).setSubject(sub).setIssuedAt(nowSeconds)
+  const jwt = new SignJWT(claims).setProtectedHeader({ alg: 'HS256' }).setSubject(sub).setIssuedAt(nowSeconds)
   return jwt.setExpirationTime(nowSeconds + ttlSeconds).sign(Buffer.from(JWT_SECRET))
 }
 
@@ -100,6 +100,28 @@ test('the viewer is admitted or refused by what the backend says to their own to
   expect(asked('a').every(({ method }) => method === 'HEAD')).toBe(true)
   // The document itself is fetched with the service's own token.
   expect(backend.askedFor('/docs/a').every(({ headers }) => headers.authorization === SERVICE_TOKEN)).toBe(true)
+})
+
+test('a narrow token is not let in by a broad one of the same user, neither beside it nor after it', async () => {
+  publish('scoped', [])
+  rights.on('/rights/scoped', ({ headers: { authorization } }, response) => {
+    const { scope } = JSON.parse(Buffer.from(`${authorization}`.split('.')[1], 'base64url').toString())
+    response.writeHead(scope === 'read' ? 403 : 204).end()
+  })
+  const clientWith = async (scope: string, ttlSeconds: number, url = gateway.url) => {
+    const token = await signed('scoped', ttlSeconds, { scope })
+    const client = await connect(url)
+    await client.request({ type: 'auth', token })
+    return { ...client, token }
+  }
+  const get = { type: 'get', key: 'doc:scoped' }
+  const broad = await clientWith('read all', 900)
+  expect(await broad.request(get)).toMatchObject({ type: 'value' })
+  const narrow = [await clientWith('read', 300), await clientWith('read', 300, otherGateway.url)]
+  for (const client of narrow) expect(await client.request(get)).toMatchObject({ code: 'forbidden' })
+  broad.socket.terminate()
+  const headers = { authorization: `Bearer ${narrow[0].token}` }
+  expect((await ask(`${gateway.http}/v1/values/doc:scoped`, { headers })).status).toBe(403)
 })
 
 test('at every door a refused key and one that does not exist answer the same, and the cache gives nothing away', async () => {

@@ -8,7 +8,7 @@ export interface Viewed {
 
 const SEPARATOR = ' '
 
-/** 43 characters of base64url: a digest of the user's name; or the one viewer that all without a token are. */
+/** 43 characters of base64url: a digest of who the viewer is; or the one viewer that all without a token are. */
 const viewerGrammar = /^(?:[A-Za-z0-9_-]{43}|anonymous)$/
 
 /** All viewers without a token. */

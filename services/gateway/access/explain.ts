@@ -60,7 +60,7 @@ const refusalTexts: Record<RefusalReason, string> = {
   no_exp: 'it has no "exp"',
   no_iat: 'it has no "iat": nobody knows when it was issued',
   bad_claims:
-    'a claim is too long, of the wrong type or has control characters, or its "sub" begins with the prefix of another entry',
+    'a claim is too long or deep, of the wrong type or has control characters, or its "sub" begins with the prefix of another entry',
   expired: 'its "exp" is over',
   not_yet_valid: 'its "nbf" or "iat" is over 30 s ahead of the clock here',
   too_long_lived: 'its "exp" is more than access.maxLifetime after its "iat"',

@@ -157,6 +157,8 @@ test.each([
   ['jwks: https://h/, algorithms: [ES256], prefix: ""', 'access.tokens.0.prefix: must not be empty'],
   ['jwks: https://h/, algorithms: [ES256], prefix: "a\\n"', 'access.tokens.0.prefix: must hold no control characters'],
   [`jwks: https://h/, algorithms: [ES256], prefix: ${'a'.repeat(65)}`, 'must have 64 characters at most'],
+  ['jwks: https://h/, algorithms: [ES256], viewer: tid', 'access.tokens.0.viewer: must be a list of claims'],
+  ['jwks: https://h/, algorithms: [ES256], viewer: [tid, jti]', 'access.tokens.0.viewer.1: is another with each token'],
   ['jwks: https://h/, algorithms: ES256', 'access.tokens.0.algorithms: must be a list'],
   ['jwks: https://h/, algorithms: [ES256], aud: b', 'line 3: access.tokens.0.aud: unknown field'],
 ])('the entry { %s } is refused', (fields, why) => {
@@ -269,4 +271,12 @@ test('a file that is not there is named', () => {
   expect(() => readAccess({ path, env: {}, origins: '*' })).toThrow(
     `Invalid access in ${path}:\n  the file cannot be read (ENOENT)`,
   )
+})
+
+test('a viewer differs by the claims that backends commonly judge by, or by those that the entry lists', () => {
+  const viewerOf = (fields: string) => read(entry(`jwks: https://h/, algorithms: [ES256]${fields}`)).tokens[0].viewer
+  expect(viewerOf('')).toEqual(expect.arrayContaining(['scope', 'azp', 'tid', 'roles']))
+  expect(viewerOf('')).not.toContain('keys')
+  expect(viewerOf(', viewer: [scope, plan]')).toEqual(['scope', 'plan'])
+  expect(viewerOf(', viewer: []')).toEqual([])
 })

@@ -6,6 +6,7 @@ import { duration, Misconfigured, substituteVariables } from '@keycast/service'
 import { quantity } from '@keycast/service/namespaces'
 import { readYaml } from '@keycast/service/yaml-file'
 import { type core, z } from 'zod'
+import { TOKEN_CLAIMS, VIEWER_CLAIMS } from './backend/viewer-name.ts'
 import { type Rule, readRule, verbs } from './rights.ts'
 import { cookieProblem } from './token-source.ts'
 import { SECRET_ALGORITHM } from './tokens/algorithms.ts'
@@ -30,6 +31,8 @@ export interface TokenIssuer {
   jwks: string | undefined
   /** Its public keys or secrets; none where `jwks` is given. */
   keys: KeyObject[]
+  /** The claims by which a backend tells one user's tokens apart. */
+  viewer: readonly string[]
 }
 
 /** The `access` section, read. */
@@ -50,6 +53,9 @@ const ISSUERS_MAX = 16
 
 /** Two while one takes the place of the other, and some to spare. */
 const KEYS_PER_ISSUER_MAX = 4
+
+/** Claims that are compared with each token. */
+const VIEWER_CLAIMS_MAX = 32
 
 const LIFETIME_MS_MIN = 60_000
 const LIFETIME_MS_MAX = 10 * 8_784 * 3_600_000
@@ -214,6 +220,12 @@ function createSchema({
             abort: true,
           })
           .refine(isUser, 'must hold no control characters, and be well-formed Unicode'),
+        viewer: z
+          .array(
+            named.refine(claim => !TOKEN_CLAIMS.includes(claim), 'is another with each token: so would the viewer be'),
+            { error: 'must be a list of claims, as in [scope, tenant]' },
+          )
+          .refine(claims => claims.length <= VIEWER_CLAIMS_MAX, `must be ${VIEWER_CLAIMS_MAX} claims at most`),
       },
       { error: 'must be a map with jwks, secret or publicKey' },
     )
@@ -233,7 +245,10 @@ function createSchema({
         context.addIssue({ code: 'custom', message, path: [index, 'prefix'] })
       }
       return listed.map(
-        ({ entry: { jwks, typ: type, issuer, audience, algorithms = [], prefix = '', keys }, index }) => {
+        ({
+          entry: { jwks, typ: type, issuer, audience, algorithms = [], prefix = '', viewer = VIEWER_CLAIMS, keys },
+          index,
+        }) => {
           const name = `access.tokens.${index}`
           const issuerOf: TokenIssuer | undefined = keys && {
             name,
@@ -244,6 +259,7 @@ function createSchema({
             algorithms,
             prefix,
             keys,
+            viewer,
           }
           return { name, issuer: issuerOf }
         },

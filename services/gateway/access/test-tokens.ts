@@ -1,6 +1,7 @@
 // Tokens for tests: good ones, and one for each way in which a token can be wrong.
 import { createHmac, createSecretKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { SignJWT, UnsecuredJWT } from 'jose'
+import { VIEWER_CLAIMS } from './backend/viewer-name.ts'
 import type { TokenIssuer } from './policy-file.ts'
 
 const SECRET = Buffer.from('a secret of more than 32 bytes, it is')
@@ -16,6 +17,7 @@ const issuer = (fields: Partial<TokenIssuer>): TokenIssuer => ({
   prefix: '',
   jwks: undefined,
   keys: [publicKey],
+  viewer: VIEWER_CLAIMS,
   ...fields,
 })
 
@@ -35,6 +37,8 @@ interface Wanted {
   audience?: string
   /** From now. */
   notBeforeSeconds?: number
+  /** Others that it has. */
+  claims?: Record<string, unknown>
   key?: KeyObject
 }
 
@@ -46,10 +50,11 @@ const claimsOf = ({
   jti,
   audience = 'keycast',
   notBeforeSeconds,
+  claims,
 }: Wanted) => {
   const iat = Math.floor(nowMs / 1_000)
   const nbf = notBeforeSeconds === undefined ? undefined : iat + notBeforeSeconds
-  return JSON.parse(JSON.stringify({ sub, keys, iat, nbf, exp: iat + ttlSeconds, jti, aud: audience }))
+  return JSON.parse(JSON.stringify({ sub, keys, iat, nbf, exp: iat + ttlSeconds, jti, aud: audience, ...claims }))
 }
 
 export function sign(wanted: Wanted) {

@@ -25,8 +25,11 @@ function setup(settings?: Partial<Settings>) {
   })
   const { connect, turn } = started
   const wallNow = () => startAtMs + started.now() - 1_000_000
-  const token = (sub: string, ttlSeconds = 300, more: { jti?: string; keys?: object } = {}) =>
-    sign({ sub, nowMs: wallNow(), ttlSeconds, ...more })
+  const token = (
+    sub: string,
+    ttlSeconds = 300,
+    more: { jti?: string; keys?: object; claims?: Record<string, unknown> } = {},
+  ) => sign({ sub, nowMs: wallNow(), ttlSeconds, ...more })
 
   const auth = (client: any, given: string) => authenticate(client, given, turn)
 
@@ -59,6 +62,31 @@ test('each user is fetched for with their own token, and sees their own value un
   backbone.value(wire('bob'), '"of bob"')
   expect((await ann.received()).slice(1)).toMatchObject([{ type: 'value', key: KEY, data: 'of ann' }])
   expect((await bob.received()).slice(1)).toMatchObject([{ type: 'value', key: KEY, data: 'of bob' }])
+})
+
+test('a user of two tenants has two values, at the same time and after one of the sessions has ended', async () => {
+  const { backbone, connect, auth, token } = setup()
+  const clientOf = async (tid: string) => {
+    const client = await connect()
+    await auth(client, await token('ann', 300, { claims: { tid } }))
+    client.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+    await client.received()
+    return client
+  }
+  const wireOf = () => backbone.calls.findLast(call => call.startsWith('watch '))?.slice('watch '.length) as string
+  const one = await clientOf('1')
+  const wireOfOne = wireOf()
+  backbone.value(wireOfOne, '"of tenant 1"')
+  expect(await one.received()).toMatchObject([{ type: 'value', data: 'of tenant 1' }])
+  const two = await clientOf('2')
+  expect(wireOf()).not.toBe(wireOfOne)
+  backbone.value(wireOf(), '"of tenant 2"')
+  expect(await two.received()).toMatchObject([{ type: 'value', data: 'of tenant 2' }])
+  expect(await one.received()).toEqual([])
+  two.connection.emit('close', 1000, Buffer.alloc(0))
+  const again = { type: 'get', id: 2, key: KEY }
+  expect((await one.ask(again)).at(-1)).toMatchObject({ id: 2, data: 'of tenant 1' })
+  expect((await (await clientOf('1')).ask(again)).at(-1)).toMatchObject({ id: 2, data: 'of tenant 1' })
 })
 
 test('all sessions and requests of one user share one value', async () => {

@@ -110,6 +110,7 @@ export async function accessDoors(): Promise<AnyDoor[]> {
           prefix: 'app|',
           jwks: undefined,
           type: undefined,
+          viewer: ['tid', 'scope'],
           keys: [createSecretKey(SECRET, 'utf8')],
         },
       ],

@@ -42,6 +42,7 @@ function createWorld() {
           prefix: '',
           jwks: undefined,
           type: undefined,
+          viewer: [],
           keys: [createSecretKey(SECRET, 'utf8')],
         },
       ],

@@ -1,4 +1,5 @@
 // A backend that decides, seen from a gateway's doors: nothing of a key is given, or asked for, before it was decided.
+import { authenticate } from '../test-tokens.ts'
 import {
   admitted,
   authed,
@@ -368,4 +369,41 @@ test('after a revocation nothing is asked with the revoked token, and what was d
   const second = await client('ann', 60)
   second.send({ type: 'get', id: 1, key: KEY })
   expect(backbone.questions).toMatchObject([{ credentials: { authorization: `Bearer ${second.token}` } }])
+})
+
+test('a narrow token is not judged with a broad one of the same user, nor goes by what that was admitted to', async () => {
+  const { backbone, clientWith, decide, token } = setup()
+  const broad = await clientWith(await token('ann', 3_600, { scope: 'read write' }))
+  const narrow = await clientWith(await token('ann', 300, { scope: 'read' }))
+  broad.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  await decide(admitted)
+  narrow.send({ type: 'get', id: 1, key: KEY })
+  expect(backbone.questions).toMatchObject([{ credentials: { authorization: `Bearer ${narrow.token}` } }])
+  await decide(refused)
+  expect(await narrow.received()).toMatchObject([{ code: 'forbidden' }])
+  // Nor once the other session has ended.
+  broad.connection.emit('close', 1000, Buffer.alloc(0))
+  expect(await narrow.ask({ type: 'get', id: 2, key: KEY })).toMatchObject([{ id: 2, code: 'forbidden' }])
+  narrow.send({ type: 'get', id: 3, key: 'doc:2' })
+  expect(backbone.questions).toMatchObject([{ credentials: { authorization: `Bearer ${narrow.token}` } }])
+  await decide(refused)
+  expect(backbone.questions).toEqual([])
+})
+
+test('a token that only renews is the same viewer, and one with other claims another, asked about anew', async () => {
+  const { backbone, clientWith, decide, token, turn } = setup()
+  const ann = await clientWith(await token('ann', 60, { scope: 'read write', sid: '1' }))
+  ann.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  await decide(admitted)
+  backbone.value(KEY, '1')
+  await ann.received()
+  await authenticate(ann, await token('ann', 120, { scope: 'write read', sid: '2' }), turn)
+  expect(backbone.questions).toEqual([])
+  const narrow = await token('ann', 180, { scope: 'read' })
+  await authenticate(ann, narrow, turn)
+  expect(backbone.questions).toMatchObject([{ credentials: { authorization: `Bearer ${narrow}` } }])
+  backbone.value(KEY, '2')
+  expect(await ann.received()).toEqual([])
+  await decide(refused)
+  expect(await ann.received()).toMatchObject([{ code: 'forbidden', key: KEY, subscribed: false }])
 })

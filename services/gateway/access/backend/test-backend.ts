@@ -33,7 +33,8 @@ export function createDecidingGateway(settings?: Partial<Settings>) {
   }
   return {
     ...started,
-    token: (sub: string, ttlSeconds = 300) => sign({ sub, nowMs: nowMs + started.now() - 1_000_000, ttlSeconds }),
+    token: (sub: string, ttlSeconds = 300, claims?: Record<string, unknown>) =>
+      sign({ sub, nowMs: nowMs + started.now() - 1_000_000, ttlSeconds, claims }),
     /** A client with a token of its own. */
     client: async (sub: string, ttlSeconds = 300) =>
       clientWith(await sign({ sub, nowMs: nowMs + started.now() - 1_000_000, ttlSeconds })),

@@ -19,7 +19,7 @@ function setup() {
   const come = (name: string, expiresAtMs: number) => {
     const bearer = new Bearer(name)
     names.set(bearer.digest, name)
-    const verified = { user: 'ann', expiresAtMs, bearer, rights: {} as any, issuedAt: 0, jti: name }
+    const verified = { user: 'ann', viewer: 'ann', expiresAtMs, bearer, rights: {} as any, issuedAt: 0, jti: name }
     return viewers.of(verified) as Viewer
   }
   const viewer = come('first', 1_000)

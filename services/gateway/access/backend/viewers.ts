@@ -1,6 +1,5 @@
-// For whom backends are asked: each user is one viewer, however many sessions and tokens they have, and all who came
-// without a token are one together. With which of a viewer's tokens a key is asked for, token-choice.ts says.
-import { createHash } from 'node:crypto'
+// For whom backends are asked: tokens of a user that backends judge alike (viewer-name.ts) are one viewer, however many
+// sessions and tokens there are, and all who came without a token are one together. With which of a viewer's tokens a key is asked for, token-choice.ts says.
 import { ANONYMOUS_VIEWER } from '@keycast/backbone'
 import { createUniqueQueue, type UniqueQueue } from '@keycast/service'
 import { createRecentMap, type RecentMap } from '../recent-map.ts'
@@ -8,14 +7,14 @@ import type { Verified } from '../tokens/tokens.ts'
 import type { Bearer } from './bearer.ts'
 import type { Decision } from './verdicts.ts'
 
-export type Token = Verified & { bearer: Bearer }
+export type Token = Verified & { viewer: string; bearer: Bearer }
 
 export type Viewers = ReturnType<typeof createViewers>
 
 export interface Viewer {
   /** `undefined` for all without a token. */
   user: string | undefined
-  /** Of the viewer beyond this gateway: the user's own is nobody else's business. */
+  /** See viewer-name.ts. */
   name: string
   /** The one valid longest first; some may have expired since they were last looked at. */
   tokens: Token[]
@@ -51,9 +50,7 @@ interface Deps {
 }
 
 export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now, wallNow }: Deps) {
-  const users = new Map<string, Viewer>()
-  /** The same by the name that they have beyond this gateway. */
-  const names = new Map<string, Viewer>()
+  const byName = new Map<string, Viewer>()
   /** Those without a session, the one used longest ago first. */
   const idle: UniqueQueue<Viewer> = createUniqueQueue()
   /**
@@ -61,15 +58,14 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
    * another token.
    */
   const revokedAt: RecentMap<string, number> = createRecentMap(REVOKED_MAX)
-  const anonymous = newViewer(undefined)
-  names.set(anonymous.name, anonymous)
+  const anonymous = newViewer(undefined, ANONYMOUS_VIEWER)
+  byName.set(anonymous.name, anonymous)
 
-  function find(user: string): Viewer {
-    const known = users.get(user)
+  function find({ user, viewer: name }: Token): Viewer {
+    const known = byName.get(name)
     if (known) return known
-    const viewer = newViewer(user, revokedAt.get(user))
-    users.set(user, viewer)
-    names.set(viewer.name, viewer)
+    const viewer = newViewer(user, name, revokedAt.get(user))
+    byName.set(name, viewer)
     return viewer
   }
 
@@ -80,17 +76,16 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
   }
 
   function forget(viewer: Viewer) {
-    users.delete(viewer.user as string)
-    names.delete(viewer.name)
+    byName.delete(viewer.name)
     idle.delete(viewer)
     onForgotten(viewer)
   }
 
-  function noteRevoked(user: string) {
+  /** What backends said of a token counts for others of its user no more: nobody knows which one a node asked with. */
+  function noteRevoked(users: ReadonlySet<string>) {
     const nowMs = now()
-    revokedAt.set(user, nowMs)
-    const viewer = users.get(user)
-    if (viewer) viewer.revokedAtMs = nowMs
+    for (const user of users) revokedAt.set(user, nowMs)
+    for (const viewer of byName.values()) if (users.has(viewer.user as string)) viewer.revokedAtMs = nowMs
   }
 
   function take(viewer: Viewer, token: Token) {
@@ -109,8 +104,9 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
   function of(verified: Verified | undefined): Viewer | undefined {
     if (!isNeeded) return undefined
     if (!verified) return anonymous
-    const viewer = find(verified.user)
-    take(viewer, verified as Token)
+    const token = verified as Token
+    const viewer = find(token)
+    take(viewer, token)
     if (viewer.sessions === 0) rest(viewer)
     return viewer
   }
@@ -120,7 +116,7 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
     of,
 
     /** @param name beyond this gateway */
-    named: (name: string): Viewer | undefined => names.get(name),
+    named: (name: string): Viewer | undefined => byName.get(name),
 
     /** A session is this viewer's. */
     enter(viewer: Viewer | undefined) {
@@ -147,10 +143,9 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
       named: Iterable<string>,
     ) {
       if (!isNeeded) return
-      for (const user of named) noteRevoked(user)
       const touched = new Set<Viewer>()
-      for (const viewer of users.values()) if (keep(viewer, token => !isRevoked(token))) touched.add(viewer)
-      for (const { user } of touched) noteRevoked(user as string)
+      for (const viewer of byName.values()) if (keep(viewer, token => !isRevoked(token))) touched.add(viewer)
+      noteRevoked(new Set([...named, ...[...touched].map(({ user }) => user as string)]))
       if (touched.size === 0) return
       // Of the user's other sessions, whose tokens there was no room for.
       for (const { verified, viewer, ended } of sessions) {
@@ -162,14 +157,13 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
     /** Drops tokens that are of no use, and all values fetched with them. */
     sweep() {
       const nowMs = wallNow()
-      for (const viewer of users.values()) {
+      for (const viewer of byName.values()) {
+        if (viewer === anonymous) continue
         const hasExpired = keep(viewer, ({ expiresAtMs }) => expiresAtMs > nowMs)
         if (viewer.tokens.length === 0 && viewer.sessions === 0) forget(viewer)
         else if (hasExpired) onExpired(viewer)
       }
     },
-
-    stats: () => ({ users: users.size }),
   }
 }
 
@@ -185,10 +179,10 @@ function keep(viewer: Viewer, isKept: (token: Token) => boolean): boolean {
   return true
 }
 
-function newViewer(user: string | undefined, revokedAtMs: number = Number.NEGATIVE_INFINITY): Viewer {
+function newViewer(user: string | undefined, name: string, revokedAtMs: number = Number.NEGATIVE_INFINITY): Viewer {
   return {
     user,
-    name: user === undefined ? ANONYMOUS_VIEWER : createHash('sha256').update(user).digest('base64url'),
+    name,
     tokens: [],
     revokedAtMs,
     sessions: 0,

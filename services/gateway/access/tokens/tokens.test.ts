@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { exportJWK, exportSPKI, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
 import { createRandom } from '../../../../test/support/random.js'
 import { createAttempts } from '../attempts.ts'
+import { VIEWER_CLAIMS } from '../backend/viewer-name.ts'
 import type { TokenIssuer } from '../policy-file.ts'
 import { createRevocations } from '../revocations/revocations.ts'
 import { createRights, decide, readRule } from '../rights.ts'
@@ -54,6 +55,7 @@ const issuerOf = (kind: Kind, changes?: Partial<TokenIssuer>): TokenIssuer => ({
   prefix: '',
   jwks: kind === 'jwks' ? url : undefined,
   keys: kind === 'secret' ? [createSecretKey(SECRET)] : kind === 'publicKey' ? [createPublicKey(pem)] : [],
+  viewer: VIEWER_CLAIMS,
   ...changes,
 })
 
@@ -461,4 +463,24 @@ describe('what garbage costs', () => {
       refused: { reason: 'busy', problem: { retryAfterMs: 1_000 } },
     })
   })
+})
+
+test('the viewer is who the token and the claims that count say; issuer and audience, where the entry leaves them open', async () => {
+  const viewers = async (changes: Partial<TokenIssuer>, ...claims: object[]) => {
+    const { verify } = setup([issuerOf('secret', changes)], { keepTokens: true })
+    const named = claims.map(async each => {
+      const result = await verify(await sign('secret', { ...each, jti: undefined }))
+      return 'verified' in result ? result.verified.viewer : result.refused.reason
+    })
+    return new Set(await Promise.all(named)).size
+  }
+  expect(await viewers({}, {}, { aud: 'keycast', exp: good.exp - 1 })).toBe(1)
+  expect(await viewers({}, {}, { aud: ['keycast', 'api'] })).toBe(2)
+  expect(await viewers({ issuer: undefined }, {}, { iss: 'https://other/' })).toBe(2)
+  expect(await viewers({}, {}, { plan: 'gold' })).toBe(1)
+  expect(await viewers({ viewer: ['plan'] }, {}, { plan: 'gold' }, { plan: 'gold', tid: '1' })).toBe(2)
+  // Else two of them would be read as one number.
+  expect(await viewers({}, { tid: 2 ** 53 }, { tid: 2 ** 53 + 2 })).toBe(1)
+  const { reasonOf } = setup([issuerOf('secret')], { keepTokens: true })
+  expect(await reasonOf(await sign('secret', { tid: 2 ** 53 }))).toBe('bad_claims')
 })

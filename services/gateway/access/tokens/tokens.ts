@@ -6,6 +6,7 @@ import { isUser, type Problem, SUB_CHARACTERS_MAX } from '@keycast/protocol'
 import { type CryptoKey, compactVerify } from 'jose'
 import type { Attempts } from '../attempts.ts'
 import { Bearer } from '../backend/bearer.ts'
+import { NotComparable, viewerName } from '../backend/viewer-name.ts'
 import type { Policy, TokenIssuer } from '../policy-file.ts'
 import { createRecentMap, type RecentMap } from '../recent-map.ts'
 import { ISSUER_AHEAD_SECONDS_MAX, type Revocations } from '../revocations/revocations.ts'
@@ -43,7 +44,7 @@ export const refusalReasons = Object.freeze([
   'no_sub',
   'no_exp',
   'no_iat',
-  'bad_claims', // of the wrong type, too long, or a sub that names no user or another issuer's
+  'bad_claims', // of the wrong type, too long or deep, or a sub that names no user or another issuer's
   'expired',
   'not_yet_valid',
   'too_long_lived',
@@ -67,7 +68,9 @@ export interface Verified {
   /** In Unix seconds. */
   issuedAt: number
   jti: string | undefined
-  /** The token itself, where backends are asked with it. */
+  /** Where backends are asked with the token: for whom. */
+  viewer?: string
+  /** The token itself, there. */
   bearer?: Bearer
 }
 
@@ -198,7 +201,11 @@ export function createTokens({
     const signer = await signerOf(token, { algorithm, kid }, candidates)
     if (typeof signer === 'string') return refuse(signer)
     const result = admit(checked, signer.issuer)
-    if (keepTokens && 'verified' in result) result.verified.bearer = new Bearer(token)
+    if (keepTokens && 'verified' in result) {
+      const viewer = viewerOf(result.verified.user, checked, signer.issuer)
+      if (viewer === undefined) return refuse('bad_claims')
+      Object.assign(result.verified, { viewer, bearer: new Bearer(token) })
+    }
     return result
   }
 
@@ -321,6 +328,20 @@ function readObject(part: string): Record<string, unknown> | undefined {
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
   } catch {
     return undefined
+  }
+}
+
+/** @returns `undefined` where a claim that counts cannot be compared */
+function viewerOf(user: string, { all }: Claims, { issuer, audience, viewer }: TokenIssuer) {
+  // What each token of the entry has tells none apart.
+  const listed = viewer.filter(
+    claim => !(claim === 'iss' && issuer !== undefined) && !(claim === 'aud' && all.aud === audience),
+  )
+  try {
+    return viewerName(user, all, listed)
+  } catch (error) {
+    if (error instanceof NotComparable) return undefined
+    throw error
   }
 }
 
