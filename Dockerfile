@@ -38,7 +38,7 @@ FROM base AS gateway
 COPY --from=gateway-modules /keycast ./
 COPY packages packages
 COPY services/gateway services/gateway
-COPY examples/chat examples/chat
+COPY examples examples
 COPY cli cli
 COPY keycast.yaml ./
 # What Node compiled for this user is kept in the image: a container starts sooner, and its files may be read-only.

@@ -1,5 +1,5 @@
 // Clients that come back all at once, each 100 messages behind: every one has them in order, and the journal is asked once
-// per room and gateway. services/gateway/rooms/resume-storm.test.ts does it with 5,000.
+// per room and gateway. services/gateway/topics/rooms/resume-storm.test.ts does it with 5,000.
 import { createChecker } from './support/journal.ts'
 import { joinRooms, startRooms } from './support/rooms.ts'
 

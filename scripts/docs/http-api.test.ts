@@ -1,10 +1,10 @@
 // docs/http-api.md against the code: every path and every code with its status, none missing and none made up.
 import { readFileSync } from 'node:fs'
 import { createCounts } from '../../services/gateway/counts.ts'
-import { readChat } from '../../services/gateway/http/chat.ts'
-import { readLibrary } from '../../services/gateway/http/library.ts'
-import { readPage } from '../../services/gateway/http/page.ts'
-import { statuses } from '../../services/gateway/http/problems.ts'
+import { readChat } from '../../services/gateway/doors/http/chat.ts'
+import { readLibrary } from '../../services/gateway/doors/http/library.ts'
+import { readPage } from '../../services/gateway/doors/http/page.ts'
+import { statuses } from '../../services/gateway/doors/http/problems.ts'
 import { filesOf, read } from './markdown.ts'
 
 const page = read('docs/http-api.md')
@@ -38,8 +38,8 @@ const inFolder = (folder: string) =>
   filesOf(folder).filter(file => /\.[jt]s$/.test(file) && !/\.test\.[jt]s$/.test(file))
 
 test('every path for clients is there', () => {
-  const internal = ['services/gateway/http/internal.ts', 'services/gateway/http/room-calls.ts']
-  const sources = inFolder('services/gateway/http').filter(file => !internal.includes(file))
+  const internal = ['services/gateway/doors/http/internal.ts', 'services/gateway/doors/http/room-calls.ts']
+  const sources = inFolder('services/gateway/doors/http').filter(file => !internal.includes(file))
   // The page, the library and the chat are files, each with a path.
   const files = ['GET /', 'GET /keycast.js', 'GET /chat']
   expect(headed('## For clients').sort()).toEqual([...sources.flatMap(routesOf), ...files].sort())
@@ -50,7 +50,7 @@ test('every path for clients is there', () => {
 })
 
 test('every call of the backend and the operator is there, and that of the journal', () => {
-  const sources = ['internal.ts', 'room-calls.ts'].map(file => `services/gateway/http/${file}`)
+  const sources = ['internal.ts', 'room-calls.ts'].map(file => `services/gateway/doors/http/${file}`)
   expect(headed('## For the backend and the operator').sort()).toEqual(
     [...sources, 'services/journal/room-calls.ts'].flatMap(routesOf).sort(),
   )

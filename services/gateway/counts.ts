@@ -5,7 +5,7 @@ import { closeCodes, type ErrorCode, errorCodes } from '@keycast/protocol'
 import { createFastHistogram } from '@keycast/service'
 import { decisionCodes } from './access/backend/decisions.ts'
 import { refusalReasons } from './access/tokens/tokens.ts'
-import { statusOf } from './http/problems.ts'
+import { statusOf } from './doors/http/problems.ts'
 
 export type Counts = ReturnType<typeof createCounts>
 

@@ -4,9 +4,9 @@
 import { type ControlMessage, encode, type RequestId } from '@keycast/protocol'
 import { type Containment, noContainment } from '@keycast/service'
 import type { Counts } from '../counts.ts'
-import type { Value } from '../keys/value.ts'
 import type { Session } from '../sessions/session.ts'
 import { PARKED, type Subscription } from '../topics/topic.ts'
+import type { Value } from '../topics/values/value.ts'
 import { createFlusher } from './flusher.ts'
 import { queuedBytesOf, type SlowClients } from './slow-clients.ts'
 

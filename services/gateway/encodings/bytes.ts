@@ -3,7 +3,7 @@
 import type { Delta } from '@keycast/backbone'
 import { BYTES_SUBPROTOCOL, deltaLine, type RequestId, valueLine } from '@keycast/protocol'
 import { detached } from '@keycast/service'
-import type { Value } from '../keys/value.ts'
+import type { Value } from '../topics/values/value.ts'
 import { binaryFrameStart, textFrame } from '../transport/frames.ts'
 import type { PlainEncoding } from './encoding.ts'
 

@@ -1,9 +1,9 @@
 // Sessions that negotiated compression beside those that did not, in a whole gateway.
 import { randomBytes } from 'node:crypto'
 import { inflateRawSync } from 'node:zlib'
-import { createValue } from '../keys/value.ts'
 import type { Settings } from '../settings.ts'
 import { createTestGateway, readFrames } from '../test-support.ts'
+import { createValue } from '../topics/values/value.ts'
 import { createCompressed } from './compressed-encoding.ts'
 import { plainEncodings } from './index.ts'
 

@@ -3,7 +3,7 @@
 import type { RequestId } from '@keycast/protocol'
 import { detached } from '@keycast/service'
 import type { Counts } from '../counts.ts'
-import type { Value } from '../keys/value.ts'
+import type { Value } from '../topics/values/value.ts'
 import { compressedFrameStart } from '../transport/frames.ts'
 import type { Piece } from '../transport/transport.ts'
 import type { CompressedForm, Compression } from './compression-queue.ts'

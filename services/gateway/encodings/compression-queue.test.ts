@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { createCounts } from '../counts.ts'
-import { mustWait, VALUE } from '../keys/due-values.ts'
-import type { ValueSubscription } from '../keys/subscriptions.ts'
-import { createValue, type Value } from '../keys/value.ts'
 import { PARKED } from '../topics/topic.ts'
+import { mustWait, VALUE } from '../topics/values/due-values.ts'
+import type { ValueSubscription } from '../topics/values/subscriptions.ts'
+import { createValue, type Value } from '../topics/values/value.ts'
 import { createEncodings, valueBytes } from './index.ts'
 
 const text = (word: string, bytes = 10_000) => Buffer.from(JSON.stringify(word.repeat(bytes / word.length)))

@@ -5,8 +5,8 @@
 // overtaken meanwhile is dropped, and sessions that waited for it are sent the newer one uncompressed: otherwise a key
 // that changes faster than it compresses would keep them waiting for ever.
 import type { Counts } from '../counts.ts'
-import type { Value } from '../keys/value.ts'
 import type { Subscription } from '../topics/topic.ts'
+import type { Value } from '../topics/values/value.ts'
 import { DEFLATE_BYTES_MIN, deflateBlocks } from './deflate.ts'
 import type { PlainEncoding } from './encoding.ts'
 

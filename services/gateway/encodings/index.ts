@@ -1,6 +1,6 @@
 // Lists the encodings, and chooses a session's. A new one is a file of its own and a line in `makers`.
 import type { Counts } from '../counts.ts'
-import type { Value } from '../keys/value.ts'
+import type { Value } from '../topics/values/value.ts'
 import type { Transport } from '../transport/transport.ts'
 import { createBytes } from './bytes.ts'
 import { createCompressed } from './compressed-encoding.ts'
@@ -8,7 +8,7 @@ import { createCompression } from './compression-queue.ts'
 import type { Encoding } from './encoding.ts'
 import { createJson } from './json.ts'
 
-export type { Value } from '../keys/value.ts'
+export type { Value } from '../topics/values/value.ts'
 export type { Encoding } from './encoding.ts'
 export type Encodings = ReturnType<typeof createEncodings>
 

@@ -1,5 +1,5 @@
-import { createValue } from '../keys/value.ts'
 import { readFrames } from '../test-support.ts'
+import { createValue } from '../topics/values/value.ts'
 import { plainEncodings, valueBytes } from './index.ts'
 
 const [json] = plainEncodings

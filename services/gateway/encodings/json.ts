@@ -1,6 +1,6 @@
 // `keycast.v1.json`: text messages, with a value's body spliced into its message.
 import { JSON_SUBPROTOCOL, VALUE_TAIL, valueHead } from '@keycast/protocol'
-import type { Value } from '../keys/value.ts'
+import type { Value } from '../topics/values/value.ts'
 import { textFrame, textFrameStart } from '../transport/frames.ts'
 import type { PlainEncoding } from './encoding.ts'
 

@@ -1,8 +1,8 @@
 import type { Problem } from '@keycast/protocol'
 import type { Namespace } from '@keycast/service'
 import { createRights, readRule } from '../access/rights.ts'
-import { createEntry } from '../keys/entry.ts'
 import { createNamespaces, createTestGateway, noKind } from '../test-support.ts'
+import { createEntry } from '../topics/values/entry.ts'
 import type { Holder } from './gate.ts'
 import { createTestGate } from './test-gate.ts'
 

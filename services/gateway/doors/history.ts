@@ -1,0 +1,99 @@
+// Answers requests for parts of rooms' histories, one after the other for each session: the journal is asked for the next
+// once the answer before is written. If the client does not read, the request waits without the messages.
+import { errorMessage, type History, historyBody, isProblem, type Problem } from '@keycast/protocol'
+import type { Admitted } from '../gate/gate.ts'
+import type { Session } from '../sessions/session.ts'
+import type { Histories } from '../topics/rooms/histories.ts'
+import { textFrame } from '../transport/frames.ts'
+import type { HandlerDeps } from './index.ts'
+
+export const createHistory = ({
+  gate,
+  histories,
+  outbox,
+  getsWaitingMax,
+  containment,
+  counts,
+  now,
+}: Pick<HandlerDeps, 'gate' | 'histories' | 'outbox' | 'getsWaitingMax' | 'containment' | 'counts' | 'now'>) => {
+  /** For requests that waited: no caller is there to see their errors. */
+  const again = containment.guard('session', history, session => outbox.close(session, 'internalError'))
+  /** Sessions whose last request is being read, or its answer not written yet. */
+  const reading = new Set<Session>()
+
+  /** @returns once it is answered, or waits for its client */
+  function history(session: Session, message: History): Promise<void> | void {
+    const problem = gate.check(session.rights, 'history', message.key)
+    if (problem) return refuse(session, message, problem)
+    const waiting = session.pendingGets + session.deferredGets.length
+    if (waiting >= getsWaitingMax) return refuse(session, message, { code: 'too_many_waiting' })
+    // An answer has up to 1 MiB, which may fill the socket: then all that was read beside it would have to be read again.
+    if (reading.has(session) || !outbox.isWritable(session)) return defer(session, message)
+    const entered = gate.enter(session, 'history', message.key)
+    if (entered instanceof Promise) return waitToEnter(session, message, entered)
+    return isProblem(entered) ? refuse(session, message, entered) : read(session, message, entered)
+  }
+
+  async function waitToEnter(session: Session, message: History, entering: Promise<Admitted | Problem>) {
+    session.pendingGets++
+    const entered = await entering
+    session.pendingGets--
+    if (session.ended) return
+    if (isProblem(entered)) return refuse(session, message, entered)
+    // Another request may be read by now. The decision stands.
+    return history(session, message)
+  }
+
+  async function read(session: Session, message: History, admitted: Admitted) {
+    reading.add(session)
+    session.pendingGets++
+    const result = await histories.read(message)
+    session.pendingGets--
+    answer(session, message, result, admitted)
+    outbox.fence(() => {
+      reading.delete(session)
+      readNext(session)
+    })
+  }
+
+  /**
+   * Resumes the session's requests, up to the first that is read. A session that takes no more now is resumed by the outbox.
+   */
+  function readNext(session: Session) {
+    while (!reading.has(session) && outbox.isWritable(session)) {
+      const index = session.deferredGets.findIndex(({ get }) => get.type === 'history')
+      if (index === -1) return
+      const [{ get: message }] = session.deferredGets.splice(index, 1)
+      again(session, message as History)
+    }
+  }
+
+  function answer(
+    session: Session,
+    message: History,
+    found: Awaited<ReturnType<Histories['read']>>,
+    admitted: Admitted,
+  ) {
+    if (session.ended) return
+    const changed = gate.recheck(admitted)
+    if (changed === 'again') return defer(session, message)
+    if (changed) return refuse(session, message, changed)
+    if (isProblem(found)) return refuse(session, message, found)
+    // The client stopped reading meanwhile: the messages are read again when it goes on.
+    if (!outbox.isWritable(session)) return defer(session, message)
+    const { type, id, key } = message
+    const { messages, ...head } = found
+    counts.sent.history++
+    outbox.sendFrame(session, textFrame('', historyBody({ type, id, key, ...head }, messages)).frame)
+  }
+
+  function defer(session: Session, message: History) {
+    session.deferredGets.push({ get: message, asOfMs: now() })
+  }
+
+  function refuse(session: Session, { id, key }: History, problem: Problem) {
+    outbox.send(session, errorMessage(problem, { id, key, subscribed: session.subscriptions.has(key) }))
+  }
+
+  return history
+}

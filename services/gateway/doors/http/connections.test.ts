@@ -1,0 +1,116 @@
+import { EventEmitter, once } from 'node:events'
+import { type AddressInfo, connect } from 'node:net'
+import { jest } from '@jest/globals'
+import type { FastifyInstance } from 'fastify'
+import Fastify from 'fastify'
+import { readClient } from '../../access/client-address.ts'
+import { createTestGateway } from '../../test-support.ts'
+import { limitConnections, limitResponses } from './connections.ts'
+import { createUnreadBodies } from './unread-bodies.ts'
+
+const cleanUps: (() => unknown)[] = []
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+async function serve(set: (app: FastifyInstance) => void) {
+  const app = Fastify({ forceCloseConnections: true })
+  set(app)
+  createTestGateway().gateway.attach(app.server)
+  app.get('/large', (_, reply) => reply.send(Buffer.alloc(50_000_000)))
+  cleanUps.push(() => app.close())
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  const open = async (localAddress = '127.0.0.1') => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress })
+    socket.on('error', () => {})
+    cleanUps.push(() => socket.destroy())
+    await once(socket, 'connect')
+    return socket
+  }
+  return { app, open }
+}
+
+test('past the limit a connection is cut, until another has closed or become a session', async () => {
+  const { app, open } = await serve(({ server }) =>
+    limitConnections(server, { connectionsMax: 2, clientOf: () => undefined }),
+  )
+  const arrived = once(app.server, 'connection')
+  const first = await open()
+  const [firstAtServer] = await arrived
+  await open()
+  const third = await open()
+  third.resume()
+  await once(third, 'close')
+
+  app.server.emit('webSocket', firstAtServer)
+  const fourth = await open()
+  fourth.write('GET /nothing HTTP/1.1\r\nhost: x\r\n\r\n')
+  expect(String((await once(fourth, 'data'))[0])).toMatch(/^HTTP\/1.1 404/)
+
+  first.destroy()
+})
+
+test('one address holds a quarter of the connections, a trusted proxy all of them', async () => {
+  const clientOf = readClient('127.0.0.9')
+  const onRefused = jest.fn()
+  const { app, open } = await serve(({ server }) =>
+    limitConnections(server, { connectionsMax: 8, clientOf, onRefused }),
+  )
+  const arrived = once(app.server, 'connection')
+  const kept = await open('127.0.0.2')
+  const [keptAtServer] = await arrived
+  await open('127.0.0.2')
+  const third = await open('127.0.0.2')
+  third.resume()
+  await once(third, 'close')
+  expect(onRefused).toHaveBeenCalledWith('127.0.0.2', 2)
+
+  await open('127.0.0.3')
+  for (let number = 0; number < 5; number++) await open('127.0.0.9')
+  const ninth = await open('127.0.0.9')
+  ninth.resume()
+  await once(ninth, 'close')
+  expect(onRefused).toHaveBeenLastCalledWith(undefined, 8)
+
+  // One that became a session counts no more, and is not counted down again when it closes.
+  app.server.emit('webSocket', keptAtServer)
+  const closed = once(keptAtServer, 'close')
+  kept.destroy()
+  await closed
+  const next = await open('127.0.0.2')
+  next.write('GET /nothing HTTP/1.1\r\nhost: x\r\n\r\n')
+  expect(String((await once(next, 'data'))[0])).toMatch(/^HTTP\/1.1 404/)
+  const more = await open('127.0.0.2')
+  more.resume()
+  await once(more, 'close')
+  expect(onRefused).toHaveBeenLastCalledWith('127.0.0.2', 2)
+})
+
+test.each([
+  ['', ''],
+  [', which offered another protocol,', 'connection: upgrade\r\nupgrade: h2c\r\n'],
+])('a client%s that does not take its response is cut in time', async (_, headers) => {
+  const { app, open } = await serve(app => limitResponses(app, 100))
+  const arrived = once(app.server, 'connection')
+  const client = await open()
+  client.pause()
+  const [atServer] = await arrived
+  client.write(`GET /large HTTP/1.1\r\nhost: x\r\n${headers}\r\n`)
+  await once(atServer, 'close')
+})
+
+test('values under way are bounded together, one that many are sent counts once', () => {
+  const bodies = createUnreadBodies(1_000)
+  const response = () => new EventEmitter() as any
+  const [shared, other] = [Buffer.alloc(600), Buffer.alloc(600)]
+  const [first, second] = [response(), response()]
+  expect(bodies.hold(shared, first)).toBe(true)
+  expect(bodies.hold(shared, second)).toBe(true)
+  expect(bodies.hold(other, response())).toBe(false)
+  first.emit('close')
+  expect(bodies.hold(other, response())).toBe(false)
+  second.emit('close')
+  expect(bodies.bytes()).toBe(0)
+  expect(bodies.hold(other, response())).toBe(true)
+})

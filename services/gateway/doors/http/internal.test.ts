@@ -1,0 +1,285 @@
+import { FetcherUnavailable } from '@keycast/backbone'
+import Fastify from 'fastify'
+import { createTestGate } from '../../gate/test-gate.ts'
+import { createNamespaces } from '../../test-support.ts'
+import { addInternal } from './internal.ts'
+import { closeServed, serve } from './test-support.ts'
+
+afterEach(closeServed)
+
+const bearer = { authorization: 'Bearer secret' }
+const json = { ...bearer, 'content-type': 'application/json' }
+const described = {
+  key: 'tick:1',
+  owner: { node: '127.0.0.1:7001:7002', alive: true },
+  watched: true,
+  subscribers: 3,
+  waiters: 1,
+  stale: true,
+  value: { version: 'abc', contentType: 'application/json', bytes: 7, ageMs: 4_200, maxAgeMs: 1_000, store: true },
+  lastFailure: { code: 'backend_error' as const, message: 'it said 500', retryAfterMs: 800, agoMs: 300 },
+}
+
+async function setup({
+  apiToken = 'secret',
+  refresh = async () => {},
+  known = {},
+  revoke = { outcome: 'added', sessions: 2 },
+  shareRevocation,
+}: {
+  apiToken?: string | null
+  refresh?: () => Promise<void>
+  known?: Partial<typeof described>
+  revoke?: ReturnType<Parameters<typeof addInternal>[1]['revoke']>
+  shareRevocation?: Parameters<typeof addInternal>[1]['shareRevocation']
+} = {}) {
+  const revoked: unknown[] = []
+  const explained: unknown[] = []
+  const no = { allowed: false, asked: [] }
+  const refreshed: string[][] = []
+  const app = Fastify()
+  const namespaces = createNamespaces({
+    tick: { refreshMs: 1_000, maxAgeMs: 1_000, idSegmentsMax: 2 },
+    own: { isPerUser: true },
+  })
+  addInternal(app, {
+    apiToken: apiToken ?? undefined,
+    namespaces,
+    gate: createTestGate({ namespaces }),
+    explain: async (key, viewer) => {
+      explained.push({ key, viewer })
+      if ('keys' in viewer) return { problem: 'read 0 "room" has no namespace' }
+      return { key, user: null, verbs: { read: no, publish: no, join: no } }
+    },
+    wallNow: () => 1_800_000_000_000,
+    revoke: revocation => {
+      revoked.push(revocation)
+      return revoke
+    },
+    shareRevocation,
+    values: { describe: key => ({ ...described, ...known, key }) },
+    ownValues: { areOf: key => key.startsWith('own:'), countOf: () => 3 },
+    publishes: undefined as any,
+    rooms: undefined as any,
+    backbone: {
+      refresh: keys => {
+        refreshed.push(keys)
+        return refresh()
+      },
+    },
+  })
+  const call = await serve(app)
+  const post = (body: unknown, headers = json) =>
+    call('/v1/refresh', { method: 'POST', headers, body: JSON.stringify(body) })
+  const postRevoke = (body: unknown, headers = json) =>
+    call('/v1/revoke', { method: 'POST', headers, body: JSON.stringify(body) })
+  return { call, post, postRevoke, refreshed, revoked, explained }
+}
+
+describe.each(['/v1/keys/tick:1', '/v1/refresh', '/v1/access', '/v1/revoke'])('the guard of %s', path => {
+  const method = path.startsWith('/v1/keys') ? 'GET' : 'POST'
+
+  test.each([
+    ['no token', {}],
+    ['a wrong one', { authorization: 'Bearer wrong' }],
+    ['another scheme', { authorization: 'Basic secret' }],
+    ['the token alone', { authorization: 'secret' }],
+    ['an empty one', { authorization: 'Bearer ' }],
+    ['one that is longer', { authorization: 'Bearer secret1' }],
+  ])('%s is answered with 401', async (_, headers) => {
+    const { call, refreshed } = await setup()
+    const response = await call(path, { method, headers: headers as any })
+    expect(response.status).toBe(401)
+    expect(response.headers['www-authenticate']).toBe('Bearer')
+    expect(response.json().code).toBe('unauthorized')
+    expect(refreshed).toEqual([])
+  })
+
+  test('without a token set every call is refused, with the reason', async () => {
+    const { call } = await setup({ apiToken: null })
+    const response = await call(path, { method, headers: { authorization: 'Bearer undefined' } })
+    expect(response.status).toBe(403)
+    expect(response.json().message).toContain('API_TOKEN')
+  })
+})
+
+test('the scheme may be in any case', async () => {
+  const { call } = await setup()
+  expect((await call('/v1/keys/tick:1', { headers: { authorization: 'bearer secret' } })).status).toBe(200)
+})
+
+test('keys whose content changed are passed on, each once, and 202 says the fetcher has them', async () => {
+  const { post, refreshed } = await setup()
+  const response = await post({ keys: ['tick:1', 'tick:2', 'tick:1'] })
+  expect(response.status).toBe(202)
+  expect(response.json()).toEqual({ keys: 2 })
+  expect(refreshed).toEqual([['tick:1', 'tick:2']])
+})
+
+test('where no node can be reached, 503 says when to try again', async () => {
+  const { post } = await setup({ refresh: () => Promise.reject(new FetcherUnavailable('no node is alive')) })
+  const response = await post({ keys: ['tick:1'] })
+  expect(response.status).toBe(503)
+  expect(response.headers['retry-after']).toBe('1')
+  expect(response.json()).toMatchObject({ code: 'fetcher_unavailable', message: 'no node is alive' })
+})
+
+test.each([
+  ['no list', {}, /at least one key/],
+  ['an empty list', { keys: [] }, /at least one key/],
+  ['a list that is the body', ['tick:1'], /at least one key/],
+  ['null', null, /at least one key/],
+  ['a number among the keys', { keys: ['tick:1', 2] }, /keys\[1\]: a key is a string/],
+  ['a key that breaks the grammar', { keys: ['tick:../x'] }, /keys\[0\]: .*segment/],
+  ['a key of no namespace', { keys: ['room:1'] }, /keys\[0\]: no such namespace/],
+  ['too many keys', { keys: Array.from({ length: 5_001 }, (_, index) => `tick:${index}`) }, /at most 5000/],
+])('%s is refused, and nothing is refreshed', async (_, body, problem) => {
+  const { post, refreshed } = await setup()
+  const response = await post(body)
+  expect(response.status).toBe(400)
+  expect(response.json().problems.join()).toMatch(problem)
+  expect(refreshed).toEqual([])
+})
+
+test('the longest keys allowed fit into one call', async () => {
+  const { post, refreshed } = await setup()
+  const keys = Array.from({ length: 5_000 }, (_, index) => `tick:${String(index).padStart(255, '0')}`)
+  expect((await post({ keys })).status).toBe(202)
+  expect(refreshed[0]).toHaveLength(5_000)
+})
+
+test('a list that is wrong throughout is not repeated throughout', async () => {
+  const { post } = await setup()
+  const response = await post({ keys: Array.from({ length: 1_000 }, () => 'x') })
+  expect(response.json().problems).toHaveLength(10)
+})
+
+test('a body that is no JSON is refused', async () => {
+  const { call } = await setup()
+  const response = await call('/v1/refresh', { method: 'POST', headers: json, body: '{' })
+  expect(response.status).toBe(400)
+})
+
+test('a key is described so that its state can be understood', async () => {
+  const { call } = await setup()
+  const response = await call('/v1/keys/tick:a/b', { headers: bearer })
+  expect(response.status).toBe(200)
+  expect(response.json()).toEqual({
+    key: 'tick:a/b',
+    owner: { node: '127.0.0.1:7001:7002', alive: true },
+    watched: true,
+    sessionsWatching: 3,
+    getsWaiting: 1,
+    held: true,
+    stale: true,
+    version: 'abc',
+    ageMs: 4_200,
+    maxAgeMs: 1_000,
+    store: true,
+    bytes: 7,
+    contentType: 'application/json',
+    lastFailure: { code: 'backend_error', message: 'it said 500', retryAfterMs: 800, agoMs: 300 },
+    namespace: { refreshMs: 1_000, maxAgeMs: 1_000, timeoutMs: 2_000, bytesMax: 4_194_304 },
+  })
+})
+
+test('a key nothing is known of is described too', async () => {
+  const known = { value: undefined, lastFailure: undefined, owner: { node: undefined, alive: false } } as any
+  const { call } = await setup({ known })
+  const answer = (await call('/v1/keys/tick:1', { headers: bearer })).json()
+  expect(answer).toMatchObject({ held: false, owner: { node: null, alive: false } })
+  expect(answer).not.toHaveProperty('version')
+  expect(answer).not.toHaveProperty('lastFailure')
+})
+
+test('a key of no namespace is not found', async () => {
+  const { call } = await setup()
+  expect((await call('/v1/keys/room:1', { headers: bearer })).status).toBe(404)
+})
+
+test('a user is revoked from now on, unless a time is said, and the answer says how far that reaches', async () => {
+  const { postRevoke, revoked } = await setup()
+  const response = await postRevoke({ sub: 'ann' })
+  expect(response.status).toBe(200)
+  expect(response.json()).toEqual({
+    sub: 'ann',
+    before: 1_800_000_030, // a clock of an issuer may be so far ahead
+    sessionsEnded: 2,
+    reach: 'this gateway: call each one',
+  })
+  await postRevoke({ sub: 'ann', before: 1_700_000_000 })
+  await postRevoke({ jti: 'j' })
+  expect(revoked).toEqual([{ sub: 'ann', before: 1_800_000_030 }, { sub: 'ann', before: 1_700_000_000 }, { jti: 'j' }])
+})
+
+test('a revocation that says nothing of use is refused', async () => {
+  const { postRevoke, revoked } = await setup()
+  expect((await postRevoke({ user: 'ann' })).status).toBe(400)
+  expect((await postRevoke({ sub: 'ann', before: 1_800_000_000_000 })).json().message).toContain('milliseconds')
+  expect(revoked).toEqual([])
+})
+
+test('a revocation that finds the list full is refused aloud', async () => {
+  const { postRevoke } = await setup({ revoke: { outcome: 'full', sessions: 0 } })
+  const response = await postRevoke({ jti: 'j' })
+  expect(response.status).toBe(507)
+  expect(response.json()).toMatchObject({ code: 'revocations_full' })
+})
+
+describe('POST /v1/access', () => {
+  test.each([
+    [{ key: 'tick:1', token: 'a.b.c' }, { token: 'a.b.c' }],
+    [{ key: 'tick:1', sub: 'ann' }, { sub: 'ann' }],
+    [{ key: 'tick:1' }, {}],
+  ])('%j is explained', async (body, viewer) => {
+    const { call, explained } = await setup()
+    const response = await call('/v1/access', { method: 'POST', headers: json, body: JSON.stringify(body) })
+    expect(response.status).toBe(200)
+    expect(response.json()).toMatchObject({ key: 'tick:1', verbs: { read: { allowed: false } } })
+    expect(explained).toEqual([{ key: 'tick:1', viewer }])
+  })
+
+  test.each([
+    [{ token: 'a.b.c' }, 'the body must be'],
+    [{ key: 'tick:1', token: 'a.b.c', sub: 'ann' }, 'the body must be'],
+    [{ key: 'tick:1', sub: { length: { valueOf: 1, toString: 1 } } }, 'the body must be'],
+    [{ key: 'tick:1', sub: 'ann', keys: { read: ['room'] } }, 'has no namespace'],
+  ])('%j is answered with 400', async (body, why) => {
+    const { call } = await setup()
+    const response = await call('/v1/access', { method: 'POST', headers: json, body: JSON.stringify(body) })
+    expect(response.status).toBe(400)
+    expect(response.json().message).toContain(why)
+  })
+})
+
+describe('POST /v1/revoke where a journal keeps the list', () => {
+  test('the answer says that every gateway is told', async () => {
+    const shared: unknown[] = []
+    const { postRevoke } = await setup({ shareRevocation: async revocation => void shared.push(revocation) })
+    const response = await postRevoke({ jti: 'j' })
+    expect(response.status).toBe(200)
+    expect(response.json()).toEqual({ jti: 'j', sessionsEnded: 2, reach: 'every gateway' })
+    expect(shared).toEqual([{ jti: 'j' }])
+  })
+
+  test('where the journal is away, the caller learns what holds so far and that it has to call again', async () => {
+    const { postRevoke, revoked } = await setup({
+      shareRevocation: async () => ({ code: 'journal_unavailable', message: 'it is away' }),
+    })
+    const response = await postRevoke({ jti: 'j' })
+    expect(response.status).toBe(503)
+    expect(response.json()).toMatchObject({ code: 'journal_unavailable', retryAfterMs: 1_000 })
+    expect(response.json().message).toContain('at this gateway alone, which ended 2 sessions: it is away. Call again')
+    expect(revoked).toEqual([{ jti: 'j' }])
+  })
+
+  test('a revocation that has no place is not told to others', async () => {
+    const shared: unknown[] = []
+    const { postRevoke } = await setup({
+      revoke: { outcome: 'full', sessions: 0 },
+      shareRevocation: async revocation => void shared.push(revocation),
+    })
+    expect((await postRevoke({ jti: 'j' })).status).toBe(507)
+    expect(shared).toEqual([])
+  })
+})

@@ -1,0 +1,201 @@
+// The calls of the backend and the operator, on the internal listener and under a bearer token: `POST /v1/refresh` when
+// content changed, `GET /v1/keys/{key}` to answer "why is this stale?", `POST /v1/access` to answer "why may ann not read
+// this?", `POST /v1/revoke` to end a user's sessions. Those about rooms are in room-calls.ts.
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { type Backbone, FetcherUnavailable } from '@keycast/backbone'
+import { namespaceOf, type Problem, problemText } from '@keycast/protocol'
+import type { Namespace, Namespaces } from '@keycast/service'
+import type { FastifyInstance, onRequestAsyncHookHandler } from 'fastify'
+import { z } from 'zod'
+import { type Revocation, readRevocation } from '../../access/revocations/revocations.ts'
+import type { Gate } from '../../gate/gate.ts'
+import type { OwnValues } from '../../topics/values/own-values.ts'
+import type { Values } from '../../topics/values/values.ts'
+import { sendProblem } from './problems.ts'
+import { addRoomCalls } from './room-calls.ts'
+
+/** As many keys as a session may hold by default: a backend with more to refresh makes several calls. */
+const KEYS_MAX = 5_000
+
+/** A name of 512 characters, each of them escaped. */
+const REVOCATION_BYTES_MAX = 8 * 1_024
+
+/** 5,000 of the longest keys and what stands between them. */
+const BODY_BYTES_MAX = 2 * 1024 ** 2
+
+/** A token, or the rights of one, and a key. */
+const VIEWER_BYTES_MAX = 16 * 1_024
+
+/** Not by `min`: zod compares the `length` of whatever it is given, which throws where that is an object. */
+const named = z.string().refine(text => text !== '')
+
+const viewer = z.union([
+  z.strictObject({ key: z.string(), token: z.string() }),
+  z.strictObject({ key: z.string(), sub: named, keys: z.unknown().optional() }),
+  z.strictObject({ key: z.string() }),
+])
+
+/** Nodes must confirm in this time. A dead node is noticed, and no longer waited for, within 4 s. */
+const REFRESH_DEADLINE_MS = 5_000
+
+/** The caller repeats a refresh that did not reach every node after this time. */
+const RETRY_AFTER_MS = 1_000
+
+interface Deps {
+  gate: Pick<Gate, 'operator'>
+  explain: ReturnType<typeof import('../../access/explain.ts').createExplain>
+  revoke: (revocation: Revocation) => { outcome: 'added' | 'known' | 'full'; sessions: number }
+  /** Tells the other gateways; absent where nothing would keep it for them. */
+  shareRevocation?: (revocation: Revocation) => Promise<Problem | undefined>
+  /** In milliseconds since 1970. */
+  wallNow?: () => number
+  values: Pick<Values, 'describe'>
+  ownValues: Pick<OwnValues, 'areOf' | 'countOf'>
+  backbone: Pick<Backbone, 'refresh'>
+  namespaces: Namespaces
+  publishes: Parameters<typeof addRoomCalls>[1]['publishes']
+  rooms: Parameters<typeof addRoomCalls>[1]['rooms']
+  apiToken: string | undefined
+}
+
+/** @param app of the internal listener */
+export function addInternal(app: FastifyInstance, deps: Deps) {
+  const { gate, explain, values, ownValues, backbone, namespaces, revoke, shareRevocation, apiToken } = deps
+  const { wallNow = Date.now } = deps
+  app.register(async calls => {
+    calls.addHook('onRequest', createGuard(apiToken))
+
+    calls.post('/v1/refresh', { bodyLimit: BODY_BYTES_MAX }, async (request, reply) => {
+      const { keys, problems } = readKeys(request.body, gate)
+      if (problems.length > 0) {
+        return sendProblem(reply, { code: 'bad_request', message: 'nothing was refreshed', problems })
+      }
+      try {
+        await backbone.refresh(keys, { deadlineMs: REFRESH_DEADLINE_MS })
+      } catch (error) {
+        if (!(error instanceof FetcherUnavailable)) throw error
+        const { message } = error
+        return sendProblem(reply, { code: 'fetcher_unavailable', message, retryAfterMs: RETRY_AFTER_MS })
+      }
+      return reply.code(202).send({ keys: keys.length })
+    })
+
+    calls.post('/v1/revoke', { bodyLimit: REVOCATION_BYTES_MAX }, async (request, reply) => {
+      const read = readRevocation(request.body, wallNow())
+      if ('problem' in read) return sendProblem(reply, { code: 'bad_request', message: read.problem })
+      const { outcome, sessions } = revoke(read.revocation)
+      if (outcome === 'full') {
+        const message = 'nothing was revoked: the list is full. Change the key that signs the tokens instead'
+        return sendProblem(reply, { code: 'revocations_full', message })
+      }
+      const ended = { ...read.revocation, sessionsEnded: sessions }
+      // No other gateway would be told, and the caller must not believe that one was.
+      if (!shareRevocation) return { ...ended, reach: 'this gateway: call each one' }
+      const failed = await shareRevocation(read.revocation)
+      if (!failed) return { ...ended, reach: 'every gateway' }
+      const message = `revoked at this gateway alone, which ended ${sessions} sessions: ${problemText(failed)}. Call again`
+      return sendProblem(reply, { code: 'journal_unavailable', message, retryAfterMs: RETRY_AFTER_MS })
+    })
+
+    addRoomCalls(calls, deps)
+
+    // Posted, so that a token is in no URL, which is logged.
+    calls.post('/v1/access', { bodyLimit: VIEWER_BYTES_MAX }, async (request, reply) => {
+      const parsed = viewer.safeParse(request.body)
+      if (!parsed.success) {
+        const message = 'the body must be {"key":K} with {"token":T}, {"sub":USER} and perhaps {"keys":{…}}, or neither'
+        return sendProblem(reply, { code: 'bad_request', message })
+      }
+      const { key, ...who } = parsed.data
+      const explained = await explain(key, who)
+      if ('problem' in explained) return sendProblem(reply, { code: 'bad_request', message: explained.problem })
+      return explained
+    })
+
+    // As at /v1/values: the id may hold `/`.
+    calls.get('/v1/keys/*', async (request, reply) => {
+      const { '*': key } = request.params as { '*': string }
+      const problem = gate.operator('value', key)
+      if (problem) return sendProblem(reply, problem)
+      const namespace = namespaces.get(namespaceOf(key))
+      if (ownValues.areOf(key)) return describeOwn(key, ownValues.countOf(key), namespace)
+      return describeKey(values.describe(key), namespace)
+    })
+  })
+}
+
+/**
+ * Admits only calls that carry the token. It is compared by digest, so that neither its content nor its length shows in
+ * the time taken.
+ */
+function createGuard(apiToken: string | undefined): onRequestAsyncHookHandler {
+  const expected = apiToken === undefined ? undefined : digest(`Bearer ${apiToken}`)
+  return async ({ headers: { authorization = '' } }, reply) => {
+    if (!expected) {
+      return sendProblem(reply, { code: 'no_token_set', message: 'API_TOKEN is not set: this call is switched off' })
+    }
+    // RFC 9110 section 11.1: the scheme's name is in any case.
+    const given = authorization.replace(/^bearer +/i, 'Bearer ')
+    if (timingSafeEqual(digest(given), expected)) return
+    const message = authorization === '' ? 'send Authorization: Bearer and the API token' : 'the token is wrong'
+    return sendProblem(reply.header('www-authenticate', 'Bearer'), { code: 'unauthorized', message })
+  }
+}
+
+function digest(text: string) {
+  return createHash('sha256').update(text).digest()
+}
+
+/** A body may be wrong 5,000 times: the first few problems say enough. */
+const PROBLEMS_MAX = 10
+
+const notText: Problem = { code: 'bad_key', message: 'a key is a string' }
+
+/** @returns each key once */
+function readKeys(body: unknown, gate: Pick<Gate, 'operator'>): { keys: string[]; problems: string[] } {
+  const listed = typeof body === 'object' && body !== null && 'keys' in body ? body.keys : undefined
+  if (!Array.isArray(listed) || listed.length === 0) {
+    return { keys: [], problems: ['the body must be {"keys":[…]} with at least one key'] }
+  }
+  if (listed.length > KEYS_MAX) return { keys: [], problems: [`at most ${KEYS_MAX} keys may be named at once`] }
+  const problems: string[] = []
+  for (const [index, key] of listed.entries()) {
+    const problem = typeof key === 'string' ? gate.operator('value', key) : notText
+    if (problem) problems.push(`keys[${index}]: ${problemText(problem)}`)
+    if (problems.length === PROBLEMS_MAX) break
+  }
+  return { keys: [...new Set(listed)], problems }
+}
+
+/** The state of a key, for operators. Ages are in milliseconds; unknown fields are absent. */
+function describeKey(
+  { key, owner, watched, subscribers, waiters, stale, value, lastFailure }: ReturnType<Values['describe']>,
+  namespace: Namespace | undefined,
+) {
+  return {
+    key,
+    owner: { node: owner.node ?? null, alive: owner.alive },
+    watched,
+    sessionsWatching: subscribers,
+    getsWaiting: waiters,
+    held: value !== undefined,
+    stale,
+    version: value?.version,
+    ageMs: value?.ageMs,
+    maxAgeMs: value?.maxAgeMs,
+    store: value?.store,
+    bytes: value?.bytes,
+    contentType: value?.contentType,
+    lastFailure,
+    namespace: namespace && timesOf(namespace),
+  }
+}
+
+/** The state of a key whose values differ per user. It shows no user's value, and no user's name. */
+function describeOwn(key: string, usersHeld: number, namespace: Namespace | undefined) {
+  return { key, perUser: true, usersHeld, namespace: namespace && timesOf(namespace) }
+}
+
+function timesOf({ refreshMs, maxAgeMs, timeoutMs, bytesMax }: Namespace) {
+  return { refreshMs, maxAgeMs, timeoutMs, bytesMax }
+}

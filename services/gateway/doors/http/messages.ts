@@ -1,0 +1,70 @@
+// GET /v1/messages/{key}: a part of a room's history, for code that polls or renders on a server. The same that `history`
+// answers over the WebSocket.
+import { type History, historyBody, isProblem, ProtocolError, readHistoryQuery } from '@keycast/protocol'
+import type { FastifyInstance, onResponseHookHandler } from 'fastify'
+import { type Counts, countOne } from '../../counts.ts'
+import type { Gate } from '../../gate/gate.ts'
+import type { Histories } from '../../topics/rooms/histories.ts'
+import { type Admit, securityHeaders } from './admit.ts'
+import { type HttpProblem, sendProblem } from './problems.ts'
+import type { UnreadBodies } from './unread-bodies.ts'
+
+export interface MessagesDeps {
+  gate: Pick<Gate, 'recheck'>
+  admit: Admit
+  histories: Pick<Histories, 'read'>
+  unreadBodies: Pick<UnreadBodies, 'hold'>
+  counts: Pick<Counts, 'httpMessages'>
+}
+
+/** At most so many requests wait for the journal or hold its answer: at 1 MiB each they take 64 MiB. */
+const PENDING_MAX = 64
+
+/** A refused request is to come back after this time: each one that waits is answered within seconds. */
+const RETRY_MS = 1_000
+
+const headers = Object.freeze({
+  ...securityHeaders,
+  'content-type': 'application/json; charset=utf-8',
+  'cache-control': 'no-store',
+})
+
+export function addMessages(app: FastifyInstance, { gate, admit, histories, unreadBodies, counts }: MessagesDeps) {
+  let pending = 0
+
+  const onResponse: onResponseHookHandler = (_, reply, done) => {
+    countOne(counts.httpMessages, String(reply.statusCode))
+    done()
+  }
+
+  app.get('/v1/messages/*', { onResponse }, async (request, reply) => {
+    const admitted = await admit(request, reply, 'history')
+    if (!admitted) return reply
+    const { key } = admitted
+    const asked = readQuery(key, request.query)
+    if ('problem' in asked) return sendProblem(reply, asked.problem)
+    if (pending >= PENDING_MAX) {
+      return sendProblem(reply, { code: 'too_many_waiting', retryAfterMs: RETRY_MS })
+    }
+    pending++
+    // Never rejects.
+    const history = await histories.read(asked)
+    pending--
+    const refusal = gate.recheck(admitted)
+    if (refusal && refusal !== 'again') return sendProblem(reply, refusal)
+    if (isProblem(history)) return sendProblem(reply, history)
+    const { messages, ...head } = history
+    const body = historyBody({ key, ...head }, messages)
+    if (!unreadBodies.hold(body, reply.raw)) return sendProblem(reply, { code: 'capacity' })
+    return reply.headers(headers).send(body)
+  })
+}
+
+function readQuery(key: string, query: unknown): History | { problem: HttpProblem } {
+  try {
+    return readHistoryQuery(key, query as Record<string, unknown>)
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error
+    return { problem: { code: error.code, message: error.message } }
+  }
+}

@@ -1,0 +1,65 @@
+// Serves the page at `/` from memory: its files are read once, at start, and have no build step.
+import { readdirSync } from 'node:fs'
+import { extname } from 'node:path'
+import type { FastifyInstance } from 'fastify'
+import { type Asset, type Assets, addAssets, readAsset } from './assets.ts'
+
+const types = new Map([
+  ['.html', 'text/html; charset=utf-8'],
+  ['.css', 'text/css; charset=utf-8'],
+  ['.js', 'text/javascript; charset=utf-8'],
+  ['.svg', 'image/svg+xml'],
+])
+
+const pageFolder = new URL('../../../../examples/page/', import.meta.url)
+const protocolFolder = new URL('../../../../packages/protocol/', import.meta.url)
+
+// The page shares these with the gateway. In the page's folder a file of the same name re-exports them for the tests;
+// a browser, which knows no packages, gets the original in its place.
+const shared = new Map([
+  ['protocol-codes.js', new URL('codes.js', protocolFolder)],
+  ['protocol-keys.js', new URL('keys.js', protocolFolder)],
+])
+
+/**
+ * Nothing but the page's own files runs or loads, nobody frames it, and no text becomes markup (trusted types): values
+ * come from a backend and are shown as they are. `blob:` shows a value that is an image.
+ */
+export const securityHeaders = Object.freeze({
+  'content-security-policy': [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' blob:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+  ].join('; '),
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+})
+
+/** Reads the page's files. */
+export function readPage(folder: URL = pageFolder): Assets {
+  return readFolder(folder, { index: '/', prefix: '/' })
+}
+
+/** @param paths of index.html, and of the other files */
+export function readFolder(folder: URL, { index, prefix }: { index: string; prefix: string }): Assets {
+  const assets = new Map<string, Asset>()
+  for (const name of readdirSync(folder)) {
+    const type = types.get(extname(name))
+    if (!type || name.endsWith('.test.js')) continue
+    const path = name === 'index.html' ? index : `${prefix}${name}`
+    assets.set(path, readAsset(shared.get(name) ?? new URL(name, folder), type))
+  }
+  return assets
+}
+
+export function addPage(app: FastifyInstance, page: Assets = readPage()) {
+  addAssets(app, page, securityHeaders)
+}

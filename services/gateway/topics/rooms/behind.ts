@@ -1,0 +1,60 @@
+// Sessions behind the messages that the gateway holds of a room. A page of the history is read for each; a session that
+// is behind the history itself is told of the gap.
+import { isProblem } from '@keycast/protocol'
+import type { Counts } from '../../counts.ts'
+import type { Outbox } from '../../delivery/outbox.ts'
+import { MESSAGES, type RoomSubscription } from './room.ts'
+import type { Tails } from './tails.ts'
+
+export type Behind = ReturnType<typeof createBehind>
+
+interface Deps {
+  tails: Pick<Tails, 'seal'>
+  pages: Pick<ReturnType<typeof import('./pages.ts').createPages>, 'after'>
+  outbox: Pick<Outbox, 'owe'>
+  counts: Pick<Counts, 'gaps'>
+}
+
+export function createBehind({ tails, pages, outbox, counts }: Deps) {
+  /** Subscriptions whose page could not be read. */
+  const failed = new Set<RoomSubscription>()
+
+  /** Reads on for a session that has taken all that was written to it. */
+  async function readOn(subscription: RoomSubscription) {
+    const { topic: room, cursor } = subscription
+    const { epoch } = room
+    if (subscription.isBehind) return
+    subscription.isBehind = true
+    const page = await pages.after(room, cursor)
+    subscription.isBehind = false
+    if (!isStreaming(subscription)) return
+    if (isProblem(page)) return void failed.add(subscription)
+    const hasMoved = subscription.cursor !== cursor || room.epoch !== epoch
+    if (!hasMoved && cursor + 1 < page.oldest) {
+      tails.seal(room)
+      counts.gaps.trimmed++
+      subscription.gap = 'trimmed'
+      subscription.cursor = room.reached
+    }
+    outbox.owe(subscription, MESSAGES)
+  }
+
+  return {
+    readOn,
+
+    /** Repeats the reads that failed. A journal that is away causes no gap. */
+    retry() {
+      const waiting = [...failed]
+      failed.clear()
+      for (const subscription of waiting) if (isStreaming(subscription)) outbox.owe(subscription, MESSAGES)
+    },
+  }
+}
+
+/**
+ * Whether messages may go out. A subscription that ended is written nothing, and one whose stream begins anew nothing before
+ * its `subscribed`: the client would take them for messages after the position that is named there.
+ */
+function isStreaming({ index, placing }: RoomSubscription) {
+  return index !== -1 && placing === undefined
+}

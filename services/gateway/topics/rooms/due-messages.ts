@@ -1,0 +1,109 @@
+// Writes what a session is due of a room: where its stream begins, the members, word of a gap, the messages after its
+// cursor, answers that had to wait for them.
+import { type ControlMessage, encode, errorMessage } from '@keycast/protocol'
+import type { Counts } from '../../counts.ts'
+import type { Piece } from '../../transport/transport.ts'
+import { takeAnswers } from './held-answers.ts'
+import { wholeFrame } from './presence/member-list.ts'
+import type { Watching } from './presence/watching.ts'
+import { MEMBERS, MESSAGES, type Placing, type RoomSubscription } from './room.ts'
+import { framesAfter } from './shared-frames.ts'
+import type { Tails } from './tails.ts'
+
+export type DueMessages = ReturnType<typeof createDueMessages>
+
+interface Deps {
+  tails: Pick<Tails, 'following'>
+  watching: Pick<Watching, 'begin'>
+  /** The messages after its cursor are not held any more. */
+  onBehind: (subscription: RoomSubscription) => void
+  counts: Pick<Counts, 'sent' | 'errors' | 'messageDeliveries'>
+}
+
+export function createDueMessages({ tails, watching, onBehind, counts }: Deps) {
+  const { sent } = counts
+
+  /**
+   * Adds what follows the subscription's cursor, some `bytesMax` of it.
+   *
+   * @param subscription whose place is known
+   * @returns bytes added. `due` is 0 where nothing more can be added now
+   */
+  return function addDueMessages(
+    subscription: RoomSubscription,
+    pieces: Piece[],
+    bytesMax: number,
+    nowMs: number,
+  ): number {
+    const { topic: room, placing } = subscription
+    let bytes = 0
+    if (placing?.head !== undefined) bytes += addBeginning(pieces, subscription, placing, placing.head)
+    if (subscription.due & MEMBERS) bytes += addMembers(pieces, subscription)
+    if (subscription.gap !== undefined) bytes += addGap(pieces, subscription)
+    while (subscription.cursor < room.reached && bytes < bytesMax) {
+      const segment = tails.following(room, subscription.cursor)
+      if (!segment) {
+        subscription.due = 0
+        onBehind(subscription)
+        return bytes
+      }
+      const frames = framesAfter(segment, subscription.cursor)
+      pieces.push(frames)
+      bytes += frames.length
+      sent.message += segment.last - subscription.cursor
+      subscription.cursor = segment.last
+      counts.messageDeliveries.observe(nowMs - segment.receivedAtMs)
+    }
+    if (subscription.answers !== undefined) bytes += addAnswers(pieces, subscription)
+    subscription.due = subscription.cursor < room.reached ? MESSAGES : 0
+    return bytes
+  }
+
+  /** Every message after the cursor follows. */
+  function addBeginning(pieces: Piece[], subscription: RoomSubscription, placing: Placing, seq: number) {
+    const { start, isRecovered } = placing
+    const { id, presence } = start
+    const { cursor } = subscription
+    const { key, epoch = '', oldest, namespace } = subscription.topic
+    subscription.placing = undefined
+    const begun = { key, epoch, seq, oldest, recovered: isRecovered, count: seq - cursor }
+    const bytes = add(pieces, { type: 'subscribed', id, keys: [begun] })
+    if (!presence) return bytes
+    if (namespace.members !== 'none') {
+      watching.begin(subscription)
+      return bytes
+    }
+    const message = 'nobody is told who is in this room'
+    return bytes + add(pieces, errorMessage({ code: 'forbidden', message }, { id, key, subscribed: true }))
+  }
+
+  function addMembers(pieces: Piece[], { members }: RoomSubscription) {
+    if (!members) return 0
+    const frame = wholeFrame(members.list)
+    sent.members++
+    pieces.push(frame)
+    return frame.length
+  }
+
+  function addGap(pieces: Piece[], subscription: RoomSubscription) {
+    const { topic, cursor, gap = '' } = subscription
+    const { key, epoch = '', oldest } = topic
+    subscription.gap = undefined
+    return add(pieces, { type: 'gap', key, epoch, seq: cursor, oldest, reason: gap })
+  }
+
+  /** A publisher sees its message before it hears that it is kept. */
+  function addAnswers(pieces: Piece[], subscription: RoomSubscription) {
+    let bytes = 0
+    for (const answer of takeAnswers(subscription, subscription.cursor)) bytes += add(pieces, answer)
+    return bytes
+  }
+
+  function add(pieces: Piece[], message: ControlMessage) {
+    sent[message.type]++
+    if (message.type === 'error') counts.errors[message.code]++
+    const text = encode(message)
+    pieces.push(text)
+    return Buffer.byteLength(text)
+  }
+}

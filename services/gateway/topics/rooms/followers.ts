@@ -1,0 +1,61 @@
+// Ties sessions to rooms. A room is watched with its first session here, and forgotten with its last.
+import type { RoomsBackbone } from '@keycast/backbone'
+import type { Outbox } from '../../delivery/outbox.ts'
+import type { Session } from '../../sessions/session.ts'
+import { attach, detach } from '../topic.ts'
+import { takeAnswers } from './held-answers.ts'
+import type { Watching } from './presence/watching.ts'
+import type { Room, RoomSubscription } from './room.ts'
+import type { Tails } from './tails.ts'
+
+export type Followers = ReturnType<typeof createFollowers>
+
+interface Deps {
+  /** By key. */
+  rooms: Map<string, Room>
+  backbone: Pick<RoomsBackbone, 'watch' | 'unwatch'>
+  tails: Pick<Tails, 'forget'>
+  outbox: Pick<Outbox, 'forget' | 'send'>
+  watching: Pick<Watching, 'end'>
+}
+
+export function createFollowers({ rooms, backbone, tails, outbox, watching }: Deps) {
+  function add(session: Session, room: Room): RoomSubscription {
+    const subscription: RoomSubscription = {
+      session,
+      topic: room,
+      index: 0,
+      due: 0,
+      cursor: 0,
+      placing: undefined,
+      isBehind: false,
+      members: undefined,
+      gap: undefined,
+      answers: undefined,
+    }
+    attach(subscription)
+    if (room.subscriptions.length === 1) {
+      rooms.set(room.key, room)
+      backbone.watch(room.key)
+    }
+    return subscription
+  }
+
+  /** Ends a subscription: nothing of the room is written after. */
+  function remove(subscription: RoomSubscription) {
+    const { session, topic: room } = subscription
+    outbox.forget(subscription)
+    watching.end(subscription)
+    subscription.placing = undefined
+    detach(subscription)
+    if (room.subscriptions.length === 0) {
+      rooms.delete(room.key)
+      backbone.unwatch(room.key)
+      tails.forget(room)
+    }
+    // These publishers waited for messages that will not come.
+    for (const answer of takeAnswers(subscription)) outbox.send(session, answer)
+  }
+
+  return { add, remove }
+}

@@ -1,0 +1,89 @@
+// Reads parts of a room's history for sessions that are behind what the gateway holds. Those that are about as far behind
+// share one read: of thousands that come back at once the journal is asked once a room.
+import type { RoomsBackbone } from '@keycast/backbone'
+import { isProblem, type Problem } from '@keycast/protocol'
+import type { Counts } from '../../counts.ts'
+import type { Room } from './room.ts'
+import type { Tails } from './tails.ts'
+
+/**
+ * The result of a read. The messages after the seq asked for are in the room's pages, unless `oldest` and `newest` say
+ * that there are none.
+ */
+interface Found {
+  epoch: string
+  oldest: number
+  newest: number
+}
+
+export type Page = Found | Problem
+
+/** Messages of one read. */
+const PAGE_MESSAGES = 500
+
+/** A subscription that is at most so many messages further joins a read under way: the read reaches far beyond it. */
+const JOIN_MESSAGES = 250
+
+/** A read that takes longer is given up. The link to a hanging journal is dead before that. */
+const READ_MS = 5_000
+
+interface Deps {
+  backbone: Pick<RoomsBackbone, 'history'>
+  tails: Pick<Tails, 'addPage'>
+  counts: Pick<Counts, 'pageReads' | 'pageReadsCoalesced'>
+}
+
+export function createPages({ backbone, tails, counts }: Deps) {
+  async function read(room: Room, after: number): Promise<Page> {
+    counts.pageReads++
+    const result = await backbone.history(
+      room.key,
+      { epoch: room.epoch, after, limit: PAGE_MESSAGES },
+      { deadlineMs: READ_MS },
+    )
+    room.reads.delete(after)
+    if (isProblem(result)) return result
+    const { epoch, oldest, newest, messages } = result
+    if (epoch === room.epoch) {
+      room.oldest = Math.max(room.oldest, oldest)
+      // By now it may be of no use to anybody.
+      if (room.subscriptions.length > 0) tails.addPage(room, messages)
+    }
+    return { epoch, oldest, newest }
+  }
+
+  return {
+    /**
+     * Has the messages after a seq read into the room's pages, some at least.
+     *
+     * @param room its epoch is known
+     * @returns never rejects
+     */
+    after(room: Room, after: number): Promise<Page> {
+      for (const [from, reading] of room.reads) {
+        if (from > after || after - from > JOIN_MESSAGES) continue
+        counts.pageReadsCoalesced++
+        return reading
+      }
+      const reading = read(room, after)
+      room.reads.set(after, reading)
+      return reading
+    },
+
+    /**
+     * Has the last messages up to a seq read into the room's pages.
+     *
+     * @param room its epoch is known
+     * @returns `first`: the seq of the first of them, `end` + 1 where there is none
+     */
+    async before(room: Room, end: number, count: number): Promise<(Found & { first: number }) | Problem> {
+      counts.pageReads++
+      const range = { epoch: room.epoch, before: end + 1, limit: count }
+      const result = await backbone.history(room.key, range, { deadlineMs: READ_MS })
+      if (isProblem(result)) return result
+      const { epoch, oldest, newest, messages } = result
+      if (epoch === room.epoch && room.subscriptions.length > 0) tails.addPage(room, messages)
+      return { epoch, oldest, newest, first: messages[0]?.seq ?? end + 1 }
+    },
+  }
+}

@@ -1,0 +1,86 @@
+// Tells sessions who is in the rooms they are subscribed to: all members first, then every change. A session that does not
+// take the changes is owed no queue of them: it is sent all members again when it does.
+import type { RoomsBackbone, RoomsEvents } from '@keycast/backbone'
+import type { Counts } from '../../../counts.ts'
+import type { Outbox } from '../../../delivery/outbox.ts'
+import { MEMBERS, type RoomSubscription } from '../room.ts'
+import { changeMembers, createMemberList, type MemberList, replaceMembers } from './member-list.ts'
+
+export type Watching = ReturnType<typeof createWatching>
+
+interface Deps {
+  backbone: Pick<RoomsBackbone, 'watchMembers' | 'unwatchMembers'>
+  outbox: Pick<Outbox, 'owe' | 'sendFrame' | 'isWritable'>
+  counts: Pick<Counts, 'sent' | 'conflated'>
+}
+
+export function createWatching({ backbone, outbox, counts }: Deps) {
+  /** By key of the room. */
+  const lists = new Map<string, MemberList>()
+
+  /** The client is told where its stream of the room begins, and is sent the members next. */
+  function begin(subscription: RoomSubscription) {
+    const list = lists.get(subscription.topic.key) ?? open(subscription.topic.key)
+    subscription.members = { list, index: list.subscriptions.push(subscription) - 1 }
+    if (list.isKnown) outbox.owe(subscription, MEMBERS)
+  }
+
+  /** @param subscription ends, or begins anew */
+  function end(subscription: RoomSubscription) {
+    const { members } = subscription
+    if (!members) return
+    subscription.members = undefined
+    const { list, index } = members
+    const last = list.subscriptions.pop() as RoomSubscription
+    if (last !== subscription && last.members) {
+      list.subscriptions[index] = last
+      last.members.index = index
+    }
+    if (list.subscriptions.length === 0) close(list)
+  }
+
+  function open(key: string) {
+    const list = createMemberList(key)
+    lists.set(key, list)
+    backbone.watchMembers(key)
+    return list
+  }
+
+  function close({ key }: MemberList) {
+    lists.delete(key)
+    backbone.unwatchMembers(key)
+  }
+
+  const onMembers: NonNullable<RoomsEvents['onMembers']> = (key, said) => {
+    const list = lists.get(key)
+    if (!list) return
+    replaceMembers(list, said)
+    for (const subscription of list.subscriptions) outbox.owe(subscription, MEMBERS)
+  }
+
+  const onPresence: NonNullable<RoomsEvents['onPresence']> = (key, said) => {
+    const list = lists.get(key)
+    if (!list) return
+    const frame = changeMembers(list, said)
+    for (const subscription of list.subscriptions) tell(subscription, frame)
+  }
+
+  /** @param frame of a change */
+  function tell(subscription: RoomSubscription, frame: Buffer) {
+    const { session } = subscription
+    if ((subscription.due & MEMBERS) === 0 && outbox.isWritable(session)) {
+      counts.sent.presence++
+      outbox.sendFrame(session, frame)
+    } else {
+      counts.conflated++
+      outbox.owe(subscription, MEMBERS)
+    }
+  }
+
+  return {
+    begin,
+    end,
+    events: { onMembers, onPresence },
+    stats: () => ({ watchedMembers: lists.size }),
+  }
+}

@@ -1,0 +1,198 @@
+// Applies the journal's events of rooms to the sessions that follow them.
+import type { MessageEvents, RoomsBackbone } from '@keycast/backbone'
+import { excerpt, namespaceOf } from '@keycast/protocol'
+import type { JournalNamespaces } from '@keycast/service'
+import type { Counts } from '../../counts.ts'
+import type { Outbox } from '../../delivery/outbox.ts'
+import type { Kind, Start } from '../topic.ts'
+import type { Behind } from './behind.ts'
+import type { DueMessages } from './due-messages.ts'
+import type { Followers } from './followers.ts'
+import { createPace } from './pace.ts'
+import { type PlacingOf, unavailable } from './placing.ts'
+import { createRoom, MESSAGES, type Room, type RoomSubscription } from './room.ts'
+import type { Tails } from './tails.ts'
+
+export type Rooms = ReturnType<typeof createRooms>
+
+/** An operator's question waits for the journal for at most this long. */
+const MEMBERS_MS = 1_000
+
+/** Failed reads are repeated at this interval. */
+const RETRY_MS = 1_000
+
+interface Deps {
+  namespaces: JournalNamespaces
+  /** By key. */
+  rooms: Map<string, Room>
+  write: DueMessages
+  followers: Pick<Followers, 'add'>
+  placing: PlacingOf
+  behind: Behind
+  tails: Tails
+  backbone: Pick<RoomsBackbone, 'isAvailable' | 'ownerOf' | 'membersOf'>
+  outbox: Pick<Outbox, 'owe'>
+  counts: Pick<Counts, 'gaps'>
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
+export function createRooms({
+  namespaces,
+  rooms,
+  write,
+  followers,
+  placing,
+  behind,
+  tails,
+  backbone,
+  outbox,
+  counts,
+  now,
+}: Deps) {
+  let triedAtMs = now()
+
+  const onHead: MessageEvents['onHead'] = (key, { epoch, oldest, after }) => {
+    const room = rooms.get(key)
+    if (!room) return
+    if (room.epoch === undefined) {
+      room.epoch = epoch
+      room.reached = after
+    }
+    room.oldest = Math.max(room.oldest, oldest)
+    for (const subscription of room.subscriptions) placing.place(subscription)
+  }
+
+  const onMessages: MessageEvents['onMessages'] = (key, { oldest = 1, messages }) => {
+    const room = rooms.get(key)
+    if (!room) return
+    room.oldest = Math.max(room.oldest, oldest)
+    tails.append(room, messages)
+    pace(room)
+  }
+
+  const pace = createPace({ handOut })
+
+  function handOut({ subscriptions }: Room) {
+    // The loop every fan-out runs once per subscriber: no iterator, no closure.
+    for (let index = 0; index < subscriptions.length; index++) {
+      const subscription = subscriptions[index]
+      if (subscription.placing === undefined && !subscription.isBehind) outbox.owe(subscription, MESSAGES)
+    }
+  }
+
+  const onGap: MessageEvents['onGap'] = (key, { epoch, seq, oldest, reason }) => {
+    const room = rooms.get(key)
+    if (!room) return
+    const isOtherEpoch = room.epoch !== epoch
+    room.epoch = epoch
+    room.reached = seq
+    room.oldest = oldest
+    room.floor = oldest
+    tails.forget(room)
+    for (const subscription of room.subscriptions) {
+      if (subscription.placing) {
+        placing.placeAnew(subscription)
+        continue
+      }
+      counts.gaps[reason]++
+      subscription.gap = reason
+      subscription.cursor = seq
+      // These messages belong to a history that has ended: no seq of the new one is theirs, so their answers wait no
+      // longer.
+      if (isOtherEpoch) for (const held of subscription.answers ?? []) held.seq = 0
+      outbox.owe(subscription, MESSAGES)
+    }
+  }
+
+  const onFailed: MessageEvents['onFailed'] = (key, problem) => {
+    // A copy: those that are refused leave the room.
+    for (const subscription of [...(rooms.get(key)?.subscriptions ?? [])]) {
+      if (problem.retryAfterMs === undefined) placing.refuse(subscription, problem)
+      else placing.delay(subscription, problem)
+    }
+  }
+
+  /** The set of journals that answer may have changed. */
+  function onRouted() {
+    for (const room of rooms.values()) {
+      if (room.epoch !== undefined || backbone.isAvailable(room.key)) continue
+      for (const subscription of room.subscriptions) placing.delay(subscription, unavailable)
+    }
+    retry()
+  }
+
+  function retry() {
+    triedAtMs = now()
+    placing.retry()
+    behind.retry()
+  }
+
+  /** The start that lets a stream resume where it is now. */
+  function position({ topic: room, cursor, gap, placing: unplaced, members }: RoomSubscription): Start {
+    if (unplaced) return unplaced.start
+    // The cursor is past a gap that the client was not told of. A stream that resumed there would look whole.
+    const after = gap === undefined ? { epoch: room.epoch as string, seq: cursor } : undefined
+    return { version: undefined, after, presence: members !== undefined }
+  }
+
+  const kind: Kind = {
+    name: 'room',
+    join: (session, room: Room, start) => placing.begin(followers.add(session, room), start),
+    begin: placing.begin,
+    position,
+    write,
+    end: placing.end,
+  }
+
+  const isRoom = (key: string) => namespaces.names.length > 0 && namespaces.get(namespaceOf(key)) !== undefined
+
+  return {
+    events: { onHead, onMessages, onGap, onFailed, onRouted },
+
+    kind,
+
+    /** Whether the key is one of a room. The key may be anything that a client sent. */
+    isRoom,
+
+    /** @param key of a room, and passed the gate */
+    open(key: string) {
+      const namespace = namespaces.get(namespaceOf(key))
+      if (!namespace) throw new Error(`opened ${excerpt(key)}, which nobody checked`)
+      return rooms.get(key) ?? createRoom(key, namespace, kind)
+    },
+
+    sweep() {
+      tails.sweep()
+      if (now() - triedAtMs >= RETRY_MS) retry()
+    },
+
+    /**
+     * Everything known of a room here, for an operator who asks why a message did not arrive.
+     *
+     * @param key of a room
+     */
+    describe(key: string) {
+      const room = rooms.get(key)
+      const owner = backbone.ownerOf(key)
+      const subscriptions = room?.subscriptions ?? []
+      return {
+        key,
+        owner: { node: owner.node ?? null, alive: owner.alive },
+        watched: room !== undefined,
+        sessionsSubscribed: subscriptions.length,
+        sessionsPlacing: subscriptions.filter(({ placing }) => placing).length,
+        sessionsBehind: subscriptions.filter(({ placing, cursor, topic: { reached } }) => !placing && cursor < reached)
+          .length,
+        position: room?.epoch === undefined ? undefined : { epoch: room.epoch, seq: room.reached },
+        oldest: room?.epoch === undefined ? undefined : room.oldest,
+        tail: room && tails.describe(room),
+      }
+    },
+
+    /** The room's members, as the journal answers now. @param key of a room */
+    membersOf: (key: string) => backbone.membersOf(key, { deadlineMs: MEMBERS_MS }),
+
+    stats: () => ({ rooms: rooms.size, tailBytes: tails.bytes() }),
+  }
+}

@@ -1,0 +1,137 @@
+import type { Answer } from '@keycast/backbone'
+import type { Namespace } from '@keycast/service'
+import { createNamespaces, noKind } from '../../test-support.ts'
+import { askedAtOf } from './age.ts'
+import { applyAnswer } from './apply-answer.ts'
+import { createEntry } from './entry.ts'
+
+const namespace = createNamespaces().get('tick') as Namespace
+const good = { key: 'tick:1', ageMs: 100, maxAgeMs: 1_000, store: true }
+const value = (version: string, rest = {}) =>
+  ({
+    type: 'value',
+    version,
+    contentType: 'application/json',
+    format: 'json',
+    body: Buffer.from('1'),
+    ...good,
+    ...rest,
+  }) as Answer
+const current = (version: string, rest = {}) => ({ type: 'current', version, ...good, ...rest }) as Answer
+const failed = (code: string, rest = {}) =>
+  ({
+    type: 'failed',
+    key: 'tick:1',
+    code,
+    message: 'm',
+    ageMs: 0,
+    ...rest,
+  }) as Answer
+
+const setup = () => createEntry('tick:1', namespace, noKind)
+
+test('a value is held with the time the backend was asked for it', () => {
+  const entry = setup()
+  expect(applyAnswer(entry, value('a', { maxAgeMs: 5, store: false }), 10_000)).toBe('value')
+  expect(entry).toMatchObject({ askedAtMs: 9_900, maxAgeMs: 5, store: false, value: { version: 'a' } })
+})
+
+test('the same version again only confirms', () => {
+  const entry = setup()
+  applyAnswer(entry, value('a'), 10_000)
+  const held = entry.value
+  expect(applyAnswer(entry, value('a'), 11_000)).toBe('confirmed')
+  expect(applyAnswer(entry, current('a'), 12_000)).toBe('confirmed')
+  expect(entry.value).toBe(held)
+  expect(entry.askedAtMs).toBe(11_900)
+})
+
+test('the time asked never moves back', () => {
+  const entry = setup()
+  applyAnswer(entry, value('a'), 10_000)
+  applyAnswer(entry, current('a', { ageMs: 5_000 }), 10_001)
+  expect(entry.askedAtMs).toBe(9_900)
+})
+
+test('word of a version that is not held changes nothing', () => {
+  const entry = setup()
+  expect(applyAnswer(entry, current('a'), 10_000)).toBeUndefined()
+  applyAnswer(entry, value('b'), 10_000)
+  expect(applyAnswer(entry, current('a'), 20_000)).toBeUndefined()
+  expect(entry.askedAtMs).toBe(9_900)
+})
+
+test('a failure leaves the value there is, and a good answer ends it', () => {
+  const entry = setup()
+  applyAnswer(entry, value('a'), 10_000)
+  expect(applyAnswer(entry, failed('backend_error', { retryAfterMs: 499.2 }), 11_000)).toBe('failed')
+  expect(entry).toMatchObject({
+    askedAtMs: 9_900,
+    value: { version: 'a' },
+    failure: { problem: { code: 'backend_error', retryAfterMs: 500 }, atMs: 11_000 },
+  })
+  applyAnswer(entry, current('a'), 12_000)
+  expect(entry.failure).toBeUndefined()
+})
+
+test('a failure that will not be tried again is refused, one to be tried at once is not', () => {
+  expect(applyAnswer(setup(), failed('capacity'), 10_000)).toBe('refused')
+  expect(applyAnswer(setup(), failed('backend_error', { retryAfterMs: 0 }), 10_000)).toBe('failed')
+})
+
+test('that there is nothing takes the place of a value, and is good for its time', () => {
+  const entry = setup()
+  applyAnswer(entry, value('a'), 10_000)
+  expect(applyAnswer(entry, failed('not_found', { ageMs: 10, maxAgeMs: 7 }), 11_000)).toBe('gone')
+  expect(entry).toMatchObject({ value: undefined, askedAtMs: 10_990, maxAgeMs: 7 })
+  expect(entry.failure?.problem).toMatchObject({ code: 'not_found', retryAfterMs: namespace.refreshMs })
+  expect(applyAnswer(entry, value('a'), 12_000)).toBe('value')
+})
+
+describe('of a key that another node keeps as it was', () => {
+  const next = { inMs: 4_000, everyMs: 5_000 }
+  const kept = (version: string) => ({
+    type: 'kept' as const,
+    key: 'tick:1',
+    version,
+    next,
+  })
+
+  test('the age is the one known before, until that node has confirmed more', () => {
+    const entry = setup()
+    const before = { untilMs: 12_000 }
+    applyAnswer(entry, value('a', { next: { inMs: 1_000, everyMs: 5_000 } }), 10_000, before)
+    const confirmations = { untilMs: Number.NEGATIVE_INFINITY }
+
+    expect(applyAnswer(entry, kept('a'), 20_000, confirmations)).toBe('kept')
+    before.untilMs = 99_000
+    expect(askedAtOf(entry)).toBe(11_000)
+    confirmations.untilMs = 24_500
+    expect(askedAtOf(entry)).toBe(24_000)
+  })
+
+  test('nothing more confirms it where that node does not say when it asks', () => {
+    const entry = setup()
+    const confirmations = { untilMs: 12_000 }
+    applyAnswer(entry, value('a', { next: { inMs: 1_000, everyMs: 5_000 } }), 10_000, confirmations)
+
+    expect(applyAnswer(entry, { ...kept('a'), next: undefined }, 13_000)).toBe('kept')
+    confirmations.untilMs = 99_000
+    expect(askedAtOf(entry)).toBe(11_000)
+  })
+
+  test.each(['b', undefined])('it is asked for where the gateway holds %s by now', version => {
+    const entry = setup()
+    if (version) applyAnswer(entry, value(version), 10_000)
+
+    expect(applyAnswer(entry, kept('a'), 11_000, { untilMs: 0 })).toBeUndefined()
+  })
+
+  test('it is asked for where its subscribers may have been told of a problem', () => {
+    const entry = setup()
+    applyAnswer(entry, value('a'), 10_000)
+    applyAnswer(entry, failed('backend_error', { retryAfterMs: 1_000 }), 11_000)
+
+    expect(applyAnswer(entry, kept('a'), 12_000, { untilMs: 0 })).toBeUndefined()
+  })
+})

@@ -1,0 +1,20 @@
+import { createTestGateway } from '../../test-support.ts'
+
+test('want gives the value, or the problem, and never rejects', async () => {
+  const { gateway, backbone } = createTestGateway()
+  const wanted = gateway.singleFlight.want('tick:1')
+  backbone.value('tick:1', '1')
+  expect(await wanted).toMatchObject({ value: { contentType: 'application/json' }, ageMs: 0 })
+
+  const failing = gateway.singleFlight.want('tick:2')
+  backbone.failed('tick:2', 'backend_error', { retryAfterMs: 499.2 })
+  expect(await failing).toMatchObject({ problem: { code: 'backend_error', retryAfterMs: 500 } })
+})
+
+test('want waits as long as its deadline', async () => {
+  const { gateway, backbone, pass } = createTestGateway()
+  const wanted = gateway.singleFlight.want('tick:1', { deadlineMs: 500 })
+  await pass(750)
+  expect(await wanted).toMatchObject({ problem: { code: 'fetcher_timeout' } })
+  expect(backbone.calls).toEqual(['get tick:1', 'cancelGet tick:1'])
+})
