@@ -86,7 +86,7 @@ export default {
     {
       ...shared,
       displayName: 'unit',
-      testMatch: ['<rootDir>/{packages,services,cli,scripts,loadtest}/**/*.test.{js,ts}'],
+      testMatch: ['<rootDir>/{packages,services,cli,examples,scripts,loadtest}/**/*.test.{js,ts}'],
       testPathIgnorePatterns: ['/node_modules/', ...left],
     },
     {
