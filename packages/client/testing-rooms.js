@@ -63,9 +63,10 @@ export function createFakeRooms(say) {
 
     /** @param {number} id @param {any[]} entries */
     subscribe(id, entries) {
-      const begun = entries.map(begin)
-      say({ type: 'subscribed', id, keys: begun })
-      for (const { key, count, seq } of begun) {
+      for (const entry of entries) {
+        const begun = begin(entry)
+        const { key, count, seq } = begun
+        say({ type: 'subscribed', id, keys: [begun] })
         for (const message of roomOf(key).messages.slice(seq - count)) tell(key, message)
         if (watched.get(key)) tellMembers(key)
       }

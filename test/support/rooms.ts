@@ -108,9 +108,7 @@ export async function joinRooms(
     if (isKept) received.push(message)
     note(message)
     onMessage(message)
-    const answer = requests.get(message.id)
-    requests.delete(message.id)
-    answer?.(message)
+    requests.get(message.id)?.(message)
     for (const wake of waiters) wake()
   })
   const ended = new Promise(resolve => socket.on('close', code => resolve(code)))
@@ -148,11 +146,23 @@ export async function joinRooms(
     /** @returns the first message with its id */
     request(request: object): Promise<any> {
       const id = ++lastId
-      const answered = new Promise(resolve => requests.set(id, resolve))
+      const answered = new Promise(resolve => requests.set(id, resolve)).finally(() => requests.delete(id))
       client.send({ ...request, id })
       return within(answered, () => `an answer to ${JSON.stringify(request).slice(0, 100)}`)
     },
-    subscribe: (...keys: (string | object)[]) => client.request({ type: 'subscribe', keys }),
+    /** @returns `subscribed` with all the rooms, each of which is told in one of its own; or the error of one */
+    subscribe(...keys: (string | object)[]): Promise<any> {
+      const id = ++lastId
+      const told: object[] = []
+      const answered = new Promise(resolve =>
+        requests.set(id, message => {
+          if (message.type === 'subscribed') told.push(...message.keys)
+          if (message.type !== 'subscribed' || told.length === keys.length) resolve({ ...message, keys: told })
+        }),
+      ).finally(() => requests.delete(id))
+      client.send({ type: 'subscribe', keys, id })
+      return within(answered, () => `an answer to subscribe ${JSON.stringify(keys).slice(0, 100)}`)
+    },
     publish: (key: string, data: unknown, messageId?: string) =>
       client.request({ type: 'publish', key, messageId, data }),
     /** Takes a room up where another connection of the same client was. */

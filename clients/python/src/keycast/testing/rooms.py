@@ -63,10 +63,10 @@ class FakeRooms:
         self._tell_members(key)
 
     def subscribe(self, request_id: int, entries: list[Any]) -> None:
-        begun = [self._begin(entry if isinstance(entry, dict) else {"key": entry}) for entry in entries]
-        self._say({"type": "subscribed", "id": request_id, "keys": begun})
-        for each in begun:
+        for entry in entries:
+            each = self._begin(entry if isinstance(entry, dict) else {"key": entry})
             key = each["key"]
+            self._say({"type": "subscribed", "id": request_id, "keys": [each]})
             for message in list(self.room(key).messages):
                 if message["seq"] > each["seq"] - each["count"]:
                     self._tell(key, message)
