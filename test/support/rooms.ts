@@ -150,14 +150,15 @@ export async function joinRooms(
       client.send({ ...request, id })
       return within(answered, () => `an answer to ${JSON.stringify(request).slice(0, 100)}`)
     },
-    /** @returns `subscribed` with all the rooms, each of which is told in one of its own; or the error of one */
+    /** @returns `subscribed` with all the rooms, each of which is told in one of its own; with none where all are refused */
     subscribe(...keys: (string | object)[]): Promise<any> {
       const id = ++lastId
       const told: object[] = []
       const answered = new Promise(resolve =>
         requests.set(id, message => {
           if (message.type === 'subscribed') told.push(...message.keys)
-          if (message.type !== 'subscribed' || told.length === keys.length) resolve({ ...message, keys: told })
+          const isLast = told.length === 0 || told.length === keys.length
+          if (message.type !== 'subscribed' || isLast) resolve({ ...message, keys: told })
         }),
       ).finally(() => requests.delete(id))
       client.send({ type: 'subscribe', keys, id })
