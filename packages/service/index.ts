@@ -1,6 +1,12 @@
 // The parts that every service needs: settings, log, shutdown. A part that loads a large library (HTTP server, metrics,
 // YAML) is imported by a path of its own: a fetcher's workers would load all of them at each start and use none.
 export { type AwakeClock, BEAT_MS, createAwakeClock, type Every, everyInterval, SILENT_MS } from './beats.ts'
+export { type Calendar, createCalendar, SWEEP_MS } from './collections/calendar.ts'
+export { createFifo } from './collections/fifo.ts'
+export { addIndexed, removeIndexed } from './collections/indexed-list.ts'
+export { createRecent, type Recent } from './collections/recent.ts'
+export { createTurns, TURN_MS, workTurn } from './collections/turns.ts'
+export { createUniqueQueue, type UniqueQueue } from './collections/unique-queue.ts'
 export { type Containment, createContainment, noContainment } from './containment.ts'
 export { ANSWER_GRACE_MS } from './deadlines.ts'
 export { detached } from './detached-bytes.ts'
@@ -22,5 +28,3 @@ export { createOnceAMinute } from './once-a-minute.ts'
 export { duration } from './quantities.cjs'
 export { runService } from './run.ts'
 export { type Config, common, readSettings, SettingsError, setting } from './settings/settings.ts'
-export { createTurns, TURN_MS } from './turns.ts'
-export { createUniqueQueue, type UniqueQueue } from './unique-queue.ts'

@@ -3,12 +3,14 @@ import type { Server } from 'node:http'
 import type { Backbone, BackboneEvents, RoomsBackbone, RoomsEvents } from '@keycast/backbone'
 import {
   type Containment,
+  createCalendar,
   createTurns,
   type JournalNamespaces,
   type Metrics,
   type Namespaces,
-  TURN_MS,
+  SWEEP_MS,
   valuesAndRooms,
+  workTurn,
 } from '@keycast/service'
 import { createAttempts } from './access/attempts.ts'
 import { createViewers } from './access/backend/viewers.ts'
@@ -44,7 +46,6 @@ import { createNoJournal } from './topics/rooms/no-journal.ts'
 import { createTails } from './topics/rooms/tails.ts'
 import { createTopics } from './topics/topics.ts'
 import { createCache } from './topics/values/cache.ts'
-import { type Calendar, createCalendar, SWEEP_MS } from './topics/values/calendar.ts'
 import type { Entry } from './topics/values/entry.ts'
 import { createOwnValueTokens } from './topics/values/own-value-tokens.ts'
 import { createOwnValues } from './topics/values/own-values.ts'
@@ -166,7 +167,7 @@ export function createGateway({
   })
 
   // keys: what is known of them, and how the fetcher is asked
-  const calendar: Calendar<Entry> = createCalendar()
+  const calendar = createCalendar<Entry>()
   const ownValues = createOwnValues({ namespaces, viewers, wallNow })
   const cache = createCache({
     bytesMax: settings.cacheBytesMax,
@@ -389,8 +390,7 @@ export function createGateway({
   }
 
   function lookAtDue() {
-    const endsAtMs = now() + TURN_MS
-    while (lookAtNext()) if (now() >= endsAtMs) return looks.start()
+    if (workTurn(now, lookAtNext)) looks.start()
   }
 
   function sweep() {

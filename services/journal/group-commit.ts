@@ -1,5 +1,6 @@
 // Group commit: one batch is under way, and all that is published meanwhile forms the next. Batches grow with load by
 // themselves, so the disk is waited for once per batch and not once per message.
+import { createFifo } from '@keycast/service'
 import { type Kept, type Log, LogBroken, type Outcome as OutcomeOf, type Publish } from './log/log.ts'
 
 /** `publish_unknown`: the log does not know whether it was kept. */
@@ -40,31 +41,32 @@ interface Deps {
 }
 
 export function createCommitter({ log, onKept, onLate, onFailed, onBroken, counts, now }: Deps) {
-  let waiting: Entry[] = []
+  const waiting = createFifo<Entry>()
   let waitingBytes = 0
   /** Other tasks that need the log for themselves. */
-  const tasks: (() => Promise<unknown>)[] = []
+  const tasks = createFifo<() => Promise<unknown>>()
   let isStopped = false
   let working: Promise<void> | undefined
 
   async function work() {
     await undefined // lets what comes in this turn join
-    while (waiting.length > 0 || tasks.length > 0) {
-      await tasks.shift()?.()
-      if (waiting.length > 0) await commit(withoutLate(takeBatch()))
+    while (waiting.size > 0 || tasks.size > 0) {
+      await tasks.take()?.()
+      if (waiting.size > 0) await commit(withoutLate(takeBatch()))
     }
     working = undefined
   }
 
   function takeBatch() {
+    const batch: Entry[] = []
     let bytes = 0
-    let count = 0
-    while (count < waiting.length && count < BATCH_MESSAGES_MAX && (count === 0 || bytes < BATCH_BYTES_MAX)) {
-      bytes += waiting[count++].publish.data.length
+    while (batch.length < BATCH_MESSAGES_MAX && bytes < BATCH_BYTES_MAX) {
+      const entry = waiting.take()
+      if (!entry) break
+      batch.push(entry)
+      bytes += entry.publish.data.length
     }
     waitingBytes -= bytes
-    const batch = waiting.slice(0, count)
-    waiting = waiting.slice(count)
     return batch
   }
 
@@ -113,8 +115,8 @@ export function createCommitter({ log, onKept, onLate, onFailed, onBroken, count
   return {
     /** @returns false if nothing was done: too much is waiting, or the committer stops */
     publish(publish: Publish, deadlineAt: number, done: (outcome: Outcome) => void): boolean {
-      if (isStopped || waiting.length >= WAITING_MESSAGES_MAX || waitingBytes >= WAITING_BYTES_MAX) return false
-      waiting.push({ publish, done, at: now(), deadlineAt })
+      if (isStopped || waiting.size >= WAITING_MESSAGES_MAX || waitingBytes >= WAITING_BYTES_MAX) return false
+      waiting.add({ publish, done, at: now(), deadlineAt })
       waitingBytes += publish.data.length
       start()
       return true
@@ -127,7 +129,7 @@ export function createCommitter({ log, onKept, onLate, onFailed, onBroken, count
      */
     between(task: () => Promise<unknown>) {
       if (isStopped) return
-      tasks.push(task)
+      tasks.add(task)
       start()
     },
 
@@ -137,6 +139,6 @@ export function createCommitter({ log, onKept, onLate, onFailed, onBroken, count
       await working
     },
 
-    stats: () => ({ waiting: waiting.length, waitingBytes }),
+    stats: () => ({ waiting: waiting.size, waitingBytes }),
   }
 }

@@ -5,6 +5,7 @@ import {
   BEAT_MS,
   type Containment,
   createAwakeClock,
+  createFifo,
   createOnceAMinute,
   createTurns,
   type Every,
@@ -155,7 +156,7 @@ export function createHub<S extends Service>({
     now,
   })
   /** Work that remains for links that were lost. */
-  const forgetting: Iterator<unknown>[] = []
+  const forgetting = createFifo<Iterator<unknown>>()
   const forgets = createTurns({ now, step: forgetNext })
   let events: NodeEvents<S>
   let sockets: Bound
@@ -376,14 +377,14 @@ export function createHub<S extends Service>({
     answers.close(link)
     const rest = events.onLinkLost(link.id)
     if (!rest) return
-    forgetting.push(rest)
+    forgetting.add(rest)
     forgets.start()
   }
 
   /** @returns whether there is more to forget */
   function forgetNext(): boolean {
-    if (forgetting.length > 0 && forgetting[0].next().done) forgetting.shift()
-    return forgetting.length > 0
+    if (forgetting.first()?.next().done) forgetting.take()
+    return forgetting.size > 0
   }
 
   function farewell(link: LinkState<S>) {

@@ -1,7 +1,7 @@
 // Limits how often an address may have tokens checked: a bucket each, so that garbage costs its sender's share and
 // nobody else's.
+import { createRecent } from '@keycast/service'
 import { type Bucket, fullBucket, refill, waitMsFor } from '../sessions/bucket.ts'
-import { createRecentMap, type RecentMap } from './recent-map.ts'
 
 /** Checks that fail, a second and address. One costs some 0.25 ms of a core, so 20 are half a percent of it. */
 const PER_SECOND = 20
@@ -21,12 +21,12 @@ interface Options {
 }
 
 export function createAttempts({ now, perSecond = PER_SECOND, burst = BURST, addressesMax = ADDRESSES_MAX }: Options) {
-  const buckets: RecentMap<string, Bucket> = createRecentMap(addressesMax)
+  const buckets = createRecent<string, Bucket>(addressesMax)
   const rate = { perSecond, max: burst }
 
   function refilled(address: string) {
     const nowMs = now()
-    const known = buckets.get(address)
+    const known = buckets.use(address)
     if (known) return refill(known, rate, nowMs)
     const bucket = fullBucket(rate, nowMs)
     buckets.set(address, bucket)

@@ -1,10 +1,8 @@
 // When sessions expire: one calendar for all of them, looked at by the gateway's sweep, in place of a timer each.
+import { createCalendar } from '@keycast/service'
 
 /** A session may go on for this long after its token has expired. It was told, and can renew it. */
 export const GRACE_MS = 25_000
-
-/** A session may come up later than the sweep's period by this much. A page of the calendar is as long. */
-const PAGE_MS = 1_000
 
 /**
  * Times are wall-clock ones, as `exp` is. A clock that is set back makes sessions live on until it comes to their time
@@ -14,7 +12,7 @@ interface Entry<T> {
   item: T
   expiresAtMs: number
   told: boolean
-  page: number
+  calendarPage: number
 }
 
 interface Events<T extends object> {
@@ -26,59 +24,43 @@ interface Events<T extends object> {
 
 export function createExpiries<T extends object>({ expired, over }: Events<T>) {
   const entries = new Map<T, Entry<T>>()
-  const pages = new Map<number, Set<Entry<T>>>()
-
-  function put(entry: Entry<T>, atMs: number) {
-    entry.page = Math.ceil(atMs / PAGE_MS)
-    const page = pages.get(entry.page)
-    if (page) page.add(entry)
-    else pages.set(entry.page, new Set([entry]))
-  }
-
-  function takeOut(entry: Entry<T>) {
-    const page = pages.get(entry.page)
-    page?.delete(entry)
-    if (page?.size === 0) pages.delete(entry.page)
-  }
+  const calendar = createCalendar<Entry<T>>()
 
   function cancel(item: T) {
     const entry = entries.get(item)
     if (!entry) return
     entries.delete(item)
-    takeOut(entry)
+    calendar.cancel(entry)
+  }
+
+  function look(entry: Entry<T>, nowMs: number) {
+    const { item, expiresAtMs } = entry
+    if (nowMs >= expiresAtMs + GRACE_MS) {
+      entries.delete(item)
+      if (!entry.told) expired(item)
+      // Telling may have brought another token.
+      if (!entries.has(item)) over(item)
+      return
+    }
+    entry.told = true
+    calendar.schedule(entry, expiresAtMs + GRACE_MS)
+    expired(item)
   }
 
   return {
     /** A session has a token, or another one. */
     schedule(item: T, expiresAtMs: number) {
       cancel(item)
-      const entry = { item, expiresAtMs, told: false, page: 0 }
+      const entry = { item, expiresAtMs, told: false, calendarPage: Number.POSITIVE_INFINITY }
       entries.set(item, entry)
-      put(entry, expiresAtMs)
+      calendar.schedule(entry, expiresAtMs)
     },
 
     /** A session ended: the calendar holds it no longer. */
     cancel,
 
     sweep(nowMs: number) {
-      const lastPage = Math.floor(nowMs / PAGE_MS)
-      // Pages that hold nothing are not in the map, so a clock that leaps costs nothing.
-      const due = [...pages.keys()].filter(page => page <= lastPage).sort((a, b) => a - b)
-      for (const number of due) {
-        for (const entry of pages.get(number) ?? []) {
-          takeOut(entry)
-          if (nowMs >= entry.expiresAtMs + GRACE_MS) {
-            entries.delete(entry.item)
-            if (!entry.told) expired(entry.item)
-            // Telling may have brought another token.
-            if (!entries.has(entry.item)) over(entry.item)
-            continue
-          }
-          entry.told = true
-          put(entry, entry.expiresAtMs + GRACE_MS)
-          expired(entry.item)
-        }
-      }
+      for (let due = calendar.takeDue(nowMs); due; due = calendar.takeDue(nowMs)) look(due, nowMs)
     },
 
     get size() {

@@ -1,4 +1,5 @@
 // Flushes sessions once per turn of the event loop, however much was queued for them in it.
+import { createFifo } from '@keycast/service'
 import type { Session } from '../sessions/session.ts'
 
 /** Sessions are written to for at most this long at a time: a fan-out to thousands must not delay other events. */
@@ -16,26 +17,24 @@ interface Deps {
 }
 
 export function createFlusher({ flush, now, nextTurn = setImmediate }: Deps) {
-  let queue: Session[] = []
-  let next = 0
+  const queue = createFifo<Session>()
   let scheduled = false
-  /** Sessions ever marked, and flushed. */
+  /** Sessions ever marked. */
   let marked = 0
-  let flushed = 0
-  const fences: { after: number; reached: () => void }[] = []
+  const fences = createFifo<{ after: number; reached: () => void }>()
 
   /** The session has something to write. */
   function mark(session: Session) {
     if (session.dirty) return
     session.dirty = true
     marked++
-    queue.push(session)
+    queue.add(session)
     schedule()
   }
 
   /** Calls back once every session marked so far was flushed. */
   function fence(reached: () => void) {
-    fences.push({ after: marked, reached })
+    fences.add({ after: marked, reached })
     schedule()
   }
 
@@ -48,22 +47,18 @@ export function createFlusher({ flush, now, nextTurn = setImmediate }: Deps) {
   function turn() {
     scheduled = false
     const startMs = now()
-    while (next < queue.length) {
-      const session = queue[next++]
-      flushed++
+    let flushes = 0
+    for (let session = queue.take(); session; session = queue.take()) {
       session.dirty = false
       flush(session)
-      if (next % FLUSHES_PER_LOOK === 0 && now() - startMs >= TURN_MS_MAX) break
+      if (++flushes % FLUSHES_PER_LOOK === 0 && now() - startMs >= TURN_MS_MAX) break
     }
-    if (next === queue.length) {
-      queue = []
-      next = 0
-    } else if (next > 1_000) {
-      queue = queue.slice(next)
-      next = 0
+    const flushed = marked - queue.size
+    for (let fence = fences.first(); fence && fence.after <= flushed; fence = fences.first()) {
+      fences.take()
+      fence.reached()
     }
-    while (fences.length > 0 && fences[0].after <= flushed) fences.shift()?.reached()
-    if (next < queue.length) schedule()
+    if (queue.size > 0) schedule()
   }
 
   return { mark, fence }

@@ -1,6 +1,6 @@
 // Keys of which a change was reported a moment ago. A node that is found, or heard again, after that was not told, and
 // may keep them fresh for another gateway.
-import { createUniqueQueue, type UniqueQueue } from '@keycast/service'
+import { createRecent } from '@keycast/service'
 
 /** Longer than it takes all gateways to find a node by name, and one that was silent to be heard again. */
 export const REMEMBERED_MS = 30_000
@@ -10,30 +10,21 @@ const KEYS_MAX = 100_000
 
 export function createRecentRefreshes({ now }: { now: () => number }) {
   /** The time of each key's last refresh call. */
-  const refreshedAt = new Map<string, number>()
-  const oldestFirst = createUniqueQueue() as UniqueQueue<string>
-
-  function forgetOld() {
-    for (let key = oldestFirst.first(); key !== undefined; key = oldestFirst.first()) {
-      const at = refreshedAt.get(key) ?? Number.NEGATIVE_INFINITY
-      if (refreshedAt.size <= KEYS_MAX && now() - at <= REMEMBERED_MS) return
-      oldestFirst.take()
-      refreshedAt.delete(key)
-    }
-  }
+  const refreshedAt = createRecent<string, number>(KEYS_MAX)
 
   return {
     add(keys: string[]) {
-      for (const key of keys) {
-        oldestFirst.delete(key)
-        oldestFirst.add(key)
-        refreshedAt.set(key, now())
-      }
-      forgetOld()
+      for (const key of keys) refreshedAt.set(key, now())
     },
     keys(): string[] {
-      forgetOld()
-      return [...refreshedAt.keys()]
+      for (
+        let oldest = refreshedAt.oldest();
+        oldest && now() - oldest.value > REMEMBERED_MS;
+        oldest = refreshedAt.oldest()
+      ) {
+        refreshedAt.takeOldest()
+      }
+      return Array.from(refreshedAt, ({ key }) => key)
     },
   }
 }

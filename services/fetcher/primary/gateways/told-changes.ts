@@ -1,7 +1,7 @@
 // Changes that gateways reported to this node lately, by key. A node that takes over a key trusts a gateway's state
 // only if no gateway reported a change since: the node before it may have died before it heard of the change.
 import { REFRESHES_REMEMBERED_MS } from '@keycast/backbone'
-import { createUniqueQueue, type UniqueQueue } from '@keycast/service'
+import { createRecent } from '@keycast/service'
 
 /** Some 10 MB of keys. */
 export const CHANGES_MAX = 100_000
@@ -14,8 +14,7 @@ const CONNECTING_MS = 10_000
 
 export function createToldChanges({ now, max = CHANGES_MAX }: { now: () => number; max?: number }) {
   /** The time of each key's last report. */
-  const toldAt = new Map<string, number>()
-  const oldestFirst = createUniqueQueue() as UniqueQueue<string>
+  const toldAt = createRecent<string, number>()
   /**
    * Nothing is known of changes before this. Gateways repeat the changes that a node missed because it was not there
    * yet.
@@ -25,13 +24,8 @@ export function createToldChanges({ now, max = CHANGES_MAX }: { now: () => numbe
   return {
     /** @param key that changed */
     add(key: string) {
-      oldestFirst.delete(key)
-      oldestFirst.add(key)
       toldAt.set(key, now())
-      if (toldAt.size <= max) return
-      const oldest = oldestFirst.take() as string
-      knownSince = Math.max(knownSince, toldAt.get(oldest) ?? 0)
-      toldAt.delete(oldest)
+      if (toldAt.size > max) knownSince = Math.max(knownSince, toldAt.takeOldest()?.value ?? 0)
     },
 
     /** Whether the key may have changed since then. */

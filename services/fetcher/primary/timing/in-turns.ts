@@ -1,5 +1,5 @@
 // Long work in short pieces, so that beats, results and gateways do not wait for 100,000 keys to be gone through.
-import { TURN_MS } from '@keycast/service'
+import { workTurn } from '@keycast/service'
 import type { TimerWheel } from './timer-wheel.ts'
 
 export type InTurns = (step: () => boolean) => void
@@ -16,11 +16,6 @@ interface Deps {
  */
 export function createInTurns({ wheel, now }: Deps): InTurns {
   return function inTurns(step) {
-    const endsAt = now() + TURN_MS
-    while (step()) {
-      if (now() < endsAt) continue
-      wheel.set(now(), () => inTurns(step))
-      return
-    }
+    if (workTurn(now, step)) wheel.set(now(), () => inTurns(step))
   }
 }

@@ -1,7 +1,7 @@
 // The refreshes that are under way, and so the time up to which all are over. Each beat tells links that time, instead
 // of a confirmation per key and refresh: docs/decisions, 16.
 import type { Next } from '@keycast/backbone'
-import { createUniqueQueue, type Namespaces, TURN_MS, type UniqueQueue } from '@keycast/service'
+import { createUniqueQueue, type Namespaces, type UniqueQueue, workTurn } from '@keycast/service'
 import type { Entry } from '../keys/entry.ts'
 import type { TimerWheel } from './timer-wheel.ts'
 
@@ -53,19 +53,21 @@ export function createRefreshes({ namespaces, wheel, onOverdue, now }: Deps) {
     entry.refresh = undefined
   }
 
+  /**
+   * A backend that hangs has a thousand of them, and each may have hundreds of links. What no turn has room for is told
+   * with the next beat.
+   */
   function tellOverdue(queue: UniqueQueue<Refresh>) {
     const sentBefore = now() - OVERDUE_MS
-    const endsAt = now() + TURN_MS
-    for (let first = queue.first(); first; first = queue.first()) {
-      const { sentAt } = first.entry.fetch ?? {}
-      if (sentAt === undefined || sentAt > sentBefore) return
+    workTurn(now, () => {
+      const first = queue.first()
+      const { sentAt } = first?.entry.fetch ?? {}
+      if (!first || sentAt === undefined || sentAt > sentBefore) return false
       queue.delete(first)
       first.isOverdue = true
       onOverdue(first.entry)
-      // A backend that hangs has a thousand of them, and each may have hundreds of links. The rest is told with the
-      // next beat.
-      if (now() >= endsAt) return
-    }
+      return true
+    })
   }
 
   return {

@@ -3,10 +3,9 @@
 // subscribed.
 import type { Backbone } from '@keycast/backbone'
 import { namespaceOf, type Problem } from '@keycast/protocol'
-import { createUniqueQueue, type Deciding, TURN_MS, type UniqueQueue } from '@keycast/service'
+import { createCalendar, createUniqueQueue, type Deciding, type UniqueQueue, workTurn } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import type { Session } from '../../sessions/session.ts'
-import { type Calendar, createCalendar } from '../../topics/values/calendar.ts'
 import { silentFetcher } from '../../topics/values/failure.ts'
 import { createQuestionQueue } from './question-queue.ts'
 import { type Answer, createVerdicts, type Decision, keepMsOf, newDecision, type Waiter } from './verdicts.ts'
@@ -56,7 +55,7 @@ interface Deps {
 }
 
 export function createDecisions({ namespaces, backbone, onDecided, counts, now, wallNow }: Deps) {
-  const calendar: Calendar<Decision> = createCalendar()
+  const calendar = createCalendar<Decision>()
   const idle: UniqueQueue<Decision> = createUniqueQueue()
   const verdicts = createVerdicts({ backbone, now, wallNow })
   const { standing, isWithinGrace } = verdicts
@@ -240,6 +239,13 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     schedule(decision)
   }
 
+  /** @returns whether there was one */
+  function lookAtNext(): boolean {
+    const due = calendar.takeDue(now())
+    if (due) look(due)
+    return due !== undefined
+  }
+
   function countRefusal(problem: Problem | undefined) {
     if (problem?.code === 'forbidden') counts.accessRefused.forbidden++
     return problem
@@ -271,12 +277,8 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
 
     /** Asks again where that is due. */
     sweep() {
-      const endsAtMs = now() + TURN_MS
-      for (let due = calendar.takeDue(now()); due; due = calendar.takeDue(now())) {
-        look(due)
-        // The rest comes with the next sweep.
-        if (now() >= endsAtMs) return
-      }
+      // What no turn has room for comes with the next sweep.
+      workTurn(now, lookAtNext)
     },
   }
 }

@@ -1,8 +1,7 @@
 // For whom backends are asked: tokens of a user that backends judge alike (viewer-name.ts) are one viewer, however many
 // sessions and tokens there are, and all who came without a token are one together. With which of a viewer's tokens a key is asked for, token-choice.ts says.
 import { ANONYMOUS_VIEWER } from '@keycast/backbone'
-import { createUniqueQueue, type UniqueQueue } from '@keycast/service'
-import { createRecentMap, type RecentMap } from '../recent-map.ts'
+import { createRecent, createUniqueQueue, type UniqueQueue } from '@keycast/service'
 import type { Verified } from '../tokens/tokens.ts'
 import type { Bearer } from './bearer.ts'
 import type { Decision } from './verdicts.ts'
@@ -57,14 +56,14 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
    * By user. Longer than the viewers themselves: one whose sessions were all ended is forgotten, and comes again with
    * another token.
    */
-  const revokedAt: RecentMap<string, number> = createRecentMap(REVOKED_MAX)
+  const revokedAt = createRecent<string, number>(REVOKED_MAX)
   const anonymous = newViewer(undefined, ANONYMOUS_VIEWER)
   byName.set(anonymous.name, anonymous)
 
   function find({ user, viewer: name }: Token): Viewer {
     const known = byName.get(name)
     if (known) return known
-    const viewer = newViewer(user, name, revokedAt.get(user))
+    const viewer = newViewer(user, name, revokedAt.use(user))
     byName.set(name, viewer)
     return viewer
   }

@@ -3,12 +3,12 @@
 import { createHash, type KeyObject } from 'node:crypto'
 import type { Agent } from 'node:https'
 import { isUser, type Problem, SUB_CHARACTERS_MAX } from '@keycast/protocol'
+import { createRecent } from '@keycast/service'
 import { type CryptoKey, compactVerify } from 'jose'
 import type { Attempts } from '../attempts.ts'
 import { Bearer } from '../backend/bearer.ts'
 import { NotComparable, viewerName } from '../backend/viewer-name.ts'
 import type { Policy, TokenIssuer } from '../policy-file.ts'
-import { createRecentMap, type RecentMap } from '../recent-map.ts'
 import { ISSUER_AHEAD_SECONDS_MAX, type Revocations } from '../revocations/revocations.ts'
 import { type Rights, readRule } from '../rights.ts'
 import { type CheckQueue, createCheckQueue } from './check-queue.ts'
@@ -144,7 +144,7 @@ export function createTokens({
   const prefixes = issuers.map(({ prefix }) => prefix).filter(prefix => prefix !== '')
 
   /** By the token's digest: no token is kept. */
-  const remembered: RecentMap<string, { verified: Verified; untilMs: number }> = createRecentMap(REMEMBERED_MAX)
+  const remembered = createRecent<string, { verified: Verified; untilMs: number }>(REMEMBERED_MAX)
 
   function jwksOf({ name, jwks }: TokenIssuer) {
     const events = {
@@ -181,7 +181,7 @@ export function createTokens({
   }
 
   function recall(digest: string): Verified | undefined {
-    const found = remembered.get(digest)
+    const found = remembered.use(digest)
     if (!found) return undefined
     if (found.untilMs > now() && found.verified.expiresAtMs > wallNow()) return found.verified
     remembered.delete(digest)

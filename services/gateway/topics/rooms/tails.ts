@@ -2,6 +2,7 @@
 // oldest segments go first, and sessions that still want them have the journal asked. What the history of a room no longer
 // has goes as well.
 import type { Message } from '@keycast/backbone'
+import { createRecent } from '@keycast/service'
 import { NONE, type Room, type Segment } from './room.ts'
 import { type Encoded, encodeMessages } from './shared-frames.ts'
 
@@ -16,9 +17,6 @@ const MESSAGE_BYTES = 256
 /** The cost of a segment beside its messages: two objects of V8, the memory's own fixed part, a place in two lists. */
 const SEGMENT_BYTES = 256
 
-/** Places in the order of segments that may stand for dropped ones before it is made anew. */
-const SPARE_PLACES = 64
-
 /** Messages are held for so long though the history has no place for them: those who follow were not sent them yet. */
 const PASSING_MS = 1_000
 
@@ -30,10 +28,8 @@ interface Deps {
 }
 
 export function createTails({ bytesMax, now }: Deps) {
-  /** Every segment, in the order made, from `oldest` on; those dropped meanwhile stay until they come up. */
-  let order: { room: Room; segment: Segment }[] = []
-  let oldest = 0
-  const held = new Set<Segment>()
+  /** In the order made. */
+  const held = createRecent<Segment, Room>()
   let bytes = 0
 
   function hold(room: Room, messages: Message[]): Segment {
@@ -47,8 +43,7 @@ export function createTails({ bytesMax, now }: Deps) {
       bytes: 0,
       receivedAtMs: now(),
     }
-    order.push({ room, segment })
-    held.add(segment)
+    held.set(segment, room)
     grow(segment, SEGMENT_BYTES + messages.reduce((sum, message) => sum + bytesOf(message), 0))
     return segment
   }
@@ -57,22 +52,13 @@ export function createTails({ bytesMax, now }: Deps) {
     segment.bytes += more
     bytes += more
     // Spares the newest segment: a session waits for it.
-    while (bytes > bytesMax && oldest < order.length - 1) {
-      const next = order[oldest++]
-      drop(next.room, next.segment)
+    while (bytes > bytesMax && held.size > 1) {
+      const oldest = held.oldest() as { key: Segment; value: Room }
+      drop(oldest.value, oldest.key)
     }
-    tidy()
-  }
-
-  /** Needed even if nothing is dropped for its size: rooms come and go. */
-  function tidy() {
-    if (order.length <= 2 * held.size + SPARE_PLACES) return
-    order = order.slice(oldest).filter(each => held.has(each.segment))
-    oldest = 0
   }
 
   function drop(room: Room, segment: Segment) {
-    if (!held.has(segment)) return
     release(segment)
     if (room.segments[0] === segment) room.segments.shift()
     else room.pages = room.pages.filter(each => each !== segment)
@@ -81,9 +67,6 @@ export function createTails({ bytesMax, now }: Deps) {
   function release(segment: Segment) {
     held.delete(segment)
     bytes -= segment.bytes
-    // `order` may list it for long.
-    segment.messages = NONE
-    segment.frames = undefined
   }
 
   /** The segment that messages are added to: one that nobody was sent yet. */
@@ -178,14 +161,12 @@ export function createTails({ bytesMax, now }: Deps) {
    * called about once a second.
    */
   function sweep() {
-    for (let place = oldest; place < order.length; place++) {
-      const { room, segment } = order[place]
+    for (const { key: segment, value: room } of held) {
       const heldMs = now() - segment.receivedAtMs
       if (heldMs < PASSING_MS) break
       room.floor = Math.max(room.floor, Math.min(room.oldest, segment.last + 1))
       if (segment.last < room.floor || heldMs > room.namespace.history.ageMs) drop(room, segment)
     }
-    tidy()
   }
 
   /** A room's tail, for an operator. */

@@ -1,10 +1,9 @@
 // Single flight: however many requests want a key that has to be asked for, the fetcher is asked once, and all of them
 // are given its answer.
 import type { Backbone } from '@keycast/backbone'
-import { ANSWER_GRACE_MS } from '@keycast/service'
+import { ANSWER_GRACE_MS, type Calendar } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import type { Cache } from './cache.ts'
-import type { Calendar } from './calendar.ts'
 import { type Entry, NOBODY, type Result } from './entry.ts'
 import { silentFetcher } from './failure.ts'
 import type { Values } from './values.ts'

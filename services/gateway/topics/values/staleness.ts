@@ -1,8 +1,7 @@
 // Decides when the subscribers of a key are due word of a problem: its last try failed, or the fetcher is silent.
 import type { Backbone } from '@keycast/backbone'
-import { ANSWER_GRACE_MS } from '@keycast/service'
+import { ANSWER_GRACE_MS, type Calendar } from '@keycast/service'
 import { askedAtOf } from './age.ts'
-import type { Calendar } from './calendar.ts'
 import type { Entry } from './entry.ts'
 import { type Failure, silentFetcher } from './failure.ts'
 

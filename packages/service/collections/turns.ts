@@ -6,16 +6,27 @@
  */
 export const TURN_MS = 2
 
+/**
+ * Does work step by step, as many steps as fit into {@link TURN_MS}, one at least.
+ *
+ * @param step does a little; returns whether there is more to do. Anything may change between two turns, so a step uses
+ *   only the present state
+ * @returns whether there is more to do
+ */
+export function workTurn(now: () => number, step: () => boolean): boolean {
+  const endsAt = now() + TURN_MS
+  while (step()) if (now() >= endsAt) return true
+  return false
+}
+
 interface Options {
   /** In milliseconds. */
   now: () => number
-  /** Does a little; returns whether there is more to do. */
   step: () => boolean
 }
 
 /**
- * Work that is done step by step, as many steps in a turn of the event loop as fit into {@link TURN_MS}. Anything may
- * change between two turns, so a step uses only the present state.
+ * Work that is done turn by turn of the event loop: see {@link workTurn}.
  *
  * @returns `start` lets it begin in the next turn, unless it is under way
  */
@@ -30,8 +41,7 @@ export function createTurns({ now, step }: Options): { start: () => void } {
 
   function run() {
     isScheduled = false
-    const endsAt = now() + TURN_MS
-    while (step()) if (now() >= endsAt) return start()
+    if (workTurn(now, step)) start()
   }
 
   return { start }

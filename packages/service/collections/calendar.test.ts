@@ -1,13 +1,15 @@
-import type { Namespace } from '@keycast/service'
-import { createNamespaces, noKind } from '../../test-support.ts'
-import { type Calendar, createCalendar, SWEEP_MS } from './calendar.ts'
-import { createEntry, type Entry } from './entry.ts'
+import { createCalendar, SWEEP_MS } from './calendar.ts'
 
-const namespace = createNamespaces().get('tick') as Namespace
+interface Entry {
+  key: string
+  calendarPage: number
+}
+
+const createEntry = (key: string): Entry => ({ key, calendarPage: Number.POSITIVE_INFINITY })
 
 function setup() {
-  const deadlines: Calendar<Entry> = createCalendar()
-  const entry = createEntry('tick:1', namespace, noKind)
+  const deadlines = createCalendar<Entry>()
+  const entry = createEntry('tick:1')
   const sweep = (nowMs: number): string[] => {
     const due: string[] = []
     for (let entry = deadlines.takeDue(nowMs); entry; entry = deadlines.takeDue(nowMs)) due.push(entry.key)
@@ -44,7 +46,7 @@ test('an entry that is looked at may be scheduled anew, also in the past', () =>
 
 test('a clock that stood still for long loses nothing', () => {
   const { deadlines, entry, sweep } = setup()
-  const other = createEntry('tick:2', namespace, noKind)
+  const other = createEntry('tick:2')
   deadlines.schedule(other, 2_000)
   deadlines.schedule(entry, 1_000)
   expect(sweep(1e9)).toEqual(['tick:1', 'tick:2'])
@@ -62,7 +64,7 @@ test('a cancelled entry does not come up, and is not kept', () => {
 
 test('what is cancelled or scheduled anew between two looks does not come up too early', () => {
   const { deadlines, sweep } = setup()
-  const [first, second, third] = ['tick:1', 'tick:2', 'tick:3'].map(key => createEntry(key, namespace, noKind))
+  const [first, second, third] = ['tick:1', 'tick:2', 'tick:3'].map(createEntry)
   for (const entry of [first, second, third]) deadlines.schedule(entry, 1_000)
 
   expect(deadlines.takeDue(1_000)).toBe(first)
@@ -72,4 +74,13 @@ test('what is cancelled or scheduled anew between two looks does not come up too
 
   expect(sweep(1_000)).toEqual([])
   expect(sweep(5_000)).toEqual(['tick:3'])
+})
+
+test('a clock that is set back brings up what it comes to again', () => {
+  const { deadlines, entry, sweep } = setup()
+  expect(sweep(10_000)).toEqual([])
+  expect(sweep(4_000)).toEqual([])
+  deadlines.schedule(entry, 5_000)
+  expect(sweep(4_750)).toEqual([])
+  expect(sweep(5_000)).toEqual(['tick:1'])
 })

@@ -1,4 +1,4 @@
-import { createTurns, TURN_MS } from './turns.ts'
+import { createTurns, TURN_MS, workTurn } from './turns.ts'
 
 const turn = () => new Promise(setImmediate)
 
@@ -16,6 +16,25 @@ function setup({ steps, ms }: { steps: number; ms: number }) {
   })
   return { work, done: () => done }
 }
+
+test('a turn ends once it has taken its time, and says whether there is more', () => {
+  let at = 0
+  let done = 0
+  const work = (ms: number, steps: number) => {
+    done = 0
+    return workTurn(
+      () => at,
+      () => {
+        at += ms
+        return ++done < steps
+      },
+    )
+  }
+  expect([work(0.001, 100), done]).toEqual([false, 100])
+  expect([work(1, 100), done]).toEqual([true, TURN_MS])
+  expect([work(100, 2), done]).toEqual([true, 1])
+  expect([work(100, 1), done]).toEqual([false, 1])
+})
 
 test('work that is short is done in the next turn', async () => {
   const { work, done } = setup({ steps: 100, ms: 0.001 })
