@@ -55,10 +55,10 @@ export function take(watched, { value, version, contentType = '', sizeBytes = 0,
     watched.version = version
     watched.changedAtMs = changedAt
   }
+  if (version === undefined) forget(watched)
   watched.stale = stale ? { sinceMs: stale.askedAt, code: stale.code, text: adviceOf(stale.code) } : undefined
   // The same error keeps the time it came at: how soon it heals counts from then.
   if (error === watched.error?.cause) return
-  if (error?.code === 'not_found') forget(watched)
   watched.error = error && {
     cause: error,
     code: error.code,
@@ -68,7 +68,7 @@ export function take(watched, { value, version, contentType = '', sizeBytes = 0,
   }
 }
 
-/** The backend has nothing under the key any more. @param {Watched} watched */
+/** There is nothing under the key any more, or the user may not see it. @param {Watched} watched */
 function forget(watched) {
   watched.content = undefined
   watched.version = undefined

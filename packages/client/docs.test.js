@@ -54,12 +54,12 @@ const optionsOf = (file, pattern) =>
 
 test('every option is in the reference, with its default', () => {
   const options = [
-    ...optionsOf('keycast/client.js', /@property \{.*\} \[(token|WebSocket|keepMs|environment)\]/g),
+    ...optionsOf('keycast/client.js', /@property \{.*\} \[(token|WebSocket|keepMs|keepForbidden|environment)\]/g),
     ...optionsOf('keycast/rooms/room.js', /@property \{[^}]*\} \[(\w+)\] (?=every|so many|whether|false|how)/g),
     ...optionsOf('keycast/rooms/publishes.js', /@property \{[^}]*\} \[(\w+)\]/g),
     ...optionsOf('keycast/rooms/message-list.js', /@param \{[^}]*\} \[options\.(\w+)\]/g),
   ]
-  expect(options).toHaveLength(4 + 5 + 2 + 3)
+  expect(options).toHaveLength(5 + 5 + 2 + 4)
   const rows = [...page.matchAll(/^\| option \| default \| meaning \|\n\|---\|---\|---\|\n((?:\|.*\n)+)/gm)]
   const documented = rows.flatMap(([, table]) =>
     table

@@ -10,6 +10,7 @@ export { KeycastError } from './keycast/errors.js'
  * @typedef {import('./keycast/connection/connection.js').ConnectionState} ConnectionState
  * @typedef {import('./keycast/environment.js').Environment} Environment
  * @typedef {import('./keycast/errors.js').KeycastErrorCode} KeycastErrorCode
+ * @typedef {import('./keycast/errors.js').Health} Health
  * @typedef {import('./keycast/values/entry.js').Stale} Stale
  * @typedef {import('./keycast/rooms/room.js').Position} Position
  * @typedef {import('./keycast/rooms/room.js').RoomOptions} RoomOptions

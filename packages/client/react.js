@@ -79,13 +79,12 @@ const connecting = Object.freeze({ name: 'connecting' })
 export function useValue(key, serverValue) {
   const keycast = useContext(Context)
   const store = useMemo(() => storeOf(keycast, key), [keycast, key])
-  // React needs the same object again if nothing changed.
-  const initial = useMemo(
-    () => (serverValue === undefined ? nothing : { ...nothing, value: serverValue, held: true }),
-    [serverValue],
-  )
   const state = useSyncExternalStore(store.subscribe, store.getSnapshot, () => nothing)
-  return isBlank(state) ? initial : state
+  // React needs the same object again if nothing changed.
+  return useMemo(
+    () => (serverValue === undefined || !isBlank(state) ? state : { ...state, value: serverValue }),
+    [serverValue, state],
+  )
 }
 
 /** Whether nothing is known yet. @param {ValueState} state */
@@ -114,6 +113,7 @@ const emptyRoom = Object.freeze({
   hasOlder: false,
   isLoading: false,
   live: false,
+  health: 'loading',
   error: undefined,
   joinedAs: undefined,
 })

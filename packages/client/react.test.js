@@ -109,8 +109,8 @@ test('a component that is mounted again begins with the value that was there', a
   /** @type {unknown[]} */
   const seen = []
   function Seen() {
-    const { value, held } = useValue('a:1')
-    seen.push(held ? [value] : value)
+    const { value, health } = useValue('a:1')
+    seen.push(health === 'loading' ? [value] : value)
     return null
   }
   const mount = () => act(async () => TestRenderer.create(within(fake, h(Seen))))

@@ -90,7 +90,7 @@ export function createWorld({ page = true } = {}) {
     document: page ? document : undefined,
     window: page ? window : undefined,
     isOffline: () => network.isOffline,
-    sha256: async bytes => Uint8Array.from(createHash('sha256').update(bytes).digest()).buffer,
+    subtle: { digest: async (_, bytes) => Uint8Array.from(createHash('sha256').update(bytes).digest()).buffer },
   }
 
   /** Lets all that can go on without time go on. */

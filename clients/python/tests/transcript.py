@@ -106,7 +106,8 @@ class _Run:
             case "connect":
                 token = step.get("token")
                 given = self._ask_for_token if token is True else token
-                self.keycast = Keycast("ws://gateway/ws", self._world, token=given)
+                keep_forbidden = step.get("keepForbidden", False)
+                self.keycast = Keycast("ws://gateway/ws", self._world, token=given, keep_forbidden=keep_forbidden)
             case "value":
                 self._handles[step["as"]] = self.keycast.value(step["key"])
             case "room":
@@ -129,6 +130,8 @@ class _Run:
                 (self._handles.get(step["as"]) or self._rooms[step["as"]]).close()
             case "get":
                 self._answers[step["as"]] = self.keycast.get(step["key"])
+            case "retry":
+                (self._handles.get(step["as"]) or self._rooms[step["as"]]).retry()
             case "reconnect":
                 self.keycast.reconnect()
             case "end":
@@ -174,6 +177,7 @@ class _Run:
                 shown = {
                     "value": _plain(state.value),
                     "version": state.version,
+                    "health": state.health,
                     "stale": state.stale.code if state.stale else False,
                     "error": state.error.code if state.error else None,
                 }
@@ -250,6 +254,7 @@ def _room(room: Room) -> dict[str, Any]:
     members = room.members.members
     return {
         "live": room.state.live,
+        "health": room.state.health,
         "error": room.state.error.code if room.state.error else None,
         "position": asdict(room.position) if room.position else None,
         "pending": [message.data for message in room.pending],

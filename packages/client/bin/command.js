@@ -199,7 +199,7 @@ const membersOf = (room, signal) =>
  */
 async function watch(keycast, key, last, printer) {
   const room = keycast.room(key, { last })
-  room.on('change', ({ error }) => error?.subscribed && printer.failure(key, error))
+  room.on('change', ({ error, health }) => error && health !== 'ended' && printer.failure(key, error))
   try {
     for await (const item of room) printer.message(key, item)
   } catch (error) {

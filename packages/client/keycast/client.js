@@ -19,6 +19,7 @@ import { createValues } from './values/values.js'
  *   package `ws`
  * @property {number} [keepMs] time that a value is kept after its last handle was closed, so that the next one begins
  *   with it: 10,000 unless given. At most the 100 closed last are kept
+ * @property {boolean} [keepForbidden] whether a value stays in place when its user may see it no more
  * @property {Partial<Environment>} [environment] clocks, timers, chance and the page, for tests
  *
  * @typedef {ReturnType<typeof createClient>} KeycastOfValues
@@ -28,36 +29,44 @@ import { createValues } from './values/values.js'
  * @property {(limits: import('./connection/connection.js').Limits) => void} opened requests may be sent from now on
  * @property {() => void} lost the session is gone
  * @property {(message: any, bytes: Uint8Array | undefined) => boolean} receive whether the message was for it alone
- * @property {(error: KeycastError, byApplication: boolean) => void} end nothing more is asked of the gateway
- * @property {() => void} [revive] resumes after the end, on `reconnect()`
+ * @property {(error: KeycastError) => void} end nothing more is asked of the gateway
+ * @property {() => void} [revive] asks again for what was refused or has ended
+ *
+ * The connection, as far as handles show it. `session`: the present one. `isOffline`: there is none, and it is not the first
+ * that is being made. `isClosed`: the application has closed the client.
+ * @typedef {{ session?: object, isOffline?: boolean, isClosed?: boolean }} Link
  *
  * @typedef {object} PartDeps
  * @property {import('./environment.js').Environment} environment
  * @property {(message: object) => void} send
  * @property {() => number} nextId
  * @property {() => import('./timers.js').Alarm} createAlarm
+ * @property {Link} link
  * @property {import('./calls.js').Calls} calls
  */
 
 /**
  * @param {string | URL} url
  * @param {ConnectOptions} [options]
- * @param {(deps: PartDeps & { values: import('./values/values.js').Values }) => Part} [extend] makes the part for rooms
+ * @param {(deps: PartDeps & { values: import('./values/values.js').Values, keepForbidden?: boolean }) => Part} [extend] makes the part for rooms
  */
-export function createClient(url, { token, WebSocket, keepMs, environment: given = {} } = {}, extend) {
+export function createClient(url, { token, WebSocket, environment: given = {}, ...options } = {}, extend) {
   const environment = completeEnvironment(given, WebSocket)
   const timers = createTimers(environment)
   let lastId = 0
-  let isClosed = false
+  /** @type {Link} */
+  const link = {}
 
   const deps = {
     environment,
     send: (/** @type {object} */ message) => connection.send(message),
     nextId: () => ++lastId,
     createAlarm: timers.alarm,
+    link,
+    ...options,
   }
   const calls = createCalls(deps)
-  const values = createValues({ ...deps, calls, keepMs })
+  const values = createValues({ ...deps, calls })
   // Rooms come first: errors with a key are theirs, too, if they answer a publish.
   /** @type {Part[]} */
   const parts = [calls, ...(extend ? [extend({ ...deps, calls, values })] : []), values]
@@ -70,11 +79,12 @@ export function createClient(url, { token, WebSocket, keepMs, environment: given
     environment,
     createAlarm: timers.alarm,
     token,
+    link,
     parts,
     onState(state) {
       if (state.name === 'closed') {
         const error = new KeycastError({ code: 'closed', message: state.reason })
-        for (const part of parts) part.end(error, isClosed)
+        for (const part of parts) part.end(error)
         // A listener that heard of the end may have called `reconnect()` while others were still to hear of it.
         if (connection.isUp()) revive()
       }
@@ -83,7 +93,7 @@ export function createClient(url, { token, WebSocket, keepMs, environment: given
   })
 
   function revive() {
-    for (const part of parts) if (!isClosed) part.revive?.()
+    for (const part of parts) if (!link.isClosed) part.revive?.()
   }
 
   const forgetPage = watchPage(environment, {
@@ -91,6 +101,7 @@ export function createClient(url, { token, WebSocket, keepMs, environment: given
     leave: connection.leave,
     wake() {
       timers.go()
+      if (connection.isUp()) revive()
       connection.wake()
     },
     offline: connection.offline,
@@ -130,21 +141,24 @@ export function createClient(url, { token, WebSocket, keepMs, environment: given
     /** The state of a key that has an open handle, or that is kept. Does not subscribe. */
     peek: /** @type {<T = any>(key: string) => import('./values/entry.js').ValueState<T>} */ (values.peek),
 
-    /** Connects now in place of waiting, also after the gateway closed for good. Does nothing after `close()`. */
+    /**
+     * Connects now in place of waiting, also after the gateway closed for good; asks for a token, and for keys that were
+     * refused, if those wait. Does nothing after `close()`.
+     */
     reconnect() {
-      if (isClosed || connection.isUp()) return
       revive()
       // A listener may have closed it.
-      if (!isClosed) connection.connect()
+      if (connection.isUp()) connection.wake()
+      else if (!link.isClosed) connection.connect()
     },
 
     /** Ends everything: handles, iterators, gets and the connection, which stays closed. */
     close() {
-      if (isClosed) return
-      isClosed = true
+      if (link.isClosed) return
+      link.isClosed = true
       forgetPage()
       timers.rest()
-      connection.close('closed by this client')
+      connection.close('closed here')
     },
   }
 }

@@ -63,7 +63,7 @@ test('what can never work is said at once', () => {
   const saved = globalThis.WebSocket
   const world = /** @type {any} */ (globalThis)
   world.WebSocket = undefined
-  expect(() => connect('ws://host/')).toThrow('hand one in')
+  expect(() => connect('ws://host/')).toThrow('hand in a WebSocket')
   world.WebSocket = saved
 })
 
@@ -88,7 +88,7 @@ test('the state is told to whoever asks, with what a person wants to know', asyn
   off()
   keycast.close()
   expect(states).toHaveLength(5)
-  expect(keycast.state).toEqual({ name: 'closed', reason: 'closed by this client' })
+  expect(keycast.state).toEqual({ name: 'closed', reason: 'closed here' })
   expect(() => keycast.on(/** @type {any} */ ('open'), () => {})).toThrow(TypeError)
 })
 
@@ -121,7 +121,7 @@ test.each([
   await pass(2_000)
   if (message.type !== 'welcome') socket().say(welcome())
   socket().say(message)
-  expect(keycast.state).toMatchObject({ name: 'waiting', reason: expect.stringContaining('garbage: TypeError') })
+  expect(keycast.state).toMatchObject({ name: 'waiting', reason: expect.stringContaining('unreadable: TypeError') })
   await pass(10_000)
   socket().say(welcome())
   expect(keycast.state.name).toBe('open')
@@ -182,7 +182,7 @@ test('a page that is hidden from the start sets no timer', () => {
 
 test('where there is no SHA-256 a delta is shown by its checksum alone', async () => {
   const { environment, socket, settle } = createWorld()
-  const keycast = connect('ws://gateway/ws', { environment: { ...environment, sha256: undefined } })
+  const keycast = connect('ws://gateway/ws', { environment: { ...environment, subtle: undefined } })
   const handle = keycast.value('a:1')
   socket().say(welcome())
   await settle()
@@ -267,7 +267,7 @@ test.each(losses)(
     lose(world)
     await world.pass(ms)
     await world.pass(60_000)
-    expect(keycast.state).toEqual({ name: 'closed', reason: 'closed by this client' })
+    expect(keycast.state).toEqual({ name: 'closed', reason: 'closed here' })
     expect(world.done().filter(deed => 'dials' in deed)).toEqual([])
     expect(world.timers.size).toBe(0)
   },
@@ -285,7 +285,7 @@ test('a listener that hears that a closed client goes on can close it: nothing i
   await settle()
   done()
   keycast.reconnect()
-  expect(keycast.state).toEqual({ name: 'closed', reason: 'closed by this client' })
+  expect(keycast.state).toEqual({ name: 'closed', reason: 'closed here' })
   expect(done()).toEqual([])
 })
 
@@ -317,7 +317,7 @@ test('a WebSocket that cannot be made, with a token, is a state, and tried again
   const WebSocket = /** @type {any} */ (Insecure)
   const keycast = connect('ws://gateway/ws', { environment: { ...environment, WebSocket }, token: 'a token' })
   await settle()
-  expect(keycast.state).toEqual({ name: 'waiting', retryAt: 1_000, reason: 'no connection: insecure' })
+  expect(keycast.state).toEqual({ name: 'waiting', retryAt: 1_000, reason: 'Error: insecure' })
   await pass(1_000)
   expect(tries).toBe(2)
   keycast.close()

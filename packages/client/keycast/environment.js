@@ -26,7 +26,7 @@
  * @property {(Events & { visibilityState: string }) | undefined} document
  * @property {Events | undefined} window
  * @property {() => boolean} isOffline whether it is certain that there is no network
- * @property {((bytes: Uint8Array) => Promise<ArrayBuffer>) | undefined} sha256 missing where pages may not use it: over
+ * @property {import('./values/version.js').Subtle | undefined} subtle for hashes; missing where pages may not use it: over
  *   plain HTTP
  */
 
@@ -37,25 +37,24 @@
  */
 export function completeEnvironment(given, WebSocket) {
   const world = /** @type {any} */ (globalThis)
-  const subtle = world.crypto?.subtle
   // A worker has no window and hears of the network itself; Node has neither.
   const window = world.addEventListener && world
   const environment = {
     WebSocket: WebSocket ?? world.WebSocket,
     now: () => performance.now(),
-    date: () => Date.now(),
+    date: Date.now,
     random: Math.random,
-    setTimeout: (/** @type {() => void} */ task, /** @type {number} */ ms) => setTimeout(task, ms),
-    clearTimeout: (/** @type {any} */ timer) => clearTimeout(timer),
+    setTimeout,
+    clearTimeout,
     document: world.document,
     window,
     // Uses the browser's "offline" only if it also reports the return: it would be waited for in vain.
     isOffline: () => window?.navigator?.onLine === false,
-    sha256: subtle && ((/** @type {Uint8Array} */ bytes) => subtle.digest('SHA-256', bytes)),
+    subtle: world.crypto?.subtle,
     ...given,
   }
   if (!environment.WebSocket) {
-    throw new TypeError('no WebSocket: hand one in')
+    throw new TypeError('hand in a WebSocket')
   }
   return environment
 }

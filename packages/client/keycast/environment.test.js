@@ -26,7 +26,7 @@ test('Node has clocks, chance and SHA-256, and no page', async () => {
   expect(environment.isOffline()).toBe(false)
   expect(environment.random()).toBeLessThan(1)
   expect(environment.date()).toBeGreaterThan(environment.now())
-  const hash = await environment.sha256?.(new Uint8Array())
+  const hash = await environment.subtle?.digest('SHA-256', new Uint8Array())
   expect(Buffer.from(/** @type {ArrayBuffer} */ (hash)).toString('hex')).toMatch(/^e3b0c442/)
   const rung = new Promise(resolve => environment.setTimeout(() => resolve('rung'), 0))
   environment.clearTimeout(environment.setTimeout(() => expect('cleared').toBe('never called'), 0))
@@ -35,9 +35,9 @@ test('Node has clocks, chance and SHA-256, and no page', async () => {
 
 test('what is handed in is taken, also that there is no such thing', () => {
   const now = () => 7
-  const environment = completeEnvironment({ ...given, now, sha256: undefined })
+  const environment = completeEnvironment({ ...given, now, subtle: undefined })
   expect(environment.now).toBe(now)
-  expect(environment.sha256).toBeUndefined()
+  expect(environment.subtle).toBeUndefined()
 })
 
 test('a worker knows of the network without a page; where nothing tells of its return, nothing counts as offline', () => {
@@ -51,5 +51,5 @@ test('a worker knows of the network without a page; where nothing tells of its r
 })
 
 test('a page without SHA-256, over plain HTTP, does without', () => {
-  within({ crypto: {} }, () => expect(completeEnvironment(given).sha256).toBeUndefined())
+  within({ crypto: {} }, () => expect(completeEnvironment(given).subtle).toBeUndefined())
 })

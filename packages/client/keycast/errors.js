@@ -8,6 +8,17 @@
  * @typedef {import('./connection/codes.js').ErrorCode | 'closed' | 'not_sent' | 'not_a_room' | 'not_a_value'} KeycastErrorCode
  */
 
+/**
+ * How what a handle shows stands. `loading`: the gateway has not said so yet, or has nothing to show. `live`: it is as
+ * the backend has it. `stale`: the backend, or the journal, cannot be asked. `offline`: there is no connection.
+ * `forbidden`: the user may not see it, which is asked again. `ended`: for another reason it is not asked for any more.
+ *
+ * @typedef {'loading' | 'live' | 'stale' | 'offline' | 'forbidden' | 'ended'} Health
+ */
+
+/** Whether an error says that the user has no right, which may change. @param {{ code: string, subscribed?: boolean }} error */
+export const isRefusal = ({ code, subscribed }) => !subscribed && /^(forbidden|unauth)/.test(code)
+
 /** The error that a promise rejects with, or that a state holds. */
 export class KeycastError extends Error {
   /**

@@ -1,9 +1,8 @@
 // Everything that one handle holds open, of a value or of a room: its listeners and loops. All of it ends with the handle.
 
 /**
- * The state that all handles of a key share. `ended`: the subscription is over. `wasClosed`: the application itself ended it, by
- * closing the client.
- * @typedef {{ readonly state: any, readonly ended: unknown, wasClosed: boolean }} Shared
+ * The state that all handles of a key share. `ended`: the subscription is over.
+ * @typedef {{ readonly state: any, readonly ended: unknown, link: import('./client.js').Link }} Shared
  */
 
 /**
@@ -52,7 +51,7 @@ export function createScope(shared, onClose) {
           if (item) yield item
           else if (shared.ended) {
             end()
-            if (!shared.wasClosed) throw shared.state.error
+            if (!shared.link.isClosed) throw shared.state.error
           } else {
             await /** @type {Promise<void>} */ (
               new Promise(resolve => {

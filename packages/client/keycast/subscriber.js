@@ -50,7 +50,7 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, fail, for
       const isAdded = !isLeaving && !subscribed.has(key)
       if (isAdded && subscribed.size >= most) {
         toSubscribe.delete(key)
-        fail(key, { code: 'too_many_keys', message: `${most} keys at most` })
+        fail(key, { code: 'too_many_keys', message: `${most} at most` })
         continue
       }
       const entry = isLeaving ? key : entryOf(key, id)

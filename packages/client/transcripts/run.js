@@ -90,13 +90,14 @@ export async function runTranscript(text, { world = createWorld(), say } = {}) {
   }
 
   /** @param {any} step */
-  function doStep({ do: deed, key, as, token, keepMs = 0, room: name, data, ...options }) {
+  function doStep({ do: deed, key, as, token, keepMs = 0, keepForbidden, room: name, data, ...options }) {
     const room = name && roomOf(name)
     switch (deed) {
       case 'connect':
         keycast = connect('ws://gateway/ws', {
           environment: world.environment,
           keepMs,
+          keepForbidden,
           token: token === true ? askForToken : token,
         })
         return
@@ -116,6 +117,8 @@ export async function runTranscript(text, { world = createWorld(), say } = {}) {
         return note(as, room.join(options.name, options.claim))
       case 'leave':
         return note(as, room.leave())
+      case 'retry':
+        return (handles.get(as) ?? roomOf(as)).retry()
       case 'reconnect':
         return client().reconnect()
       case 'end':
@@ -188,7 +191,7 @@ export async function runTranscript(text, { world = createWorld(), say } = {}) {
       value: plain(state.value),
       version: state.version,
       stale: state.stale ? state.stale.code : false,
-      held: state.held,
+      health: state.health,
       error: state.error?.code ?? null,
     }
     for (const [field, value] of Object.entries(expected)) same(shown[field] ?? null, value)
@@ -199,6 +202,7 @@ export async function runTranscript(text, { world = createWorld(), say } = {}) {
     /** @type {Record<string, unknown>} */
     const shown = {
       live: state.live,
+      health: state.health,
       error: state.error?.code ?? null,
       pending: state.pending.map(({ data }) => data),
       joinedAs: state.joinedAs,

@@ -3,7 +3,7 @@
 from .client import Keycast, connect
 from .connection.auth import Token, TokenRefused
 from .connection.connection import ConnectionState
-from .errors import KeycastError
+from .errors import Health, KeycastError
 from .rooms.handle import Room
 from .rooms.messages import (
     Gap,
@@ -23,6 +23,7 @@ from .values.handle import Value
 __all__ = [
     "ConnectionState",
     "Gap",
+    "Health",
     "History",
     "Joined",
     "Keycast",

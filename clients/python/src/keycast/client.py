@@ -13,7 +13,7 @@ from .calls import Calls
 from .connection.auth import Token
 from .connection.connection import Connection, ConnectionState
 from .connection.websocket import NetworkEnvironment
-from .environment import Environment
+from .environment import Environment, Link
 from .errors import KeycastError
 from .listeners import Listeners
 from .rooms.handle import BUFFER_MESSAGES, Room
@@ -26,19 +26,21 @@ from .values.values import Values
 _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 
 
-def connect(url: str, *, token: Token | None = None, ssl: SSLContext | None = None) -> Keycast:
+def connect(
+    url: str, *, token: Token | None = None, ssl: SSLContext | None = None, keep_forbidden: bool = False
+) -> Keycast:
     """Opens a connection that comes back by itself until it is closed. Needs a running loop.
 
     The URL is that of a gateway's WebSocket, such as `wss://example.com/ws`. `token` says for whom the sessions are; a
-    function is asked again before the token expires. `ssl` is for certificates of your own. Raises ValueError where
-    the URL cannot be read.
+    function is asked again before the token expires. `ssl` is for certificates of your own. With `keep_forbidden` a
+    value stays in place when its user may see it no more. Raises ValueError where the URL cannot be read.
     """
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES or not parts.netloc:
         raise ValueError(f"{url!r} is no address of a gateway, as wss://example.com/ws is")
     environment = NetworkEnvironment(ssl)
     socket_url = urlunsplit(parts._replace(scheme=_SCHEMES[parts.scheme]))
-    return Keycast(socket_url, environment, environment.ended, token)
+    return Keycast(socket_url, environment, environment.ended, token, keep_forbidden)
 
 
 class Keycast:
@@ -50,18 +52,21 @@ class Keycast:
         environment: Environment,
         wait_ended: Callable[[], Awaitable[None]] | None = None,
         token: Token | None = None,
+        keep_forbidden: bool = False,
     ) -> None:
         self._wait_ended = wait_ended
         self._is_closed = False
         self._listeners: Listeners[ConnectionState] = Listeners(environment, lambda: self.state)
         self._last_id = 0
         self._calls = Calls(environment, self._send, self._next_id)
-        self._values = Values(environment, self._send, self._next_id, self._calls)
-        self._rooms = Rooms(environment, self._send, self._next_id, self._calls, self._values)
+        link = Link()
+        self._values = Values(environment, link, self._send, self._next_id, self._calls, keep_forbidden)
+        self._rooms = Rooms(environment, link, self._send, self._next_id, self._calls, self._values, keep_forbidden)
         self._connection = Connection(
             url,
             environment,
             token,
+            link,
             on_open=self._on_open,
             on_message=self._on_message,
             on_lost=self._on_lost,
@@ -116,13 +121,19 @@ class Keycast:
         return self._values.peek(key)
 
     def reconnect(self) -> None:
-        """Connects now in place of waiting, also after the gateway closed for good. Does nothing after `close()`."""
-        if self._is_closed or self.state.name in ("connecting", "open"):
+        """Connects now in place of waiting, also after the gateway closed for good.
+
+        Asks for a token, and for keys that were refused or have ended, where those wait. Does nothing after `close()`.
+        """
+        for revive in (self._values.revive, self._rooms.revive):
+            # A listener may have closed it.
+            if not self._is_closed:
+                revive()
+        if self._is_closed:
             return
-        self._values.revive()
-        self._rooms.revive()
-        # A listener may have closed it.
-        if not self._is_closed:
+        if self.state.name in ("connecting", "open"):
+            self._connection.wake()
+        else:
             self._connection.connect()
 
     def close(self) -> None:

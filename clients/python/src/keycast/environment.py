@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 
@@ -51,6 +52,16 @@ class Environment(Protocol):
     ) -> Socket: ...
 
 
+@dataclass
+class Link:
+    """The connection, as far as handles show it."""
+
+    #: Names the time since the last loss.
+    session: object = field(default_factory=object)
+    #: There is no connection, and it is not the first one that is being made. None before any was tried.
+    is_offline: bool | None = None
+
+
 class Alarm:
     """One thing waited for. Setting it again puts off what was set before."""
 
@@ -59,8 +70,16 @@ class Alarm:
         self._timer: Timer | None = None
 
     def set(self, task: Callable[[], None], ms: float) -> None:
+        def end() -> None:
+            self._timer = None
+            task()
+
         self.clear()
-        self._timer = self._environment.later(ms, task)
+        self._timer = self._environment.later(ms, end)
+
+    @property
+    def is_set(self) -> bool:
+        return self._timer is not None
 
     def clear(self) -> None:
         if self._timer:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
+
+
+#: How what a handle shows stands. `loading`: the gateway has not said so yet, or has nothing to show. `live`: it is as the
+#: backend has it. `stale`: the backend, or the journal, cannot be asked. `offline`: there is no connection. `forbidden`:
+#: the user may not see it, which is asked again. `ended`: for another reason it is not asked for any more.
+Health = Literal["loading", "live", "stale", "offline", "forbidden", "ended"]
 
 
 class KeycastError(Exception):
@@ -34,6 +40,11 @@ class KeycastError(Exception):
         #: Of a message that was published: False where this kept nothing, True where other data is kept under its id,
         #: None where it is not known.
         self.kept: bool | None = None
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether it says that the user has no right, which may change."""
+        return not self.subscribed and self.code in ("forbidden", "unauthenticated")
 
     def __str__(self) -> str:
         return ": ".join(part for part in (self.code, self.key, self.message) if part)

@@ -54,9 +54,8 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
       if (turn === mine) use()
     } catch (error) {
       if (turn !== mine) return
-      const message = /** @type {Error | undefined} */ (error)?.message
-      if (error instanceof TokenRefused) end(message || 'no token', 'token_refused')
-      else onFailure(`no connection: ${message}`)
+      if (error instanceof TokenRefused) end(error.message || 'no token', 'token_refused')
+      else onFailure(`${error}`)
     }
   }
 

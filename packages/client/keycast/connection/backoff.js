@@ -4,5 +4,5 @@
 const FIRST_MS = 1_000
 const MAX_MS = 30_000
 
-/** @param {() => number} random from 0 to 1 @param {number} failures before this one */
-export const backoffMs = (random, failures) => random() * Math.min(MAX_MS, FIRST_MS * 2 ** failures)
+/** @param {() => number} random from 0 to 1 @param {number} failures before this one; two halves double the bound */
+export const backoffMs = (random, failures) => random() * Math.min(MAX_MS, FIRST_MS * 2 ** (failures | 0))

@@ -10,5 +10,5 @@
  *   | 'journal_unavailable' | 'log_full' | 'name_taken' | 'other_epoch'} ErrorCode
  */
 
-/** WebSocket close codes after which a new connection makes no sense. docs/protocol.md says why. */
+/** WebSocket close codes after which a new connection makes no sense: docs/protocol.md says why. @type {unknown[]} */
 export const finalCloseCodes = [1002, 1003, 1007, 1009, 4003, 4007]

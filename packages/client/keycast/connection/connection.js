@@ -55,10 +55,11 @@ const MOVED = 4000
  * @param {Environment} deps.environment
  * @param {() => import('../timers.js').Alarm} deps.createAlarm
  * @param {import('./auth.js').Token} [deps.token]
+ * @param {import('../client.js').Link} deps.link
  * @param {import('../client.js').Part[]} deps.parts
  * @param {(state: ConnectionState) => void} deps.onState
  */
-export function createConnection({ url, environment, createAlarm, token, parts, onState }) {
+export function createConnection({ url, environment, createAlarm, token, link, parts, onState }) {
   const { now, date, random, isOffline } = environment
   const alarm = createAlarm()
   const auth =
@@ -90,7 +91,8 @@ export function createConnection({ url, environment, createAlarm, token, parts, 
   function connect() {
     if (drop()) return
     returnAtMs = 0
-    limit('no token in time', HANDSHAKE_MS)
+    welcome = undefined
+    limit('no token', HANDSHAKE_MS)
     become({ name: 'connecting' })
     // A listener may have closed it.
     if (!isUp()) return
@@ -121,7 +123,7 @@ export function createConnection({ url, environment, createAlarm, token, parts, 
     opened.onerror = ({ message }) => {
       why = message || why
     }
-    limit('no welcome in time', HANDSHAKE_MS)
+    limit('no answer', HANDSHAKE_MS)
   }
 
   /** @param {number} [code] @returns {boolean} whether a listener that heard of the loss has closed the client */
@@ -133,6 +135,9 @@ export function createConnection({ url, environment, createAlarm, token, parts, 
     alarm.clear()
     auth?.lost()
     old?.close(code)
+    link.session = {}
+    // The first call comes before there was anything to lose.
+    link.isOffline = link.isOffline !== undefined
     // Also ends the session if the gateway is closing and the client leaves it: requests under way there are sent to
     // the next one.
     for (const part of parts) part.lost()
@@ -146,7 +151,7 @@ export function createConnection({ url, environment, createAlarm, token, parts, 
     } catch (error) {
       // Thrown further it would end a Node process, or leave a connection that looks open and is told half. A listener
       // may have closed the client before.
-      if (socket) lost(`the gateway sent garbage: ${error}`)
+      if (socket) lost(`unreadable: ${error}`)
     }
   }
 
@@ -179,6 +184,7 @@ export function createConnection({ url, environment, createAlarm, token, parts, 
     // A token that was renewed changes nothing else.
     if (state.name === 'open') return
     openedAtMs = now()
+    link.isOffline = false
     listen()
     become({ name: 'open', session: welcome.session, user })
     // A listener may have closed it.
@@ -199,14 +205,14 @@ export function createConnection({ url, environment, createAlarm, token, parts, 
   /** @param {number} limitMs */
   function ask(limitMs) {
     pongMs = limitMs
-    limit('the gateway is silent', limitMs)
+    limit('no answer', limitMs)
     send({ type: 'ping', id: 'ping' })
   }
 
   /** @param {string} reason @param {number} [code] @param {boolean} [atOnce] whether to connect without a wait */
   function lost(reason, code, atOnce = false) {
     if (state.name === 'open' && now() - openedAtMs >= STEADY_MS) failures = 0
-    if (code && finalCloseCodes.includes(code)) return end(reason, code)
+    if (finalCloseCodes.includes(code)) return end(reason, code)
     if (drop()) return
     if (code === UNAUTHENTICATED) auth?.forget()
     if (atOnce) return connect()
@@ -216,7 +222,9 @@ export function createConnection({ url, environment, createAlarm, token, parts, 
   /** @param {string} reason */
   function wait(reason) {
     if (isOffline()) return become({ name: 'offline', reason })
-    const waitMs = returnAtMs ? Math.max(0, returnAtMs - now()) : backoffMs(random, failures++)
+    const waitMs = returnAtMs ? Math.max(0, returnAtMs - now()) : backoffMs(random, failures)
+    // A try that nobody served costs little: after an outage of seconds clients are back within seconds.
+    failures += welcome ? 1 : 0.5
     alarm.set(connect, waitMs)
     become({ name: 'waiting', retryAt: Math.round(date() + waitMs), reason })
   }
@@ -256,7 +264,7 @@ export function createConnection({ url, environment, createAlarm, token, parts, 
     },
     /** The page is left. A browser that keeps it, for the way back, keeps no connection with it. */
     leave() {
-      if (isUp() && !drop(DONE)) wait('the page was left')
+      if (isUp() && !drop(DONE)) wait('left')
     },
     /** The browser says that there is no network. */
     offline() {

@@ -18,7 +18,7 @@ import { createScope } from '../scope.js'
 /**
  * As an async iterable it gives each message, in order, and gaps. A loop that is further behind than `bufferMessages`
  * gets a gap in place of the messages that it missed. It ends when the handle is closed, and throws the error that ends
- * the subscription.
+ * the subscription. After `forbidden` it goes on.
  *
  * @template [T=any]
  * @typedef {AsyncIterable<import('./room.js').Message<T> | Gap> & {
@@ -34,6 +34,7 @@ import { createScope } from '../scope.js'
  *   },
  *   subscribe: (listener: (state: import('./room.js').RoomState<T>) => void) => () => void,
  *   getSnapshot: () => import('./room.js').RoomState<T>,
+ *   retry: () => void,
  *   publish: (data: T, options?: import('./publishes.js').PublishOptions) => Promise<import('./publishes.js').Published>,
  *   history: (options?: import('./rooms.js').HistoryOptions) => Promise<import('./rooms.js').History<T>>,
  *   join: (name: string, claim?: string) => Promise<import('./rooms.js').Join>,
@@ -50,6 +51,7 @@ const BUFFER_MESSAGES = 1_000
  * @param {import('./room.js').Reader} deps.reader
  * @param {boolean} deps.follow
  * @param {number} [deps.bufferMessages]
+ * @param {() => void} deps.retry
  * @param {() => void} deps.onClose is called once
  * @param {RoomHandle['publish']} deps.publish
  * @param {RoomHandle['history']} deps.history
@@ -58,7 +60,7 @@ const BUFFER_MESSAGES = 1_000
  * @returns {RoomHandle}
  */
 export function createRoomHandle({ room, reader, follow, bufferMessages = BUFFER_MESSAGES, ...deeds }) {
-  const { onClose, publish, history, join, leave } = deeds
+  const { retry, onClose, publish, history, join, leave } = deeds
   const { listen, loop, close } = createScope(room, onClose)
   const untold = () => undefined
   const events = {
@@ -141,6 +143,8 @@ export function createRoomHandle({ room, reader, follow, bufferMessages = BUFFER
         },
       )
     },
+    /** Asks the gateway now for the room, and for the membership, also after an error that ended them. */
+    retry,
     publish,
     history,
     join,

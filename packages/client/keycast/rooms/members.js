@@ -13,13 +13,15 @@ import { createListeners } from '../listeners.js'
  * @property {readonly Member[] | undefined} members undefined if the room only counts them
  */
 
+/** @type {MembersState} */
+const unknown = Object.freeze({ count: undefined, members: undefined })
+
 /** @param {() => void} onHole asks for the whole again */
 export function createMembers(onHole) {
-  /** @type {MembersState} */
-  let state = Object.freeze({ count: undefined, members: undefined })
+  let state = unknown
   /** Of the last change; undefined until the whole has come. @type {number | undefined} */
   let rev
-  const listeners = createListeners(() => (state.count === undefined ? undefined : state))
+  const listeners = createListeners(() => (state === unknown ? undefined : state))
 
   return {
     listeners,
@@ -31,6 +33,12 @@ export function createMembers(onHole) {
     /** Nothing shows that the next change follows the last one. */
     lost() {
       rev = undefined
+    },
+    /** The user may not know them any more. */
+    forget() {
+      rev = undefined
+      state = unknown
+      listeners.tell(state)
     },
     /** @param {any} message `members` or `presence` */
     take(message) {

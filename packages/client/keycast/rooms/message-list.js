@@ -22,6 +22,7 @@ import { randomText } from '../random.js'
  * @property {boolean} hasOlder whether there may be messages before the first
  * @property {boolean} isLoading whether they are being asked for
  * @property {boolean} live whether messages arrive as they are published
+ * @property {import('../errors.js').Health} health how the stream of messages stands
  * @property {import('../errors.js').KeycastError | undefined} error of the room, or of the last `older()`
  * @property {string | undefined} joinedAs the name under which this client is in the room
  */
@@ -43,8 +44,10 @@ const KEEP = 2_000
  * @param {number | undefined} [options.keep] above this number the oldest messages are dropped as others come;
  *   `older()` brings them back
  * @param {boolean | undefined} [options.presence] whether `room.members` should have the members
+ * @param {boolean | undefined} [options.keepForbidden] whether the messages stay when the user may see them no more
  */
-export function createMessageList(keycast, key, { last = LAST, keep = KEEP, presence = false } = {}) {
+export function createMessageList(keycast, key, options = {}) {
+  const { last = LAST, keep = KEEP, presence = false, keepForbidden } = options
   /** @type {import('./handle.js').RoomHandle<T>} */
   const room = keycast.room(key, { last, presence })
   /**
@@ -61,9 +64,12 @@ export function createMessageList(keycast, key, { last = LAST, keep = KEEP, pres
     hasOlder: false,
     isLoading: false,
     live: room.state.live,
+    health: room.state.health,
     error: room.state.error,
     joinedAs: room.state.joinedAs,
   })
+  /** Whether messages were shown before the user lost the right to see them. */
+  let wasDropped = false
   const listeners = createListeners(() => state)
 
   /** Those that failed as far as was known, and are not among these. @param {import('./room.js').Message<T>[]} kept */
@@ -75,9 +81,18 @@ export function createMessageList(keycast, key, { last = LAST, keep = KEEP, pres
     listeners.tell(state)
   }
 
-  room.on('change', ({ live, error, pending, joinedAs }) => {
-    if (live && !top && room.position) begin(room.position)
-    become({ live, error, pending, joinedAs })
+  room.on('change', ({ live, health, error, pending, joinedAs }) => {
+    if (health === 'forbidden' && !keepForbidden) {
+      wasDropped ||= top !== undefined
+      top = undefined
+      become({ messages: [], hasOlder: false, isLoading: false })
+    }
+    if (live && !top && room.position) {
+      begin(room.position)
+      if (wasDropped) older()
+      wasDropped = false
+    }
+    become({ live, health, error, pending, joinedAs })
   })
   room.on('message', message => {
     const messages = [...state.messages, message].slice(-keep)

@@ -111,3 +111,39 @@ test('a failed message that a part of the history has is shown once', async () =
   expect([list.state.messages.map(({ data }) => data), list.state.failed]).toEqual([['hello'], []])
   list.close()
 })
+
+test.each([
+  ['are gone until the right is back, then loaded anew', {}, [], ['three', 'four', 'five']],
+  ['stay where the page wants it so', { keepForbidden: true }, ['three', 'four'], ['three', 'four', 'five']],
+])('the messages of a user who may see them no more %s', async (_, options, meanwhile, after) => {
+  const { environment, socket, settle, pass, done } = createWorld()
+  const list = createMessageList(connect('ws://gateway/ws', { environment }), 'room:1', { last: 2, ...options })
+  const shown = () => list.state.messages.map(({ data }) => data)
+  const outs = () => done().flatMap(deed => ('out' in deed ? [deed.out] : []))
+  /** @param {number} seq @param {string} data */
+  const message = (seq, data) => ({ type: 'message', key: 'room:1', seq, at: seq, data })
+  socket().say(welcome())
+  await settle()
+  const begun = { key: 'room:1', epoch: 'E', seq: 4, oldest: 1, recovered: false, count: 2 }
+  socket().say({ type: 'subscribed', id: outs()[0].id, keys: [begun] })
+  socket().say(message(3, 'three'))
+  socket().say(message(4, 'four'))
+  expect(shown()).toEqual(['three', 'four'])
+
+  socket().say({ type: 'error', key: 'room:1', code: 'forbidden', message: '', subscribed: false })
+  await settle()
+  expect([list.state.health, shown()]).toEqual(['forbidden', meanwhile])
+  await pass(1_000)
+  const [{ id }] = outs()
+  socket().say({ type: 'subscribed', id, keys: [{ ...begun, seq: 5, recovered: true, count: 1 }] })
+  socket().say(message(5, 'five'))
+  await settle()
+  for (const { id, type } of outs()) {
+    const messages = [message(3, 'three'), message(4, 'four')]
+    if (type === 'history')
+      socket().say({ type, id, key: 'room:1', epoch: 'E', oldest: 1, newest: 5, more: true, messages })
+  }
+  await settle()
+  expect([list.state.health, shown()]).toEqual(['live', after])
+  list.close()
+})

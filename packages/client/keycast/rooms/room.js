@@ -60,6 +60,7 @@ import { createMembers } from './members.js'
  * @template [T=any]
  * @typedef {object} RoomState
  * @property {boolean} live whether messages arrive as they are published: false before the first answer and after a loss
+ * @property {import('../errors.js').Health} health how the stream of messages stands
  * @property {KeycastError | undefined} error if `subscribed`, it heals by itself; else the subscription has ended
  * @property {readonly PendingMessage<T>[]} pending
  * @property {string | undefined} joinedAs this client's name in the room
@@ -67,34 +68,44 @@ import { createMembers } from './members.js'
 
 export class Room {
   /** @type {RoomState} */
-  #state = Object.freeze({ live: false, error: undefined, pending: [], joinedAs: undefined })
+  #state = Object.freeze({ live: false, health: 'loading', error: undefined, pending: [], joinedAs: undefined })
   #want
 
   /**
    * @param {string} key
    * @param {() => void} want subscribes, or subscribes anew
    * @param {import('../timers.js').Alarm} alarm for its join
+   * @param {import('../timers.js').Alarm} refusal for the next try after a refusal
+   * @param {import('../client.js').Link} link
    */
-  constructor(key, want, alarm) {
+  constructor(key, want, alarm, refusal, link) {
     this.key = key
     this.#want = want
+    this.link = link
     this.listeners = createListeners(() => this.#state)
     this.members = createMembers(want)
     /** @type {Set<Reader>} */
     this.readers = new Set()
     /** The number of handles that share it. */
     this.handles = 0
-    /** Whether the subscription is over; and whether the application ended it, by closing the client. */
+    /** Whether the subscription is over. */
     this.ended = false
-    this.wasClosed = false
+    /** Whether the user may not read it: it is asked for again; and how often it was refused, one time after the other. */
+    this.refused = false
+    this.refusals = 0
     /** The join that stands, or will stand again in the next session. @type {import('./rooms.js').Join | undefined} */
     this.join = undefined
+    /** What the gateway refused the join with, which is asked for again, and how often it did. */
+    /** @type {KeycastError | undefined} */
+    this.joinError = undefined
+    this.joinRefusals = 0
     /** The claim by which this client is recognized if it has no token. @type {string | undefined} */
     this.claim = undefined
     this.isRejoining = false
     /** The last of the joins and leaves that are not answered yet. @type {Promise<unknown> | undefined} */
     this.turn = undefined
     this.alarm = alarm
+    this.refusal = refusal
     /** The position that the stream has reached. @type {Position | undefined} */
     this.position = undefined
     /** The subscribe whose answer counts, whether nothing was said to it yet, and what it asked for. */
@@ -114,9 +125,20 @@ export class Room {
   become(changes) {
     const state = this.#state
     const next = { ...state, ...changes }
+    next.health = this.#health(next)
     if (Object.entries(next).every(([name, value]) => value === state[/** @type {keyof RoomState} */ (name)])) return
     this.#state = Object.freeze(next)
     this.listeners.tell(this.#state)
+  }
+
+  /** @param {RoomState} state @returns {import('../errors.js').Health} */
+  #health({ live, error }) {
+    if (this.refused) return 'forbidden'
+    if (this.ended) return 'ended'
+    if (this.link.isOffline) return 'offline'
+    if (!live) return 'loading'
+    // An error without a time to retry is about something else, such as a join.
+    return error?.retryAfterMs === undefined ? 'live' : 'stale'
   }
 
   /** @param {Reader} reader */
@@ -159,6 +181,7 @@ export class Room {
     const from = { epoch, seq: seq - count }
     this.position = from
     this.isAsked = false
+    this.refused = false
     let isEnough = true
     for (const reader of this.readers) {
       const { position, last } = reader

@@ -1,5 +1,6 @@
 // The rooms that an application follows, publishes into or has joined: takes the gateway's messages about them.
-import { KeycastError } from '../errors.js'
+import { backoffMs } from '../connection/backoff.js'
+import { isRefusal, KeycastError } from '../errors.js'
 import { randomText } from '../random.js'
 import { badKey } from '../requests.js'
 import { createSubscriber } from '../subscriber.js'
@@ -39,14 +40,13 @@ const claimGrammar = /^[\w-]{22}$/
 /** A gateway gives at most so many messages at once. */
 const LAST_MAX = 500
 
-/** @param {import('../client.js').PartDeps & { values: import('../values/values.js').Values }} deps */
-export function createClientRooms({ environment, send, nextId, createAlarm, calls, values }) {
+/** @param {import('../client.js').PartDeps & { values: import('../values/values.js').Values, keepForbidden?: boolean }} deps */
+export function createClientRooms(deps) {
+  const { environment, send, nextId, createAlarm, link, calls, values, keepForbidden } = deps
   /** @type {Map<string, Room>} */
   const rooms = new Map()
   const subscriber = createSubscriber({
-    send,
-    nextId,
-    createAlarm,
+    ...deps,
     entryOf: (key, id) => rooms.get(key)?.ask(id) ?? key,
     fail,
     forget,
@@ -66,10 +66,17 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
   function fail(key, { code, message, retryAfterMs, subscribed = false }) {
     const room = rooms.get(key)
     if (!room) return
-    room.ended = !subscribed
-    if (room.ended) subscriber.ended(key)
+    const error = new KeycastError({ code, message, key, retryAfterMs, subscribed })
+    room.refusals = room.refused ? room.refusals + 1 : 0
+    room.refused = isRefusal(error)
+    room.ended = !subscribed && !room.refused
+    if (!subscribed) subscriber.ended(key)
+    if (room.refused) {
+      room.refusal.set(() => room.refused && retry(room), backoffMs(environment.random, room.refusals))
+      if (!keepForbidden) room.members.forget()
+    }
     const live = subscribed && room.state.live
-    room.become({ live, error: new KeycastError({ code, message, key, retryAfterMs, subscribed }) })
+    room.become({ live, error })
   }
 
   /** @param {string} key a room that may not be wanted any more */
@@ -79,12 +86,14 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
     // The next handle would take a room that is still live for one that is subscribed to.
     room.stop()
     // A room that comes next would not know the claim of a join under way.
-    if (room.handles === 0 && !room.turn) rooms.delete(key)
+    if (room.handles > 0 || room.turn) return
+    room.refusal.clear()
+    rooms.delete(key)
   }
 
   /** @param {string} key */
   function create(key) {
-    const room = new Room(key, () => subscriber.want(key), createAlarm())
+    const room = new Room(key, () => subscriber.want(key), createAlarm(), createAlarm(), link)
     rooms.set(key, room)
     // A message published by a closed handle may still be under way.
     room.become({ pending: publishes.pending(key) })
@@ -154,11 +163,31 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
     if (![...rooms.values()].some(({ askId, isAsked }) => isAsked && askId === id)) subscriber.answered({ id })
   }
 
-  /** @param {Room} room @param {KeycastError} [error] where the gateway refuses a join that stood */
-  function endJoin(room, error) {
+  /** @param {Room} room */
+  function endJoin(room) {
     room.join = undefined
     room.alarm.clear()
-    room.become({ joinedAs: undefined, error: error ?? room.state.error })
+    room.become({ joinedAs: undefined })
+  }
+
+  /** The gateway refuses a join that stood. @param {Room} room @param {KeycastError} error */
+  function refuseJoin(room, error) {
+    room.become({ error, joinedAs: undefined })
+    // A name that is another's stays so; a right may come back, and a place become free.
+    if (error.code === 'name_taken') return endJoin(room)
+    room.joinError = error
+    room.alarm.set(() => rejoin(room), backoffMs(environment.random, room.joinRefusals++))
+  }
+
+  /** Asks again for a room that was refused or has ended, and for the membership. @param {Room} room */
+  function retry(room) {
+    if (room.ended) {
+      room.ended = false
+      room.become({ error: undefined })
+    }
+    // A listener may have closed the client.
+    if (!closed && room.readers.size > 0) subscriber.want(room.key)
+    if (room.alarm.isSet()) rejoin(room)
   }
 
   /**
@@ -192,16 +221,21 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
     // A call that a loss interrupted is made again by itself.
     if (!wanted || !isOpen || room.isRejoining) return
     room.isRejoining = true
+    room.alarm.clear()
     inTurn(room, async () => {
       // Another join, a leave, or a loss may have come before it.
-      if (room.join === wanted && isOpen) await join(room.key, wanted)
+      if (room.join !== wanted || !isOpen) return
+      const { name } = await join(room.key, wanted)
+      if (room.join !== wanted) return
+      room.joinRefusals = 0
+      room.become({ joinedAs: name, error: room.state.error === room.joinError ? undefined : room.state.error })
     })
       .finally(() => {
         room.isRejoining = false
       })
       .catch(error => {
         if (room.join !== wanted) return
-        if (error.retryAfterMs === undefined) endJoin(room, error)
+        if (error.retryAfterMs === undefined) refuseJoin(room, error)
         else room.alarm.set(() => rejoin(room), error.retryAfterMs)
       })
   }
@@ -244,10 +278,7 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
         room.ended = true
         room.become({ error: refused })
       } else if (follow) {
-        if (room.ended) {
-          room.ended = false
-          room.become({ error: undefined })
-        }
+        if (room.ended) retry(room)
         subscriber.keep(key)
         room.add(reader)
       }
@@ -257,6 +288,9 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
         reader,
         follow,
         bufferMessages,
+        retry() {
+          if (!closed && !badKey(key)) retry(room)
+        },
         onClose() {
           room.handles -= 1
           room.readers.delete(reader)
@@ -308,7 +342,10 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
       isOpen = true
       const wanted = [...rooms.values()].filter(({ ended, readers }) => !ended && readers.size > 0)
       subscriber.opened(limits, wanted)
-      for (const room of rooms.values()) rejoin(room)
+      for (const room of rooms.values()) {
+        room.become({})
+        rejoin(room)
+      }
       publishes.opened(limits)
     },
 
@@ -328,6 +365,7 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
       publishes.lost()
       for (const room of rooms.values()) {
         room.alarm.clear()
+        room.refusal.clear()
         room.stop()
       }
     },
@@ -345,7 +383,7 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
       // An error of the subscription says that it ends, or when it is tried again.
       const isOfJoin = message.code === 'name_taken' || subscribed || !isSubscribed
       if (type === 'error' && id === undefined && retryAfterMs === undefined && room.join && isOfJoin) {
-        endJoin(room, new KeycastError(message))
+        refuseJoin(room, new KeycastError(message))
         return true
       }
       if (!isSubscribed) return false
@@ -361,25 +399,22 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
       return true
     },
 
-    /** Nothing more is asked of the gateway. @param {KeycastError} error @param {boolean} byApplication */
-    end(error, byApplication) {
+    /** Nothing more is asked of the gateway. @param {KeycastError} error */
+    end(error) {
       closed = error
       publishes.end(error)
       for (const room of rooms.values()) {
         room.ended = true
-        room.wasClosed = byApplication
+        room.refused = false
         room.become({ error, live: false })
       }
     },
 
-    /** Resumes everything that the end of the connection ended, on `reconnect()`. */
+    /** A listener that hears of it may close the client, which ends all rooms again. */
     revive() {
       closed = undefined
       for (const room of rooms.values()) {
-        // A listener may close the client, which ends all of them again.
-        if (closed || room.state.error?.code !== 'closed') continue
-        room.ended = false
-        room.become({ error: undefined })
+        if (!closed && (room.ended || room.refused || room.alarm.isSet())) retry(room)
       }
     },
   }

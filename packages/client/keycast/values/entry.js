@@ -1,9 +1,10 @@
 // One key as this client holds it, shared by all handles of the key.
+import { isRefusal } from '../errors.js'
 import { createListeners } from '../listeners.js'
+import { Versions } from './version.js'
 
 /**
  * @typedef {import('../errors.js').KeycastError} KeycastError
- * @typedef {import('./content.js').Content} Content
  */
 
 /**
@@ -24,62 +25,81 @@ import { createListeners } from '../listeners.js'
  * @property {string | undefined} contentType of the value
  * @property {number | undefined} sizeBytes of the value as the backend gave it
  * @property {Stale | false} stale
- * @property {boolean} held whether `value` is from before the key was closed: the gateway has not confirmed it since
+ * @property {import('../errors.js').Health} health how `value` stands; with `loading` one that was kept is not confirmed yet
  * @property {KeycastError | undefined} error if `subscribed`, it heals by itself; else the subscription has ended
  * @property {number | undefined} changedAt when `version` last changed, in milliseconds since 1970
  */
 
 /** A key of which nothing is known: absent fields are undefined. @type {ValueState} */
-export const nothing = /** @type {any} */ ({ stale: false, held: false })
+export const nothing = /** @type {any} */ ({ stale: false, health: 'loading' })
 
 export class Entry {
   /** Only `publish` makes another. @type {ValueState} */
   state = nothing
+  /** The latest state that changed more than the health: loops are given it. @type {ValueState | undefined} */
+  news
   listeners = createListeners(() => (this.state === nothing ? undefined : this.state))
   /** The number of handles that share it. */
   handles = 0
-  /** Whether the application ended it itself, by closing the client. */
-  wasClosed = false
-  /** The latest version whose bytes are here. The next delta is applied to it. @type {Content | undefined} */
-  latest
-  /** The version to show. It lags behind `latest` while the hash of a delta's result is computed. @type {Content | undefined} */
-  shown
-  /** Counts the versions, and notes which one is shown: a hash begun before that one no longer matters. */
-  turn = 0
-  shownTurn = 0
-  /** Whether the whole value was asked for anew: deltas are of no use until it comes. */
-  awaitsWhole = false
-  /** Whether it was closed, and the gateway has not confirmed it since. */
-  held = false
+  /** The session in which the gateway said how the key stands. @type {object | undefined} */
+  answered
+  /** How often the key was refused, one time after the other. */
+  tries = 0
   /** @type {Stale | false} */
   stale = false
   /** @type {KeycastError | undefined} */
   error
 
-  /** @param {string} key @param {() => number} date */
-  constructor(key, date) {
+  /**
+   * @param {string} key
+   * @param {import('../client.js').PartDeps} deps
+   * @param {(key: string) => void} want subscribes, or asks for the state again
+   */
+  constructor(key, { environment: { date, subtle }, createAlarm, link }, want) {
     this.key = key
     this.date = date
+    this.link = link
+    /** For the end of its time without a handle, or for the next try. */
+    this.alarm = createAlarm()
+    this.versions = new Versions(
+      subtle,
+      () => this.publish(),
+      () => {
+        if (this.handles) want(key)
+        return this.handles > 0
+      },
+    )
   }
 
-  /** Whether an error has ended the subscription. */
+  /** Whether it is not asked for again by itself. */
   get ended() {
-    return this.error && !this.error.subscribed
+    return this.health === 'ended'
   }
 
-  /** @param {Content | undefined} content the whole of a version; undefined if the key has no value any more */
-  begin(content) {
-    this.latest = content
-    this.shown = content
-    this.awaitsWhole = false
-    this.shownTurn = ++this.turn
+  /** @returns {import('../errors.js').Health} */
+  get health() {
+    const { error, link } = this
+    if (error && !error.subscribed) return isRefusal(error) ? 'forbidden' : 'ended'
+    if (link.isOffline) return 'offline'
+    if (this.answered !== link.session) return 'loading'
+    // That there is no value is the truth about a key, too.
+    if (error?.code === 'not_found') return 'live'
+    if (!this.versions.shown) return 'loading'
+    return error || this.stale ? 'stale' : 'live'
   }
 
   /** Makes a new state where anything differs, and tells it to everybody. */
   publish() {
-    const { shown, stale, held, error, state } = this
+    const {
+      versions: { shown },
+      stale,
+      health,
+      error,
+      state,
+    } = this
     const isNew = shown?.version !== state.version
-    if (!isNew && stale === state.stale && held === state.held && error === state.error) return
+    const isNews = isNew || stale !== state.stale || error !== state.error
+    if (!isNews && health === state.health) return
     this.state = {
       // Parsed on access: a value that nobody shows is never parsed.
       get value() {
@@ -89,10 +109,11 @@ export class Entry {
       contentType: shown?.contentType,
       sizeBytes: shown?.bytes.length,
       stale,
-      held,
+      health,
       error,
       changedAt: isNew ? this.date() : state.changedAt,
     }
+    if (isNews) this.news = this.state
     this.listeners.tell(this.state)
   }
 }

@@ -1,7 +1,6 @@
 // An application's handle of a key: typed events, an async iterator and a store in one.
 import { checkEvent } from '../listeners.js'
 import { createScope } from '../scope.js'
-import { nothing } from './entry.js'
 
 /**
  * @template [T=any]
@@ -9,8 +8,9 @@ import { nothing } from './entry.js'
  */
 
 /**
- * As an async iterable it gives the state, then the latest after each change; changes during a busy loop are left out.
- * It ends when the handle is closed, and throws the error that ends the subscription.
+ * As an async iterable it gives the state, then the latest after each change but of `health`; changes during a busy
+ * loop are left out. It ends when the handle is closed, and throws the error that ends the subscription. After
+ * `forbidden` it goes on.
  *
  * @template [T=any]
  * @typedef {AsyncIterable<ValueState<T>> & {
@@ -19,16 +19,18 @@ import { nothing } from './entry.js'
  *   on: (name: 'change', listener: (state: ValueState<T>) => void) => () => void,
  *   subscribe: (listener: (state: ValueState<T>) => void) => () => void,
  *   getSnapshot: () => ValueState<T>,
+ *   retry: () => void,
  *   close: () => void,
  * }} ValueHandle
  */
 
 /**
  * @param {import('./entry.js').Entry} entry
+ * @param {(entry: import('./entry.js').Entry) => void} ask
  * @param {() => void} onClose is called once
  * @returns {ValueHandle}
  */
-export function createHandle(entry, onClose) {
+export function createHandle(entry, ask, onClose) {
   const { listen, loop, close } = createScope(entry, onClose)
 
   return {
@@ -50,14 +52,16 @@ export function createHandle(entry, onClose) {
       return listen(entry.listeners, listener, true)
     },
     getSnapshot: () => entry.state,
+    /** Asks the gateway now how the key stands, also after an error that ended the subscription. */
+    retry: () => ask(entry),
     [Symbol.asyncIterator]() {
       /** @type {ValueState | undefined} */
       let given
       return loop(
         () => {
-          const { state, ended } = entry
-          if (ended || state === nothing || state === given) return undefined
-          given = state
+          const { state, news, ended } = entry
+          if (ended || news === given) return undefined
+          given = news
           return state
         },
         wake => listen(entry.listeners, wake, true),

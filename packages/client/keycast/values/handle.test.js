@@ -34,7 +34,7 @@ test('the state is the same object until something changes', async () => {
   const { keycast, say } = setup()
   const [one, two] = [keycast.value('a:1'), keycast.value('a:1')]
   const before = one.state
-  expect(before).toEqual({ stale: false, held: false })
+  expect(before).toEqual({ stale: false, health: 'loading' })
   await say('a:1', { n: 1 })
   const { state } = one
   expect(state).not.toBe(before)

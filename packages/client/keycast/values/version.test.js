@@ -7,7 +7,7 @@ test.each(['application/json', 'text/plain', 'application/octet-stream', ''])(
   async contentType => {
     for (let n = 0; n < 50; n += 1) {
       const bytes = Buffer.from('x'.repeat(n))
-      const version = await versionOf({ bytes, contentType }, content => webcrypto.subtle.digest('SHA-256', content))
+      const version = await versionOf({ bytes, contentType }, webcrypto.subtle)
       expect(version).toBe(versionOfGateways(bytes, contentType))
     }
   },

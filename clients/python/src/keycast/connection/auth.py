@@ -61,6 +61,11 @@ class Auth:
     def say(self) -> None:
         self._send({"type": "auth", "id": "auth", "token": self._token})
 
+    def wake(self) -> None:
+        """Asks now for a token that a failed renewal waits for."""
+        if self._alarm.is_set and self._renew_at_ms < math.inf:
+            self._alarm.set(self._renew, max(0.0, self._renew_at_ms - self._environment.now()))
+
     def lost(self) -> None:
         """The session is gone, or given up."""
         self._turn = object()

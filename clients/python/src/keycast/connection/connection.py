@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from ..environment import Alarm, Environment, Socket
+from ..environment import Alarm, Environment, Link, Socket
 from .auth import Auth, Token
 from .backoff import backoff_ms
 from .codes import FINAL_CLOSE_CODES
@@ -64,6 +64,7 @@ class Connection:
         url: str,
         environment: Environment,
         token: Token | None,
+        link: Link,
         on_open: Callable[[dict[str, int]], None],
         on_message: Callable[[dict[str, Any], bytes | None], None],
         on_lost: Callable[[], None],
@@ -71,6 +72,7 @@ class Connection:
     ) -> None:
         self._url = url
         self._environment = environment
+        self._link = link
         self._on_open = on_open
         self._on_message = on_message
         #: Also where a gateway is closing and the client leaves it: what is under way there is asked of the next one.
@@ -84,7 +86,8 @@ class Connection:
         self._greeting: dict[str, Any] = {}
         #: Of the sessions before.
         self._user: str | None = None
-        self._failures = 0
+        #: A try that nobody served counts as a half.
+        self._failures = 0.0
         #: Why there is no connection, as it was logged last.
         self._logged: str | None = None
         self._heartbeat_ms: float = HEARTBEAT_DEFAULT_MS
@@ -98,6 +101,7 @@ class Connection:
         if self._drop():
             return
         self._return_at_ms = None
+        self._greeting = {}
         self._limit_handshake("no token in time")
         self._become(ConnectionState("connecting"))
         # A listener may have closed it.
@@ -113,6 +117,13 @@ class Connection:
         """A message is dropped where the connection is not open: the next session is told all of it anew."""
         if self.state.name == "open":
             self._transmit(message)
+
+    def wake(self) -> None:
+        """A person insists: nothing waits for its time."""
+        if self._auth:
+            self._auth.wake()
+        if self.state.name == "open" and self._return_at_ms is None and not self._awaits_pong:
+            self._ask()
 
     def close(self, reason: str) -> None:
         if self._auth:
@@ -156,6 +167,9 @@ class Connection:
             self._auth.lost()
         if socket:
             socket.close(code)
+        self._link.session = object()
+        # The first call comes before there was anything to lose.
+        self._link.is_offline = self._link.is_offline is not None
         self._on_lost()
         return self.state is not before
 
@@ -206,6 +220,7 @@ class Connection:
         heartbeat_ms = self._greeting.get("heartbeatMs", 0)
         self._heartbeat_ms = heartbeat_ms if heartbeat_ms >= HEARTBEAT_MS_MIN else HEARTBEAT_DEFAULT_MS
         self._opened_at_ms = self._environment.now()
+        self._link.is_offline = False
         self._listen(self._heartbeat_ms)
         self._become(ConnectionState("open", session=self._greeting["session"], user=user))
         # A listener may have closed it.
@@ -248,9 +263,10 @@ class Connection:
     def _wait(self, reason: str) -> None:
         if self._return_at_ms is None:
             wait_ms = backoff_ms(self._environment.random(), self._failures)
-            self._failures += 1
         else:
             wait_ms = max(0.0, self._return_at_ms - self._environment.now())
+        # A try that nobody served costs little: after an outage of seconds clients are back within seconds.
+        self._failures += 1 if self._greeting else 0.5
         self._alarm.set(self.connect, wait_ms)
         retry_at = (self._environment.date() + wait_ms) / 1_000
         self._become(ConnectionState("waiting", retry_at=retry_at, reason=reason))

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
-from ..environment import Alarm, Environment
+from ..environment import Alarm, Environment, Link
+from ..errors import Health, KeycastError
 from ..listeners import Listeners
 from .members import Members
 from .messages import Gap, Joined, Message, Position, RoomState
@@ -27,8 +28,9 @@ class Reader:
 
 
 class RoomEntry:
-    def __init__(self, key: str, environment: Environment, want: Callable[[], None]) -> None:
+    def __init__(self, key: str, environment: Environment, link: Link, want: Callable[[], None]) -> None:
         self.key = key
+        self._link = link
         #: Subscribes, or subscribes anew.
         self._want = want
         self.state = RoomState()
@@ -41,8 +43,15 @@ class RoomEntry:
         #: Whether the subscription is over; and whether the application ended it, by closing the client.
         self.ended = False
         self.was_closed = False
+        #: Whether the user may not read it: it is asked for again; and how often it was refused, one time after the other.
+        self.is_refused = False
+        self.refusals = 0
+        self.refusal = Alarm(environment)
         #: The join that stands, or is to stand again in the next session.
         self.join: Joined | None = None
+        #: What the gateway refused the join with, which is asked for again, and how often it did.
+        self.join_error: KeycastError | None = None
+        self.join_refusals = 0
         #: By which this client is known again, where it has no token.
         self.claim: str | None = None
         self.is_rejoining = False
@@ -60,10 +69,23 @@ class RoomEntry:
 
     def become(self, **changes: Any) -> None:
         state = replace(self.state, **changes)
+        state = replace(state, health=self._health(state))
         if state == self.state:
             return
         self.state = state
         self.listeners.tell(state)
+
+    def _health(self, state: RoomState) -> Health:
+        if self.is_refused:
+            return "forbidden"
+        if self.ended:
+            return "ended"
+        if self._link.is_offline:
+            return "offline"
+        if not state.live:
+            return "loading"
+        # An error without a time to retry is about something else, such as a join.
+        return "stale" if state.error and state.error.retry_after is not None else "live"
 
     def add(self, reader: Reader) -> None:
         self.readers[reader] = None
@@ -107,6 +129,7 @@ class RoomEntry:
         start = Position(head.epoch, head.seq - begun["count"])
         self.position = start
         self.is_asked = False
+        self.is_refused = False
         is_enough = True
         for reader in list(self.readers):
             place = reader.position

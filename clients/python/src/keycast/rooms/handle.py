@@ -34,6 +34,8 @@ class Deeds(Protocol):
 
     def leave(self, entry: RoomEntry) -> asyncio.Future[None]: ...
 
+    def retry(self, entry: RoomEntry) -> None: ...
+
     def closed(self, entry: RoomEntry, reader: Reader) -> None: ...
 
 
@@ -42,7 +44,7 @@ class Room:
 
     `async for` gives each message once and in order, also those that came before the loop began and between two loops.
     Where some cannot be given, and where more than `buffer_messages` wait, it gives a Gap in their place. It ends when
-    the handle is closed, and raises the error that ends the subscription.
+    the handle is closed, and raises the error that ends the subscription. After `forbidden` it goes on.
     """
 
     def __init__(
@@ -141,6 +143,10 @@ class Room:
 
     def leave(self) -> asyncio.Future[None]:
         return self._deeds.leave(self._entry)
+
+    def retry(self) -> None:
+        """Asks the gateway now for the room, and for the membership, also after an error that ended them."""
+        self._deeds.retry(self._entry)
 
     def close(self) -> None:
         """The subscription ends with the last handle of its room. What was published is still settled."""

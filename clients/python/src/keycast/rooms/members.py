@@ -27,6 +27,12 @@ class Members:
         """What is said next is not known to follow what was said."""
         self._rev = None
 
+    def forget(self) -> None:
+        """The user may not know them any more."""
+        self._rev = None
+        self.state = MembersState()
+        self.listeners.tell(self.state)
+
     def take(self, message: dict[str, Any]) -> None:
         """Takes `members` or `presence`."""
         # A room that grew too large names nobody any more.

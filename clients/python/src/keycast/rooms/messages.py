@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..errors import KeycastError
+from ..errors import Health, KeycastError
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,8 @@ class RoomState:
 
     #: Whether messages arrive as they are published: false before the first answer and after a loss.
     live: bool = False
+    #: How the stream of messages stands.
+    health: Health = "loading"
     #: Where it is `subscribed` it heals by itself; else the subscription has ended.
     error: KeycastError | None = None
     pending: tuple[PendingMessage, ...] = ()

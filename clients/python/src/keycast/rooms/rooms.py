@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..calls import Calls
-from ..environment import Environment
+from ..connection.backoff import backoff_ms
+from ..environment import Environment, Link
 from ..errors import KeycastError
 from ..keys import bad_key
 from ..random_text import random_text
@@ -30,12 +31,16 @@ class Rooms:
     def __init__(
         self,
         environment: Environment,
+        link: Link,
         send: Callable[[dict[str, Any]], None],
         next_id: Callable[[], int],
         calls: Calls,
         values: Values,
+        keep_forbidden: bool,
     ) -> None:
         self._environment = environment
+        self._link = link
+        self._keep_forbidden = keep_forbidden
         self._send = send
         self._next_id = next_id
         self._calls = calls
@@ -69,8 +74,7 @@ class Rooms:
             self._fail(entry, error)
         elif follow:
             if entry.ended:
-                entry.ended = False
-                entry.become(error=None)
+                self.retry(entry)
             self._subscriber.keep(key)
             entry.add(reader)
         return room
@@ -136,6 +140,19 @@ class Rooms:
 
         return self._in_turn(entry, ask)
 
+    def retry(self, entry: RoomEntry) -> None:
+        """Asks again for a room that was refused or has ended, and for the membership."""
+        if self._closed or bad_key(entry.key):
+            return
+        if entry.ended:
+            entry.ended = False
+            entry.become(error=None)
+        # A listener may have closed the client.
+        if not self._closed and entry.readers:
+            self._subscriber.want(entry.key)
+        if entry.alarm.is_set:
+            self._rejoin(entry)
+
     def closed(self, entry: RoomEntry, reader: Reader) -> None:
         """A handle was closed."""
         entry.handles -= 1
@@ -150,6 +167,7 @@ class Rooms:
         wanted = [key for key, entry in self._entries.items() if not entry.ended and entry.readers]
         self._subscriber.opened(limits, wanted)
         for entry in list(self._entries.values()):
+            entry.become()
             self._rejoin(entry)
         self._publishes.opened(limits)
 
@@ -165,6 +183,7 @@ class Rooms:
         self._publishes.lost()
         for entry in list(self._entries.values()):
             entry.alarm.clear()
+            entry.refusal.clear()
             entry.stop()
 
     def received(self, message: dict[str, Any]) -> bool:
@@ -180,7 +199,7 @@ class Rooms:
         entry = self._entries.get(message.get("key", ""))
         if entry and entry.join and self._ends_join(entry, message):
             # Whether the room is followed is another matter.
-            self._end_join(entry, KeycastError.of(message, entry.key))
+            self._refuse_join(entry, KeycastError.of(message, entry.key))
             return True
         if not entry or not self._subscriber.is_subscribed(entry.key):
             return False
@@ -208,20 +227,19 @@ class Rooms:
             if self._closed is not error:
                 return
             entry.ended = True
+            entry.is_refused = False
             entry.was_closed = by_application
             entry.become(error=error, live=False)
 
     def revive(self) -> None:
-        """A person insists: what the end of the connection ended goes on."""
-        # First: a listener may close the client, and what that ends stays ended.
-        closed, self._closed = self._closed, None
+        """A person insists: what was refused or has ended is asked for again."""
+        self._closed = None
         for entry in list(self._entries.values()):
-            if closed and entry.state.error is closed:
-                entry.ended = False
-                entry.become(error=None)
+            if entry.ended or entry.is_refused or entry.alarm.is_set:
+                self.retry(entry)
 
     def _create(self, key: str) -> RoomEntry:
-        entry = RoomEntry(key, self._environment, lambda: self._subscriber.want(key))
+        entry = RoomEntry(key, self._environment, self._link, lambda: self._subscriber.want(key))
         self._entries[key] = entry
         # What was published by a handle that is closed may still be under way.
         self._show_pending(key)
@@ -250,13 +268,22 @@ class Rooms:
         entry.stop()
         # A room that comes next would not know the claim of a join under way.
         if entry.handles == 0 and not entry.turn:
+            entry.refusal.clear()
             del self._entries[key]
 
     def _fail(self, entry: RoomEntry, error: KeycastError) -> None:
-        entry.ended = not error.subscribed
-        if entry.ended:
+        entry.refusals = entry.refusals + 1 if entry.is_refused else 0
+        entry.is_refused = error.is_refusal
+        entry.ended = not error.subscribed and not error.is_refusal
+        if error.is_refusal:
+            wait_ms = backoff_ms(self._environment.random(), entry.refusals)
+            entry.refusal.set(lambda: self.retry(entry) if entry.is_refused else None, wait_ms)
+            if not self._keep_forbidden:
+                entry.members.forget()
+        # Nobody may want it any more: then the alarm ends, too.
+        if not error.subscribed:
             self._subscriber.ended(entry.key)
-        entry.become(live=entry.state.live and not entry.ended, error=error)
+        entry.become(live=entry.state.live and bool(error.subscribed), error=error)
 
     def _begin(self, request_id: int | None, begun: list[dict[str, Any]]) -> None:
         for each in begun:
@@ -360,11 +387,20 @@ class Rooms:
         is_of_subscription = self._subscriber.is_subscribed(entry.key) and not message.get("subscribed")
         return message["code"] == "name_taken" or not is_of_subscription
 
-    def _end_join(self, entry: RoomEntry, error: KeycastError | None = None) -> None:
-        """`error`: the gateway refuses a join that stood."""
+    def _end_join(self, entry: RoomEntry) -> None:
         entry.join = None
         entry.alarm.clear()
-        entry.become(joined_as=None, error=error or entry.state.error)
+        entry.become(joined_as=None)
+
+    def _refuse_join(self, entry: RoomEntry, error: KeycastError) -> None:
+        """The gateway refuses a join that stood."""
+        entry.become(joined_as=None, error=error)
+        # A name that is another's stays so; a right may come back, and a place become free.
+        if error.code == "name_taken":
+            return self._end_join(entry)
+        entry.join_error = error
+        entry.alarm.set(lambda: self._rejoin(entry), backoff_ms(self._environment.random(), entry.join_refusals))
+        entry.join_refusals += 1
 
     def _rejoin(self, entry: RoomEntry) -> None:
         """Tells a new session under which name this client is in a room."""
@@ -373,14 +409,21 @@ class Rooms:
         if not wanted or not self._is_open or entry.is_rejoining:
             return
         entry.is_rejoining = True
+        entry.alarm.clear()
 
-        def on_done(future: asyncio.Future[Joined]) -> None:
+        def on_done(future: asyncio.Future[Joined | None]) -> None:
             entry.is_rejoining = False
             error = future.exception()
-            if not isinstance(error, KeycastError) or entry.join is not wanted:
+            if entry.join is not wanted:
                 return
-            if error.retry_after is None:
-                self._end_join(entry, error)
+            if not isinstance(error, KeycastError):
+                joined = future.result()
+                if joined:
+                    entry.join_refusals = 0
+                    is_over = entry.state.error is entry.join_error
+                    entry.become(joined_as=joined.name, error=None if is_over else entry.state.error)
+            elif error.retry_after is None:
+                self._refuse_join(entry, error)
             else:
                 entry.alarm.set(lambda: self._rejoin(entry), error.retry_after * 1_000)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..environment import Environment
-from ..errors import KeycastError
+from ..environment import Alarm, Environment, Link
+from ..errors import Health, KeycastError
 from ..listeners import Listeners
 from .content import Content
 
@@ -29,6 +29,8 @@ class ValueState:
     #: Of the value as the backend gave it.
     size_bytes: int | None = None
     stale: Stale | None = None
+    #: How `value` stands.
+    health: Health = "loading"
     #: Where it is `subscribed` it heals by itself; else the subscription has ended.
     error: KeycastError | None = None
     #: When `version` became what it is, in seconds since 1970.
@@ -50,17 +52,23 @@ NOTHING = ValueState()
 
 
 class Entry:
-    def __init__(self, key: str, environment: Environment) -> None:
+    def __init__(self, key: str, environment: Environment, link: Link) -> None:
         self.key = key
+        self._link = link
         self._date = environment.date
         self.state = NOTHING
+        #: The latest state that changed more than the health: loops are given it.
+        self.news = NOTHING
         self.listeners: Listeners[ValueState] = Listeners(
             environment, lambda: None if self.state is NOTHING else self.state
         )
         #: How many handles share it.
         self.handles = 0
-        #: Whether an error has ended the subscription.
-        self.ended = False
+        #: The session in which the gateway said how the key stands.
+        self.answered: object = None
+        #: For the next try after a refusal; and how often it was refused, one time after the other.
+        self.alarm = Alarm(environment)
+        self.refusals = 0
         #: Whether the application ended it itself, by closing the client.
         self.was_closed = False
         #: The version whose bytes are here. The next delta is applied to it.
@@ -71,6 +79,32 @@ class Entry:
         self.awaits_whole = False
         self.stale: Stale | None = None
         self.error: KeycastError | None = None
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the subscription has ended."""
+        return self.error is not None and not self.error.subscribed
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is not asked for again by itself."""
+        return self.health == "ended"
+
+    @property
+    def health(self) -> Health:
+        error = self.error
+        if error and not error.subscribed:
+            return "forbidden" if error.is_refusal else "ended"
+        if self._link.is_offline:
+            return "offline"
+        if self.answered is not self._link.session:
+            return "loading"
+        # That there is no value is the truth about a key, too.
+        if error and error.code == "not_found":
+            return "live"
+        if not self.shown:
+            return "loading"
+        return "stale" if error or self.stale else "live"
 
     def begin(self, content: Content | None) -> None:
         """Takes the whole of a version, or nothing where there is none any more."""
@@ -83,15 +117,19 @@ class Entry:
         shown, before = self.shown, self.state
         version = shown.version if shown else None
         is_new = version != before.version
-        if not is_new and self.stale is before.stale and self.error is before.error:
+        is_news = is_new or self.stale is not before.stale or self.error is not before.error
+        if not is_news and self.health == before.health:
             return
         self.state = ValueState(
             version=version,
             content_type=shown.content_type if shown else None,
             size_bytes=len(shown.body) if shown else None,
             stale=self.stale,
+            health=self.health,
             error=self.error,
             changed_at=self._date() / 1_000 if is_new else before.changed_at,
             _content=shown,
         )
+        if is_news:
+            self.news = self.state
         self.listeners.tell(self.state)

@@ -12,12 +12,14 @@ from .entry import NOTHING, Entry, ValueState
 class Value:
     """A subscription to a key, shared with all other handles of the key.
 
-    `async for` gives the state, then the latest after each change: those that came while the loop was busy are left
-    out. It ends when the handle is closed, and raises the error that ends the subscription.
+    `async for` gives the state, then the latest after each change but of `health`: those that came while the loop was
+    busy are left out. It ends when the handle is closed, and raises the error that ends the subscription. After
+    `forbidden` it goes on.
     """
 
-    def __init__(self, entry: Entry, on_close: Callable[[], None]) -> None:
+    def __init__(self, entry: Entry, ask: Callable[[Entry], None], on_close: Callable[[], None]) -> None:
         self._entry = entry
+        self._ask = ask
         self._on_close = on_close
         self._ends: dict[Callable[[], None], None] = {}
         self._closed = False
@@ -33,6 +35,10 @@ class Value:
     def on_change(self, listener: Callable[[ValueState], None]) -> Callable[[], None]:
         """Calls a listener at every change, and once soon after this with what is known. Gives what takes it off."""
         return self._listen(listener)
+
+    def retry(self) -> None:
+        """Asks the gateway now how the key stands, also after an error that ended the subscription."""
+        self._ask(self._entry)
 
     def close(self) -> None:
         """The subscription ends with the last handle of its key."""
@@ -58,7 +64,7 @@ class Value:
         woken = asyncio.Event()
         self._ends[woken.set] = None
         remove = self._listen(lambda _: woken.set(), heard=True)
-        given: ValueState | None = None
+        given = NOTHING
         try:
             while not self._closed:
                 woken.clear()
@@ -67,8 +73,8 @@ class Value:
                     if entry.was_closed or state.error is None:
                         return
                     raise state.error
-                if state is not NOTHING and state is not given:
-                    given = state
+                if entry.news is not given:
+                    given = entry.news
                     yield state
                 else:
                     await woken.wait()

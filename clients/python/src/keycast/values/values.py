@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..calls import Calls
-from ..environment import Environment
+from ..connection.backoff import backoff_ms
+from ..environment import Environment, Link
 from ..errors import KeycastError
 from ..keys import bad_key
 from ..subscriber import Subscriber
@@ -22,11 +23,15 @@ class Values:
     def __init__(
         self,
         environment: Environment,
+        link: Link,
         send: Callable[[dict[str, Any]], None],
         next_id: Callable[[], int],
         calls: Calls,
+        keep_forbidden: bool,
     ) -> None:
         self._environment = environment
+        self._link = link
+        self._keep_forbidden = keep_forbidden
         self._calls = calls
         self._entries: dict[str, Entry] = {}
         self._subscriber = Subscriber(
@@ -39,25 +44,13 @@ class Values:
         entry = self._entries.get(key)
         is_known = entry is not None
         if entry is None:
-            entry = Entry(key, self._environment)
+            entry = Entry(key, self._environment, self._link)
             self._entries[key] = entry
         # A key that nobody wanted for a moment may have missed a delta meanwhile.
         is_in_doubt = entry.handles == 0 and not entry.held
         entry.handles += 1
-        error = bad_key(key)
-        if self._closed:
-            entry.error = self._closed
-            entry.ended = True
-            entry.publish()
-        elif error:
-            self._fail(entry, error)
-        elif entry.ended:
-            entry.ended = False
-            entry.error = None
-            entry.publish()
-            self._subscriber.want(key)
-        elif is_in_doubt or not is_known:
-            self._subscriber.want(key)
+        if is_in_doubt or not is_known or not self._subscriber.is_subscribed(key):
+            self._ask(entry)
         else:
             self._subscriber.keep(key)
         shared = entry
@@ -67,7 +60,7 @@ class Values:
             if shared.handles == 0:
                 self._subscriber.drop(key)
 
-        return Value(shared, on_close)
+        return Value(shared, self._ask, on_close)
 
     def peek(self, key: str) -> ValueState:
         entry = self._entries.get(key)
@@ -105,12 +98,15 @@ class Values:
         return True
 
     def opened(self, limits: dict[str, int]) -> None:
-        self._subscriber.opened(limits, [key for key, entry in self._entries.items() if not entry.ended])
+        self._publish_all()
+        wanted = [key for key, entry in self._entries.items() if entry.handles and not entry.ended]
+        self._subscriber.opened(limits, wanted)
 
     def lost(self) -> None:
         for entry in self._entries.values():
             entry.awaits_whole = False
         self._subscriber.lost()
+        self._publish_all()
 
     def received(self, message: dict[str, Any], body: bytes | None) -> bool:
         """Says whether a message was about a value."""
@@ -123,6 +119,7 @@ class Values:
         entry = self._entries.get(message.get("key", ""))
         if not entry or not self._subscriber.is_subscribed(entry.key):
             return False
+        entry.answered = self._link.session
         kind = message["type"]
         if kind == "error":
             self._fail(entry, KeycastError.of(message, entry.key))
@@ -133,6 +130,7 @@ class Values:
         elif kind in ("value", "delta", "current"):
             entry.stale = None
             entry.error = None
+            entry.refusals = 0
             if kind == "value" and body is not None:
                 entry.begin(Content(entry.key, message["version"], message["contentType"], body))
             elif kind == "delta" and body is not None:
@@ -149,20 +147,15 @@ class Values:
             # A listener may have connected again.
             if self._closed is not error:
                 return
-            entry.error = error
-            entry.ended = True
             entry.was_closed = by_application
-            entry.publish()
+            entry.alarm.clear()
+            self._ask(entry)
 
     def revive(self) -> None:
-        """A person insists: what the end of the connection ended goes on."""
-        # First: a listener may close the client, and what that ends stays ended.
-        closed, self._closed = self._closed, None
+        """A person insists: what was refused or has ended is asked for again."""
+        self._closed = None
         for entry in list(self._entries.values()):
-            if closed and entry.error is closed:
-                entry.error = None
-                entry.ended = False
-                entry.publish()
+            self._retry(entry)
 
     def _name(self, key: str, _: int) -> Any:
         entry = self._entries.get(key)
@@ -171,6 +164,7 @@ class Values:
     def _forget(self, key: str) -> None:
         entry = self._entries.get(key)
         if entry and entry.handles == 0:
+            entry.alarm.clear()
             del self._entries[key]
 
     def _refuse(self, key: str, code: str, message: str) -> None:
@@ -180,14 +174,36 @@ class Values:
 
     def _fail(self, entry: Entry, error: KeycastError) -> None:
         entry.error = error
-        entry.ended = not error.subscribed
         # There is no value any more. After any other error what is held is the latest there is.
-        if error.code == "not_found":
+        if error.code == "not_found" or (error.is_refusal and not self._keep_forbidden):
             entry.begin(None)
             entry.stale = None
-        if entry.ended:
+        if error.is_refusal:
+            wait_ms = backoff_ms(self._environment.random(), entry.refusals)
+            entry.refusals += 1
+            entry.alarm.set(lambda: self._retry(entry), wait_ms)
+        # Nobody may want it any more: then the alarm ends, too.
+        if not error.subscribed:
             self._subscriber.ended(entry.key)
         entry.publish()
+
+    def _ask(self, entry: Entry) -> None:
+        """Asks how a key stands."""
+        error = self._closed or bad_key(entry.key)
+        if error or entry.ended:
+            entry.error = error
+        if not error and entry.handles:
+            self._subscriber.want(entry.key)
+        entry.publish()
+
+    def _retry(self, entry: Entry) -> None:
+        """Asks again for a key whose subscription has ended."""
+        if entry.has_failed:
+            self._ask(entry)
+
+    def _publish_all(self) -> None:
+        for entry in list(self._entries.values()):
+            entry.publish()
 
     def _doubt(self, entry: Entry) -> None:
         """Asks for the whole value: the gateway thinks this client holds something else than it does."""
