@@ -112,11 +112,29 @@ async def test_a_loop_that_is_too_far_behind_is_given_a_gap_in_place_of_what_it_
 async def test_a_loop_raises_the_error_that_ends_the_subscription_after_what_came_before(setup: Setup) -> None:
     room = await setup.follow()
     setup.message(1)
-    setup.world.socket.say({"type": "error", "key": "room:1", "subscribed": False, "code": "forbidden", "message": "no"})
+    error = {"type": "error", "key": "room:1", "subscribed": False, "code": "unknown_namespace", "message": "no"}
+    setup.world.socket.say(error)
     assert await given(room, 1) == [1]
     with pytest.raises(KeycastError, match="no") as raised:
         await given(room, 1)
-    assert raised.value.code == "forbidden"
+    assert raised.value.code == "unknown_namespace"
+
+
+@run
+async def test_a_loop_goes_on_after_a_refusal_with_the_message_that_follows(setup: Setup) -> None:
+    room = await setup.follow()
+    setup.message(1)
+    setup.world.socket.say({"type": "error", "key": "room:1", "subscribed": False, "code": "forbidden", "message": "no"})
+    assert await given(room, 1) == [1]
+    assert room.state.health == "forbidden"
+    await setup.world.pass_ms(1_000)
+    request = await setup.sent()
+    assert request["keys"] == [{"key": "room:1", "after": {"epoch": "E", "seq": 1}}]
+    begun = {"key": "room:1", "epoch": "E", "seq": 2, "oldest": 1, "recovered": True, "count": 1}
+    setup.world.socket.say({"type": "subscribed", "id": request["id"], "keys": [begun]})
+    setup.message(2)
+    assert await given(room, 1) == [2]
+    assert room.state.health == "live"
 
 
 @run
