@@ -406,7 +406,7 @@ test('100,000 wants are said again over many turns, and what changes meanwhile g
   link.unwatch('a:99999')
   await turn()
   const [unwatch, watch] = last().requests.slice(first)
-  expect(unwatch).toMatchObject({ type: 'unwatch', keys: ['a:0'] })
+  expect(unwatch).toMatchObject({ type: 'unwatch', keys: ['a:99999'] })
   expect(watch.wants[0]).toEqual({ key: 'new' })
   for (let before = 0; before < last().requests.length; ) {
     before = last().requests.length
@@ -414,7 +414,7 @@ test('100,000 wants are said again over many turns, and what changes meanwhile g
     expect(last().requests.length - before).toBeLessThan(3)
   }
   const said = last().requests.flatMap(({ wants = [] }) => wants.map((want: any) => want.key))
-  expect(said.sort()).toEqual(['new', ...keys.slice(0, -1)].sort())
+  expect(said.sort()).toEqual(['new', ...keys.slice(1)].sort())
 })
 
 test('a node is told no more than it may have unheard: the rest as it reads, and new wants before that', async () => {

@@ -28,7 +28,7 @@ import type { CommandEnd, Pending } from './commands.ts'
 import { createProgress } from './progress.ts'
 import { createRequests } from './requests.ts'
 import { createUnheard } from './unheard.ts'
-import type { Interest, PayloadOf } from './wants.ts'
+import type { PayloadOf, Want } from './wants.ts'
 
 /**
  * A pair of sockets to the node. `request` resolves to true when the socket took the message, to false when it had no
@@ -74,6 +74,8 @@ const DEADLINE_CHECK_MS = 100
 
 interface Options<S extends Service> {
   codec: Codec<S>
+  /** All that the gateway wants, by key; this link changes those of its own. */
+  wants?: Map<string, Want>
   dial: Dial
   events: LinkEvents<S>
   now: () => number
@@ -84,6 +86,7 @@ interface Options<S extends Service> {
 
 export function createLink<S extends Service>({
   codec,
+  wants: table,
   dial,
   events,
   containment = noContainment,
@@ -92,6 +95,7 @@ export function createLink<S extends Service>({
   log,
 }: Options<S>) {
   const requests: ReturnType<typeof createRequests<S>> = createRequests({
+    table,
     position: events.position,
     payload: events.payload,
     now,
@@ -134,6 +138,7 @@ export function createLink<S extends Service>({
     sockets?.beat(encodeMessage({ type: 'bye', link: id }))
     hangUp()
     commands.stop()
+    wants.stop()
     expire()
   }
 
@@ -382,7 +387,7 @@ export function createLink<S extends Service>({
     flush()
   }
 
-  function want(key: string, change: Partial<Interest>) {
+  function want(key: string, change: { watch?: boolean; get?: boolean }) {
     wants.want(key, change)
     flush()
   }
@@ -415,7 +420,10 @@ export function createLink<S extends Service>({
     get: (key: string) => want(key, { get: true }),
     cancelGet: (key: string) => want(key, { get: false }),
     /** Drops every interest in the key: another node owns it now. */
-    drop: (key: string) => want(key, { watch: false, get: false }),
+    drop(want: Want) {
+      wants.drop(want)
+      flush()
+    },
     /**
      * Tells the node something once; calls `done` when the node has heard it.
      *

@@ -4,10 +4,10 @@ import type { Service } from '../wire/codec.ts'
 import type { Saying } from '../wire/envelope.ts'
 import { createCommands } from './commands.ts'
 import { createNotices } from './notices.ts'
-import { createWants, type WantEvents } from './wants.ts'
+import { createWants, type WantOptions } from './wants.ts'
 
-export function createRequests<S extends Service>({ position, payload, now }: WantEvents<S> & { now: () => number }) {
-  const wants: ReturnType<typeof createWants<S>> = createWants({ position, payload })
+export function createRequests<S extends Service>({ now, ...options }: WantOptions<S> & { now: () => number }) {
+  const wants: ReturnType<typeof createWants<S>> = createWants(options)
   const notices: ReturnType<typeof createNotices<S['Notice']>> = createNotices()
   const commands: ReturnType<typeof createCommands<S['Result']>> = createCommands({ now })
   const sources = [wants, notices, commands]

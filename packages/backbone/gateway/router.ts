@@ -7,21 +7,12 @@ import { createHoldDown } from './hold-down.ts'
 import { createLink, type Dial, type Link, type LinkEvents, type Log } from './link.ts'
 import { createOneLog } from './one-log.ts'
 import { ownersAmong } from './rendezvous.ts'
+import { isWanted, newWant, type Want } from './wants.ts'
 
 /** Where nodes come from: calls `found` with the names of all nodes there are, now and whenever they change. */
 export interface NodeSource {
   start: (found: (names: string[]) => void) => Promise<void>
   stop: () => void
-}
-
-/**
- * The wants of a key, and the link to the node that was asked. A link and not a name: a node that is gone may be found
- * again under its name, and was not asked then.
- */
-interface Want<S extends Service> {
-  watch: boolean
-  get: boolean
-  link: Link<S> | undefined
 }
 
 /**
@@ -72,12 +63,12 @@ export function createRouter<S extends Service>({
   log,
 }: Options<S>) {
   const nodes = new Map<string, Node<S>>()
-  const wants = new Map<string, Want<S>>()
+  const wants = new Map<string, Want<Link<S>>>()
   /** Names of the nodes keys are routed to. */
   let candidates: string[] = []
   let ownerOf = ownersAmong(candidates)
   /** Walks over all wants and gives each to the owner at that moment. */
-  let moving: Iterator<[string, Want<S>]> | undefined
+  let moving: Iterator<Want<Link<S>>> | undefined
   let isMovedAgain = false // the owners changed during the walk: keys passed already are checked once more
   const moves = createTurns({ now, step: moveNext })
   const oneLog = createOneLog()
@@ -113,13 +104,11 @@ export function createRouter<S extends Service>({
     log.info({ node: name }, 'linking to a node')
     const link: Link<S> = createLink({
       codec,
+      wants,
       dial: dialOf(name),
       events: {
         ...events,
-        onAnswer: (answer, isGot) => {
-          if (isGot) endGet(answer.key)
-          events.onAnswer(answer, isGot, link)
-        },
+        onAnswer: (answer, isGot) => events.onAnswer(answer, isGot, link),
         onHeads: heads => events.onHeads?.(heads, link),
         admits: (theirs, at) => admits(name, theirs, at),
         onLogAt: at => oneLog.note(name, at),
@@ -252,7 +241,7 @@ export function createRouter<S extends Service>({
       ownerOf = ownersAmong(names)
       // The walk does not start again: if nodes came and went all the time, the last keys would never have their turn.
       if (moving) isMovedAgain = true
-      else moving = wants.entries()
+      else moving = wants.values()
       moves.start()
       moveCommands()
     }
@@ -282,44 +271,38 @@ export function createRouter<S extends Service>({
   function moveNext(): boolean {
     if (!moving || stopped) return false
     const { done, value } = moving.next()
-    if (!done) move(...value)
+    if (!done) move(value)
     else if (isMovedAgain) {
       isMovedAgain = false
-      moving = wants.entries()
+      moving = wants.values()
     } else moving = undefined
     return moving !== undefined
   }
 
-  function move(key: string, want: Want<S>) {
+  function move(before: Want<Link<S>>) {
+    const { key, watch, get } = before
     const link = linkOf(key)
-    if (link === want.link) return
-    want.link?.drop(key)
-    want.link = link
-    if (want.watch) link?.watch(key)
-    if (want.get) link?.get(key)
+    if (link === before.link) return
+    if (isWanted(before)) wants.set(key, newWant(key, link))
+    else wants.delete(key)
+    before.link?.drop(before)
+    if (watch) want(key, 'watch')
+    if (get) want(key, 'get')
   }
 
   function want(key: string, what: 'watch' | 'get') {
-    const entry = wants.get(key) ?? { watch: false, get: false, link: linkOf(key) }
-    entry[what] = true
+    const entry = wants.get(key) ?? newWant(key, linkOf(key))
     wants.set(key, entry)
-    entry.link?.[what](key)
-  }
-
-  function endGet(key: string) {
-    const entry = wants.get(key)
-    if (!entry) return
-    entry.get = false
-    if (!entry.watch) wants.delete(key)
+    if (entry.link) entry.link[what](key)
+    else entry[what] = true
   }
 
   function unwant(key: string, what: 'watch' | 'get') {
     const entry = wants.get(key)
     if (!entry) return
+    if (entry.link) return what === 'watch' ? entry.link.unwatch(key) : entry.link.cancelGet(key)
     entry[what] = false
-    if (!entry.watch && !entry.get) wants.delete(key)
-    if (what === 'watch') entry.link?.unwatch(key)
-    else entry.link?.cancelGet(key)
+    if (!isWanted(entry)) wants.delete(key)
   }
 
   /** @returns to the node that owns the key now */

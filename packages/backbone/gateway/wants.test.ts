@@ -1,7 +1,7 @@
-import { createWants, type WantEvents } from './wants.ts'
+import { createWants, newWant, type Want, type WantOptions } from './wants.ts'
 
 /** Wants, and the content of each request by its number. */
-function create(events?: Partial<WantEvents<any>>) {
+function create(events?: Partial<WantOptions<any>>) {
   let number = 0
   const wants = createWants({ position: key => (key === 'a:held' ? { version: 'v', ageMs: 5 } : undefined), ...events })
   const said = () => [...wants.nextRequests(() => ++number)].map(({ number, saying }) => ({ number, ...saying }))
@@ -150,4 +150,91 @@ test('payloads that would fill a message are spread over several, each numbered'
     [2, 6],
   ])
   expect(wants.said()).toEqual([])
+})
+
+test('a key that goes to another link is ended at the first, whose answers count no more', () => {
+  const table = new Map<string, Want>()
+  const [first, second] = [create({ table }), create({ table })]
+  first.want('a:1', { watch: true })
+  first.said()
+  const before = table.get('a:1') as Want
+
+  table.set('a:1', newWant('a:1'))
+  first.drop(before)
+  second.want('a:1', { watch: true })
+
+  expect(first.said()).toMatchObject([{ type: 'unwatch', keys: ['a:1'] }])
+  expect(second.said()).toMatchObject([{ type: 'watch', wants: [{ key: 'a:1' }] }])
+  expect(first.take('a:1', 9)).toBe('earlier')
+  expect(second.take('a:1', 1)).toBe('state')
+})
+
+test('nothing is kept of a key once its end was said, or need not be', () => {
+  const table = new Map<string, Want>()
+  const wants = create({ table })
+  for (const key of ['a:1', 'a:2', 'a:3', 'a:4']) wants.want(key, { watch: true })
+  wants.want('a:1', { watch: false })
+  wants.said()
+  wants.want('a:2', { watch: false })
+  wants.said()
+  wants.want('a:3', { watch: false })
+  wants.startAnew()
+
+  expect([...table.keys()]).toEqual(['a:4'])
+  expect(wants.said()).toMatchObject([{ type: 'watch', wants: [{ key: 'a:4' }] }])
+})
+
+test('what ends while the requests before it are sent is not said', () => {
+  const wants = create()
+  wants.want('a:1', { watch: true })
+  wants.want('a:2', { get: true })
+  let number = 0
+  const requests = wants.nextRequests(() => ++number)
+  expect(requests.next().value).toMatchObject({ number: 1, saying: { type: 'watch' } })
+  wants.want('a:2', { get: false })
+
+  expect(requests.next().done).toBe(true)
+  expect(wants.isAllSaid()).toBe(true)
+})
+
+test('any order of changes, losses and requests leaves the node with what is wanted, and nothing else kept', () => {
+  let seed = 7
+  const random = (below: number) => {
+    seed = (seed * 48_271) % 2_147_483_647
+    return seed % below
+  }
+  for (let run = 0; run < 50; run++) {
+    const table = new Map<string, Want>()
+    const wants = create({ table })
+    const watched = new Set<string>()
+    let told = new Set<string>()
+    const hear = () => {
+      for (const request of wants.said() as any[]) {
+        if (request.type === 'watch') for (const { key } of request.wants) told.add(key)
+        if (request.type === 'unwatch') for (const key of request.keys) told.delete(key)
+      }
+    }
+    for (let step = 0; step < 60; step++) {
+      const key = `a:${random(6)}`
+      switch (random(5)) {
+        case 0:
+        case 1:
+          wants.want(key, { watch: true })
+          watched.add(key)
+          break
+        case 2:
+          if (watched.delete(key)) wants.want(key, { watch: false })
+          break
+        case 3:
+          hear()
+          break
+        case 4:
+          wants.startAnew()
+          told = new Set()
+      }
+    }
+    hear()
+    expect([...told].sort()).toEqual([...watched].sort())
+    expect([...table.keys()].sort()).toEqual([...watched].sort())
+  }
 })

@@ -4,25 +4,49 @@ import { createUniqueQueue, type UniqueQueue } from '@keycast/service'
 import type { Service } from '../wire/codec.ts'
 import { KEYS_PER_REQUEST_MAX, REQUEST_BYTES_MAX, type Saying } from '../wire/envelope.ts'
 
-/** A gateway's interest in a key. A watch stands until it is ended; a get is over with its answer. */
-export interface Interest {
-  watch: boolean
-  get: boolean
-}
-
 /**
- * The interest that the node has been told of. `since`: number of the request from which on the node knew the key;
- * answers made before it belong to an earlier interest. `getNumber`: number of the request that said the get. Both are
- * Infinity while an interest that began again is not said yet. `isWatchDue`: the watch is to be said again though the
- * node was told of it.
+ * A key that a gateway wants, or of which a node is still to be told that it is wanted no more. A watch stands until it
+ * is ended; a get is over with its answer.
+ *
+ * - `watchTold`, `getTold`: the node was told of it, in this `generation` of its link. Of an earlier generation they count
+ *   for nothing: so a new connection costs nothing per key.
+ * - `since`: number of the request from which on the node knew the key; answers made before it belong to an earlier
+ *   interest. `getNumber`: number of the request that said the get. Both are Infinity while that is not said yet.
+ * - `isWatchDue`: the watch is to be said again though the node was told of it.
+ * - `place`: in its link's list.
  */
-interface Told {
+export interface Want<L = unknown> {
+  key: string
   watch: boolean
   get: boolean
+  /** Whose node was asked. A link and not a name: a node that is found again under its name was not asked then. */
+  link: L | undefined
+  generation: number
+  watchTold: boolean
+  getTold: boolean
   since: number
   getNumber: number
   isWatchDue: boolean
+  place: number
 }
+
+export const newWant = <L>(key: string, link?: L): Want<L> => ({
+  key,
+  watch: false,
+  get: false,
+  link,
+  generation: 0,
+  watchTold: false,
+  getTold: false,
+  since: Number.POSITIVE_INFINITY,
+  getNumber: Number.POSITIVE_INFINITY,
+  isWatchDue: false,
+  place: -1,
+})
+
+type Change = Partial<Pick<Want, 'watch' | 'get'>>
+
+export const isWanted = ({ watch, get }: Want) => watch || get
 
 export interface WantEvents<S extends Service> {
   /** The gateway's position in the key; looked up when a want is sent. */
@@ -36,59 +60,99 @@ export type PayloadOf<S extends Service> = (key: string, type: 'watch' | 'get') 
 /** Bytes of the payloads in one request: with the other fields of 500 wants it stays below a node's limit. */
 const PAYLOAD_BYTES_MAX = REQUEST_BYTES_MAX / 2
 
-export function createWants<S extends Service>({ position, payload }: WantEvents<S>) {
-  const interests = new Map<string, Interest>()
-  let told = new Map<string, Told>()
-  /** Keys whose interest changed, so that the node may have to be told. */
-  let changed = createUniqueQueue() as UniqueQueue<string>
+export interface WantOptions<S extends Service> extends WantEvents<S> {
+  /** All that the gateway wants, by key: of this link, and of others. */
+  table?: Map<string, Want>
+}
+
+export function createWants<S extends Service>({ position, payload, table = new Map() }: WantOptions<S>) {
+  /** The wants of this link, and those that another link has by now and whose end is still to be said. */
+  const listed: Want[] = []
+  let generation = 1
+  /** Wants that changed, so that the node may have to be told. */
+  let changed = createUniqueQueue() as UniqueQueue<Want>
   /**
-   * Walks over all keys to send them again; keys that change meanwhile go first. A walk instead of a queue of all keys:
-   * making that would take as long as a few thousand answers.
+   * How many of the list are to be sent again, from its start; what changes meanwhile goes first. A walk instead of a
+   * queue of all: making that would take as long as a few thousand answers. It goes backwards, so that a want which takes
+   * the place of one that was removed is never left out.
    */
-  let repeating: Iterator<string> | undefined
+  let repeating = 0
 
   function startAnew() {
-    told = new Map()
+    forgetEnded()
+    generation++
     changed = createUniqueQueue()
-    repeating = interests.size > 0 ? interests.keys() : undefined
+    repeating = listed.length
   }
 
-  /** @returns the next key that may have to be sent */
-  function nextKey(): string | undefined {
-    const key = changed.take()
-    if (key !== undefined || !repeating) return key
-    const { done, value } = repeating.next()
-    if (done) repeating = undefined
-    return value
+  /** Their ends are due to be said, and there is nobody to be told. */
+  function forgetEnded() {
+    for (let want = changed.take(); want; want = changed.take()) if (!isWanted(want)) unlist(want)
   }
 
-  function want(key: string, change: Partial<Interest>) {
-    const interest = interests.get(key) ?? { watch: false, get: false }
-    const known = told.get(key)
-    if (known) {
-      // A new interest waits for an answer, and the node only answers a new request.
-      if (!interest.watch && !interest.get) known.since = Number.POSITIVE_INFINITY
-      if (change.watch !== undefined) known.isWatchDue = change.watch && (known.isWatchDue || !interest.watch)
-      if (change.get && !interest.get) known.getNumber = Number.POSITIVE_INFINITY
+  /** @returns the next that may have to be sent */
+  function next(): Want | undefined {
+    const want = changed.take()
+    if (want) return want
+    repeating = Math.min(repeating, listed.length)
+    return repeating > 0 ? listed[--repeating] : undefined
+  }
+
+  /** @returns the want, as one of this link */
+  function open(key: string): Want {
+    const want = table.get(key) ?? newWant(key)
+    table.set(key, want)
+    if (listed[want.place] !== want) want.place = listed.push(want) - 1
+    return want
+  }
+
+  /** What a node was told of an earlier generation is void. */
+  function catchUp(want: Want) {
+    if (want.generation === generation) return
+    want.generation = generation
+    want.watchTold = want.getTold = false
+    want.since = want.getNumber = Number.POSITIVE_INFINITY
+  }
+
+  function unlist(want: Want) {
+    const last = listed.pop() as Want
+    if (last !== want) {
+      listed[want.place] = last
+      last.place = want.place
     }
-    interests.set(key, Object.assign(interest, change))
-    changed.add(key)
-    forgetIfIdle(key)
+    want.place = -1
+    changed.delete(want)
+    if (table.get(want.key) === want) table.delete(want.key)
+  }
+
+  function alter(want: Want, change: Change) {
+    catchUp(want)
+    // A new interest waits for an answer, and the node only answers a new request.
+    if (!isWanted(want)) want.since = Number.POSITIVE_INFINITY
+    if (change.watch !== undefined) want.isWatchDue = change.watch && (want.isWatchDue || !want.watch)
+    if (change.get && !want.get) want.getNumber = Number.POSITIVE_INFINITY
+    Object.assign(want, change)
+    changed.add(want)
+    forgetIfIdle(want)
   }
 
   /** Sends a standing watch again: its payload changed. */
   function renewWatch(key: string) {
-    const known = told.get(key)
-    if (!known || !interests.get(key)?.watch) return
-    known.isWatchDue = true
-    changed.add(key)
+    const want = ofKey(key)
+    if (!want?.watch) return
+    want.isWatchDue = true
+    changed.add(want)
   }
 
-  function forgetIfIdle(key: string) {
-    const interest = interests.get(key)
-    if (interest && !interest.watch && !interest.get) interests.delete(key)
-    const known = told.get(key)
-    if (known && !known.watch && !known.get && !interests.has(key)) told.delete(key)
+  /** @returns the want, if it is this link's */
+  function ofKey(key: string) {
+    const want = table.get(key)
+    return want && listed[want.place] === want ? want : undefined
+  }
+
+  /** @param want that is caught up */
+  function forgetIfIdle(want: Want) {
+    if (!isWanted(want) && !want.watchTold && !want.getTold) unlist(want)
   }
 
   /**
@@ -97,13 +161,12 @@ export function createWants<S extends Service>({ position, payload }: WantEvents
    * @returns `earlier`: the answer belongs to an interest that ended; `got`: it answers and ends the key's get
    */
   function take(key: string, reached: number): 'earlier' | 'state' | 'got' {
-    const interest = interests.get(key)
-    const known = told.get(key)
-    if (!interest || !known || reached < known.since) return 'earlier'
-    if (!known.get || reached < known.getNumber) return 'state'
-    known.get = false
-    interest.get = false
-    forgetIfIdle(key)
+    const want = ofKey(key)
+    if (!want || !isWanted(want) || want.generation !== generation || reached < want.since) return 'earlier'
+    if (!want.getTold || reached < want.getNumber) return 'state'
+    want.getTold = false
+    want.get = false
+    forgetIfIdle(want)
     return 'got'
   }
 
@@ -113,72 +176,79 @@ export function createWants<S extends Service>({ position, payload }: WantEvents
    * @param nextNumber called once for each request
    */
   function* nextRequests(nextNumber: () => number): Generator<{ number: number; saying: Saying<S> }> {
-    const keys: { watch: string[]; get: string[]; unwatch: string[]; cancelGet: string[] } = {
+    const due: { watch: Want[]; get: Want[]; unwatch: Want[]; cancelGet: Want[] } = {
       watch: [],
       get: [],
       unwatch: [],
       cancelGet: [],
     }
     for (let count = 0; count < KEYS_PER_REQUEST_MAX; count++) {
-      const key = nextKey()
-      if (key === undefined) break
-      const interest = interests.get(key)
-      const known = told.get(key)
-      if (interest?.watch && (!known?.watch || known.isWatchDue)) keys.watch.push(key)
-      if (!interest?.watch && known?.watch) keys.unwatch.push(key)
-      if (interest?.get && (!known?.get || known.getNumber === Number.POSITIVE_INFINITY)) keys.get.push(key)
-      if (!interest?.get && known?.get) keys.cancelGet.push(key)
+      const want = next()
+      if (!want) break
+      catchUp(want)
+      if (want.watch && (!want.watchTold || want.isWatchDue)) due.watch.push(want)
+      if (!want.watch && want.watchTold) due.unwatch.push(want)
+      if (want.get && want.getNumber === Number.POSITIVE_INFINITY) due.get.push(want)
+      if (!want.get && want.getTold) due.cancelGet.push(want)
+      forgetIfIdle(want)
     }
     for (const type of ['unwatch', 'cancelGet'] as const) {
-      if (keys[type].length === 0) continue
+      if (due[type].length === 0) continue
       const number = nextNumber()
-      for (const key of keys[type]) noteUntold(key, type)
-      yield { number, saying: { type, keys: keys[type] } }
+      for (const want of due[type]) noteUntold(want, type)
+      yield { number, saying: { type, keys: due[type].map(({ key }) => key) } }
     }
     for (const type of ['watch', 'get'] as const) {
-      for (let next = 0; next < keys[type].length; ) {
-        const number = nextNumber()
+      for (let at = 0; at < due[type].length; ) {
+        let number: number | undefined
         const wants = []
-        for (let bytes = 0; next < keys[type].length && bytes < PAYLOAD_BYTES_MAX; next++) {
-          const key = keys[type][next]
-          noteTold(key, type, number)
+        for (let bytes = 0; at < due[type].length && bytes < PAYLOAD_BYTES_MAX; at++) {
+          const want = due[type][at]
+          if (!want[type]) continue // it ended while the requests before this one were sent
+          number ??= nextNumber()
+          noteTold(want, type, number)
+          const { key } = want
           const said = payload?.(key, type)
           wants.push(
             said === undefined ? { key, position: position(key) } : { key, position: position(key), payload: said },
           )
           bytes += payloadBytes(said)
         }
-        yield { number, saying: { type, wants } }
+        if (number !== undefined) yield { number, saying: { type, wants } }
       }
     }
   }
 
-  function noteTold(key: string, type: 'watch' | 'get', number: number) {
-    const known = told.get(key) ?? { watch: false, get: false, since: number, getNumber: 0, isWatchDue: false }
-    known[type] = true
-    known.since = Math.min(known.since, number)
-    if (type === 'get') known.getNumber = number
-    else known.isWatchDue = false
-    told.set(key, known)
+  function noteTold(want: Want, type: 'watch' | 'get', number: number) {
+    want.since = Math.min(want.since, number)
+    if (type === 'get') {
+      want.getTold = true
+      want.getNumber = number
+    } else {
+      want.watchTold = true
+      want.isWatchDue = false
+    }
   }
 
-  function noteUntold(key: string, type: 'unwatch' | 'cancelGet') {
-    const known = told.get(key)
-    if (!known) return
-    if (type === 'unwatch') known.watch = false
-    else known.get = false
-    if (!known.watch && !known.get) told.delete(key)
+  function noteUntold(want: Want, type: 'unwatch' | 'cancelGet') {
+    if (type === 'unwatch') want.watchTold = false
+    else want.getTold = false
+    forgetIfIdle(want)
   }
 
   return {
     startAnew,
-    want,
+    want: (key: string, change: Change) => alter(open(key), change),
+    /** Another link has the key from now on: the end of all that this one's node was told is said. */
+    drop: (want: Want) => alter(want, { watch: false, get: false }),
     renewWatch,
     take,
     nextRequests,
-    isAllSaid: () => changed.size === 0 && !repeating,
+    isAllSaid: () => changed.size === 0 && repeating === 0,
     /** @returns any key that is wanted */
-    sample: (): string | undefined => interests.keys().next().value,
+    sample: (): string | undefined => listed.find(isWanted)?.key,
+    /** No more will be said. */
+    stop: forgetEnded,
   }
 }
 

@@ -75,7 +75,8 @@ test('lost requests are noticed by the beat after next, and everything is said a
   network.swallowed.delete('n1 requests')
   await network.pass(2_000)
 
-  expect(node.heard).toEqual(['watch a:1', 'lost', 'watch a:1 one', 'watch a:2'])
+  expect(node.heard.slice(0, 2)).toEqual(['watch a:1', 'lost'])
+  expect(node.heard.slice(2).sort()).toEqual(['watch a:1 one', 'watch a:2'])
 })
 
 test('a request after a lost one is not heard out of order', async () => {
