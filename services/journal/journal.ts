@@ -57,7 +57,7 @@ export function createJournal({
   every = everyInterval,
 }: Deps) {
   const counts = createJournalMetrics(metrics)
-  const rooms = createWatchedRooms({ news: log.news })
+  const rooms = createWatchedRooms({ log })
   const isLogDue = createOnceAMinute(now)
   const deliveries = createDeliveries({
     log,

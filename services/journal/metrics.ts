@@ -108,9 +108,13 @@ export function exportLevels(
         this.set(read())
       },
     })
-  level('log_bytes', 'Messages and messageIds held, as they count towards the bound.', () => log.stats().bytes)
-  level('log_max_bytes', 'Bytes that messages and messageIds may take (JOURNAL_BYTES_MAX).', () => log.stats().bytesMax)
-  level('log_rooms', 'Rooms that ever had a message.', () => log.stats().rooms)
+  level('log_bytes', 'Messages, messageIds and rooms held, as they count towards the bound.', () => log.stats().bytes)
+  level(
+    'log_max_bytes',
+    'Bytes that messages, messageIds and rooms may take (JOURNAL_BYTES_MAX).',
+    () => log.stats().bytesMax,
+  )
+  level('log_rooms', 'Rooms that have messages, or had some until not long ago.', () => log.stats().rooms)
   level(
     'shorter_histories',
     'Namespaces whose history in keycast.yaml is shorter than the one in force (JOURNAL_SHORTEN_MS).',

@@ -42,7 +42,7 @@ export const settings = {
     env: 'JOURNAL_BYTES_MAX',
     default: 4 * 1024 ** 3,
     min: 1024 ** 2,
-    doc: 'All messages held, and their ids. Past it a publish gets the error log_full. The file takes more than that.',
+    doc: 'All messages held, their ids, and rooms. Past it a publish gets the error log_full. The file takes more than that.',
   }),
   shortenMs: setting.milliseconds({
     env: 'JOURNAL_SHORTEN_MS',

@@ -1,5 +1,7 @@
 import { createWatchedRooms } from './watched-rooms.ts'
 
+const log = { watch() {}, unwatch() {} }
+
 const message = (seq: number, bytes = 100) => ({
   seq,
   at: 0,
@@ -12,7 +14,7 @@ const seqsAfter = (rooms: ReturnType<typeof createWatchedRooms>, after: number, 
   rooms.following(rooms.get('room:1') as any, after, bytesMax)?.map(({ seq }) => seq)
 
 test('the newest messages of a watched room are at hand, as far as they go', () => {
-  const rooms = createWatchedRooms()
+  const rooms = createWatchedRooms({ log })
   expect([...rooms.keep('room:1', 'E1', message(1), 1)]).toEqual([]) // nobody watches the room
   rooms.watch('room:1', 'L1')
   rooms.watch('room:1', 'L2')
@@ -26,7 +28,7 @@ test('the newest messages of a watched room are at hand, as far as they go', () 
 })
 
 test('a hole starts a tail anew', () => {
-  const rooms = createWatchedRooms()
+  const rooms = createWatchedRooms({ log })
   rooms.watch('room:1', 'L1')
   for (const seq of [1, 2, 5]) rooms.keep('room:1', 'E1', message(seq), 1)
   expect(seqsAfter(rooms, 1)).toBeUndefined()
@@ -34,7 +36,7 @@ test('a hole starts a tail anew', () => {
 })
 
 test('the tails of all rooms have one bound: the oldest messages go, whose ever they are', () => {
-  const rooms = createWatchedRooms({ tailsBytesMax: 10_000 })
+  const rooms = createWatchedRooms({ log, tailsBytesMax: 10_000 })
   for (const key of ['room:1', 'room:2']) rooms.watch(key, 'L1')
   rooms.keep('room:2', 'E1', message(1), 1)
   for (let seq = 1; seq <= 1_000; seq++) rooms.keep('room:1', 'E1', message(seq), 1)
@@ -45,7 +47,7 @@ test('the tails of all rooms have one bound: the oldest messages go, whose ever 
 })
 
 test('a room that nobody watches any more is forgotten', () => {
-  const rooms = createWatchedRooms({ tailsBytesMax: 1_000 })
+  const rooms = createWatchedRooms({ log, tailsBytesMax: 1_000 })
   rooms.watch('room:1', 'L1')
   rooms.keep('room:1', 'E1', message(1), 1)
   rooms.unwatch('room:1', 'L1')
@@ -58,7 +60,7 @@ test('a room that nobody watches any more is forgotten', () => {
 })
 
 test('another epoch starts a room anew: its numbers are given again', () => {
-  const rooms = createWatchedRooms()
+  const rooms = createWatchedRooms({ log })
   rooms.watch('room:1', 'L1')
   for (const seq of [1, 2, 3]) rooms.keep('room:1', 'E1', message(seq), 1)
   expect([...rooms.raise('room:1', { epoch: 'E2', seq: 2 })]).toEqual(['L1'])
@@ -69,7 +71,7 @@ test('another epoch starts a room anew: its numbers are given again', () => {
 })
 
 test('the head is raised by what is news, and the links are named for it', () => {
-  const rooms = createWatchedRooms()
+  const rooms = createWatchedRooms({ log })
   expect([...rooms.raise('room:1', { epoch: 'E1', seq: 3 })]).toEqual([])
   rooms.watch('room:1', 'L1')
   expect([...rooms.raise('room:1', { epoch: 'E1', seq: 3 })]).toEqual(['L1'])
@@ -81,7 +83,7 @@ test('the head is raised by what is news, and the links are named for it', () =>
 test('rooms are listened to from the first watch of a link to the last', () => {
   const said: string[] = []
   const rooms = createWatchedRooms({
-    news: { watch: room => void said.push(`watch ${room}`), unwatch: room => void said.push(`unwatch ${room}`) },
+    log: { watch: room => void said.push(`watch ${room}`), unwatch: room => void said.push(`unwatch ${room}`) },
   })
   for (const link of ['L1', 'L2']) rooms.watch('room:1', link)
   rooms.unwatch('room:1', 'L1')
@@ -91,7 +93,7 @@ test('rooms are listened to from the first watch of a link to the last', () => {
 })
 
 test('what the log no longer holds is news, and what went for its age is not at hand any more', () => {
-  const rooms = createWatchedRooms()
+  const rooms = createWatchedRooms({ log })
   rooms.watch('room:1', 'L1')
   for (const seq of [1, 2, 3]) rooms.keep('room:1', 'E1', message(seq), seq === 3 ? 2 : 1)
   expect(seqsAfter(rooms, 0)).toEqual([1, 2, 3])

@@ -1,7 +1,7 @@
 // The rooms that some gateway watches: their links, their positions and their newest messages. Messages that all
 // gateways need soon are read from here; only links that are behind cost a read of the log.
 import type { Message, Position } from '@keycast/backbone'
-import type { News } from './log/log.ts'
+import type { Log } from './log/log.ts'
 
 /**
  * `head`: the highest seq known in the epoch, 0 until one is. `oldest`: the first message that the log holds. `tail`
@@ -26,10 +26,10 @@ const MESSAGE_BYTES = 128
 interface Options {
   tailsBytesMax?: number
   /** Is told of rooms that a link starts to watch. */
-  news?: Pick<News, 'watch' | 'unwatch'>
+  log: Pick<Log, 'watch' | 'unwatch'>
 }
 
-export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, news }: Options = {}) {
+export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, log }: Options) {
   const rooms = new Map<string, Room>()
   /** Every message in a tail, oldest first, from `nextOut` on. */
   let order: { room: Room; seq: number; bytes: number }[] = []
@@ -87,7 +87,7 @@ export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, news }: Op
 
     watch(key: string, link: string) {
       const room = rooms.get(key) ?? { links: new Set(), epoch: '', head: 0, oldest: 1, tail: [], start: 0 }
-      if (room.links.size === 0) news?.watch(key)
+      if (room.links.size === 0) log.watch(key)
       rooms.set(key, room)
       room.links.add(link)
     },
@@ -99,7 +99,7 @@ export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, news }: Op
       if (room.links.size > 0) return
       forgetTail(room)
       rooms.delete(key)
-      news?.unwatch(key)
+      log.unwatch(key)
     },
 
     raise,

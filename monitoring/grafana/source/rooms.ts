@@ -315,7 +315,7 @@ export const rooms = dashboard({
         lines({
           title: 'Rooms',
           description:
-            'Rooms that ever had a message, those that some gateway watches now, and those with readers at each gateway.',
+            'Rooms with messages or a place in the log, those that some gateway watches now, and those with readers at each gateway.',
           unit: 'short',
           min: 0,
           queries: [

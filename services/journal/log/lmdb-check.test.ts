@@ -73,6 +73,18 @@ test('messages of no room, and wrong counts, are seen', async () => {
   ])
 })
 
+test('a room that nobody would look at again, and a wrong number of rooms, are seen', async () => {
+  const { problems } = await reportAfter(async ({ due, meta }) => {
+    await due.remove([...due.getKeys({ limit: 1 })][0])
+    await meta.put('counts', { ...meta.get('counts'), rooms: 7 })
+  })
+  expect(problems).toEqual([
+    expect.stringMatching(/^room:[01]: nobody will look whether it is old$/),
+    '1 rooms are to be looked at, and 2 say when',
+    'the log counts 7 rooms, and has 2',
+  ])
+})
+
 test('of many problems the first are told, the others counted', async () => {
   const { problems, more } = await reportAfter(async ({ env, messages, rooms }) => {
     const id = idOf(rooms, 'room:0')

@@ -19,7 +19,7 @@ export interface Report {
 /**
  * Reads all of it, in one transaction: a journal that goes on writing meanwhile changes nothing of what is seen here.
  */
-export function checkTables({ env, rooms, messages, recentIds, heldIds, meta }: Tables): Report {
+export function checkTables({ env, rooms, due, messages, recentIds, heldIds, meta }: Tables): Report {
   const transaction = env.useReadTransaction()
   const report: Report = { rooms: 0, messages: 0, bytes: 0, problems: [], more: 0 }
   const found = (problem: string) => {
@@ -29,17 +29,26 @@ export function checkTables({ env, rooms, messages, recentIds, heldIds, meta }: 
   try {
     /** The room of each id. */
     const names = new Map<number, string>()
+    let scheduled = 0
     for (const { key: name, value: room } of rooms.getRange({ transaction })) {
       report.rooms++
       const other = names.get(room.id)
       if (other !== undefined) found(`${name} and ${other} have the same messages`)
       names.set(room.id, name)
       checkRoom(name, room)
+      if (room.dueAt === undefined) continue // opened last by a release that had no such table
+      scheduled++
+      if (due.get([room.dueAt, room.id], { transaction }) !== name) found(`${name}: nobody will look whether it is old`)
     }
+    const listed = due?.getCount({ transaction }) ?? 0
+    if (listed !== scheduled) found(`${listed} rooms are to be looked at, and ${scheduled} say when`)
     const stored = messages.getCount({ transaction })
     if (stored !== report.messages) found(`${stored} messages are stored, of which ${report.messages} are of a room`)
     const counts = meta.get('counts', { transaction })
     checkIds(counts)
+    if (scheduled > 0 && counts?.rooms !== report.rooms) {
+      found(`the log counts ${counts?.rooms} rooms, and has ${report.rooms}`)
+    }
     if (report.rooms > 0 && counts?.bytes !== report.bytes) {
       found(`the log counts ${counts?.bytes} bytes, and its rooms have ${report.bytes}`)
     }

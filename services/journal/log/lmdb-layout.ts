@@ -4,7 +4,10 @@ import { type Database, open } from 'lmdb'
 import { giveToOwner, LMDB_LOCK_FILE } from './folder.ts'
 import type { Message, Retention } from './log.ts'
 
-/** `id` stands for the room's name in the keys of its messages. `oldest`, `oldestAt`: of the first message held. */
+/**
+ * `id` stands for the room's name in the keys of its messages. `oldest`, `oldestAt`: of the first message held; of an empty
+ * room, since when it is. `dueAt`: its place in `due`; a log of a release before this has none.
+ */
 export interface Room {
   id: number
   seq: number
@@ -12,14 +15,17 @@ export interface Room {
   oldestAt: number
   bytes: number
   retention: Retention
+  dueAt?: number
 }
 
 /**
- * Over all rooms: bytes of messages held, the number of messages ever kept, the next numbers to be given, the first id
- * of the last five minutes, and the ids that live with their messages. `openMs`: so long was the log open at its last
- * commit.
+ * Over all rooms: their number, bytes of messages held, the number of messages ever kept, the next numbers to be given,
+ * the first id of the last five minutes, and the ids that live with their messages. `floor`: no number of a room that
+ * was forgotten is above it. `openMs`: so long was the log open at its last commit.
  */
 export interface Counts {
+  rooms: number
+  floor: number
   bytes: number
   kept: number
   nextRoom: number
@@ -45,6 +51,8 @@ export function openTables(folder: string, { readOnly = false }: { readOnly?: bo
   // LMDB created it while no journal ran. If root owned it, a journal of another user could not start.
   if (readOnly) giveToOwner(join(folder, LMDB_LOCK_FILE))
   const rooms: Database<Room, string> = env.openDB('rooms', { encoding: 'json' })
+  /** By the time to look at a room, and its id, its name: when its first message may be past its age, or it be forgotten. */
+  const due: Database<string, [number, number]> = env.openDB('due', { encoding: 'json' })
   /** By room id and seq. */
   const messages: Database<Buffer, [number, number]> = env.openDB('messages', { encoding: 'binary' })
   /** Records of lmdb-ids.ts, by the number of their first id. */
@@ -55,7 +63,7 @@ export function openTables(folder: string, { readOnly = false }: { readOnly?: bo
   const meta: Database<any, string> = env.openDB('meta', { encoding: 'json' })
   /** Its one version names the process that may write. */
   const owner: Database<{ pid: number }, string> = env.openDB('owner', { encoding: 'json', useVersions: true })
-  return { env, rooms, messages, recentIds, heldIds, meta, owner }
+  return { env, rooms, due, messages, recentIds, heldIds, meta, owner }
 }
 
 /**

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openLmdbLog } from './lmdb.ts'
 import { openTables } from './lmdb-layout.ts'
+import { EMPTY_MS, FLOOR_STEP } from './log.ts'
 import { testLog } from './suite.fixture.ts'
 
 const folders: string[] = []
@@ -38,6 +39,53 @@ test('what was acknowledged is there after a restart, under the same epoch', asy
   expect(await second.head('room:1')).toMatchObject(position)
   expect(second.stats()).toEqual(stats)
   expect(await second.append([publish])).toMatchObject([{ position: { epoch: position.epoch, seq: 2 } }])
+  await second.close()
+})
+
+test('the floor and the times to look at rooms outlive a restart', async () => {
+  const folder = newFolder()
+  const clock = { at: 1_700_000_000_000 }
+  const options = { folder, bytesMax, now: () => clock.at }
+  const first = await openLmdbLog(options)
+  await first.append([publish, { ...publish, room: 'room:2' }])
+  clock.at += 1e9 + 1
+  await first.expire()
+  clock.at += EMPTY_MS
+  await first.append([{ ...publish, room: 'room:2' }])
+  await first.close()
+  clock.at++
+  const second = await openLmdbLog(options)
+  await second.expire()
+  expect(second.stats().rooms).toBe(1)
+  await second.close()
+  const { env, due, rooms } = openTables(folder)
+  expect([...due.getRange({})].map(({ value }) => value)).toEqual([...rooms.getKeys({})])
+  await env.close()
+  const third = await openLmdbLog(options)
+  expect(await third.append([publish])).toMatchObject([{ position: { seq: FLOOR_STEP + 1 } }])
+  await third.close()
+})
+
+test('rooms of a release that did not note when to look at them are found', async () => {
+  const folder = newFolder()
+  const clock = { at: 1_700_000_000_000 }
+  const options = { folder, bytesMax, now: () => clock.at }
+  const first = await openLmdbLog(options)
+  await first.append([publish, { ...publish, room: 'room:2' }])
+  await first.close()
+  const { env, due, rooms, meta } = openTables(folder)
+  for (const { key, value } of [...rooms.getRange({})]) await rooms.put(key, { ...value, dueAt: undefined })
+  await due.clearAsync()
+  const { rooms: _, floor, ...counts } = meta.get('counts')
+  await meta.put('counts', counts)
+  await env.close()
+  clock.at += 1e9 + 1
+  const second = await openLmdbLog(options)
+  expect(second.stats().rooms).toBe(2)
+  expect((await second.expire()).trimmed).toHaveLength(2)
+  clock.at += EMPTY_MS + 1
+  await second.expire()
+  expect(second.stats()).toMatchObject({ rooms: 0, bytes: 0 })
   await second.close()
 })
 

@@ -9,6 +9,8 @@ import { createIds, idCountOf, type Known, type Minted } from './lmdb-ids.ts'
 import { type Counts, decode, decodeWithId, encode, openTables, type Room, type Tables } from './lmdb-layout.ts'
 import {
   bytesOf,
+  EMPTY_MS,
+  floorAbove,
   type Head,
   ID_BYTES,
   type Log,
@@ -17,13 +19,14 @@ import {
   type Outcome,
   type Publish,
   type Retention,
+  ROOM_BYTES,
 } from './log.ts'
 
-/** Rooms that one call of `expire` checks: a longer call would hold the loop up. */
+/** Rooms that one call of `expire` looks at: a longer call would hold the loop up. */
 const EXPIRE_AT_ONCE = 1_000
 
-/** Messages that one call of `expire` removes, for the same reason. */
-const EXPIRE_MESSAGES_MAX = 10_000
+/** Writes of one call of `expire`, roughly, for the same reason. */
+const EXPIRE_WRITES_MAX = 10_000
 
 interface Options {
   folder: string
@@ -54,7 +57,7 @@ export async function openLmdbLog({
     if (error instanceof LogRefused) throw error
     throw new LogRefused(`${folder}/${DATA_FILE} cannot be opened: ${(error as Error).message}`)
   }
-  const { env, rooms, messages, meta } = tables
+  const { env, rooms, due, messages, meta } = tables
   const commits = createCommits({ folder, tables })
 
   // A file that was restored from a backup lacks the messages acknowledged since. Their numbers will go to other
@@ -67,7 +70,7 @@ export async function openLmdbLog({
   const isWhole = meta.get('isClosed') === true || meta.get('boot') === boot
   let epoch: string = (isKnownFile && isWhole && meta.get('epoch')) || newEpoch()
   const salt = meta.get('salt') ?? randomBytes(9).toString('base64url')
-  const state = { counts: countsOf(meta) }
+  const state = { counts: countsOf(tables) }
   const ids = createIds({ tables, state, salt })
   const openedAt = elapsed()
   /** For how long the log was open until it was opened now. */
@@ -76,8 +79,10 @@ export async function openLmdbLog({
   let kept = 0
   /** What this process has written of the file itself. */
   let written: Record<string, unknown> = {}
-  /** The position at which the next call of `expire` continues. */
-  let expireFrom = ''
+  /** The walk over all rooms, in case their `history` changed since their last publish. */
+  let walk = newWalk()
+  /** Of watched rooms that are not there, the seq that those who watch were told. */
+  const floors = new Map<string, number>()
 
   /**
    * Before anything is written: a log on a full disk can be opened and read, and is claimed once there is room.
@@ -92,7 +97,7 @@ export async function openLmdbLog({
   }
 
   function load() {
-    state.counts = countsOf(meta)
+    state.counts = countsOf(tables)
     openBeforeMs = state.counts.openMs
     kept = state.counts.kept
     ids.load()
@@ -128,7 +133,7 @@ export async function openLmdbLog({
     return isKept
   }
 
-  const bytesNow = () => state.counts.bytes + idCountOf(state.counts) * ID_BYTES
+  const bytesNow = () => state.counts.bytes + idCountOf(state.counts) * ID_BYTES + state.counts.rooms * ROOM_BYTES
 
   const roomOf = (name: string): Room | undefined => rooms.get(name)
 
@@ -137,6 +142,8 @@ export async function openLmdbLog({
     const before = { ...state.counts }
     const at = now()
     const touched = new Map<string, Room>()
+    /** Of them, those of which nothing is kept yet. */
+    const added = new Set<Room>()
     /** By hash. */
     const known = new Map<string, Known>()
     const minted: Minted[] = []
@@ -144,14 +151,14 @@ export async function openLmdbLog({
     const writes: (() => Promise<unknown>)[] = []
 
     const outcomes = publishes.map(publish => {
-      const room = touched.get(publish.room) ?? roomOf(publish.room) ?? newRoom(publish.retention)
+      const room = touched.get(publish.room) ?? roomOf(publish.room) ?? newRoom(publish)
       touched.set(publish.room, room)
       return publish.messageId === undefined ? keep(room, publish) : keepOnce(room, publish, publish.messageId)
     })
     for (const [name, room] of touched) {
-      if (room.seq === 0) continue // a new one, of which nothing was kept
+      if (added.has(room)) continue
       trim(room, at, writes)
-      writes.push(() => rooms.put(name, room))
+      put(name, room, writes)
     }
     for (const [index, { room }] of publishes.entries()) {
       const outcome = outcomes[index]
@@ -179,8 +186,11 @@ export async function openLmdbLog({
     function keep(room: Room, { messageId, from, data, retention }: Publish, idNumber?: number): Outcome {
       const weight = bytesOf({ data, from, messageId })
       const idBytes = messageId === undefined ? 0 : ID_BYTES
+      const roomBytes = added.has(room) ? ROOM_BYTES : 0
       // Ids of this batch are not counted yet.
-      if (bytesNow() + minted.length * ID_BYTES + weight + idBytes > bytesMax) return { error: 'log_full' }
+      const wanted = minted.length * ID_BYTES + weight + idBytes + roomBytes
+      if (bytesNow() + wanted > bytesMax) return { error: 'log_full' }
+      if (added.delete(room)) state.counts.rooms++
       const seq = ++room.seq
       room.retention = retention
       if (room.oldest === seq) room.oldestAt = at
@@ -190,6 +200,13 @@ export async function openLmdbLog({
       state.counts.bytes += weight
       writes.push(() => messages.put([room.id, seq], encode({ at, from, messageId, data }, idNumber)))
       return { position: { epoch, seq }, at, duplicate: false }
+    }
+
+    function newRoom({ room: name, retention }: Publish): Room {
+      const seq = headOf(name, undefined).seq
+      const room = { id: state.counts.nextRoom++, seq, oldest: seq + 1, oldestAt: 0, bytes: 0, retention }
+      added.add(room)
+      return room
     }
 
     if (writes.length === 0) return outcomes
@@ -206,8 +223,23 @@ export async function openLmdbLog({
     return message && { seq: found.seq, at: message.at, digest: hash('sha256', message.data, 'buffer') }
   }
 
-  function newRoom(retention: Retention): Room {
-    return { id: state.counts.nextRoom++, seq: 0, oldest: 1, oldestAt: 0, bytes: 0, retention }
+  /** @param writes collects the room, and its place among those to be looked at */
+  function put(name: string, room: Room, writes: (() => Promise<unknown>)[]) {
+    const dueAt = room.oldestAt + (isEmpty(room) ? EMPTY_MS : room.retention.ageMs)
+    // One that is looked at earlier is given its next time then: a publish into a busy room writes no place.
+    if (room.dueAt === undefined || dueAt < room.dueAt) {
+      unschedule(room, writes)
+      room.dueAt = dueAt
+      writes.push(() => due.put([dueAt, room.id], name))
+    }
+    writes.push(() => rooms.put(name, room))
+  }
+
+  function unschedule(room: Room, writes: (() => Promise<unknown>)[]) {
+    const { id, dueAt } = room
+    if (dueAt === undefined) return
+    room.dueAt = undefined
+    writes.push(() => due.remove([dueAt, id]))
   }
 
   /**
@@ -253,8 +285,11 @@ export async function openLmdbLog({
     return found && decodeWithId(found)
   }
 
-  function headOf(room: Room | undefined): Head {
-    if (!room) return { epoch, seq: 0, oldest: 1, bytes: 0 }
+  function headOf(name: string, room: Room | undefined): Head {
+    if (!room) {
+      const seq = floors.get(name) ?? state.counts.floor
+      return { epoch, seq, oldest: seq + 1, bytes: 0 }
+    }
     return { epoch, seq: room.seq, oldest: room.oldest, bytes: room.bytes }
   }
 
@@ -275,11 +310,11 @@ export async function openLmdbLog({
 
     renew: async () => (await isOwned()) && (await commit([], state.counts, { nextEpoch: newEpoch() })),
     append,
-    head: async name => headOf(roomOf(name)),
+    head: async name => headOf(name, roomOf(name)),
 
     async read(name, range) {
       const room = roomOf(name)
-      const head = headOf(room)
+      const head = headOf(name, room)
       const found: Message[] = []
       if (!room || (range.epoch !== undefined && range.epoch !== epoch)) return { head, messages: found }
       const isForward = 'after' in range
@@ -305,25 +340,57 @@ export async function openLmdbLog({
       const at = now()
       const writes: (() => Promise<unknown>)[] = []
       const trimmed: { room: string; head: Head }[] = []
-      let looked = 0
-      let lastName = ''
-      for (const { key, value: room } of rooms.getRange({ start: expireFrom, limit: EXPIRE_AT_ONCE })) {
-        if (writes.length >= EXPIRE_MESSAGES_MAX) break
-        looked++
-        lastName = key
-        room.retention = retentionOf?.(key) ?? room.retention
-        if (!trim(room, at, writes, EXPIRE_MESSAGES_MAX)) continue
-        trimmed.push({ room: key, head: headOf(room) })
-        writes.push(() => rooms.put(key, room))
+      const isEnough = () => writes.length >= EXPIRE_WRITES_MAX
+      const look = (name: string, room: Room) => {
+        if (trim(room, at, writes, EXPIRE_WRITES_MAX)) trimmed.push({ room: name, head: headOf(name, room) })
       }
-      // The next key after that name; or the same room once more, which may have more to lose.
-      if (writes.length >= EXPIRE_MESSAGES_MAX) expireFrom = lastName
-      else expireFrom = looked < EXPIRE_AT_ONCE ? '' : `${lastName}\u0000`
+
+      if (retentionOf && walk.retentionOf !== retentionOf) walk = newWalk(retentionOf)
+      let looked = 0
+      if (!walk.isOver) {
+        for (const { key, value: room } of rooms.getRange({ start: walk.from, limit: EXPIRE_AT_ONCE })) {
+          walk.from = key // the same room once more, if it has more to lose
+          if (isEnough()) break
+          looked++
+          walk.from += '\u0000'
+          const retention = walk.retentionOf?.(key) ?? room.retention
+          if (room.dueAt !== undefined && isSame(retention, room.retention)) continue
+          room.retention = retention
+          look(key, room)
+          put(key, room, writes)
+        }
+        walk.isOver = looked < EXPIRE_AT_ONCE && !isEnough()
+      }
+      const pastDue = walk.isOver ? due.getRange({ end: [at, 0], limit: EXPIRE_AT_ONCE }) : []
+      for (const { value: name } of pastDue) {
+        if (isEnough()) break
+        looked++
+        const room = rooms.get(name) as Room
+        unschedule(room, writes)
+        const isPast = isEmpty(room) && at - room.oldestAt > EMPTY_MS
+        look(name, room)
+        if (isPast && !floors.has(name)) {
+          writes.push(() => rooms.remove(name))
+          state.counts.rooms--
+          state.counts.floor = floorAbove(state.counts.floor, room.seq)
+          continue
+        }
+        if (isPast) room.oldestAt = at // it is watched
+        put(name, room, writes)
+      }
       commits.checkOwner()
-      if (writes.length > 0 && !(await commit(writes, before))) return { trimmed: [], more: false }
+      if (writes.length > 0 && !(await commit(writes, before))) {
+        walk = newWalk(walk.retentionOf)
+        return { trimmed: [], more: false }
+      }
       await expireIds()
-      return { trimmed, more: trimmed.length > 0 }
+      return { trimmed, more: looked >= EXPIRE_AT_ONCE || isEnough() || !walk.isOver }
     },
+
+    watch(name) {
+      if (!floors.has(name)) floors.set(name, state.counts.floor)
+    },
+    unwatch: name => void floors.delete(name),
 
     notes: {
       read: async () => ({ text: meta.get('notes') ?? '', at: now() }),
@@ -335,7 +402,7 @@ export async function openLmdbLog({
       },
     },
 
-    stats: () => ({ bytes: bytesNow(), bytesMax, rooms: state.counts.nextRoom - 1 }),
+    stats: () => ({ bytes: bytesNow(), bytesMax, rooms: state.counts.rooms }),
 
     async close() {
       try {
@@ -348,10 +415,28 @@ export async function openLmdbLog({
   }
 }
 
-function countsOf(meta: Tables['meta']): Counts {
+function countsOf({ meta, rooms }: Pick<Tables, 'meta' | 'rooms'>): Counts {
   const stored = meta.get('counts')
-  return { bytes: 0, kept: 0, nextRoom: 1, nextId: 1, firstId: stored?.nextId ?? 1, heldIds: 0, openMs: 0, ...stored }
+  return {
+    rooms: stored?.rooms ?? rooms.getCount(),
+    floor: 0,
+    bytes: 0,
+    kept: 0,
+    nextRoom: 1,
+    nextId: 1,
+    firstId: stored?.nextId ?? 1,
+    heldIds: 0,
+    openMs: 0,
+    ...stored,
+  }
 }
+
+const newWalk = (retentionOf?: (room: string) => Retention | undefined) => ({ retentionOf, from: '', isOver: false })
+
+const isEmpty = ({ oldest, seq }: Room) => oldest > seq
+
+const isSame = (one: Retention, other: Retention) =>
+  one.messages === other.messages && one.ageMs === other.ageMs && one.bytes === other.bytes
 
 const newEpoch = () => randomBytes(9).toString('base64url')
 

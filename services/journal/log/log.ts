@@ -56,8 +56,8 @@ export interface Message {
 }
 
 /**
- * Where a room stands. `seq` is its last message's; 0 where there never was one. `oldest` is the first still held;
- * `seq` + 1 where none is.
+ * Where a room stands. `seq` is its last message's; the log's floor where there is none, at first 0. `oldest` is the
+ * first still held; `seq` + 1 where none is.
  */
 export interface Head {
   epoch: string
@@ -106,6 +106,12 @@ export interface Log {
     retentionOf?: (room: string) => Retention | undefined,
   ) => Promise<{ trimmed: { room: string; head: Head }[]; more: boolean }>
   stats: () => { bytes: number; bytesMax: number; rooms: number }
+  /**
+   * A room that somebody watches is not forgotten. Another one is, once it was empty for {@link EMPTY_MS}; if it is used
+   * again, its numbers go on above all that it ever had. Both need not be paired.
+   */
+  watch: (room: string) => void
+  unwatch: (room: string) => void
   /** Only of a log that other journals append to as well. */
   news?: News
   /** Only of a log that outlives its journals. */
@@ -130,8 +136,6 @@ export interface Notes {
 export interface News {
   /** To hints of rooms that are watched. */
   listen: (listener: (room: string, position: Position) => void) => void
-  watch: (room: string) => void
-  unwatch: (room: string) => void
   heads: (rooms: string[]) => Promise<{ room: string; head: Position & { oldest: number } }[]>
 }
 
@@ -140,6 +144,25 @@ export const ID_MS = 5 * 60_000
 
 /** The cost of an id that is remembered: its hash and place on disk, and an entry in memory. */
 export const ID_BYTES = 64
+
+/** The cost of a room: where it stands, its name, and when it is to be looked at. */
+export const ROOM_BYTES = 512
+
+/**
+ * An empty room that nobody watches is forgotten after this time: by then a client that was away for a moment is back, and
+ * every messageId of the room is forgotten.
+ */
+export const EMPTY_MS = 3_600_000
+
+/**
+ * Numbers of a room that is not there begin above the log's floor, which is above all numbers of the rooms that were
+ * forgotten. It rises by so much at once: positions of rooms that are not there stay good until then.
+ */
+export const FLOOR_STEP = 1_000_000
+
+/** @param seq the last of a room that is forgotten */
+export const floorAbove = (floor: number, seq: number) =>
+  seq > floor ? Math.ceil(seq / FLOOR_STEP) * FLOOR_STEP : floor
 
 /** The cost of a message beside its data: its place, its time, its publisher. */
 export const MESSAGE_BYTES = 96

@@ -2,6 +2,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import {
   bytesOf,
+  EMPTY_MS,
+  floorAbove,
   type Head,
   ID_BYTES,
   ID_MS,
@@ -10,14 +12,16 @@ import {
   type Outcome,
   type Publish,
   type Retention,
+  ROOM_BYTES,
 } from './log.ts'
 
 /**
  * `start`: the index of the oldest message that is kept. What was trimmed stays before it until it is half of the list,
- * so that trimming one message does not move all others.
+ * so that trimming one message does not move all others. `emptyAt`: since when it is empty.
  */
 interface Room {
   seq: number
+  emptyAt: number
   messages: Message[]
   start: number
   bytes: number
@@ -46,6 +50,9 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
   const ids = new Map<string, KnownId>()
   /** Of messages that went before that, the first to go first. */
   const outliving = new Map<string, KnownId>()
+  /** Of watched rooms that are not there, the seq that those who watch were told. */
+  const floors = new Map<string, number>()
+  let floor = 0
   let bytes = 0
 
   function keep({ room: name, messageId, from, data, retention }: Publish, at: number): Outcome {
@@ -56,7 +63,8 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
       if (known.digest !== digest) return { error: 'id_conflict' }
       return { position: { epoch, seq: known.seq }, at: known.at, duplicate: true }
     }
-    const wanted = bytesOf({ data, from, messageId }) + (id === undefined ? 0 : ID_BYTES)
+    const roomBytes = rooms.has(name) ? 0 : ROOM_BYTES
+    const wanted = bytesOf({ data, from, messageId }) + (id === undefined ? 0 : ID_BYTES) + roomBytes
     if (bytesNow() + wanted > bytesMax) return { error: 'log_full' }
     const room = roomOf(name, retention)
     const message = { seq: room.seq + 1, at, from, messageId, data }
@@ -69,7 +77,7 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
   }
 
   function roomOf(name: string, retention: Retention) {
-    const room = rooms.get(name) ?? { seq: 0, messages: [], start: 0, bytes: 0, retention }
+    const room = rooms.get(name) ?? { seq: headOf(name).seq, emptyAt: 0, messages: [], start: 0, bytes: 0, retention }
     room.retention = retention
     rooms.set(name, room)
     return room
@@ -96,6 +104,7 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
       room.start++
     }
     const went = room.start > startBefore
+    if (went) room.emptyAt = at
     if (room.start * 2 > messages.length) {
       room.messages = messages.slice(room.start)
       room.start = 0
@@ -113,11 +122,16 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
 
   function headOf(name: string): Head {
     const room = rooms.get(name)
-    if (!room) return { epoch, seq: 0, oldest: 1, bytes: 0 }
+    if (!room) {
+      const seq = floors.get(name) ?? floor
+      return { epoch, seq, oldest: seq + 1, bytes: 0 }
+    }
     return { epoch, seq: room.seq, oldest: oldestOf(room), bytes: room.bytes }
   }
 
-  const bytesNow = () => bytes + ids.size * ID_BYTES
+  const bytesNow = () => bytes + ids.size * ID_BYTES + rooms.size * ROOM_BYTES
+
+  const isEmpty = ({ messages, start }: Room) => start === messages.length
 
   const oldestOf = (room: Room) => room.seq - (room.messages.length - room.start) + 1
 
@@ -157,6 +171,11 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
       for (const [name, room] of rooms) {
         room.retention = retentionOf?.(name) ?? room.retention
         if (trim(name, room, at)) trimmed.push({ room: name, head: headOf(name) })
+        if (!isEmpty(room)) continue
+        if (floors.has(name)) room.emptyAt = at
+        if (at - room.emptyAt <= EMPTY_MS) continue
+        rooms.delete(name)
+        floor = floorAbove(floor, room.seq)
       }
       for (const [id, { elapsedAt }] of outliving) {
         if (elapsed() - elapsedAt <= ID_MS) break
@@ -165,6 +184,11 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
       }
       return { trimmed, more: false }
     },
+
+    watch(name) {
+      if (!floors.has(name)) floors.set(name, floor)
+    },
+    unwatch: name => void floors.delete(name),
 
     stats: () => ({ bytes: bytesNow(), bytesMax, rooms: rooms.size }),
     close: async () => {},

@@ -1,6 +1,7 @@
 // Faults that only a log in a server of its own meets: it restarts, fills up, forgets its functions, and has other
 // journals.
 import { startValkey } from '../../../test/support/valkey.ts'
+import { EMPTY_MS, FLOOR_STEP } from './log.ts'
 import { openValkeyLog } from './valkey.ts'
 import { createConnection } from './valkey-connection.ts'
 
@@ -146,7 +147,7 @@ test('two journals that append to one room make one order, and each hears of the
   const [one, other] = [await open(), await open()]
   const heard = new Map<string, number>()
   other.news.listen((room, { seq }) => void heard.set(room, seq))
-  other.news.watch('room:1')
+  other.watch('room:1')
   const outcomes = await Promise.all(
     Array.from({ length: 40 }, (_, n) => (n % 2 ? one : other).append([publishOf({ text: String(n) }), publishOf({})])),
   )
@@ -162,7 +163,29 @@ test('two journals that append to one room make one order, and each hears of the
     async () => heard.get('room:1'),
     seq => seq === 81,
   )
-  other.news.unwatch('room:1')
+  other.unwatch('room:1')
+})
+
+test('an empty room that a journal watches is not forgotten, and that is seen by all journals', async () => {
+  const clock = { at: 1_700_000_000_000 }
+  const [one, other] = [await open({ now: () => clock.at }), await open({ now: () => clock.at })]
+  await one.append([publishOf()])
+  clock.at += retention.ageMs + 1
+  await one.expire()
+  const channel = 'keycast:news:room:1'
+  const watchers = async () => Number(valkey.cli('PUBSUB', 'SHARDNUMSUB', channel).trim().split(/\s+/).at(-1))
+  other.watch('room:1')
+  await eventually(watchers, count => count === 1)
+  clock.at += EMPTY_MS + 1
+  await one.expire()
+  expect(await one.head('room:1')).toMatchObject({ seq: 1 })
+  other.unwatch('room:1')
+  await eventually(watchers, count => count === 0)
+  clock.at += EMPTY_MS + 1
+  await one.expire()
+  expect(await other.head('room:1')).toMatchObject({ seq: FLOOR_STEP })
+  expect(one.stats().rooms).toBe(0)
+  expect(await other.append([publishOf()])).toMatchObject([{ position: { seq: FLOOR_STEP + 1 } }])
 })
 
 test('the journals of a Valkey say one id, also after a restart; emptied, it is another log', async () => {

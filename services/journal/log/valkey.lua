@@ -2,7 +2,7 @@
 -- valkey.ts loads them under a name that has the hash of this text: nodes of two releases do not change each other's.
 --
 -- key                       type        holds
--- keycast:log               hash        its id, the epoch and whose it is, bytes and rooms and ids in all
+-- keycast:log               hash        its id, the epoch and whose it is, bytes and rooms and ids in all, the floor
 -- keycast:room:<key>        hash        where the room stands, and how much of it is kept
 -- keycast:messages:<key>    stream      its messages, with <seq>-0 for an id: a seq cannot be given twice
 -- keycast:ids:<key>         hash        publisher and messageId to seq, digest and time
@@ -19,8 +19,12 @@ local NOTES = 'keycast:notes'
 local ID_MS = 5 * 60000
 local MESSAGE_BYTES = 96
 
--- What an id takes of memory.
+local EMPTY_MS = 3600000
+local FLOOR_STEP = 1000000
+
+-- What an id takes of memory, and a room.
 local ID_BYTES = 192
+local ROOM_BYTES = 512
 
 -- Messages trimmed in one call, and of one room: while it runs, Valkey serves nobody else.
 local TRIM_MAX = 10000
@@ -57,41 +61,53 @@ local function idOf(candidate)
 end
 
 local function loadLog()
-  local stored = redis.call('HMGET', LOG, 'bytes', 'rooms', 'ids')
-  return { bytes = tonumber(stored[1]) or 0, rooms = tonumber(stored[2]) or 0, ids = tonumber(stored[3]) or 0 }
+  local stored = redis.call('HMGET', LOG, 'bytes', 'rooms', 'ids', 'floor')
+  return {
+    bytes = tonumber(stored[1]) or 0,
+    rooms = tonumber(stored[2]) or 0,
+    ids = tonumber(stored[3]) or 0,
+    floor = tonumber(stored[4]) or 0,
+  }
 end
 
-local function bytesOfAll(log) return log.bytes + log.ids * ID_BYTES end
+local function bytesOfAll(log) return log.bytes + log.ids * ID_BYTES + log.rooms * ROOM_BYTES end
 
 -- Written even where nothing changed: then WAITAOF also waits for what a duplicate stands on.
 local function saveLog(log)
-  redis.call('HSET', LOG, 'bytes', whole(log.bytes), 'rooms', whole(log.rooms), 'ids', whole(log.ids))
+  redis.call('HSET', LOG, 'bytes', whole(log.bytes), 'rooms', whole(log.rooms), 'ids', whole(log.ids),
+    'floor', whole(log.floor))
+end
+
+-- When its oldest message may be past its age, or the empty room be forgotten. "oldestAt" of an empty one: since when it is.
+local function dueOf(room)
+  return room.oldestAt + (room.oldest > room.seq and EMPTY_MS or room.ageMs)
 end
 
 local function loadRoom(name)
   local stored = redis.call(
     'HMGET', 'keycast:room:' .. name, 'seq', 'oldest', 'oldestAt', 'bytes', 'messages', 'ageMs', 'bytesMax')
-  return {
+  local floor = stored[1] and 0 or tonumber(redis.call('HGET', LOG, 'floor')) or 0
+  local room = {
     name = name,
     isNew = not stored[1],
-    dueBefore = stored[1] and tonumber(stored[1]) >= tonumber(stored[2]) and tonumber(stored[3]) + tonumber(stored[6]),
-    seq = tonumber(stored[1]) or 0,
-    oldest = tonumber(stored[2]) or 1,
+    seq = tonumber(stored[1]) or floor,
+    oldest = tonumber(stored[2]) or floor + 1,
     oldestAt = tonumber(stored[3]) or 0,
     bytes = tonumber(stored[4]) or 0,
     messages = tonumber(stored[5]),
     ageMs = tonumber(stored[6]),
     bytesMax = tonumber(stored[7]),
   }
+  room.dueBefore = not room.isNew and dueOf(room)
+  return room
 end
 
 local function saveRoom(room)
   redis.call('HSET', 'keycast:room:' .. room.name,
     'seq', whole(room.seq), 'oldest', whole(room.oldest), 'oldestAt', whole(room.oldestAt), 'bytes', whole(room.bytes),
     'messages', whole(room.messages), 'ageMs', whole(room.ageMs), 'bytesMax', whole(room.bytesMax))
-  local due = room.oldest <= room.seq and room.oldestAt + room.ageMs
-  if due == room.dueBefore then return end
-  if due then redis.call('ZADD', EXPIRY, whole(due), room.name) else redis.call('ZREM', EXPIRY, room.name) end
+  local due = dueOf(room)
+  if due ~= room.dueBefore then redis.call('ZADD', EXPIRY, whole(due), room.name) end
 end
 
 local function seqOf(entry) return tonumber(string.match(entry[1], '^%d+')) end
@@ -149,8 +165,12 @@ local function trim(room, log, at)
     end
   end
   if room.oldest == first then return end
-  if room.oldest <= room.seq then redis.call('XTRIM', messages, 'MINID', '=', whole(room.oldest) .. '-0')
-  else redis.call('DEL', messages) end
+  if room.oldest <= room.seq then
+    redis.call('XTRIM', messages, 'MINID', '=', whole(room.oldest) .. '-0')
+  else
+    redis.call('DEL', messages)
+    room.oldestAt = at
+  end
 end
 
 -- Forgets ids whose messages went before them. A journal of an earlier release lists ids of messages that are held, too.
@@ -212,8 +232,10 @@ local function append(_, args)
     end
     local bytes = MESSAGE_BYTES + #data + #from + #messageId
     local idBytes = messageId ~= '' and ID_BYTES or 0
-    if bytesOfAll(log) + bytes + idBytes > bytesMax then return { FULL, 0, 0 } end
     local room = rooms[name] or loadRoom(name)
+    local roomBytes = room.isNew and not rooms[name] and ROOM_BYTES or 0
+    if bytesOfAll(log) + bytes + idBytes + roomBytes > bytesMax then return { FULL, 0, 0 } end
+    if room.isNew and not rooms[name] then log.rooms = log.rooms + 1 end
     rooms[name] = room
     room.messages, room.ageMs, room.bytesMax = messages, ageMs, bytesOfRoomMax
     room.seq = room.seq + 1
@@ -240,7 +262,6 @@ local function append(_, args)
   end
   for name, ids in pairs(minted) do redis.call('HSET', 'keycast:ids:' .. name, unpack(ids)) end
   for _, room in pairs(rooms) do
-    if room.isNew then log.rooms = log.rooms + 1 end
     trim(room, log, at)
     saveRoom(room)
   end
@@ -253,7 +274,23 @@ local function append(_, args)
   return { epoch, bytesOfAll(log), log.rooms, outcomes }
 end
 
--- time or nothing, and how many rooms and ids are looked at. Returns {rooms touched, bytes, rooms}.
+-- A room that was empty for an hour and that no journal listens to leaves nothing but the log's floor. It may be watched,
+-- so that those who watch it know where it stands.
+local function forgetOrKeep(room, log, at, channel)
+  if redis.call('PUBSUB', 'SHARDNUMSUB', channel .. room.name)[2] > 0 then
+    room.oldestAt = at
+    return saveRoom(room)
+  end
+  local ids = 'keycast:ids:' .. room.name
+  log.ids = log.ids - redis.call('HLEN', ids)
+  redis.call('DEL', ids, 'keycast:room:' .. room.name)
+  redis.call('ZREM', EXPIRY, room.name)
+  log.rooms = log.rooms - 1
+  if room.seq > log.floor then log.floor = math.ceil(room.seq / FLOOR_STEP) * FLOOR_STEP end
+end
+
+-- time or nothing, how many rooms and ids are looked at, and the channel that a room's name follows. Returns {rooms
+-- touched, bytes, rooms}.
 local function expire(_, args)
   local at, limit = timeOf(args[1]), tonumber(args[2])
   local log = loadLog()
@@ -262,8 +299,12 @@ local function expire(_, args)
   for _, name in ipairs(due) do
     local room = loadRoom(name)
     local oldest = room.oldest
-    trim(room, log, at)
-    saveRoom(room)
+    if room.oldest > room.seq and at - room.oldestAt > EMPTY_MS then
+      forgetOrKeep(room, log, at, args[3])
+    else
+      trim(room, log, at)
+      saveRoom(room)
+    end
     touched = touched + 1
     trimmed = trimmed + room.oldest - oldest
     if trimmed >= TRIM_MAX then break end
@@ -333,7 +374,8 @@ local function read(_, args)
   return { epoch, room.seq, room.oldest, room.bytes, found }
 end
 
--- Rooms. Returns {whether epoch and id are there and still right, epoch, id, then {seq, oldest} of each}.
+-- Rooms. Returns {whether epoch and id are there and still right, epoch, id, then {seq, oldest} of each}; of one
+-- that is not there {0, 1}, which is no news.
 local function heads(_, rooms)
   local stored = redis.call('HMGET', LOG, 'epoch', 'replid', 'id')
   local found = { stored[2] == replid() and stored[3] and 1 or 0, stored[1], stored[3] }

@@ -24,7 +24,7 @@ const HEADS_AT_ONCE = 1_000
 
 const CHANNEL = 'keycast:news:'
 
-/** As in valkey.lua: it has every room that holds messages. */
+/** As in valkey.lua: it has every room. */
 const EXPIRY = 'keycast:expiry'
 
 /** The names of the functions for outcomes. */
@@ -250,10 +250,26 @@ export async function openValkeyLog({
       const session = connection.session()
       if (!session) return { trimmed: [], more: false }
       const walked = retentionOf ? await retain(session, retentionOf) : 0
-      const args = [time(), String(EXPIRE_AT_ONCE)]
+      const args = [time(), String(EXPIRE_AT_ONCE), CHANNEL]
       const [touched, bytes, rooms] = await session.write(['FCALL', `${library}_expire`, '0', ...args])
       stored = { bytes, rooms }
       return { trimmed: [], more: touched + walked > 0 }
+    },
+
+    watch(room) {
+      watched.add(room)
+      connection
+        .session()
+        ?.subscribe([CHANNEL + room])
+        .catch(() => {})
+    },
+
+    unwatch(room) {
+      watched.delete(room)
+      connection
+        .session()
+        ?.unsubscribe([CHANNEL + room])
+        .catch(() => {})
     },
 
     notes: {
@@ -269,22 +285,6 @@ export async function openValkeyLog({
     news: {
       listen(listener) {
         onNews = listener
-      },
-
-      watch(room) {
-        watched.add(room)
-        connection
-          .session()
-          ?.subscribe([CHANNEL + room])
-          .catch(() => {})
-      },
-
-      unwatch(room) {
-        watched.delete(room)
-        connection
-          .session()
-          ?.unsubscribe([CHANNEL + room])
-          .catch(() => {})
       },
 
       async heads(rooms) {
