@@ -5,12 +5,14 @@ import type { ErrorCode } from '@keycast/protocol'
 
 /**
  * The value that a gateway itself holds: its version, and how long ago the backend was asked for it, at the least.
- * `plan`: the value is confirmed, and the node that the key was asked of would ask the backend next in `inMs`. A node
- * that comes to own the key may leave it at that.
+ * `order`: as the node gave it with that version; nodes before values/1.7 give none. `plan`: the value is confirmed, and
+ * the node that the key was asked of would ask the backend next in `inMs`. A node that comes to own the key may leave it
+ * at that.
  */
 export interface Held {
   version: string
   ageMs: number
+  order?: number
   plan?: Plan
 }
 
@@ -78,12 +80,15 @@ export interface Next {
 /**
  * The key's value. `ageMs`: since the backend was asked. `maxAgeMs`: how old it may get before a `get` asks again.
  * `store` false: to be held only while watched (`no-store`, `private`). `delta`: only where it starts `from` the
- * version the gateway holds or was last sent.
+ * version the gateway holds or was last sent. `order` is the same at all gateways, and rises with every change, also
+ * back to a former version: it is the time at which the version was found, in milliseconds since 1970, or more where
+ * the number before it was no less.
  */
 interface ValueAnswer {
   type: 'value'
   key: string
   version: string
+  order?: number
   ageMs: number
   maxAgeMs: number
   store: boolean
@@ -100,6 +105,7 @@ interface CurrentAnswer {
   type: 'current'
   key: string
   version: string
+  order?: number
   ageMs: number
   maxAgeMs: number
   store: boolean

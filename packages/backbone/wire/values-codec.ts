@@ -46,15 +46,19 @@ const GENERAL_CODE = 'backend_error'
 /** Replaces a format of a newer fetcher: bytes can always be given as bytes. */
 const GENERAL_FORMAT = 'base64'
 
+/** Far above every time in milliseconds since 1970. */
+const ORDER_MAX = 2 ** 52
+
 export const valuesCodec: Codec<Values> = {
-  wire: 'values/1.6',
-  readPosition({ version, ageMs, plan }) {
+  wire: 'values/1.7',
+  readPosition({ version, ageMs, order, plan }) {
     if (typeof version !== 'string' || !isAge(ageMs)) throw new WireError('a position is not a version and its age')
-    if (plan === undefined) return { version, ageMs }
+    if (order !== undefined && !isOrder(order)) throw new WireError('a position has no number to go by')
+    if (plan === undefined) return { version, ageMs, order }
     const { inMs, maxAgeMs, askedAgoMs } = plan ?? {}
     const isWhole = isAge(inMs) && isAge(maxAgeMs) && (askedAgoMs === undefined || isAge(askedAgoMs))
     if (!isWhole) throw new WireError('a plan is not a time and two ages')
-    return { version, ageMs, plan: { inMs, maxAgeMs, askedAgoMs } }
+    return { version, ageMs, order, plan: { inMs, maxAgeMs, askedAgoMs } }
   },
   readPayload(payload) {
     // Most watches have no more fields, and Node 20 takes 1 µs for an object spread with a field behind it.
@@ -161,11 +165,16 @@ const isKept = (head: any) =>
   typeof head.version === 'string' &&
   head.maxAgeMs !== undefined &&
   typeof head.store === 'boolean' &&
+  (head.order === undefined || isOrder(head.order)) &&
   (head.next === undefined || isNext(head.next))
 
 const isNext = (next: any) => isAge(next?.inMs) && isAge(next.everyMs) && next.everyMs > 0
 
 const isAged = (head: any) => isAge(head.ageMs) && (head.maxAgeMs === undefined || isAge(head.maxAgeMs))
+
+/** One more must still be another number. */
+const isOrder = (order: unknown) =>
+  Number.isSafeInteger(order) && (order as number) >= 0 && (order as number) < ORDER_MAX
 
 const isAge = (ageMs: unknown) => typeof ageMs === 'number' && ageMs >= 0
 

@@ -89,6 +89,7 @@ export function createPrimary({
     onNoRoom: refusals.refuseAll,
     onForbidden: refusals.forbid,
     now,
+    wallNow,
   })
   fetches.start({
     onResult: results.take,

@@ -174,7 +174,7 @@ const key = 'conversation:42'
 const { version } = samples
 const next = { inMs: 5, everyMs: 60_000 }
 const delta = { from: 'u', bytes: Buffer.from('delta') }
-const held = { ageMs: 3, maxAgeMs: 1_000, store: true }
+const held = { order: 1_795_000_000_000, ageMs: 3, maxAgeMs: 1_000, store: true }
 
 const valueAnswers: EachOf<Answer, 'type'> = {
   value: {

@@ -22,6 +22,8 @@ interface Deps {
   /** The backend refused the user whose own value it is, asked with this token. */
   onForbidden: (entry: Entry, authorization: string | undefined) => void
   now: () => number
+  /** In milliseconds since 1970. */
+  wallNow: () => number
 }
 
 export function createResults({
@@ -34,6 +36,7 @@ export function createResults({
   onNoRoom,
   onForbidden,
   now,
+  wallNow,
 }: Deps) {
   /**
    * @param body of a value
@@ -92,12 +95,13 @@ export function createResults({
           waitedMs,
           cameAt: now(),
           invalid: changed,
+          wallMs: wallNow(),
         })
         return schedule.succeeded(entry)
       }
       case 'current': {
         if (!entry.held.value) return fail(entry, unexpectedCurrent, askedAt, changed)
-        confirmValue(entry, result, askedAt, changed)
+        confirmValue(entry, result, askedAt, changed, wallNow())
         return schedule.succeeded(entry)
       }
       case 'failed': {

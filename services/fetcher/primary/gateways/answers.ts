@@ -61,17 +61,17 @@ function isDueFailure(entry: Entry, watcher: Watcher) {
 
 /** @param version the gateway holds */
 function state(
-  { key, held: { value, askedAt, maxAgeMs } }: Entry,
+  { key, held: { value, askedAt, maxAgeMs, order } }: Entry,
   version: string | undefined,
   now: number,
 ): Answer | undefined {
   if (!value) return undefined
   const { store } = value
   const ageMs = now - askedAt
-  if (value.version === version) return { type: 'current', key, version, ageMs, maxAgeMs, store }
+  if (value.version === version) return { type: 'current', key, version, order, ageMs, maxAgeMs, store }
   const { contentType, format, body } = value
   const delta = value.delta?.from === version ? value.delta : undefined
-  return { type: 'value', key, version: value.version, ageMs, maxAgeMs, store, contentType, format, body, delta }
+  return { type: 'value', key, version: value.version, order, ageMs, maxAgeMs, store, contentType, format, body, delta }
 }
 
 function failed({ key, held: { failure, maxAgeMs }, timing: { nextTryAt } }: Entry, now: number): Answer | undefined {

@@ -24,6 +24,7 @@ describe('a watch', () => {
         type: 'value',
         key: K,
         version: 'v1',
+        order: expect.any(Number),
         ageMs: 60, // counted from when the backend was asked, not from when it answered
         maxAgeMs: 1_000,
         store: true,
@@ -62,7 +63,9 @@ describe('a watch', () => {
     value(K, 'v1')
     pass(100)
     watch('b', K, { version: 'v1', ageMs: 5 })
-    expect(take('b')).toEqual([{ type: 'current', key: K, version: 'v1', ageMs: 100, maxAgeMs: 1_000, store: true }])
+    expect(take('b')).toEqual([
+      { type: 'current', key: K, version: 'v1', order: expect.any(Number), ageMs: 100, maxAgeMs: 1_000, store: true },
+    ])
     expect(asked(K)).toBe(1)
   })
 

@@ -22,6 +22,7 @@ import {
   isFresh,
   isMissing,
   isNoOlder,
+  noteOrder,
   takeOver,
 } from '../keys/held.ts'
 import {
@@ -116,6 +117,7 @@ export function createGatewayWants({
     const entry = open(link, key, 'watch', credentials)
     if (!entry) return
     if (refused.forgive(link, key, 'watch')) onGet(link, { key, position: held, payload })
+    noteHeld(entry, held)
     const wasKept = isKept(entry)
     // A gateway drops a user's own value when the token that fetched it is revoked.
     const wasLetGo = entry.namespace.isPerUser && !held && watcherOf(entry, link) !== undefined
@@ -204,6 +206,7 @@ export function createGatewayWants({
     const entry = open(link, key, 'get', credentials)
     if (!entry) return
     if (refused.forgive(link, key, 'get')) onWatch(link, { key, position: held, payload: credentials })
+    noteHeld(entry, held)
     const seen = { version: held?.version, askedAt: askedAtOf(held), credentials }
     const ready = (isFresh(entry, now()) && isNoOlder(entry, seen)) || (!entry.fetch && isBackingOff(entry))
     interest.wait(link, entry, seen, { ready, needsFollowUp: entry.fetch?.again === true })
@@ -325,6 +328,12 @@ export function createGatewayWants({
     if (want === 'get') {
       if (interest.stopWaiting(link, entry)) release(entry)
     } else if (interest.unwatch(link, entry)) afterWatch(entry)
+  }
+
+  function noteHeld(entry: Entry, held: GatewayHeld | undefined) {
+    if (!held) return
+    const { version, order } = held
+    if (noteOrder(entry, { version, order, askedAt: askedAtOf(held) }, wallNow())) interest.oweAll(entry)
   }
 
   /** The time at which the backend was asked for the gateway's state. */

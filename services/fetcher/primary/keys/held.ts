@@ -52,6 +52,10 @@ export interface Held {
   invalid: boolean
   /** Until the first fetch ended. */
   takenOver: TakenOver | undefined
+  /** Of the value's version, and of every later one more: see backbone.ts. 0 before the first. */
+  order: number
+  /** The highest number that a gateway reported since the last fetch ended. */
+  reported: { version: string; order: number } | undefined
   /** Whether the backend ever had a value, as far as this entry knows. */
   seen: 'found' | 'missing' | undefined
 }
@@ -66,6 +70,8 @@ export function newHeld(maxAgeMs: number): Held {
     maxAgeMs,
     invalid: false,
     takenOver: undefined,
+    order: 0,
+    reported: undefined,
     seen: undefined,
   }
 }
@@ -74,19 +80,26 @@ export function newHeld(maxAgeMs: number): Held {
  * The backend sent a value.
  *
  * @param delta from the version that the result names
- * @param when `invalid`: changed since it was asked
+ * @param when `invalid`: changed since it was asked; `wallMs`: now, since 1970
  */
 export function holdValue(
   entry: Entry,
   result: ValueResult,
   body: Buffer,
   delta: Buffer | undefined,
-  { askedAt, waitedMs, cameAt, invalid }: { askedAt: number; waitedMs: number; cameAt: number; invalid: boolean },
+  {
+    askedAt,
+    waitedMs,
+    cameAt,
+    invalid,
+    wallMs,
+  }: { askedAt: number; waitedMs: number; cameAt: number; invalid: boolean; wallMs: number },
 ) {
   const { contentType, format, store, etag, lastModified, deltaFrom } = result
   const { takenOver } = entry.held
   // Links hold this string already.
   const version = takenOver?.version === result.version ? takenOver.version : result.version
+  number(entry, version, wallMs)
   entry.held.seen = 'found'
   entry.held.value = {
     version,
@@ -114,8 +127,10 @@ export function confirmValue(
   { store, etag, lastModified, maxAgeMs }: CurrentResult,
   askedAt: number,
   invalid: boolean,
+  wallMs: number,
 ) {
   const value = entry.held.value as Value
+  number(entry, value.version, wallMs)
   const lifetimeMs = store === undefined ? (maxAgeMs ?? entry.held.maxAgeMs) : maxAgeMs
   Object.assign(value, { store: store ?? value.store, etag, lastModified })
   answered(entry, undefined, lifetimeMs, askedAt, invalid)
@@ -130,6 +145,40 @@ export function holdNotFound(entry: Entry, notFound: Failure, maxAgeMs: number |
   entry.held.value = undefined
   entry.held.seen ??= 'missing'
   answered(entry, notFound, maxAgeMs, notFound.askedAt, invalid)
+}
+
+/** Gives the version that is the latest its number: the one that it has, or a higher one than any. */
+function number({ held }: Entry, version: string, wallMs: number) {
+  const { value, order, reported } = held
+  held.reported = undefined
+  if (reported && reported.order >= order) {
+    held.order = reported.version === version ? reported.order : Math.max(wallMs, reported.order + 1)
+  } else if (value?.version !== version) {
+    held.order = Math.max(wallMs, order + 1)
+  }
+}
+
+/**
+ * A gateway says what it holds. Its number may be another node's, which had the key before: what is found from now on
+ * has a higher one.
+ *
+ * @param seen by the gateway; `order` is that of its version
+ * @returns whether the held value has another number now
+ */
+export function noteOrder(
+  entry: Entry,
+  seen: { version: string; askedAt: number; order: number | undefined },
+  wallMs: number,
+): boolean {
+  const { held } = entry
+  const { version, order } = seen
+  if (order === undefined || order < held.order || order <= (held.reported?.order ?? 0)) return false
+  if (order === held.order && held.value?.version === version) return false
+  held.reported = { version, order }
+  // The gateway knows something newer: the fetch that follows will say what.
+  if (!held.value || !isNoOlder(entry, seen)) return false
+  number(entry, held.value.version, wallMs)
+  return true
 }
 
 /** @param maxAgeMs the backend's, which can only shorten the namespace's */

@@ -197,6 +197,14 @@ export function createInterest({ markDue, wheel, now }: Deps) {
     }
   }
 
+  /** All watching links are sent the state anew, also those that have it. */
+  function oweAll(entry: Entry) {
+    for (const watcher of eachWatcher(entry.interest.watchers)) {
+      watcher.state |= OWED
+      notify(watcher.link, entry, watcher)
+    }
+  }
+
   /**
    * A link is sent its due state now, and waits for nothing more.
    *
@@ -229,6 +237,7 @@ export function createInterest({ markDue, wheel, now }: Deps) {
     linger,
     notify,
     notifyAll,
+    oweAll,
     noteSent,
     /** The links that want something. */
     links: () => byLink.keys(),

@@ -19,7 +19,7 @@ export interface Watcher {
 /** A list while they are few: a third of a map's memory. Only this file changes either. */
 export type Watchers = Watcher[] | Map<string, Watcher>
 
-/** It sent `watch` and was sent nothing yet. */
+/** It sent `watch`, or the state got another number, and it was sent nothing since. */
 export const OWED = 1
 
 /** The hub knows that it is due something; this may not have been sent yet. */

@@ -46,6 +46,15 @@ test('the same version again only confirms', () => {
   expect(entry.askedAtMs).toBe(11_900)
 })
 
+test('a version confirmed under a higher number has that one from then on, and never a lower one', () => {
+  const entry = setup()
+  applyAnswer(entry, value('a', { order: 5 }), 10_000)
+  applyAnswer(entry, current('a', { order: 7 }), 11_000)
+  expect(entry.value?.order).toBe(7)
+  applyAnswer(entry, value('a', { order: 6 }), 12_000)
+  expect(entry.value?.order).toBe(7)
+})
+
 test('the time asked never moves back', () => {
   const entry = setup()
   applyAnswer(entry, value('a'), 10_000)

@@ -4,7 +4,7 @@ import type { ErrorCode } from '@keycast/protocol'
 import { askedAtOf, endRefreshes } from './age.ts'
 import type { Entry } from './entry.ts'
 import type { Failure } from './failure.ts'
-import { createValue } from './value.ts'
+import { createValue, type Value } from './value.ts'
 
 /**
  * `value`: another version, or one where there was none; `confirmed`: the entry's version is the latest; `kept`:
@@ -29,7 +29,7 @@ export function applyAnswer(
     case 'value':
       confirm(entry, answer, askedAtMs)
       awaitRefreshes(entry, answer.next, nowMs, confirmations)
-      if (entry.value?.version === answer.version) return 'confirmed'
+      if (entry.value?.version === answer.version) return reorder(entry.value, answer.order)
       entry.value = createValue(answer, entry.key)
       entry.wasFound = true
       return 'value'
@@ -37,10 +37,16 @@ export function applyAnswer(
       if (entry.value?.version !== answer.version) return undefined
       confirm(entry, answer, askedAtMs)
       awaitRefreshes(entry, answer.next, nowMs, confirmations)
-      return 'confirmed'
+      return reorder(entry.value, answer.order)
     case 'failed':
       return answer.code === 'not_found' ? takeNotFound(entry, answer, nowMs) : takeFailure(entry, answer, nowMs)
   }
+}
+
+/** Another node may number the same version higher; a node that does not know the number yet may number it lower. */
+function reorder(value: Value, order: number | undefined): Change {
+  if (order !== undefined && order > (value.order ?? 0)) value.order = order
+  return 'confirmed'
 }
 
 function keep(

@@ -12,6 +12,8 @@ export interface Value {
   /** The key of its entry: see entry.ts. */
   wireKey: string
   version: string
+  /** Rises with every change, the same at all gateways: see backbone.ts. Absent while the key's node gives none. */
+  order: number | undefined
   contentType: string
   format: Format
   body: Buffer
@@ -36,6 +38,7 @@ export function createValue(
   {
     key: wireKey,
     version,
+    order,
     contentType,
     format,
     body,
@@ -44,6 +47,7 @@ export function createValue(
   }: {
     key: string
     version: string
+    order?: number
     contentType: string
     format: Format
     body: Buffer
@@ -56,6 +60,7 @@ export function createValue(
     key,
     wireKey,
     version,
+    order,
     contentType,
     format,
     body: detached(body),

@@ -80,7 +80,7 @@ export function createValues({ namespaces, cache, backbone, kind, onOpened = () 
     if (!entry?.value) return undefined
     const nowMs = now()
     const ageMs = Math.max(0, nowMs - latestAskedAtOf(entry))
-    return { version: entry.value.version, ageMs, plan: planOf(entry, nowMs) }
+    return { version: entry.value.version, ageMs, order: entry.value.order, plan: planOf(entry, nowMs) }
   }
 
   function ageOf(entry: Entry) {
