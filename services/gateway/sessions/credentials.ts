@@ -13,7 +13,7 @@ export type Credentials = ReturnType<typeof createCredentials>
 
 interface Deps {
   rights: ReturnType<typeof import('../access/rights.ts').createRights>
-  viewers: Pick<Viewers, 'of' | 'enter' | 'leave'>
+  viewers: Pick<Viewers, 'enter' | 'leave'>
   gate: Pick<Gate, 'endUncovered' | 'changeViewer'>
   outbox: Pick<Outbox, 'send' | 'close'>
   accounts: Pick<Accounts, 'of' | 'move'>
@@ -44,7 +44,7 @@ export function createCredentials({ rights, viewers, gate, outbox, accounts, aut
    */
   function begin(session: Session, verified: Verified | undefined): { user: string; expiresInMs: number } | undefined {
     accounts.move(session, accounts.of(verified?.user, session))
-    enter(session, viewers.of(verified))
+    session.viewer = viewers.enter(verified)
     if (verified) {
       session.verified = verified
       session.rights = verified.rights
@@ -64,6 +64,7 @@ export function createCredentials({ rights, viewers, gate, outbox, accounts, aut
    */
   function renew(session: Session, verified: Verified, id: RequestId | undefined) {
     const isSame = session.rights === verified.rights
+    const { verified: former, viewer: formerViewer } = session
     session.verified = verified
     session.rights = verified.rights
     session.mustAuth = false
@@ -72,14 +73,13 @@ export function createCredentials({ rights, viewers, gate, outbox, accounts, aut
     accounts.move(session, accounts.of(verified.user, session))
     outbox.send(session, { type: 'authed', id, user: verified.user, expiresInMs: expiresInMs(verified) })
     if (!isSame) gate.endUncovered(session)
-    const viewer = viewers.of(verified)
-    if (viewer !== session.viewer) gate.changeViewer(session, () => enter(session, viewer))
-  }
-
-  function enter(session: Session, viewer: Session['viewer']) {
-    viewers.leave(session.viewer)
-    session.viewer = viewer
-    viewers.enter(viewer)
+    const viewer = viewers.enter(verified)
+    if (viewer !== formerViewer) {
+      gate.changeViewer(session, () => {
+        session.viewer = viewer
+      })
+    }
+    viewers.leave(formerViewer, former)
   }
 
   /** The session ended. */
@@ -87,7 +87,7 @@ export function createCredentials({ rights, viewers, gate, outbox, accounts, aut
     unauthenticated.delete(session)
     expiries.cancel(session)
     accounts.move(session, undefined)
-    viewers.leave(session.viewer)
+    viewers.leave(session.viewer, session.verified)
   }
 
   /** Tells or closes the sessions whose time has come. */

@@ -18,7 +18,7 @@ export function createEndRevoked({ revocations, sessions, viewers }: Deps) {
       ended++
     }
     const users = added.flatMap(revocation => ('sub' in revocation ? [revocation.sub] : []))
-    viewers.revoke(revocations.isRevoked, sessions.all(), users)
+    viewers.revoke(revocations.isRevoked, users)
     return ended
   }
 

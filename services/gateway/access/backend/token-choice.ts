@@ -1,13 +1,16 @@
 // Chooses the token with which a backend is asked about one key: the viewer's longest valid one that was not refused for it.
 // A refusal is of one token for one key: another token of the user may be good for that key, and that token for other keys.
 import type { Credentials } from '@keycast/backbone'
-import type { Token, Viewer } from './viewers.ts'
+import { isUsed, type Token, type Viewer } from './viewers.ts'
 
 /** One viewer's tokens and one key. Tokens are named by their digests. `askedWith`: the last one that was chosen. */
 export interface TokenChoice {
   askedWith: string | undefined
   refused: readonly string[]
 }
+
+/** Of one viewer's tokens. A key that it may not read costs the backend a question for each. */
+const ASKED_MAX = 4
 
 const NONE: readonly string[] = Object.freeze([])
 
@@ -24,7 +27,7 @@ export function chooseToken(viewer: Viewer, choice: TokenChoice, wallNowMs: numb
     choice.refused = NONE
     token = nextToken(viewer, NONE, wallNowMs)
   }
-  choice.askedWith = token?.bearer.digest
+  choice.askedWith = token?.digest
   return token
 }
 
@@ -41,8 +44,9 @@ export function noteRefused(
   digest: string | undefined = choice.askedWith,
 ): boolean {
   if (digest === undefined) return false
-  // Only of tokens that there are: a viewer may have thousands, one after the other.
-  const known = choice.refused.filter(each => viewer.tokens.some(({ bearer }) => bearer.digest === each))
+  // Only of tokens that would be asked with: a viewer may have thousands, one after the other.
+  const asked = askedWith(viewer, wallNowMs)
+  const known = choice.refused.filter(each => asked.some(({ digest }) => digest === each))
   choice.refused = [...known.filter(each => each !== digest), digest]
   return nextToken(viewer, choice.refused, wallNowMs) !== undefined
 }
@@ -50,7 +54,7 @@ export function noteRefused(
 /** Whether the backend would be asked with another token than last, and not with one that it refused. */
 export function hasNewToken(viewer: Viewer, { askedWith, refused }: TokenChoice, wallNowMs: number) {
   const next = nextToken(viewer, refused, wallNowMs)
-  return next !== undefined && next.bearer.digest !== askedWith
+  return next !== undefined && next.digest !== askedWith
 }
 
 /**
@@ -78,12 +82,14 @@ export function isExpiryRefused(
 ) {
   if (refusedAtMs < expiresAtMs - EXPIRY_MARGIN_MS) return false
   // Those that are still valid were refused, too, or they would be asked with now.
-  return !tokens.some(({ bearer, expiresAtMs }) => bearer.digest !== askedWith && expiresAtMs > refusedAtMs)
+  return !tokens.some(each => isUsed(each) && each.digest !== askedWith && each.expiresAtMs > refusedAtMs)
 }
 
-function nextToken({ tokens }: Viewer, refused: readonly string[], wallNowMs: number): Token | undefined {
-  return tokens.find(({ bearer, expiresAtMs }) => expiresAtMs > wallNowMs && !refused.includes(bearer.digest))
-}
+const nextToken = (viewer: Viewer, refused: readonly string[], wallNowMs: number): Token | undefined =>
+  askedWith(viewer, wallNowMs).find(({ digest }) => !refused.includes(digest))
+
+const askedWith = ({ tokens }: Viewer, wallNowMs: number) =>
+  tokens.filter(each => isUsed(each) && each.expiresAtMs > wallNowMs).slice(0, ASKED_MAX)
 
 /**
  * The credentials that a backend is asked with.
@@ -93,5 +99,5 @@ function nextToken({ tokens }: Viewer, refused: readonly string[], wallNowMs: nu
 export function chooseCredentials(viewer: Viewer, choice: TokenChoice, wallNowMs: number): Credentials | undefined {
   if (viewer.user === undefined) return {}
   const token = chooseToken(viewer, choice, wallNowMs)
-  return token && { authorization: token.bearer.authorization(), expiresAt: token.expiresAtMs }
+  return token && { authorization: token.bearer?.authorization(), expiresAt: token.expiresAtMs }
 }

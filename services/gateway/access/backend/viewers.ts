@@ -1,12 +1,23 @@
 // For whom backends are asked: tokens of a user that backends judge alike (viewer-name.ts) are one viewer, however many
-// sessions and tokens there are, and all who came without a token are one together. With which of a viewer's tokens a key is asked for, token-choice.ts says.
+// sessions and tokens there are, and all who came without a token are one together. A token is kept while a session or a
+// request uses it. With which of a viewer's tokens a key is asked for, token-choice.ts says.
 import { ANONYMOUS_VIEWER } from '@keycast/backbone'
 import { createRecent, createUniqueQueue, type UniqueQueue } from '@keycast/service'
+import type { Issued } from '../revocations/revocations.ts'
 import type { Verified } from '../tokens/tokens.ts'
 import type { Bearer } from './bearer.ts'
 import type { Decision } from './verdicts.ts'
 
-export type Token = Verified & { viewer: string; bearer: Bearer }
+export interface Token extends Issued {
+  digest: string
+  expiresAtMs: number
+  /** To ask with, while sessions and requests use the token. What was asked with it is good until it expires. */
+  bearer: Bearer | undefined
+  uses: number
+}
+
+/** A token that came, where backends are asked. */
+type Brought = Verified & { viewer: string; bearer: Bearer }
 
 export type Viewers = ReturnType<typeof createViewers>
 
@@ -15,32 +26,33 @@ export interface Viewer {
   user: string | undefined
   /** See viewer-name.ts. */
   name: string
-  /** The one valid longest first; some may have expired since they were last looked at. */
+  /** The one valid longest first; some may have expired since they were last looked at, or be used no more. */
   tokens: Token[]
   /** When tokens of it were last revoked, on the monotonic clock; -Infinity if never. */
   revokedAtMs: number
-  sessions: number
+  /** By sessions and requests. */
+  uses: number
   /** By key; decisions.ts. */
   decisions: Map<string, Decision>
 }
 
-/** Viewers without a session are those of HTTP requests. With their tokens they take some 10 MB, at worst 150. */
+/** Viewers whose sessions and requests are over may come again. At some 1 KB each they take 4 MB. */
 const IDLE_MAX = 4_000
 
 /** Of whom it is known when their tokens were revoked. At some 100 bytes each they take 5 MB. */
 const REVOKED_MAX = 50_000
 
-/** Of one viewer. A key that it may not read costs the backend a question for each. */
-const TOKENS_MAX = 4
+/** Of one viewer, that nobody uses any more. */
+const RESTING_MAX = 4
 
 interface Deps {
   /** Whether some namespace has its backend asked for viewers. */
   isNeeded: boolean
   /** Nothing of the viewer is to be kept any more. */
   onForgotten: (viewer: Viewer) => void
-  /** The viewer has a token that is valid longer than those before. */
+  /** The viewer's own values are to be asked for with another of its tokens. */
   onRenewed: (viewer: Viewer) => void
-  /** One of its tokens is not valid any more, and its sessions are still there. */
+  /** One of its tokens is known no more. */
   onExpired: (viewer: Viewer) => void
   /** Monotonic, in milliseconds. */
   now: () => number
@@ -50,7 +62,7 @@ interface Deps {
 
 export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now, wallNow }: Deps) {
   const byName = new Map<string, Viewer>()
-  /** Those without a session, the one used longest ago first. */
+  /** Those that nobody uses, the one used longest ago first. */
   const idle: UniqueQueue<Viewer> = createUniqueQueue()
   /**
    * By user. Longer than the viewers themselves: one whose sessions were all ended is forgotten, and comes again with
@@ -60,7 +72,7 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
   const anonymous = newViewer(undefined, ANONYMOUS_VIEWER)
   byName.set(anonymous.name, anonymous)
 
-  function find({ user, viewer: name }: Token): Viewer {
+  function find({ user, viewer: name }: Brought): Viewer {
     const known = byName.get(name)
     if (known) return known
     const viewer = newViewer(user, name, revokedAt.use(user))
@@ -87,69 +99,70 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
     for (const viewer of byName.values()) if (users.has(viewer.user as string)) viewer.revokedAtMs = nowMs
   }
 
-  function take(viewer: Viewer, token: Token) {
+  function use(viewer: Viewer, { user, issuedAt, jti, expiresAtMs, bearer }: Brought) {
     const { tokens } = viewer
-    if (tokens.some(({ bearer }) => bearer.digest === token.bearer.digest)) return
-    const index = tokens.findIndex(({ expiresAtMs }) => expiresAtMs < token.expiresAtMs)
-    tokens.splice(index === -1 ? tokens.length : index, 0, token)
-    if (tokens.length > TOKENS_MAX) tokens.pop()
-    if (tokens[0] === token) onRenewed(viewer)
+    const first = tokens.find(isUsed)
+    const { digest } = bearer
+    let token = tokens.find(each => each.digest === digest)
+    if (!token) {
+      token = { user, issuedAt, jti, expiresAtMs, digest, bearer, uses: 0 }
+      const index = tokens.findIndex(each => each.expiresAtMs < expiresAtMs)
+      tokens.splice(index === -1 ? tokens.length : index, 0, token)
+    }
+    token.bearer = bearer
+    token.uses++
+    if (tokens.find(isUsed) !== first) onRenewed(viewer)
   }
 
-  /**
-   * @param verified a token that came now
-   * @returns `undefined` where no backend is ever asked
-   */
-  function of(verified: Verified | undefined): Viewer | undefined {
-    if (!isNeeded) return undefined
-    if (!verified) return anonymous
-    const token = verified as Token
-    const viewer = find(token)
-    take(viewer, token)
-    if (viewer.sessions === 0) rest(viewer)
-    return viewer
+  /** @param token that nobody uses any more */
+  function letGo(viewer: Viewer, token: Token) {
+    token.bearer = undefined
+    const resting = viewer.tokens.filter(each => !isUsed(each))
+    if (resting.length > RESTING_MAX && keep(viewer, each => each !== resting[RESTING_MAX])) onExpired(viewer)
+    if (viewer.tokens.some(isUsed)) onRenewed(viewer)
   }
 
   return {
     isNeeded,
-    of,
+
+    /**
+     * A session or request is a viewer's, until {@link leave}.
+     *
+     * @param verified the token that it brings
+     * @returns `undefined` where no backend is ever asked
+     */
+    enter(verified: Verified | undefined): Viewer | undefined {
+      if (!isNeeded) return undefined
+      const brought = verified as Brought | undefined
+      const viewer = brought ? find(brought) : anonymous
+      viewer.uses++
+      idle.delete(viewer)
+      if (brought) use(viewer, brought)
+      return viewer
+    },
+
+    /** It ended, or brought another token. */
+    leave(viewer: Viewer | undefined, verified: Verified | undefined) {
+      if (!viewer) return
+      viewer.uses--
+      const token = verified && viewer.tokens.find(({ digest }) => digest === verified.bearer?.digest)
+      if (token && --token.uses === 0) letGo(viewer, token)
+      if (viewer.uses === 0 && viewer !== anonymous) rest(viewer)
+    },
 
     /** @param name beyond this gateway */
     named: (name: string): Viewer | undefined => byName.get(name),
-
-    /** A session is this viewer's. */
-    enter(viewer: Viewer | undefined) {
-      if (!viewer) return
-      viewer.sessions++
-      idle.delete(viewer)
-    },
-
-    /** A session is this viewer's no more. */
-    leave(viewer: Viewer | undefined) {
-      if (!viewer) return
-      viewer.sessions--
-      if (viewer.sessions === 0 && viewer.user !== undefined) rest(viewer)
-    },
 
     /**
      * Tokens were revoked: they are used no more, and values fetched with them are dropped.
      *
      * @param named users whom a revocation names, whether or not they were here
      */
-    revoke(
-      isRevoked: (verified: Verified) => boolean,
-      sessions: Iterable<{ verified: Verified | undefined; viewer: Viewer | undefined; ended: boolean }>,
-      named: Iterable<string>,
-    ) {
+    revoke(isRevoked: (token: Issued) => boolean, named: Iterable<string>) {
       if (!isNeeded) return
       const touched = new Set<Viewer>()
       for (const viewer of byName.values()) if (keep(viewer, token => !isRevoked(token))) touched.add(viewer)
       noteRevoked(new Set([...named, ...[...touched].map(({ user }) => user as string)]))
-      if (touched.size === 0) return
-      // Of the user's other sessions, whose tokens there was no room for.
-      for (const { verified, viewer, ended } of sessions) {
-        if (!ended && verified && viewer && touched.has(viewer)) take(viewer, verified as Token)
-      }
       for (const viewer of touched) onForgotten(viewer)
     },
 
@@ -159,12 +172,14 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
       for (const viewer of byName.values()) {
         if (viewer === anonymous) continue
         const hasExpired = keep(viewer, ({ expiresAtMs }) => expiresAtMs > nowMs)
-        if (viewer.tokens.length === 0 && viewer.sessions === 0) forget(viewer)
+        if (viewer.tokens.length === 0 && viewer.uses === 0) forget(viewer)
         else if (hasExpired) onExpired(viewer)
       }
     },
   }
 }
+
+export const isUsed = ({ bearer }: Token) => bearer !== undefined
 
 /**
  * Keeps some of a viewer's tokens.
@@ -184,7 +199,7 @@ function newViewer(user: string | undefined, name: string, revokedAtMs: number =
     name,
     tokens: [],
     revokedAtMs,
-    sessions: 0,
+    uses: 0,
     decisions: new Map(),
   }
 }

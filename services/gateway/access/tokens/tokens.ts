@@ -143,7 +143,7 @@ export function createTokens({
   }))
   const prefixes = issuers.map(({ prefix }) => prefix).filter(prefix => prefix !== '')
 
-  /** By the token's digest: no token is kept. */
+  /** By the token's digest: no token is kept here. */
   const remembered = createRecent<string, { verified: Verified; untilMs: number }>(REMEMBERED_MAX)
 
   function jwksOf({ name, jwks }: TokenIssuer) {
@@ -169,7 +169,7 @@ export function createTokens({
 
     const digest = createHash('sha256').update(token).digest('base64')
     const known = recall(digest)
-    if (known) return revocations.isRevoked(known) ? refuse('revoked') : { verified: known }
+    if (known) return revocations.isRevoked(known) ? refuse('revoked') : { verified: withBearer(known, token) }
 
     const waitMs = attempts.take(address)
     if (waitMs > 0) return refuse('too_many_attempts', Math.max(waitMs, RETRY_AFTER_MS))
@@ -177,8 +177,11 @@ export function createTokens({
     if ('refused' in result) return result
     attempts.giveBack(address)
     remembered.set(digest, { verified: result.verified, untilMs: now() + REMEMBERED_MS })
-    return result
+    return { verified: withBearer(result.verified, token) }
   }
+
+  const withBearer = (verified: Verified, token: string): Verified =>
+    keepTokens ? { ...verified, bearer: new Bearer(token) } : verified
 
   function recall(digest: string): Verified | undefined {
     const found = remembered.use(digest)
@@ -204,7 +207,7 @@ export function createTokens({
     if (keepTokens && 'verified' in result) {
       const viewer = viewerOf(result.verified.user, checked, signer.issuer)
       if (viewer === undefined) return refuse('bad_claims')
-      Object.assign(result.verified, { viewer, bearer: new Bearer(token) })
+      result.verified.viewer = viewer
     }
     return result
   }

@@ -1,3 +1,4 @@
+import { PassThrough } from 'node:stream'
 import { createAdmit } from './admit.ts'
 import { createPendingLimit } from './pending-limit.ts'
 
@@ -11,12 +12,13 @@ test('requests whose key the backend has still to admit are counted before they 
     },
   }
   const admit = createAdmit({
-    authenticate: async () => ({ hasToken: false }) as any,
+    authenticate: async () => ({ hasToken: false, leave() {} }) as any,
     gate,
     pending: createPendingLimit(2),
   })
   const sent: any[] = []
   const reply: any = {
+    raw: new PassThrough(),
     code: () => reply,
     header: () => reply,
     hasHeader: () => false,
@@ -38,3 +40,24 @@ test('requests whose key the backend has still to admit are counted before they 
   await new Promise(resolve => setImmediate(resolve))
   expect(asked).toContain('get doc:4')
 })
+
+test.each(['answered', 'cut off'])(
+  'the token of a request is let go of once that is %s, also amid its admission',
+  async how => {
+    const raw = new PassThrough()
+    let left = 0
+    const admit = createAdmit({
+      authenticate: async () => ({ hasToken: true, leave: () => left++ }) as any,
+      gate: { enter: () => new Promise(() => {}) },
+      pending: createPendingLimit(1),
+    })
+    void admit({ params: { '*': 'doc:1' }, raw: {} } as any, { raw, header() {} } as any, 'get')
+    await new Promise(resolve => setImmediate(resolve))
+    expect(left).toBe(0)
+    if (how === 'answered') raw.end().resume()
+    else raw.destroy()
+    await new Promise(resolve => raw.once('close', resolve))
+    await new Promise(resolve => setImmediate(resolve))
+    expect(left).toBe(1)
+  },
+)

@@ -1,5 +1,7 @@
 // Every GET for a key begins here: it finds the user, checks that the rights cover the key, and asks whether the
 // backend lets the user read it. Browsers are told to show the answer as it is, and to run nothing of it.
+
+import { finished } from 'node:stream'
 import { isProblem } from '@keycast/protocol'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Act, Admitted, Gate } from '../../gate/gate.ts'
@@ -37,6 +39,7 @@ export function createAdmit({ authenticate, gate, pending }: Deps) {
     // A cache on the way must not give one user's answer to another user.
     if (caller.hasToken) reply.header('vary', 'Authorization, Cookie')
     if ('problem' in caller) return void sendProblem(reply, caller.problem, caller.status)
+    finished(reply.raw, caller.leave)
     const { result: entered, problem } = await pending.wait(() => gate.enter(caller, act, key))
     if (problem) return void sendProblem(reply, problem)
     return isProblem(entered) ? void sendProblem(reply, entered) : { ...entered, hasToken: caller.hasToken }

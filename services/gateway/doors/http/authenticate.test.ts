@@ -8,7 +8,7 @@ const authenticateAs = (user: string | undefined, retryAfterMs: number) =>
       verifyRequest: async () => (user === undefined ? undefined : { verified: { user, rights: { grants: [] } } }),
     } as any,
     anonymous: { grants: [] } as any,
-    viewers: { of: () => undefined } as any,
+    viewers: { enter: () => undefined, leave() {} },
     accounts: { of: (name: string) => ({ name }), charge: () => retryAfterMs } as any,
     revocations: { isRevoked: () => false },
   })({ headers: {} } as any)

@@ -13,7 +13,7 @@ import type { HttpProblem } from './problems.ts'
 interface Deps {
   identify: Pick<Identify, 'peerOf' | 'verifyRequest'>
   anonymous: Rights
-  viewers: Pick<Viewers, 'of'>
+  viewers: Pick<Viewers, 'enter' | 'leave'>
   accounts: Pick<Accounts, 'of' | 'charge'>
   revocations: Pick<Revocations, 'isRevoked'>
 }
@@ -23,11 +23,15 @@ export function createAuthenticate({ identify, anonymous, viewers, accounts, rev
    * @returns `revoked`: ask it before anything is sent, because the token may have been revoked while the request
    *   waited
    */
-  return async function authenticate(
-    request: IncomingMessage,
-  ): Promise<
+  return async function authenticate(request: IncomingMessage): Promise<
     { hasToken: boolean } & (
-      | { rights: Rights; viewer: Viewer | undefined; account: Account | undefined; revoked: () => Problem | undefined }
+      | {
+          rights: Rights
+          viewer: Viewer | undefined
+          account: Account | undefined
+          revoked: () => Problem | undefined
+          leave: () => void
+        }
       | { problem: HttpProblem; status?: number }
     )
   > {
@@ -52,6 +56,8 @@ export function createAuthenticate({ identify, anonymous, viewers, accounts, rev
       }
     }
     const revoked = () => (verified && revocations.isRevoked(verified) ? tokenRefused : undefined)
-    return { hasToken, rights: verified?.rights ?? anonymous, viewer: viewers.of(verified), account, revoked }
+    const viewer = viewers.enter(verified)
+    const leave = () => viewers.leave(viewer, verified)
+    return { hasToken, rights: verified?.rights ?? anonymous, viewer, account, revoked, leave }
   }
 }

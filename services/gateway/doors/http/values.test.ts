@@ -54,7 +54,7 @@ async function setup({
       recheck: ({ asker }) => asker.revoked?.(),
     },
     histories: undefined as any,
-    authenticate: async () => ({ revoked: () => undefined, ...caller }),
+    authenticate: async () => ({ revoked: () => undefined, leave() {}, ...caller }),
     values: {
       fresh: key => {
         asked.push(`fresh ${key}`)

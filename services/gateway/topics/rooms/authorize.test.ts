@@ -476,7 +476,7 @@ test('a session that the answer to its auth ends is no session of its viewers, a
 
   expect(session).toMatchObject({ ended: true, endReason: 'slow' })
   const viewers = [before, session.viewer]
-  expect(viewers.map(viewer => viewer?.sessions)).toEqual([0, 0])
+  expect(viewers.map(viewer => viewer?.uses)).toEqual([0, 0])
   for (const viewer of viewers) {
     for (const { sessions } of viewer?.decisions.values() ?? []) expect(sessions.size).toBe(0)
   }

@@ -2,7 +2,7 @@
 // that were fetched with a token that ended are dropped, and fetched again with another.
 import type { Backbone } from '@keycast/backbone'
 import type { Problem } from '@keycast/protocol'
-import type { Viewer } from '../../access/backend/viewers.ts'
+import { isUsed, type Viewer } from '../../access/backend/viewers.ts'
 import type { Cache } from './cache.ts'
 import type { Entry } from './entry.ts'
 import type { OwnValues } from './own-values.ts'
@@ -20,7 +20,7 @@ const RETRY_MS = 1_000
 const tokenExpired: Problem = { code: 'token_expired', retryAfterMs: RETRY_MS }
 
 interface Deps {
-  ownValues: Pick<OwnValues, 'of'>
+  ownValues: Pick<OwnValues, 'of' | 'hasNewToken'>
   cache: Pick<Cache, 'update'>
   backbone: Pick<Backbone, 'renewCredentials'>
   subscriptions: Pick<Subscriptions, 'changed'>
@@ -38,7 +38,7 @@ export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions
   function say(viewer: Viewer) {
     saidAtMs.set(viewer, now())
     for (const entry of ownValues.of(viewer).keys()) {
-      if (entry.subscriptions.length > 0) backbone.renewCredentials(entry.wireKey)
+      if (entry.subscriptions.length > 0 && ownValues.hasNewToken(entry)) backbone.renewCredentials(entry.wireKey)
     }
   }
 
@@ -54,7 +54,7 @@ export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions
   }
 
   return {
-    /** The viewer has a token that is valid longer: the fetcher is told, now or when it is time. */
+    /** The viewer's values are to be asked for with another token: the fetcher is told, now or when it is time. */
     renewed(viewer: Viewer) {
       if (ownValues.of(viewer).size === 0) return
       if (isTime(viewer)) say(viewer)
@@ -72,15 +72,15 @@ export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions
 
     /** One of the viewer's tokens has expired: values fetched with it are dropped. */
     expired(viewer: Viewer) {
-      const digests = viewer.tokens.map(({ bearer }) => bearer.digest)
+      const digests = viewer.tokens.map(({ digest }) => digest)
       for (const [entry, { askedWith }] of [...ownValues.of(viewer)]) {
-        if (askedWith === undefined || !digests.includes(askedWith)) letGo(entry, digests.length > 0)
+        if (askedWith === undefined || !digests.includes(askedWith)) letGo(entry, viewer.tokens.some(isUsed))
       }
     },
 
     /** The viewer's tokens were revoked, or the viewer was forgotten: all its own values are dropped. */
     ended(viewer: Viewer) {
-      for (const entry of [...ownValues.of(viewer).keys()]) letGo(entry, viewer.tokens.length > 0)
+      for (const entry of [...ownValues.of(viewer).keys()]) letGo(entry, viewer.tokens.some(isUsed))
     },
   }
 }

@@ -325,8 +325,7 @@ const subscribe = (key = KEY, id = 1) => ({ type: 'subscribe', id, keys: [{ key 
 test('a key that no token of the user may read changes nothing for the others', async () => {
   const { withToken, said, refuse, value } = setupTokens()
   const good = await withToken('good', 3_600)
-  const dead = await withToken('dead', 600)
-  dead.connection.terminate()
+  await withToken('dead', 600)
   good.send(subscribe())
   value()
   good.send(subscribe(OTHER_KEY, 2))
@@ -364,6 +363,20 @@ test('of three tokens all are asked with, the one valid longest first, and the o
   expect(await good.received()).toMatchObject([{ code: 'forbidden', subscribed: false }])
   good.send(subscribe(KEY, 2))
   expect(said().at(-1)).toBe('revoked')
+})
+
+test('a session that ends leaves its token to nobody: its user is asked for with that of another session', async () => {
+  const { withToken, said, value } = setupTokens()
+  const long = await withToken('long', 3_600)
+  const short = await withToken('short', 600)
+  for (const client of [long, short]) client.send(subscribe())
+  value()
+  expect(said()).toEqual(['long'])
+  await short.received()
+  long.connection.terminate()
+  expect(said()).toEqual(['long', 'short'])
+  // The value is still theirs.
+  expect((await short.ask({ type: 'get', id: 2, key: KEY })).at(-1)).toMatchObject({ type: 'value', id: 2 })
 })
 
 test('a refusal that comes late is not taken for one of the token that came since', async () => {

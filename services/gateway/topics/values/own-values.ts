@@ -1,10 +1,11 @@
 // Values that differ per user (`per: user`): each has an entry per viewer of the key, under its viewer key, and may be kept
-// while this gateway holds a token of its user.
+// while this gateway knows a valid token of the viewer.
 import { ANONYMOUS_VIEWER, type Credentials, viewerKey } from '@keycast/backbone'
 import { namespaceOf } from '@keycast/protocol'
 import type { Namespaces } from '@keycast/service'
 import {
   chooseCredentials,
+  hasNewToken,
   hasTokenLeft,
   newTokenChoice,
   noteRefused,
@@ -87,6 +88,9 @@ export function createOwnValues({ namespaces, viewers, wallNow }: Deps) {
      */
     noteRefused: (entry: Entry, digest?: string): boolean =>
       choosing(entry, (viewer, choice, wallNowMs) => noteRefused(viewer, choice, wallNowMs, digest)) === true,
+
+    /** Whether the backend would be asked with another token than last. */
+    hasNewToken: (entry: Entry) => choosing(entry, hasNewToken) === true,
 
     /** Whether the user has another token than the one last asked with, which has expired. */
     hasTokenLeft: (entry: Entry) => choosing(entry, hasTokenLeft) === true,
