@@ -14,10 +14,10 @@ export type CloseCode = keyof typeof import('@keycast/protocol').closeCodes
 
 export type Outbox = ReturnType<typeof createOutbox>
 
-/** The outbox's reports to parts that are built after it. */
-export interface OutboxEvents {
+/** Parts that are built after the outbox, and are called by it. */
+interface OutboxEvents {
   /** Called when the session must be closed now, without what is queued for it. */
-  onEnd: (session: Session, code: CloseCode) => void
+  onEnd: (session: Session, code: CloseCode, isUrgent?: boolean) => void
   /** The session takes values: those its client asked for go before those it is due. */
   onWritable: (session: Session) => void
 }
@@ -29,8 +29,7 @@ export interface OutboxEvents {
 const BATCH_BYTES = 256 * 1024
 
 interface Deps {
-  events: OutboxEvents
-  slowClients: Pick<SlowClients, 'begin' | 'finish'>
+  slowClients: Pick<SlowClients, 'begin' | 'finish' | 'sweep'>
   /** Queued for one session that does not drain. */
   unsentBytesMax: number
   containment?: Pick<Containment, 'guard'>
@@ -39,9 +38,10 @@ interface Deps {
   now: () => number
 }
 
-export function createOutbox({ events, slowClients, unsentBytesMax, containment = noContainment, counts, now }: Deps) {
+export function createOutbox({ slowClients, unsentBytesMax, containment = noContainment, counts, now }: Deps) {
+  let handlers: OutboxEvents
   // The sessions behind one that fails are still to be written to.
-  const flushOne = containment.guard('session', flush, session => events.onEnd(session, 'internalError'))
+  const flushOne = containment.guard('session', flush, session => handlers.onEnd(session, 'internalError'))
   const flusher = createFlusher({ flush: flushOne, now })
 
   /** Queues a message for one session. */
@@ -158,7 +158,7 @@ export function createOutbox({ events, slowClients, unsentBytesMax, containment 
     write(session)
     const { closing, due, stalledAtMs, transport } = session
     if (due.length > 0 && stalledAtMs === undefined) flusher.mark(session)
-    else if (closing && (stalledAtMs !== undefined || transport.isOpen())) events.onEnd(session, closing)
+    else if (closing && (stalledAtMs !== undefined || transport.isOpen())) handlers.onEnd(session, closing)
   }
 
   function write(session: Session) {
@@ -168,7 +168,7 @@ export function createOutbox({ events, slowClients, unsentBytesMax, containment 
 
     // Answers to gets go before due values: a client that reads slower than its keys change is always due values. The
     // answers may fill the socket.
-    if (session.deferredGets.length > 0) events.onWritable(session)
+    if (session.deferredGets.length > 0) handlers.onWritable(session)
     if (session.stalledAtMs !== undefined) return
 
     const { pieces } = session
@@ -245,6 +245,13 @@ export function createOutbox({ events, slowClients, unsentBytesMax, containment 
     drained,
     discard,
     fence: flusher.fence,
+
+    /** Ends the sessions that do not take what they are written. */
+    sweep: () => slowClients.sweep(handlers.onEnd),
+
+    start(given: OutboxEvents) {
+      handlers = given
+    },
   }
 }
 

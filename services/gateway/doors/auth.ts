@@ -1,10 +1,13 @@
 // Says for whom a session is, with a token: as its first message, in place of anonymous rights, or to renew it in place.
 import { type Auth, errorMessage, type Problem } from '@keycast/protocol'
 import type { Identify } from '../access/identify.ts'
+import type { Revocations } from '../access/revocations/revocations.ts'
 import { tokenRefused } from '../access/tokens/tokens.ts'
-import { OFFENCE_REQUESTS } from '../sessions/rate-limit.ts'
+import type { Outbox } from '../delivery/outbox.ts'
+import type { Accounts } from '../sessions/accounts.ts'
+import type { Credentials } from '../sessions/credentials.ts'
+import { OFFENCE_REQUESTS, type RateLimit } from '../sessions/rate-limit.ts'
 import type { Session } from '../sessions/session.ts'
-import type { HandlerDeps } from './index.ts'
 
 /** Tokens of one session that may be under verification. More would only wait for each other. */
 const PENDING_MAX = 4
@@ -12,14 +15,16 @@ const PENDING_MAX = 4
 /** A user with too many sessions is told to come back after this time, in milliseconds. */
 const FULL_RETRY_MS = 5_000
 
-export const createAuth = ({
-  identify,
-  revocations,
-  accounts,
-  credentials,
-  outbox,
-  rateLimit,
-}: Pick<HandlerDeps, 'identify' | 'revocations' | 'accounts' | 'credentials' | 'outbox' | 'rateLimit'>) => {
+interface Deps {
+  readonly identify: Pick<Identify, 'verify'>
+  readonly revocations: Pick<Revocations, 'isRevoked'>
+  readonly accounts: Pick<Accounts, 'of' | 'hasRoom'>
+  readonly credentials: Pick<Credentials, 'renew'>
+  readonly outbox: Pick<Outbox, 'send'>
+  readonly rateLimit: Pick<RateLimit, 'charge'>
+}
+
+export const createAuth = ({ identify, revocations, accounts, credentials, outbox, rateLimit }: Deps) => {
   function auth(session: Session, { id, token }: Auth) {
     if (session.authsPending >= PENDING_MAX) {
       const message = 'too many tokens of this session are being checked: wait for the answers first'

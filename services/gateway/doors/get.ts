@@ -1,20 +1,27 @@
 // Answers one request for one value: from memory if that is fresh enough, else from the fetcher, asked once for all
 // requests of the key. If the client does not read, its get waits without the value.
 import { errorMessage, type Get, isProblem, type Problem } from '@keycast/protocol'
-import type { Admitted } from '../gate/gate.ts'
+import type { Counts } from '../counts.ts'
+import type { Outbox } from '../delivery/outbox.ts'
+import type { Admitted, Gate } from '../gate/gate.ts'
 import type { Session } from '../sessions/session.ts'
 import type { Result } from '../topics/values/entry.ts'
-import type { HandlerDeps } from './index.ts'
+import type { SingleFlight } from '../topics/values/single-flight.ts'
+import type { Values } from '../topics/values/values.ts'
 
-export const createGet = ({
-  gate,
-  values,
-  singleFlight,
-  outbox,
-  getsWaitingMax,
-  counts,
-  now,
-}: Pick<HandlerDeps, 'gate' | 'values' | 'singleFlight' | 'outbox' | 'getsWaitingMax' | 'counts' | 'now'>) => {
+interface Deps {
+  readonly gate: Pick<Gate, 'enter' | 'recheck'>
+  readonly values: Pick<Values, 'fresh'>
+  readonly singleFlight: Pick<SingleFlight, 'want'>
+  readonly outbox: Pick<Outbox, 'send' | 'sendValue' | 'isWritable'>
+  /** Of one session. */
+  readonly getsWaitingMax: number
+  readonly counts: Pick<Counts, 'getHits' | 'getMisses'>
+  /** Monotonic, in milliseconds. */
+  readonly now: () => number
+}
+
+export const createGet = ({ gate, values, singleFlight, outbox, getsWaitingMax, counts, now }: Deps) => {
   /**
    * @param asOfMs the time at which the answer must be fresh: a get that waited is not asked for again because of its
    *   wait

@@ -1,21 +1,27 @@
 // Answers requests for parts of rooms' histories, one after the other for each session: the journal is asked for the next
 // once the answer before is written. If the client does not read, the request waits without the messages.
 import { errorMessage, type History, historyBody, isProblem, type Problem } from '@keycast/protocol'
-import type { Admitted } from '../gate/gate.ts'
+import type { Containment } from '@keycast/service'
+import type { Counts } from '../counts.ts'
+import type { Outbox } from '../delivery/outbox.ts'
+import type { Admitted, Gate } from '../gate/gate.ts'
 import type { Session } from '../sessions/session.ts'
 import type { Histories } from '../topics/rooms/histories.ts'
 import { textFrame } from '../transport/frames.ts'
-import type { HandlerDeps } from './index.ts'
 
-export const createHistory = ({
-  gate,
-  histories,
-  outbox,
-  getsWaitingMax,
-  containment,
-  counts,
-  now,
-}: Pick<HandlerDeps, 'gate' | 'histories' | 'outbox' | 'getsWaitingMax' | 'containment' | 'counts' | 'now'>) => {
+interface Deps {
+  readonly gate: Pick<Gate, 'enter' | 'recheck' | 'check'>
+  readonly histories: Pick<Histories, 'read'>
+  readonly outbox: Pick<Outbox, 'send' | 'sendFrame' | 'isWritable' | 'close' | 'fence'>
+  /** Of one session. */
+  readonly getsWaitingMax: number
+  readonly containment: Pick<Containment, 'guard'>
+  readonly counts: Pick<Counts, 'sent'>
+  /** Monotonic, in milliseconds. */
+  readonly now: () => number
+}
+
+export const createHistory = ({ gate, histories, outbox, getsWaitingMax, containment, counts, now }: Deps) => {
   /** For requests that waited: no caller is there to see their errors. */
   const again = containment.guard('session', history, session => outbox.close(session, 'internalError'))
   /** Sessions whose last request is being read, or its answer not written yet. */

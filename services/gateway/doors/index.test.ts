@@ -1,7 +1,8 @@
 import { noContainment } from '@keycast/service'
-import { createHandlers } from './index.ts'
+import { assembleDoors } from './index.ts'
 
-test('a message type without handler is a mistake of this program, not of the client', () => {
-  const { handle } = createHandlers({ counts: { received: {} }, containment: noContainment } as any)
-  expect(() => handle({} as any, { type: 'steal' } as any)).toThrow('no handler')
+test('a message type without a door is a mistake of this program, not of the client', () => {
+  const parts = { settings: {}, access: {}, topics: { rooms: {} }, sessions: {} }
+  const { handle } = assembleDoors({ ...parts, counts: { received: {} }, containment: noContainment } as any)
+  expect(() => handle({} as any, { type: 'steal' } as any)).toThrow('no door')
 })

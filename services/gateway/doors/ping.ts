@@ -1,13 +1,17 @@
 // Answers pings, which clients use to measure: the cheapest request there is, so the text is put together, not encoded.
 import { encode, type Ping, type RequestId } from '@keycast/protocol'
+import type { Outbox } from '../delivery/outbox.ts'
 import type { Session } from '../sessions/session.ts'
-import type { HandlerDeps } from './index.ts'
 
 /** A pong's text around its numbers, as the protocol spells it. */
 const [start, middle, end] = encode({ type: 'pong', id: 111, count: 222 }).split(/111|222/)
 const [startWithoutId] = encode({ type: 'pong', count: 222 }).split('222')
 
-export const createPing = ({ outbox }: Pick<HandlerDeps, 'outbox'>) => {
+interface Deps {
+  readonly outbox: Pick<Outbox, 'sendText'>
+}
+
+export const createPing = ({ outbox }: Deps) => {
   let count = 0
 
   return function ping(session: Session, { id }: Ping) {

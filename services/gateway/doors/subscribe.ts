@@ -1,38 +1,44 @@
 // Subscribes a session to keys. Values are confirmed at once, then the state of each follows; each room once it is known
 // where its stream begins.
 import { errorMessage, type Subscribe } from '@keycast/protocol'
+import type { Outbox } from '../delivery/outbox.ts'
+import type { RateLimit } from '../sessions/rate-limit.ts'
 import type { Session } from '../sessions/session.ts'
-import type { HandlerDeps } from './index.ts'
+import type { Topics } from '../topics/topics.ts'
 
 /** Cheap enough for a client that asks for thousands of keys too many, once. */
 const REFUSALS_PER_TOKEN = 10
 
-export const createSubscribe = ({
-  topics,
-  subscriptions,
-  rooms,
-  outbox,
-  rateLimit,
-}: Pick<HandlerDeps, 'topics' | 'subscriptions' | 'rooms' | 'outbox' | 'rateLimit'>) => {
+interface Deps {
+  readonly topics: Pick<Topics, 'subscribe'>
+  /** Whether the key is one of a room. The key may be anything that a client sent. */
+  readonly isRoom: (key: string) => boolean
+  /** The number of keys that need a question to the fetcher, a backend or the journal. */
+  readonly keysAsked: () => number
+  readonly outbox: Pick<Outbox, 'send'>
+  readonly rateLimit: Pick<RateLimit, 'charge' | 'keysWaitMs' | 'chargeKeys'>
+}
+
+export const createSubscribe = ({ topics, isRoom, keysAsked, outbox, rateLimit }: Deps) => {
   return function subscribe(session: Session, { id, keys }: Subscribe) {
     const retryAfterMs = rateLimit.keysWaitMs(session)
     if (retryAfterMs > 0) return outbox.send(session, errorMessage({ code: 'rate_limited', retryAfterMs }, { id }))
 
     // If a key is named twice, the last one counts.
     const wanted = new Map(keys.map(each => [each.key, each]))
-    const keysBefore = askedKeys()
+    const keysBefore = keysAsked()
     const accepted = []
     const refused = []
     let roomsAccepted = 0
     for (const { key, ...start } of wanted.values()) {
-      const isRoom = rooms.isRoom(key)
-      const problem = topics.subscribe(session, key, isRoom ? { ...start, id } : start)
+      const isOfRoom = isRoom(key)
+      const problem = topics.subscribe(session, key, isOfRoom ? { ...start, id } : start)
       if (problem) refused.push(errorMessage(problem, { id, key, subscribed: false }))
-      else if (isRoom) roomsAccepted++
+      else if (isOfRoom) roomsAccepted++
       else accepted.push({ key })
     }
 
-    const watchedAnew = Math.max(0, askedKeys() - keysBefore)
+    const watchedAnew = Math.max(0, keysAsked() - keysBefore)
     rateLimit.chargeKeys(session, { watchedAnew, watchedBefore: accepted.length + roomsAccepted - watchedAnew })
 
     // The states follow by themselves: due values are written after the messages that are queued here.
@@ -41,10 +47,5 @@ export const createSubscribe = ({
     // Each error is many times longer than a bad key. Without a price, one message could ask for megabytes of errors. The
     // charge comes last, because it may end the session.
     rateLimit.charge(session, Math.floor(refused.length / REFUSALS_PER_TOKEN))
-  }
-
-  /** The number of keys that need a question to the fetcher, a backend or the journal. */
-  function askedKeys() {
-    return subscriptions.stats().keys + topics.stats().awaiting + rooms.stats().rooms
   }
 }

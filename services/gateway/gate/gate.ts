@@ -55,7 +55,6 @@ export type Gate = ReturnType<typeof createGate>
 
 interface Deps {
   readonly namespaces: Namespaces & { readonly journal: JournalNamespaces }
-  readonly cache: { peek(key: string): unknown }
   readonly decisions: {
     applies(key: string): boolean
     ask(asker: Asker, key: string): Problem | undefined | Promise<Problem | undefined>
@@ -99,7 +98,7 @@ const LASTING = ['subscribe', 'join'] as const satisfies Lasting[]
 /** A client repeats a publish that its session's change of user overtook after this time. */
 const RETRY_MS = 100
 
-export function createGate({ namespaces, cache, decisions, places, ownValues, counts }: Deps) {
+export function createGate({ namespaces, decisions, places, ownValues, counts }: Deps) {
   const { journal } = namespaces
   let holders: Readonly<Record<Lasting, Holder>>
 
@@ -228,8 +227,8 @@ export function createGate({ namespaces, cache, decisions, places, ownValues, co
   const isViewers = (key: string) => ownValues.areOf(key) || decisions.applies(key)
 
   /**
-   * The reason why rights do not cover a key, or why nobody does that with it. The rights come before the namespace and
-   * the cache: neither the answer nor its time tells whether a forbidden key exists.
+   * The reason why rights do not cover a key, or why nobody does that with it. The rights come before the namespace:
+   * neither the answer nor its time tells whether a forbidden key exists.
    *
    * @param key anything a client sent
    */
@@ -265,8 +264,6 @@ export function createGate({ namespaces, cache, decisions, places, ownValues, co
 
   /** @param key keeps the grammar */
   function valueProblem(key: string): Problem | undefined {
-    // Only keys that passed have entries.
-    if (cache.peek(key)) return undefined
     const namespace = namespaces.get(namespaceOf(key))
     if (namespace) return idProblemOf(namespace, key)
     return { code: 'unknown_namespace', message: journal.get(namespaceOf(key)) && NO_VALUES }

@@ -1,22 +1,24 @@
-// Puts the gate together with what it alone asks: the backends' decisions, and the places that sessions take.
+// Puts the gate together with what it alone asks: the backends' decisions, the places that sessions take, users' own keys.
+import { valuesAndRooms } from '@keycast/service'
 import { createDecisions } from '../access/backend/decisions.ts'
 import { createGate } from './gate.ts'
+import { createOwnKeys } from './own-keys.ts'
 import { createPlaces } from './places.ts'
 
-type Deps = Omit<Parameters<typeof createGate>[0], 'decisions' | 'places'> &
+type Deps = Omit<Parameters<typeof createGate>[0], 'decisions' | 'places' | 'ownValues'> &
   Omit<Parameters<typeof createDecisions>[0], 'onDecided' | 'namespaces'> & {
-    readonly deciding: Parameters<typeof createDecisions>[0]['namespaces']
     readonly settings: Parameters<typeof createPlaces>[0]
   }
 
-export function assembleGate({ settings, deciding, ...deps }: Deps) {
+export function assembleGate({ settings, namespaces, counts, ...deps }: Deps) {
   const places = createPlaces(settings)
   const decisions = createDecisions({
     ...deps,
-    namespaces: deciding,
+    counts,
+    namespaces: valuesAndRooms(namespaces),
     onDecided: (...decided) => gate.decided(...decided),
   })
-  const gate = createGate({ ...deps, decisions, places })
+  const gate = createGate({ namespaces, counts, decisions, places, ownValues: createOwnKeys(namespaces) })
   const { decided, ...doors } = gate
   return { ...doors, forget: decisions.forget, sweep: decisions.sweep, stats: places.stats }
 }

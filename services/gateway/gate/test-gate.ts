@@ -7,7 +7,6 @@ export const createTestGate = (
   given: Pick<Deps, 'namespaces'> & Partial<Omit<Deps, 'decisions'>> & { decisions?: Partial<Deps['decisions']> },
 ) =>
   createGate({
-    cache: { peek: () => undefined },
     places: { take: () => undefined, leave() {} },
     ownValues: { areOf: () => false, wireKeyOf: (_, key) => key },
     counts: { accessRefused: { unauthenticated: 0, forbidden: 0 } },

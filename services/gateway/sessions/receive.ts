@@ -16,14 +16,17 @@ export type Receive = ReturnType<typeof createReceive>
 /** A session that may do nothing before `authed` may send so many bytes until then: two of the longest tokens. */
 const EARLY_BYTES_MAX = 16 * 1_024
 
+/** A promise that it returns is of the rest of its work. */
+type Handle = (session: Session, message: ClientMessage) => unknown
+
 interface Deps {
-  /** A promise that it returns is of the rest of its work. */
-  handle: (session: Session, message: ClientMessage) => unknown
   outbox: Pick<Outbox, 'send' | 'sendFrame' | 'close'>
   rateLimit: Pick<RateLimit, 'charge'>
 }
 
-export function createReceive({ handle, outbox, rateLimit }: Deps) {
+export function createReceive({ outbox, rateLimit }: Deps) {
+  let handle: Handle
+
   /** @returns a promise where some of the work is still to be done */
   function message(session: Session, data: Buffer, isBinary: boolean): unknown {
     // A message after the one that closed the session was sent before the client could know.
@@ -81,5 +84,12 @@ export function createReceive({ handle, outbox, rateLimit }: Deps) {
     rateLimit.charge(session, OFFENCE_REQUESTS)
   }
 
-  return { message, ping, pong }
+  return {
+    message,
+    ping,
+    pong,
+    start(given: Handle) {
+      handle = given
+    },
+  }
 }

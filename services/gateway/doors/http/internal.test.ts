@@ -58,7 +58,7 @@ async function setup({
     },
     shareRevocation,
     values: { describe: key => ({ ...described, ...known, key }) },
-    ownValues: { areOf: key => key.startsWith('own:'), countOf: () => 3 },
+    ownValues: { countOf: () => 3 },
     publishes: undefined as any,
     rooms: undefined as any,
     backbone: {

@@ -50,7 +50,7 @@ interface Deps {
   /** In milliseconds since 1970. */
   wallNow?: () => number
   values: Pick<Values, 'describe'>
-  ownValues: Pick<OwnValues, 'areOf' | 'countOf'>
+  ownValues: Pick<OwnValues, 'countOf'>
   backbone: Pick<Backbone, 'refresh'>
   namespaces: Namespaces
   publishes: Parameters<typeof addRoomCalls>[1]['publishes']
@@ -118,7 +118,7 @@ export function addInternal(app: FastifyInstance, deps: Deps) {
       const problem = gate.operator('value', key)
       if (problem) return sendProblem(reply, problem)
       const namespace = namespaces.get(namespaceOf(key))
-      if (ownValues.areOf(key)) return describeOwn(key, ownValues.countOf(key), namespace)
+      if (namespace?.isPerUser) return describeOwn(key, ownValues.countOf(key), namespace)
       return describeKey(values.describe(key), namespace)
     })
   })

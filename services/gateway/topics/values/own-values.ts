@@ -1,8 +1,6 @@
 // Values that differ per user (`per: user`): each has an entry per viewer of the key, under its viewer key, and may be kept
 // while this gateway knows a valid token of the viewer.
-import { ANONYMOUS_VIEWER, type Credentials, viewerKey } from '@keycast/backbone'
-import { namespaceOf } from '@keycast/protocol'
-import type { Namespaces } from '@keycast/service'
+import { ANONYMOUS_VIEWER, type Credentials } from '@keycast/backbone'
 import {
   chooseCredentials,
   hasNewToken,
@@ -19,19 +17,15 @@ export type OwnValues = ReturnType<typeof createOwnValues>
 const NONE: ReadonlyMap<Entry, TokenChoice> = new Map()
 
 interface Deps {
-  namespaces: Namespaces
   viewers: Pick<Viewers, 'named'>
   /** In milliseconds since 1970. */
   wallNow: () => number
 }
 
-export function createOwnValues({ namespaces, viewers, wallNow }: Deps) {
+export function createOwnValues({ viewers, wallNow }: Deps) {
   /** By the viewer's name. */
   const byViewer = new Map<string, Map<Entry, TokenChoice>>()
   let count = 0
-
-  /** Whether each user has a value of their own under the key. @param key that passed the gate */
-  const areOf = (key: string) => namespaces.get(namespaceOf(key))?.isPerUser === true
 
   /** @returns the viewer; `undefined` if the value is the same for all */
   function choosing<T>(
@@ -45,16 +39,6 @@ export function createOwnValues({ namespaces, viewers, wallNow }: Deps) {
   }
 
   return {
-    areOf,
-
-    /** The key under which a viewer's value is stored and asked for. */
-    wireKeyOf(viewer: Viewer | undefined, key: string) {
-      if (!areOf(key)) return key
-      // No viewer: the caller forgot to say for whom it asks.
-      if (!viewer) throw new Error(`no viewer for ${key}`)
-      return viewerKey(key, viewer.name)
-    },
-
     opened(entry: Entry) {
       if (entry.viewer === undefined) return
       const entries = byViewer.get(entry.viewer)

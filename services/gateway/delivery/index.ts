@@ -1,0 +1,20 @@
+// Puts delivery together: what sessions are written, when, and those that do not take it.
+import type { Containment } from '@keycast/service'
+import type { Counts } from '../counts.ts'
+import { createOutbox } from './outbox.ts'
+import { createSlowClients } from './slow-clients.ts'
+
+interface Deps {
+  settings: { stallMsMax: number; unsentTotalBytesMax: number; unsentBytesMax: number }
+  containment: Pick<Containment, 'guard'>
+  counts: Counts
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
+export function assembleDelivery({ settings, containment, counts, now }: Deps) {
+  const slowClients = createSlowClients({ ...settings, now })
+  const { unsentBytesMax } = settings
+  const outbox = createOutbox({ slowClients, unsentBytesMax, containment, counts, now })
+  return { ...outbox, stats: () => ({ stalled: slowClients.size() }) }
+}

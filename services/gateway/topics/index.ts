@@ -1,0 +1,52 @@
+// Puts the kinds of topics together, and what subscribes sessions to them.
+import type { JournalNamespaces, Namespaces } from '@keycast/service'
+import type { Links } from '../links.ts'
+import { assembleRooms } from './rooms/index.ts'
+import { createTopics } from './topics.ts'
+import { assembleValues } from './values/index.ts'
+
+export type TopicsPart = ReturnType<typeof assembleTopics>
+
+type Deps = Omit<
+  Parameters<typeof assembleValues>[0] & Parameters<typeof assembleRooms>[0],
+  'backbone' | 'namespaces'
+> & {
+  namespaces: Namespaces & { journal: JournalNamespaces }
+  links: Links
+}
+
+export function assembleTopics({ namespaces, links, ...deps }: Deps) {
+  const { gate, outbox } = deps
+  const ofValues = assembleValues({ ...deps, namespaces, backbone: links.values })
+  const ofRooms = assembleRooms({ ...deps, namespaces: namespaces.journal, backbone: links.rooms })
+  const { values, singleFlight, ownValues, tokens, latest, grown } = ofValues
+  const { rooms, histories, publishes, joins } = ofRooms
+  const topics = createTopics({ gate, values, rooms, outbox })
+
+  return {
+    topics,
+    values,
+    singleFlight,
+    ownValues,
+    tokens,
+    latest,
+    grown,
+    rooms,
+    histories,
+    publishes,
+    joins,
+
+    events: { values: ofValues.events, rooms: ofRooms.events },
+    holders: { subscribe: topics.holder, join: joins },
+
+    /** The number of keys that need a question to the fetcher, a backend or the journal. */
+    keysAsked: () => ofValues.stats().keys + topics.stats().awaiting + rooms.stats().rooms,
+
+    sweep() {
+      ofValues.sweep()
+      rooms.sweep()
+    },
+
+    stats: () => ({ ...ofValues.stats(), ...ofRooms.stats(), ...topics.stats() }),
+  }
+}
