@@ -142,17 +142,17 @@ test('the key that signs tokens is changed, step by step, and no token that is v
   const [, recipe] = read('docs/deploy/upgrades.md').split('### The key that signs tokens\n')
   const [renew, drop] = blocks('', recipe).map(text => {
     const [inContainers, onHosts] = text.trim().split('\n')
-    const [command] = onHosts.trim().split(/ +#/)
-    // The same script, with the same arguments.
+    const [command] = onHosts.trim().replace('npx ', '').split(/ +#/)
+    // The same verb, with the same arguments.
     expect(inContainers).toContain(command.replace('/srv/keycast/secrets', '/secrets'))
-    return command.split(' ').slice(1)
+    return command.split(' ')
   })
   const secrets = join(folder, 'secrets')
-  const run = ([script, at, ...rest]: string[]) => {
-    expect(at).toBe('/srv/keycast/secrets')
-    execFileSync('node', [script, secrets, ...rest], { cwd: new URL('..', import.meta.url) })
+  const run = ([name, verb, at, ...rest]: string[]) => {
+    expect([name, verb, at]).toEqual(['keycast', 'secrets', '/srv/keycast/secrets'])
+    execFileSync(process.execPath, ['cli/keycast.js', verb, secrets, ...rest], { cwd: new URL('..', import.meta.url) })
   }
-  run(['cli/keycast.js', 'secrets', '/srv/keycast/secrets'])
+  run(['keycast', 'secrets', '/srv/keycast/secrets'])
   const secretOf = (file: string) => readFileSync(join(secrets, 'gateway', file), 'utf8')
   const tokenBy = (secret: string) =>
     new SignJWT({ keys: { read: ['article:mine'] } })

@@ -229,7 +229,7 @@ test('after the script was killed, the nginx it left is named, with how to end i
   const again = ['--directory', directory, '--http-port', String(httpPort), '--https-port', String(httpsPort)]
   expect(await complaint(again)).toMatchObject({
     code: 2,
-    stderr: `proxy: nginx ${masterPid} already runs in ${directory}. End it with: kill -QUIT ${masterPid}\n`,
+    stderr: `keycast proxy: nginx ${masterPid} already runs in ${directory}. End it with: kill -QUIT ${masterPid}\n`,
   })
   expect((await request(killed.url('/'))).status).toBe(200)
 
@@ -293,13 +293,13 @@ test('an answer names the request as the log does', async () => {
 test('what the operator can mend is said in a sentence, with exit code 2', async () => {
   expect(await complaint(['--gatewy', 'x'])).toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/^proxy: Unknown option '--gatewy'/),
+    stderr: expect.stringMatching(/^keycast proxy: Unknown option '--gatewy'/),
   })
   const directory = temporaryFolder()
   expect(await complaint(['--directory', directory, '--https-port', '99999', '--exempt', 'nonsense'])).toEqual({
     code: 2,
     stderr:
-      'proxy: settings that cannot be used:\n' +
+      'keycast proxy: settings that cannot be used:\n' +
       '  PROXY_HTTPS_PORT must be a whole number from 1 to 65535, not "99999"\n' +
       '  PROXY_PUBLIC_PORT must be a whole number from 1 to 65535, not "99999"\n' +
       '  PROXY_EXEMPT must be addresses or networks such as 10.0.0.0/8, separated by spaces, not "nonsense"\n',
