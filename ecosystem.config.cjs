@@ -109,8 +109,8 @@ const app = (name, service, { heldBytesMax, own = {}, nodeArguments = [] } = {})
 
 const gateways = read('GATEWAYS', integer({ min: 1, max: 16, unit: 'gateways' }), 1)
 
-/** Simulated backends: 0 where keycast.yaml names a backend of one's own. */
-const providers = read('PROVIDERS', integer({ max: 1 }), 1)
+/** Simulated backends, for trying: 0 where keycast.yaml names a backend of one's own. */
+const providers = read('PROVIDERS', integer({ max: 1 }), env.KEYCAST_PROFILE === 'try' ? 1 : 0)
 
 /** npm start starts them at once, pm2 itself two at a time; they find each other in any order. */
 exports.apps = [
@@ -126,8 +126,6 @@ exports.apps = [
         JOURNAL_NODES: env.JOURNAL_NODES || journalNode,
         GATEWAY_PORT: readPort('GATEWAY_PORT', 8080) + index * GATEWAY_PORT_STEP,
         GATEWAY_INTERNAL_PORT: readPort('GATEWAY_INTERNAL_PORT', 8081) + index * GATEWAY_PORT_STEP,
-        // For trying, as the simulated backend is.
-        GATEWAY_CHAT: env.GATEWAY_CHAT || String(providers > 0),
       },
       // With V8's default a gateway takes more memory for each session: services/gateway/README.md.
       nodeArguments: ['--max-semi-space-size=4'],

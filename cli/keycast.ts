@@ -6,6 +6,7 @@ interface Verb {
 
 const verbs: Record<string, { about: string; load: () => Promise<Verb> }> = {
   token: { about: 'makes a token for trying', load: () => import('./token.ts') },
+  check: { about: 'says before a rollout what services would refuse', load: () => import('./check.ts') },
   key: { about: 'says why a key is stale, or has it refreshed', load: () => import('./key.ts') },
   explain: { about: 'says who may use a key, and which rules say so', load: () => import('./explain.ts') },
   journal: { about: "backs up, restores, checks and shows the journal's log", load: () => import('./journal.ts') },

@@ -38,7 +38,13 @@ test.each(blocks('yaml').map((text, index) => [index + 1, text]))(
     const path = join(folder, `${index}.yaml`)
     writeFileSync(path, String(text))
     // Beside the one namespace that the page about a backend of one's own begins with.
-    const { tokens, anonymous } = readAccess({ path, env: { JWT_SECRET }, origins: ORIGIN, namespaces: ['article'] })
+    const { tokens, anonymous } = readAccess({
+      path,
+      env: { JWT_SECRET },
+      origins: ORIGIN,
+      namespaces: ['article'],
+      profile: 'production',
+    })
     expect(tokens.length + anonymous.read.length).toBeGreaterThan(0)
   },
 )

@@ -10,7 +10,7 @@ import { type RunningProxy, startProxy } from './support/proxy.ts'
 import { startRooms } from './support/rooms.ts'
 
 /** Of gateways: one that is started later is to be where the proxy looks for it. */
-const env: Record<string, string> = { GATEWAY_CHAT: 'true' }
+const env: Record<string, string> = {}
 let rooms: Awaited<ReturnType<typeof startRooms>>
 let gateway: Awaited<ReturnType<typeof startRooms>>['gateways'][number]
 let proxy: RunningProxy

@@ -1,8 +1,11 @@
 // The commands of docs/deploy, run as they are written: each host of a page is one of a network of their own, and clients
 // come from others.
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { listingsOf, read } from '../scripts/docs/markdown.ts'
 import { eventually } from './support/deadline.ts'
 import { startHosts } from './support/hosts.ts'
+import { newFolder } from './support/journal.ts'
 
 /** The services of a page are many, and start one after the other. */
 const PAGE_MS = 240_000
@@ -16,6 +19,16 @@ function listing(page: string, words: string) {
   if (found.length !== 1) throw new Error(`${page} has ${found.length} listings with ${words}`)
   return found[0]
 }
+
+/** @returns the path of a keycast.yaml */
+function configOf(text: string) {
+  const folder = newFolder()
+  writeFileSync(join(folder, 'keycast.yaml'), text)
+  return join(folder, 'keycast.yaml')
+}
+
+/** The backend that the pages take for the reader's own. */
+const backend = 'export KEYCAST_PROFILE=try; exec node services/data-provider/main.js'
 
 /** A WebSocket that stays: says its status, or what comes first. */
 const viewer = `
@@ -32,13 +45,16 @@ test(
     const [first, second, gateways, proxy, ...outside] = [2, 3, 4, 5, 8, 9].map(host => `10.0.0.${host}`)
     const hosts = await startHosts([first, second, gateways, proxy, ...outside], {
       ...lean,
-      // The backend of the shipped keycast.yaml.
       PROVIDER_HOST: '10.0.0.1',
+      // The smoke test publishes without a token.
+      KEYCAST_CONFIG: configOf(
+        read('keycast.yaml').replace('\naccess:\n', '\naccess:\n  accept: [anonymous-publish, anonymous-join]\n'),
+      ),
       // Of one address there may be three at each of two gateways: seven would be too many if all had the proxy's. Fewer
       // would refuse a check of the smoke test whose gateway has not noticed yet that the one before has closed.
       GATEWAY_SESSIONS_PER_ADDRESS_MAX: '3',
     })
-    hosts.start('10.0.0.1', 'exec node services/data-provider/main.js')
+    hosts.start('10.0.0.1', backend)
     await hosts.run(first, listing(page, 'keycast secrets'))
 
     const fetcher = listing(page, '--only fetcher')
@@ -75,10 +91,16 @@ test(
   async () => {
     const page = 'docs/deploy/one-host.md'
     const host = '10.0.0.2'
-    const hosts = await startHosts([host], lean)
+    const article = 'article: { source: http, url: "http://10.0.0.1:3000/conversations/{id}" }'
+    const hosts = await startHosts([host], {
+      ...lean,
+      PROVIDER_HOST: '10.0.0.1',
+      KEYCAST_CONFIG: configOf(`namespaces: { ${article} }\naccess: { anonymous: { read: ["article:*"] } }\n`),
+    })
+    hosts.start('10.0.0.1', backend)
     const said = await hosts.run(host, listing(page, 'keycast smoke'))
     expect(said).not.toContain('FAILED')
-    const running = /nginx: master|services\//
+    const running = /nginx: master|services\/(gateway|fetcher|journal)/
     const commands = () => hosts.run(host, `cat /proc/[0-9]*/cmdline | tr '\\0' ' '`)
     expect(await commands()).toMatch(running)
     expect(await hosts.run(host, 'npx pm2 save')).toContain('Successfully saved')

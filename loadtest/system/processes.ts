@@ -66,7 +66,7 @@ export function createProcesses() {
     ): Promise<{ name: string; pid: number; listening: Record<string, any>; inspectorUrl: string | undefined }> {
       const child = spawn(program, args, {
         cwd: root,
-        env: { ...process.env, LOG_FORMAT: 'json', ...env },
+        env: { ...process.env, LOG_FORMAT: 'json', KEYCAST_PROFILE: 'try', ...env },
         // A process group of its own: else Ctrl-C would stop the services while the load test still measures.
         detached: true,
         stdio: ['ignore', 'pipe', 'pipe'],

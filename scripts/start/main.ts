@@ -26,6 +26,8 @@ const DAEMON_WATCH_MS = 1_000
 /** The folder in which pm2 starts the services. */
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
+// It is for trying; pm2 and the services inherit it.
+process.env.KEYCAST_PROFILE ||= 'try'
 const config = readSettings(settings, {
   name: 'npm start',
   about:
@@ -51,7 +53,8 @@ const output = createOutput({
 })
 
 /** Without a secret, tokens for trying are signed with one of this checkout. Only gateways are given it. */
-const signing = process.env.JWT_SECRET || process.env.JWT_SECRET_FILE ? {} : makeSigningSecret()
+const hasSecret = process.env.JWT_SECRET || process.env.JWT_SECRET_FILE
+const signing = hasSecret || config.profile !== 'try' ? {} : makeSigningSecret()
 
 /** Aborted with the reason that ends the run: a text, such as a signal's name, or the error. */
 const ending = new AbortController()

@@ -10,8 +10,9 @@ import { type Config, settings } from './settings.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** The file as pm2 reads it, in a process of its own: it reads the environment when it is loaded. */
-function appsWith(env: Record<string, string> = {}): App[] {
+/** The file as pm2 reads it for npm start, in a process of its own: it reads the environment when it is loaded. */
+function appsWith(given: Record<string, string> = {}): App[] {
+  const env = { KEYCAST_PROFILE: 'try', ...given }
   const script = 'JSON.stringify(require("./ecosystem.config.cjs").apps)'
   return JSON.parse(execFileSync(process.execPath, ['-p', script], { cwd: root, env, encoding: 'utf8', stdio: 'pipe' }))
 }
@@ -42,7 +43,8 @@ test('the services are started from the backend outward, each from a file that e
   for (const { cwd, script } of apps) expect(existsSync(join(String(cwd), String(script)))).toBe(true)
 })
 
-test('PROVIDERS=0 leaves the simulated backend out', () => {
+test('PROVIDERS=0 leaves the simulated backend out, as production does', () => {
+  expect(appsWith({ KEYCAST_PROFILE: 'production' }).map(({ name }) => name)).toEqual(['fetcher', 'journal', 'gateway'])
   expect(appsWith({ PROVIDERS: '0' }).map(({ name }) => name)).toEqual(['fetcher', 'journal', 'gateway'])
   expect(() => appsWith({ PROVIDERS: '2' })).toThrow('PROVIDERS=2: must be a whole number, from 0 to 1')
 })

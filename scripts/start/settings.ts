@@ -21,7 +21,7 @@ export const settings = {
     env: 'PROVIDERS',
     default: 1,
     max: 1,
-    doc: 'Simulated backends to start. Set 0 when keycast.yaml names a backend of yours.',
+    doc: 'Simulated backends to start. Set 0 when keycast.yaml names a backend of yours. 0 where KEYCAST_PROFILE is production.',
   }),
   configPath: gateway.configPath,
   gatewayHost: gateway.host,
@@ -48,6 +48,7 @@ export const settings = {
     default: 'pretty',
     doc: "pretty: the services' log lines for a person. json: the lines as the services write them.",
   }),
+  profile: common.profile,
   shutdownGraceMs: common.shutdownGraceMs,
   pm2Home: setting.path({
     env: 'PM2_HOME',

@@ -5,13 +5,14 @@ import { createMetrics } from '@keycast/service/metrics'
 import { createDocuments } from './documents.ts'
 import { createFaults } from './faults.ts'
 import { addRoutes } from './routes.ts'
-import { settings } from './settings.ts'
+import { conflictsOf, settings } from './settings.ts'
 import { createStats } from './stats.ts'
 
 const name = 'keycast-data-provider'
 const config = readSettings(settings, {
   name,
   about: 'a simulated backend to try Keycast with: JSON, text, bytes, and faults.',
+  check: conflictsOf,
 })
 const log = createLog({ name, level: config.logLevel, format: config.logFormat })
 const metrics = createMetrics({ service: 'provider' })

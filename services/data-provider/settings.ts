@@ -1,5 +1,5 @@
 // The settings of the simulated backend. Beside `${NAME}` in keycast.yaml nothing else reads the environment.
-import { common, setting } from '@keycast/service'
+import { type Config, common, setting } from '@keycast/service'
 import { DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MIN } from './documents.ts'
 
 export const settings = {
@@ -36,3 +36,11 @@ export const settings = {
     doc: 'Share of requests answered with JSON that does not parse.',
   }),
 }
+
+/** Viewers must not be shown what is made up. */
+export const conflictsOf = ({ profile }: Pick<Config<typeof settings>, 'profile'>): string[] =>
+  profile === 'try'
+    ? []
+    : [
+        'KEYCAST_PROFILE=production: this backend only makes content up. Name yours in keycast.yaml; to try Keycast with this one, set KEYCAST_PROFILE=try',
+      ]

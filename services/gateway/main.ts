@@ -32,7 +32,12 @@ function assemble() {
   const namespaces = readNamespaces({ path: config.configPath, headers: false })
   const { journal } = namespaces
   const names = [...namespaces.names, ...journal.names]
-  const policy = readAccess({ path: config.configPath, origins: config.origins, namespaces: names })
+  const policy = readAccess({
+    path: config.configPath,
+    origins: config.origins,
+    namespaces: names,
+    profile: config.profile,
+  })
   for (const note of policy.notes) log.warn(note)
   const bytesMax = Math.max(0, ...namespaces.names.map(each => namespaces.get(each)?.bytesMax ?? 0))
   const metrics = createMetrics({ service: 'gateway' })
@@ -98,7 +103,7 @@ function assemble() {
     connectionsMax: httpConnectionsWithin(sessionsMax, filesMax),
     clientOf: readClient(config.trustedProxies),
     unreadBytesMax: config.unsentTotalBytesMax,
-    chat: config.chat,
+    chat: config.profile === 'try',
   })
   gateway.attach(publicApp.server)
   const internal = createInternalServer({

@@ -43,6 +43,17 @@ test('without keys nodes beyond this host are refused, and names, for anybody ma
   expect(conflictsWith({ ...nodes, BACKBONE_SECRET_KEY: secretKey, BACKBONE_SERVER_KEY: publicKey })).toEqual([])
 })
 
+test('beyond loopback clients come through a proxy that is named, or it is only a try', () => {
+  const open = { GATEWAY_HOST: '0.0.0.0' }
+  expect(conflictsWith(open)).toEqual([
+    expect.stringMatching(/^GATEWAY_HOST=0\.0\.0\.0: .* Name the proxy with TLS in GATEWAY_TRUSTED_PROXIES/),
+  ])
+  expect(conflictsWith({ ...open, GATEWAY_TRUSTED_PROXIES: '127.0.0.0/8, ::1/128' })).toHaveLength(1)
+  expect(conflictsWith({ ...open, GATEWAY_TRUSTED_PROXIES: '127.0.0.0/8,10.0.0.5' })).toEqual([])
+  expect(conflictsWith({ ...open, KEYCAST_PROFILE: 'try' })).toEqual([])
+  for (const host of ['127.0.0.2', '::1', 'localhost']) expect(conflictsWith({ GATEWAY_HOST: host })).toEqual([])
+})
+
 test('an encrypted backbone needs both keys, and keys they must be', () => {
   const { publicKey, secretKey } = createCurveKeyPair()
   expect(conflictsWith({ BACKBONE_SECRET_KEY: secretKey, BACKBONE_SERVER_KEY: publicKey })).toEqual([])

@@ -184,11 +184,6 @@ export const settings = {
     default: false,
     doc: 'Send values of 1 KiB and more compressed (permessage-deflate) to clients that offer it. Each version is compressed once for all of them, beside the event loop, in about 2 ms for 130 KB of JSON.',
   }),
-  chat: setting.flag({
-    env: 'GATEWAY_CHAT',
-    default: false,
-    doc: 'Serve the example of a chat (examples/chat) at /chat, for trying: its rooms are the keys room:*. npm start and pm2 switch it on while they run the simulated backend (PROVIDERS).',
-  }),
   drainMs: setting.milliseconds({
     env: 'GATEWAY_DRAIN_MS',
     default: 5_000,
@@ -205,13 +200,22 @@ const LEAVE_MS = 1_000
 export function conflictsOf(
   config: Pick<
     Settings,
-    'drainMs' | 'shutdownGraceMs' | 'fetcherNodes' | 'journalNodes' | 'backboneSecretKey' | 'backboneServerKey'
+    | 'profile'
+    | 'host'
+    | 'trustedProxies'
+    | 'drainMs'
+    | 'shutdownGraceMs'
+    | 'fetcherNodes'
+    | 'journalNodes'
+    | 'backboneSecretKey'
+    | 'backboneServerKey'
   >,
 ): string[] {
   const { backboneSecretKey, backboneServerKey } = config
   const isPlain = backboneSecretKey === undefined && backboneServerKey === undefined
   return [
     ...drainProblems(config),
+    ...plaintextProblems(config),
     ...nodeProblems('FETCHER_NODES', config.fetcherNodes, { isPlain }),
     ...nodeProblems('JOURNAL_NODES', config.journalNodes, { isPlain, service: 'journal' }),
     ...curveKeyProblems({
@@ -227,6 +231,18 @@ function drainProblems({ drainMs, shutdownGraceMs }: Pick<Settings, 'drainMs' | 
     `GATEWAY_DRAIN_MS=${drainMs} must be over ${LEAVE_MS} ms below SHUTDOWN_GRACE_MS=${shutdownGraceMs}: else every stop is cut short`,
   ]
 }
+
+/** A gateway has no TLS: a proxy has, on this host or at an address that is named. */
+function plaintextProblems({ profile, host, trustedProxies }: Pick<Settings, 'profile' | 'host' | 'trustedProxies'>) {
+  const namesProxy = trustedProxies.split(',').some(network => !isLoopback(network.trim()))
+  if (profile === 'try' || isLoopback(host) || namesProxy) return []
+  return [
+    `GATEWAY_HOST=${host}: clients would connect in plaintext. Name the proxy with TLS in GATEWAY_TRUSTED_PROXIES, or listen on 127.0.0.1; KEYCAST_PROFILE=try is for trying`,
+  ]
+}
+
+/** @param text an address, a network or a name */
+const isLoopback = (text: string) => text === 'localhost' || text.startsWith('127.') || /^::1(\/128)?$/.test(text)
 
 /** @param options `isPlain`: no keys are set */
 function nodeProblems(

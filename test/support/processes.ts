@@ -41,7 +41,7 @@ export async function startService(
   const options = name === 'gateway' ? GATEWAY_ARGUMENTS : []
   const child = spawn(process.execPath, [...options, `services/${name}/main.js`], {
     cwd: root,
-    env: { PATH: process.env.PATH, LOG_FORMAT: 'json', ...env },
+    env: { PATH: process.env.PATH, LOG_FORMAT: 'json', KEYCAST_PROFILE: 'try', ...env },
     // A process group of its own, so that the workers of a killed primary can be killed with it.
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -43,6 +43,7 @@ const secretFile = (content: string) => {
 
 test('a setting that is not set has its default', () => {
   expect(read({})).toEqual({
+    profile: 'production',
     logLevel: 'info',
     logFormat: 'json',
     shutdownGraceMs: 10_000,

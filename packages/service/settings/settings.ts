@@ -140,8 +140,17 @@ export const setting = {
     }),
 }
 
+/** What may run: `try` admits what is only for trying, on one's own host. */
+export type Profile = 'production' | 'try'
+
 /** Settings that every service has. */
 export const common = {
+  profile: setting.choice<Profile>({
+    env: 'KEYCAST_PROFILE',
+    values: ['production', 'try'],
+    default: 'production',
+    doc: 'production: a service refuses to start with what is only for trying. try: the simulated backend and the chat at /chat run, anybody may publish and join, and clients may connect in plaintext. npm start and docker-compose.yml set it.',
+  }),
   logLevel: setting.choice({
     env: 'LOG_LEVEL',
     values: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],

@@ -30,11 +30,12 @@ const read = (
     env = {},
     origins = 'https://example.org',
     namespaces,
-  }: { env?: NodeJS.ProcessEnv; origins?: string; namespaces?: string[] } = {},
+    profile = 'production',
+  }: { env?: NodeJS.ProcessEnv; origins?: string; namespaces?: string[]; profile?: 'production' | 'try' } = {},
 ) => {
   const path = join(folder, 'keycast.yaml')
   writeFileSync(path, yaml)
-  return readAccess({ path, env, origins, namespaces })
+  return readAccess({ path, env, origins, namespaces, profile })
 }
 
 const problemsOf = (yaml: string, options?: Parameters<typeof read>[1]) => {
@@ -82,6 +83,7 @@ access:
     - { secret: "\${JWT_SECRET:-}", algorithms: [HS256], prefix: "app|" }
     - { publicKey: rsa.pem, algorithms: [RS256], prefix: "staff|" }
   cookie: __Host-jwt
+  accept: [anonymous-join]
 `,
     { env: { JWT_SECRET: SECRET } },
   )
@@ -260,6 +262,27 @@ describe('of several issuers', () => {
   })
 })
 
+describe('strangers who write', () => {
+  const rights = 'access:\n  anonymous:\n    read: ["room:*"]\n    publish: ["room:*"]\n    join: ["room:*"]\n'
+
+  test('are refused in production, line by line, unless the file accepts them', () => {
+    expect(problemsOf(rights)).toEqual([
+      'line 4: access.anonymous.publish: anybody may publish without a token. Take it away, or write access.accept: [anonymous-publish]; KEYCAST_PROFILE=try is for trying',
+      expect.stringMatching(/^line 5: access\.anonymous\.join: .* access\.accept: \[anonymous-join\]/),
+    ])
+    expect(problemsOf(`${rights}  accept: [anonymous-publish]\n`)).toHaveLength(1)
+    expect(read(`${rights}  accept: [anonymous-publish, anonymous-join]\n`).anonymous.publish).toHaveLength(1)
+  })
+
+  test('are let in where it is only a try', () => {
+    expect(read(rights, { profile: 'try' }).anonymous.join).toHaveLength(1)
+  })
+
+  test('are accepted by these names alone', () => {
+    expect(problemsOf(`${rights}  accept: [everything]\n`).join()).toContain('line 6: access.accept.0')
+  })
+})
+
 test('no refusal says a secret back', () => {
   const yaml = entry('secret: "${JWT_SECRET}", algorithms: [HS256], jwks: "https://u:${JWT_SECRET}@h/"')
   expect(problemsOf(yaml, { env: { JWT_SECRET: 's3cret' } }).join()).not.toContain('s3cret')
@@ -268,7 +291,7 @@ test('no refusal says a secret back', () => {
 
 test('a file that is not there is named', () => {
   const path = join(folder, 'absent.yaml')
-  expect(() => readAccess({ path, env: {}, origins: '*' })).toThrow(
+  expect(() => readAccess({ path, env: {}, origins: '*', profile: 'production' })).toThrow(
     `Invalid access in ${path}:\n  the file cannot be read (ENOENT)`,
   )
 })

@@ -2,7 +2,7 @@
 import type { KeyObject } from 'node:crypto'
 import { dirname } from 'node:path'
 import { isUser, USER_PREFIX_CHARACTERS_MAX } from '@keycast/protocol'
-import { duration, Misconfigured, substituteVariables } from '@keycast/service'
+import { duration, Misconfigured, type Profile, substituteVariables } from '@keycast/service'
 import { quantity } from '@keycast/service/namespaces'
 import { readYaml } from '@keycast/service/yaml-file'
 import { type core, z } from 'zod'
@@ -61,6 +61,15 @@ const LIFETIME_MS_MIN = 60_000
 const LIFETIME_MS_MAX = 10 * 8_784 * 3_600_000
 const LIFETIME_MS_DEFAULT = 8_784 * 3_600_000
 
+/** What a file must name under `accept` before it may grant it: strangers then fill rooms, and nobody can be held to it. */
+const risks = [
+  { verb: 'publish', name: 'anonymous-publish' },
+  { verb: 'join', name: 'anonymous-join' },
+] as const
+
+const riskOf = (verb: string, name: string) =>
+  `anybody may ${verb} without a token. Take it away, or write access.accept: [${name}]; KEYCAST_PROFILE=try is for trying`
+
 /** As in an example: more would make it hard to read. */
 const NAMES_SHOWN_MAX = 3
 
@@ -98,13 +107,14 @@ interface Options {
   origins: string
   /** Those there are; a pattern that names another is refused. */
   namespaces?: readonly string[]
+  profile: Profile
 }
 
 /**
  * @returns if the section is absent, a policy that lets nobody in
  * @throws {AccessError}
  */
-export function readAccess({ path, env = process.env, origins, namespaces }: Options): Policy {
+export function readAccess({ path, env = process.env, origins, namespaces, profile }: Options): Policy {
   const howTo = howToWrite(namespaces ?? [])
   const refuse = (problems: string[]) => new AccessError(path, problems)
   const { value: file, lineAt } = readYaml(path, refuse)
@@ -123,7 +133,12 @@ export function readAccess({ path, env = process.env, origins, namespaces }: Opt
   const parsed = schema.safeParse(value)
   if (!parsed.success) throw refuse(parsed.error.issues.flatMap(issue => describe(issue, placeOf)))
 
-  const { maxLifetime, tokens, cookie, ...rules } = parsed.data
+  const { maxLifetime, tokens, cookie, accept, ...rules } = parsed.data
+  if (profile === 'production') {
+    const unaccepted = risks.filter(({ verb, name }) => rules.anonymous[verb].length > 0 && !accept.includes(name))
+    const lines = unaccepted.map(({ verb, name }) => `${placeOf(['anonymous', verb])}: ${riskOf(verb, name)}`)
+    if (lines.length > 0) throw refuse(lines)
+  }
   const policy: Policy = {
     ...rules,
     tokens: tokens.flatMap(({ issuer }) => issuer ?? []),
@@ -276,6 +291,11 @@ function createSchema({
         const message = name === '' ? undefined : cookieProblem(name, origins)
         if (message) addIssue({ code: 'custom', message })
       }),
+      accept: z
+        .array(z.enum(risks.map(({ name }) => name)), {
+          error: `must be a list of ${risks.map(({ name }) => name).join(', ')}`,
+        })
+        .default([]),
       maxLifetime: quantity(duration({ minMs: LIFETIME_MS_MIN, maxMs: LIFETIME_MS_MAX })).default(LIFETIME_MS_DEFAULT),
     },
     { error: `must be a map, as in ${anonymousRule([...(namespaces ?? [])])}` },

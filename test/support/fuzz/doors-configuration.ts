@@ -106,7 +106,7 @@ export function configurationDoors(): AnyDoor[] {
       name: 'the access section of keycast.yaml',
       inputs: files,
       take: inFile(() =>
-        readAccess({ path, env, origins: 'https://app.example', namespaces: ['conversation', 'room'] }),
+        readAccess({ path, env, origins: 'https://app.example', namespaces: ['conversation', 'room'], profile: 'try' }),
       ),
       errors: [Misconfigured],
       namesAll: true,
