@@ -18,6 +18,8 @@ test('docs/configuration.md shows every field of a namespace with its default', 
   const properties = {
     source: ['source'],
     url: ['urlFor', 'origin'],
+    method: [], // of the body
+    body: [], // absent unless given
     headers: ['headers'],
     maxAge: ['maxAgeMs'],
     refresh: ['refreshMs'],

@@ -17,6 +17,8 @@ export type Gateway = Awaited<ReturnType<System['startGateway']>>
 /** A namespace as in keycast.yaml; `source` is http where it is not given. */
 export interface NamespaceSettings {
   url: string
+  method?: 'POST'
+  body?: Record<string, unknown>
   refresh?: string | number
   maxAge?: string
   timeout?: string

@@ -1,7 +1,7 @@
 // Fields that all namespaces write in the same way: quantities, URLs, and the access check.
 import { z } from 'zod'
 import { duration, type Rule } from '../quantities.cjs'
-import { readUrlTemplate } from './url-template.ts'
+import { ID_ONCE, readUrlTemplate } from './url-template.ts'
 
 /** A day: Keycast is for live values, not an archive. */
 export const DURATION_MS_MAX = 24 * 3_600_000
@@ -27,9 +27,11 @@ export const url = z.string({ error: 'must be a URL' }).transform((template, con
   return read
 })
 
+const urlWithId = url.refine(({ hasId }) => hasId, ID_ONCE)
+
 const methodError = 'must be HEAD or GET'
 const asking = {
-  url,
+  url: urlWithId,
   method: z.enum(['HEAD', 'GET'], { error: methodError }).default('HEAD'),
   keep: quantity(duration({ minMs: KEEP_MS_MIN, maxMs: DURATION_MS_MAX })).default(60_000),
 }

@@ -334,3 +334,24 @@ describe('values that differ per user', () => {
     expect(problemsOf(() => readOne(fields))).toEqual([problem])
   })
 })
+
+describe('a namespace that is asked by POST', () => {
+  const post = 'source: http\nmethod: POST\nurl: http://h/graphql'
+
+  test('has a body with the id', () => {
+    const { urlFor, bodyFor } = readOne(`${post}\nbody: { variables: { id: "{id}" } }`)
+    expect([urlFor('7'), bodyFor?.('7')]).toEqual(['http://h/graphql', '{"variables":{"id":"7"}}'])
+  })
+
+  test.each([
+    [post, 'body: is needed with method: POST'],
+    [`${post}\nbody: "{}"`, 'url: must contain {id}, or the body must'],
+    [`${post}\nbody: "{id}"`, 'body: must be JSON'],
+    [`${minimal}\nbody: '{"id":"{id}"}'`, 'body: needs method: POST'],
+    ['source: http\nurl: http://h/items', 'url: must contain {id} exactly once'],
+    [`${minimal}\nmethod: PUT`, 'method: must be GET or POST'],
+    [`${minimal}\nauthorize: { url: "http://h/items" }`, 'authorize.url: must contain {id} exactly once'],
+  ])('%j is refused: %s', (fields, why) => {
+    expect(problemsOf(() => readOne(fields)).join()).toContain(why)
+  })
+})

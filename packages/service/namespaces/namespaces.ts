@@ -12,6 +12,8 @@ export interface Namespace {
   source: 'http'
   /** The URL of an id; throws a RangeError for one that would leave the path. */
   urlFor: (id: string) => string
+  /** The body of a POST, as JSON; without it the backend is asked by GET. */
+  bodyFor?: (id: string) => string
   /** Scheme, host and port of every URL of the namespace. */
   origin: string
   /** Sent with each request, names in lower case. Secret: never log them. */
@@ -106,12 +108,26 @@ const lookUp = <N>(named: Map<string, N>) => ({ get: (name: string) => named.get
 
 function httpNamespaceOf(
   name: string,
-  { source, url, per, authorize, headers, maxAge, refresh, timeout, maxBytes, ids }: HttpNamespace,
+  {
+    source,
+    url: { origin, urlFor },
+    body,
+    per,
+    authorize,
+    headers,
+    maxAge,
+    refresh,
+    timeout,
+    maxBytes,
+    ids,
+  }: HttpNamespace,
 ): Namespace {
   return {
     name,
     source,
-    ...url,
+    urlFor,
+    ...(body && { bodyFor: body.bodyFor }),
+    origin,
     headers,
     maxAgeMs: maxAge,
     refreshMs: refresh,
@@ -119,7 +135,14 @@ function httpNamespaceOf(
     bytesMax: maxBytes,
     idSegmentsMax: ids.segments,
     ...(per && { isPerUser: true }),
-    ...(authorize && { authorize: { ...authorize.url, method: authorize.method, keepMs: authorize.keep } }),
+    ...(authorize && {
+      authorize: {
+        urlFor: authorize.url.urlFor,
+        origin: authorize.url.origin,
+        method: authorize.method,
+        keepMs: authorize.keep,
+      },
+    }),
   }
 }
 

@@ -4,9 +4,11 @@ import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { namespaceProblem } from '@keycast/protocol'
 import { type core, z } from 'zod'
 import { duration, size } from '../quantities.cjs'
+import { readBodyTemplate } from './body-template.ts'
 import { authorize, DURATION_MS_MAX, quantity, url } from './fields.ts'
 import { journalNamespace } from './journal-schema.ts'
 import { RESERVED_PREFIX } from './reserved.ts'
+import { ID_ONCE } from './url-template.ts'
 
 /** A shorter period would load the backend for a change that no viewer sees. */
 const REFRESH_MS_MIN = 50
@@ -49,10 +51,23 @@ const headers = z
     return Object.fromEntries(sent) as Record<string, string>
   })
 
+const body = z
+  .union([z.string(), z.record(z.string(), z.unknown())], { error: 'must be JSON, as text or as a map' })
+  .transform((written, context) => {
+    const read = readBodyTemplate(written)
+    if ('problem' in read) {
+      context.addIssue(read.problem)
+      return z.NEVER
+    }
+    return read
+  })
+
 const httpFields = z.strictObject(
   {
     source: z.literal('http', { error: 'must be http or journal' }),
+    method: z.enum(['GET', 'POST'], { error: 'must be GET or POST' }).default('GET'),
     url,
+    body: body.optional(),
     per: z.literal('user', { error: 'must be user, or left out' }).optional(),
     credentials: z.literal('viewer', { error: 'must be viewer, or left out' }).optional(),
     authorize: authorize.optional(),
@@ -68,18 +83,23 @@ const httpFields = z.strictObject(
   { error: 'must be a map with source and url' },
 )
 
-const httpNamespace = httpFields.superRefine(({ per, credentials, headers: sent }, context) => {
-  const refuse = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message })
-  if (credentials && !per) {
-    refuse(['credentials'], "without per: user, a value had with one viewer's token would be shown to all")
-  }
-  if (per && !credentials) {
-    refuse(['per'], 'needs credentials: viewer, or the backend could not tell whose value it is asked for')
-  }
-  if (credentials && 'authorization' in sent) {
-    refuse(['headers', 'authorization'], "cannot be set with credentials: viewer, which sends the viewer's own")
-  }
-})
+const httpNamespace = httpFields.superRefine(
+  ({ method, url: { hasId }, body: sentBody, per, credentials, headers: sent }, context) => {
+    const refuse = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message })
+    if (method === 'POST' && !sentBody) refuse(['body'], 'is needed with method: POST')
+    if (method === 'GET' && sentBody) refuse(['body'], 'needs method: POST')
+    if (!hasId && !sentBody?.hasId) refuse(['url'], sentBody ? 'must contain {id}, or the body must' : ID_ONCE)
+    if (credentials && !per) {
+      refuse(['credentials'], "without per: user, a value had with one viewer's token would be shown to all")
+    }
+    if (per && !credentials) {
+      refuse(['per'], 'needs credentials: viewer, or the backend could not tell whose value it is asked for')
+    }
+    if (credentials && 'authorization' in sent) {
+      refuse(['headers', 'authorization'], "cannot be set with credentials: viewer, which sends the viewer's own")
+    }
+  },
+)
 
 export type HttpNamespace = z.output<typeof httpNamespace>
 

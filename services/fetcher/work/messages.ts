@@ -24,7 +24,7 @@ export type Credit = { type: 'credit'; worker: number; credit: number } & Usage
 /**
  * Primary → worker: ask the backend once. `headers` are the namespace's (secret: never logged). `version`, `etag` and
  * `lastModified` are of the value the primary holds; absent where it holds none. `delta`: one may be of use.
- * `statusOf`: only the status is wanted, of a request with this method; `headers` are then the viewer's own.
+ * `body`: JSON, to be sent by POST; otherwise it is a GET. `statusOf`: only the status is wanted, of a request with this method; `headers` are then the viewer's own.
  */
 export interface Lease {
   type: 'lease'
@@ -38,6 +38,7 @@ export interface Lease {
   etag?: string
   lastModified?: string
   version?: string
+  body?: string
   statusOf?: 'HEAD' | 'GET'
 }
 

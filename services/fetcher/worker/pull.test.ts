@@ -43,6 +43,30 @@ test('a request carries the headers of its namespace and asks for plain bytes', 
   expect(headers).not.toHaveProperty('if-modified-since')
 })
 
+test('a lease with a body is a POST of JSON', async () => {
+  const bodies: string[] = []
+  const { pull, requests } = await setup((request, response) => {
+    let sent = ''
+    request.on('data', chunk => {
+      sent += chunk
+    })
+    request.on('end', () => {
+      bodies.push(sent)
+      response.writeHead(200, json).end('{"data":1}')
+    })
+  })
+
+  const { result } = await pull({ body: '{"id":"é"}' })
+  await pull({ body: '{}', headers: { 'content-type': 'application/graphql+json' } })
+
+  expect(result).toMatchObject({ kind: 'value', format: 'json' })
+  expect(bodies).toEqual(['{"id":"é"}', '{}'])
+  expect(requests.map(({ method, headers }) => `${method} ${headers['content-type']}`)).toEqual([
+    'POST application/json',
+    'POST application/graphql+json',
+  ])
+})
+
 test('validators go back as they came, the entity tag before the date', async () => {
   const { pull, requests } = await setup(answering(304))
   const date = 'Sun, 06 Nov 1994 08:49:37 GMT'

@@ -1,4 +1,4 @@
-// One lease, one GET, one result, whatever happens. A worker retries nothing: the primary does.
+// One lease, one request, one result, whatever happens. A worker retries nothing: the primary does.
 import { Axios, AxiosHeaders, type AxiosRequestConfig } from 'axios'
 import type { FailedResult, Lease } from '../work/messages.ts'
 import type { Connections } from './http/connections.ts'
@@ -32,8 +32,9 @@ export function createPuller({ connections, now = Date.now }: Options) {
     /** @returns never rejects, whatever a backend or a network does */
     async pull(lease: Lease): Promise<Pulled> {
       try {
-        const { url, timeoutMs, bytesMax } = lease
-        const config = { exchange: new Exchange({ url, headers: headersOf(lease), timeoutMs, bytesMax }) }
+        const { url, body, timeoutMs, bytesMax } = lease
+        const method = body === undefined ? 'GET' : 'POST'
+        const config = { exchange: new Exchange({ url, method, body, headers: headersOf(lease), timeoutMs, bytesMax }) }
         const { data } = await client.request(config as AxiosRequestConfig)
         return resultOf(lease, data, now())
       } catch (error) {
@@ -44,10 +45,11 @@ export function createPuller({ connections, now = Date.now }: Options) {
   }
 }
 
-function headersOf({ headers, etag, lastModified }: Lease) {
+function headersOf({ headers, body, etag, lastModified }: Lease) {
   const sent: Record<string, string> = {
     accept: 'application/json, */*;q=0.5',
     'user-agent': 'keycast-fetcher',
+    ...(body !== undefined && { 'content-type': 'application/json' }),
     ...headers,
     // Compressed bytes would have to be inflated before they can be hashed. A backend that has nothing else is
     // still understood: inflate.ts inflates what comes, and counts it inflated.

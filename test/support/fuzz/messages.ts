@@ -255,6 +255,7 @@ export const lease: Required<Lease> = {
   etag: '"e"',
   lastModified: 'Mon, 01 Jan 2024 00:00:00 GMT',
   version,
+  body: '{"id":"42"}',
   statusOf: 'HEAD',
 }
 

@@ -70,6 +70,8 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
     now,
   })
   const origins = originsOf(sources.values())
+  /** Whose backends know no HEAD: they are asked by GET from then on. */
+  const byGet = new Set<Source<Ask>>()
   const queuedPerSourceMax = Math.ceil(queuedMax / sources.size)
   const dispatcher: Dispatcher<Ask> = createDispatcher<Ask>({
     origins,
@@ -126,13 +128,21 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
   }
 
   function lease(ask: Ask) {
-    const { key, url, method, authorization, timeoutMs } = ask
+    const { source, key, url, authorization, timeoutMs } = ask
+    if (byGet.has(source)) ask.method = 'GET'
     // The viewer's own right to it, and nothing of the namespace's: its headers could open what the viewer may not see.
     const headers: Record<string, string> = authorization === undefined ? {} : { authorization }
-    pool.lease(ask, { key, url, headers, timeoutMs, bytesMax: 0, delta: false, statusOf: method })
+    pool.lease(ask, { key, url, headers, timeoutMs, bytesMax: 0, delta: false, statusOf: ask.method })
   }
 
-  function ended({ source, sentAt = now(), done }: Ask, result: Result) {
+  function ended(ask: Ask, result: Result) {
+    const { source, sentAt = now(), done } = ask
+    if (ask.method === 'HEAD' && result.kind === 'status' && knowsNoHead.has(result.status)) {
+      byGet.add(source)
+      ask.sentAt = undefined
+      ask.probe = false
+      return dispatcher.add(ask)
+    }
     const reply = replyOf(result, sentAt)
     metrics.asked(source.origin.name, labelOf(reply), now() - sentAt)
     done(reply)
@@ -155,6 +165,9 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
     sources: () => sources.values(),
   }
 }
+
+/** Not allowed, not implemented (RFC 9110 sections 15.5.6, 15.6.2). */
+const knowsNoHead = new Set([405, 501])
 
 /** All viewers without a token are one, and tell nothing apart. */
 function whoIn(key: string) {
@@ -188,5 +201,5 @@ function verdictOf(result: Result): Verdict {
   if (result.kind === 'failed') return result.code === 'fetcher_timeout' ? 'void' : 'bad'
   const status = result.kind === 'status' ? result.status : 0
   if (admits(status) || refuses(status)) return 'good'
-  return status >= 500 ? 'bad' : 'neutral'
+  return status >= 500 && status !== 501 ? 'bad' : 'neutral'
 }

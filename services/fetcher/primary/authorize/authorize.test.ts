@@ -360,6 +360,21 @@ test('a backend that fails all the time is asked once a second, until it answers
   expect(leased).toHaveLength(1)
 })
 
+test.each([405, 501])('a backend that answers HEAD with %i is asked by GET, then and from then on', status => {
+  const { ask, answer, leased, told } = setup()
+  ask(ANN)
+  answer(status)
+  expect(told).toEqual([])
+  expect(leased.map(({ message }) => message.statusOf)).toEqual(['GET'])
+  answer(200)
+  expect(told[0].decision.verdict).toBe('admitted')
+
+  ask(viewerKey('doc:2', viewerOf('ann')))
+  expect(leased.map(({ message }) => message.statusOf)).toEqual(['GET'])
+  answer(405)
+  expect(told[1].decision.verdict).toBe('failed')
+})
+
 test('one viewer whose questions all fail keeps no other viewer out', () => {
   const { ask, fail, answer, leased, told } = setup({ cap: 100 })
   for (let i = 0; i < 40; i++) ask(viewerKey(`doc:${i}`, viewerOf('ann')))

@@ -158,13 +158,17 @@ export function createFetches({ sources, pool, inTurns, metrics, containment = n
     const { entry, lane, queuedAt, sentAt = now() } = fetch
     const { namespace } = entry
     const { value } = entry.held
+    const id = idOf(sharedKeyOf(entry))
+    // Conditions are for GET (RFC 9110 section 13.1.2).
+    const validators = namespace.bodyFor ? undefined : value
     metrics.started(lane, sentAt - queuedAt)
     const authorization = authorizationOf(entry, wallNow())
     fetch.authorization = authorization
     pool.lease(fetch, {
       key: entry.key,
       // Computed each time: with a million keys the addresses alone would take 100 MB.
-      url: namespace.urlFor(idOf(sharedKeyOf(entry))),
+      url: namespace.urlFor(id),
+      body: namespace.bodyFor?.(id),
       headers: authorization === undefined ? namespace.headers : { ...namespace.headers, authorization },
       timeoutMs: namespace.timeoutMs,
       bytesMax: namespace.bytesMax,
@@ -172,8 +176,8 @@ export function createFetches({ sources, pool, inTurns, metrics, containment = n
       // wasted.
       delta: isKept(entry),
       version: value?.version,
-      etag: value?.etag,
-      lastModified: value?.lastModified,
+      etag: validators?.etag,
+      lastModified: validators?.lastModified,
     })
   }
 

@@ -82,9 +82,9 @@ export function createConnections({ lookup = createLookups() }: { lookup?: Looku
     }
 
     #dispatch(exchange: Exchange, path: string) {
-      const { method, headers } = exchange
+      const { method, headers, body } = exchange
       // Without `reset` undici closes a connection after every HEAD: the exchange does where it has to.
-      this.client.dispatch({ path, method, headers, reset: false }, exchange)
+      this.client.dispatch({ path, method, headers, body, reset: false }, exchange)
     }
 
     /** A body without a declared length ends with its connection: undici takes a reset for such an end, too. */

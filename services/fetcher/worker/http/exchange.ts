@@ -58,7 +58,8 @@ export class ExchangeError extends Error {
 interface What {
   /** Absolute. */
   url: string
-  method?: 'GET' | 'HEAD'
+  method?: 'GET' | 'HEAD' | 'POST'
+  body?: string
   headers: Record<string, string>
   /** For the whole exchange. */
   timeoutMs: number
@@ -72,7 +73,8 @@ interface What {
  */
 export class Exchange {
   readonly url: string
-  readonly method: 'GET' | 'HEAD'
+  readonly method: 'GET' | 'HEAD' | 'POST'
+  readonly body: string | undefined
   readonly headers: Record<string, string>
   readonly timeoutMs: number
   readonly bytesMax: number
@@ -88,9 +90,10 @@ export class Exchange {
   #joined = 0
   #bytes = 0
 
-  constructor({ url, method = 'GET', headers, timeoutMs, bytesMax }: What) {
+  constructor({ url, method = 'GET', body, headers, timeoutMs, bytesMax }: What) {
     this.url = url
     this.method = method
+    this.body = body
     this.headers = headers
     this.timeoutMs = timeoutMs
     this.bytesMax = bytesMax
