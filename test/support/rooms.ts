@@ -201,11 +201,11 @@ export const asBackbone = (client: RoomClient): any => ({
   isAvailable: () => true,
   async publish({ room, messageId, data }: { room: string; messageId: string; data: Buffer }) {
     const answer = await client.publish(room, JSON.parse(data.toString()), messageId)
-    return answer.type === 'published' ? answer : { error: answer.code }
+    return answer.type === 'published' ? answer : { code: answer.code }
   },
   async history(key: string, range: { after: number; limit: number }) {
     const answer = await client.request({ type: 'history', key, ...range })
-    if (answer.type !== 'history') return { error: answer.code }
+    if (answer.type !== 'history') return { code: answer.code }
     const messages = answer.messages.map(({ data, ...rest }: any) => ({
       ...rest,
       data: Buffer.from(JSON.stringify(data)),
