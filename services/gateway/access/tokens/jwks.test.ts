@@ -176,6 +176,11 @@ test('a token that names no key is checked where a single key would do, and not 
   expect(await setup().keyFor(undefined)).toEqual({ reason: 'unknown_key' })
 })
 
+test('a key that is listed twice under its name is found', async () => {
+  publish([first.jwk, second.jwk, first.jwk])
+  expect(await isHalfOf(await setup().keyFor('first'), first)).toBe(true)
+})
+
 test('a key serves the algorithm it is for and no other', async () => {
   publish([first.jwk])
   const { keyFor } = setup()

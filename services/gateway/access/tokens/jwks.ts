@@ -2,7 +2,7 @@
 // when a token names a key that is not in it. While it cannot be fetched, the keys already held go on serving.
 import { get as getHttp, type Agent as HttpAgent, type IncomingMessage } from 'node:http'
 import { type Agent, get as getHttps } from 'node:https'
-import { type CryptoKey, importJWK, type JWK } from 'jose'
+import { type CryptoKey, createLocalJWKSet, errors, type JWK } from 'jose'
 import { fitsJwk, publicAlgorithms, RSA_BITS_MAX, RSA_BITS_MIN } from './algorithms.ts'
 
 /** A thousand RSA keys with their certificates take 2 to 3 MB. */
@@ -28,12 +28,6 @@ const WAITING_MAX = 1_000
 /** The longest message about a failed try, for it holds a stranger's text. */
 const PROBLEM_CHARACTERS_MAX = 200
 
-/** A key of the set, and what was made of it for the algorithms it was asked for. */
-interface Held {
-  jwk: JWK
-  imported: Map<string, Promise<CryptoKey | undefined>>
-}
-
 interface JwksEvents {
   /** The set was fetched, with so many keys of use. */
   ok?: (keys: number) => void
@@ -55,8 +49,8 @@ interface Options {
 }
 
 export function createJwks({ url, now, events = {}, agent, timeoutMs = TIMEOUT_MS, bytesMax = BYTES_MAX }: Options) {
-  let held: Held[] = []
-  let byId = new Map<string, Held[]>()
+  let keys = 0
+  let pick: ReturnType<typeof createLocalJWKSet> | undefined
   let hadAtMs = Number.NEGATIVE_INFINITY
   let askAgainAtMs = Number.NEGATIVE_INFINITY
   let failures = 0
@@ -80,48 +74,30 @@ export function createJwks({ url, now, events = {}, agent, timeoutMs = TIMEOUT_M
     const timedOut = AbortSignal.timeout(timeoutMs)
     try {
       const signal = AbortSignal.any([timedOut, stopped.signal])
-      const keys = readSet(await fetchText(url, { agent, signal, bytesMax }))
-      hold(keys)
-      events.ok?.(keys.length)
+      const set = readSet(await fetchText(url, { agent, signal, bytesMax }))
+      pick = createLocalJWKSet({ keys: set })
+      keys = set.length
+      failures = 0
+      hadAtMs = now()
+      events.ok?.(keys)
     } catch (error) {
       if (stopped.signal.aborted) return
       failures++
-      if (held.length === 0) askAgainAtMs = now() + Math.min(ASK_AGAIN_MS, FIRST_RETRY_MS * 2 ** (failures - 1))
+      if (keys === 0) askAgainAtMs = now() + Math.min(ASK_AGAIN_MS, FIRST_RETRY_MS * 2 ** (failures - 1))
       events.failed?.(timedOut.aborted ? `was not fetched within ${timeoutMs} ms` : problemOf(error))
     }
   }
 
-  function hold(keys: JWK[]) {
-    failures = 0
-    hadAtMs = now()
-    held = keys.map(jwk => ({ jwk, imported: new Map() }))
-    byId = new Map()
-    for (const each of held) {
-      const { kid } = each.jwk
-      if (kid === undefined) continue
-      const same = byId.get(kid)
-      if (same) same.push(each)
-      else byId.set(kid, [each])
+  /** A token that names no key, where several would do, is not tried with each: that is work at a stranger's will. */
+  async function find(algorithm: string, kid: string | undefined): Promise<CryptoKey | undefined> {
+    try {
+      return await pick?.({ alg: algorithm, kid })
+    } catch (error) {
+      // A provider that lists a key twice means the same one.
+      const isTwice = error instanceof errors.JWKSMultipleMatchingKeys && kid !== undefined
+      if (isTwice) for await (const key of error) return key
+      return undefined
     }
-  }
-
-  function find(algorithm: string, kid: string | undefined): Held | undefined {
-    const named = kid === undefined ? held : (byId.get(kid) ?? [])
-    const fitting = named.filter(({ jwk }) => fitsJwk(algorithm, jwk) && (jwk.alg ?? algorithm) === algorithm)
-    // A token that names no key, where several would do, is not tried with each: that is work at a stranger's will.
-    return kid === undefined && fitting.length > 1 ? undefined : fitting[0]
-  }
-
-  function keyOf({ jwk, imported }: Held, algorithm: string) {
-    let key = imported.get(algorithm)
-    if (!key) {
-      key = importJWK(jwk, algorithm).then(
-        made => made as CryptoKey,
-        () => undefined,
-      )
-      imported.set(algorithm, key)
-    }
-    return key
   }
 
   return {
@@ -136,8 +112,8 @@ export function createJwks({ url, now, events = {}, agent, timeoutMs = TIMEOUT_M
       algorithm: string
       kid: string | undefined
     }): Promise<{ key: CryptoKey } | { reason: NoKey }> {
-      let found = find(algorithm, kid)
-      if (found) {
+      let key = await find(algorithm, kid)
+      if (key) {
         // Not awaited: the key at hand serves while the set is looked at again.
         if (now() - hadAtMs >= REFRESH_MS) ask()
       } else {
@@ -145,16 +121,15 @@ export function createJwks({ url, now, events = {}, agent, timeoutMs = TIMEOUT_M
         waiting++
         await ask()
         waiting--
-        found = find(algorithm, kid)
+        key = await find(algorithm, kid)
       }
-      const key = found && (await keyOf(found, algorithm))
       if (key) return { key }
-      return { reason: held.length > 0 ? 'unknown_key' : 'keys_unavailable' }
+      return { reason: keys > 0 ? 'unknown_key' : 'keys_unavailable' }
     },
 
     /** For metrics. @returns failures in a row */
     status: (): { keys: number; ageMs: number | undefined; failures: number } => ({
-      keys: held.length,
+      keys,
       ageMs: Number.isFinite(hadAtMs) ? now() - hadAtMs : undefined,
       failures,
     }),
