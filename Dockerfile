@@ -23,7 +23,7 @@ COPY loadtest/package.json loadtest/
 
 # No install scripts: zeromq and lmdb ship their binaries.
 FROM manifests AS gateway-modules
-RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts -w services/gateway && prune-modules
+RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts -w services/gateway -w cli && prune-modules
 
 FROM manifests AS fetcher-modules
 RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts -w services/fetcher && prune-modules

@@ -109,13 +109,19 @@ const app = (name, service, { heldBytesMax, own = {}, nodeArguments = [] } = {})
 
 const gateways = read('GATEWAYS', integer({ min: 1, max: 16, unit: 'gateways' }), 1)
 
+const isTrial = env.KEYCAST_PROFILE === 'try'
+
 /** Simulated backends, for trying: 0 where keycast.yaml names a backend of one's own. */
-const providers = read('PROVIDERS', integer({ max: 1 }), env.KEYCAST_PROFILE === 'try' ? 1 : 0)
+const providers = read('PROVIDERS', integer({ max: 1 }), isTrial ? 1 : 0)
 
 /** npm start starts them at once, pm2 itself two at a time; they find each other in any order. */
 exports.apps = [
   ...Array.from({ length: providers }, () => app('data-provider', 'data-provider', { heldBytesMax: 128 * MIB })),
-  app('fetcher', 'fetcher', { heldBytesMax: cacheBytesMax.fetcher }),
+  app('fetcher', 'fetcher', {
+    heldBytesMax: cacheBytesMax.fetcher,
+    // Who tries it waits for the start, not for the first thousand keys: it takes a third of a worker's start.
+    own: isTrial ? { FETCHER_WARM_UP_PULLS: env.FETCHER_WARM_UP_PULLS || '0' } : {},
+  }),
   // Its log is a mapped file: pm2 would take every part of it that was read lately for memory of the process.
   app('journal', 'journal'),
   ...Array.from({ length: gateways }, (_, index) =>

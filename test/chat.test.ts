@@ -106,12 +106,22 @@ test('people talk: a name belongs to one, everybody sees who is there and what i
     await has(2)
     expect(await texts()).toEqual(['Good morning', 'Good\nmorning, <b>Ann</b>'])
   }
+  // Without a token anybody may take a name: only what this page sent is styled as one's own, and no name as verified.
+  await bob.page.evaluate(`import('/keycast.js').then(({ connect }) =>
+    connect('/ws').room('room:talk').publish({ name: 'Ann', text: 'I am Ann' }))`)
+  await ann.has(3)
+  const ownTexts = () => ann.page.locator('#messages .mine .text').allTextContents()
+  expect(await ownTexts()).toEqual(['Good morning'])
+  expect(await ann.page.locator('#messages .who b').count()).toBe(0)
+  expect(await ann.page.locator('#messages .who').last().textContent()).toMatch(/^Ann unverified /)
+
   const bothAreThere = async () => (await ann.page.locator('#people .name').allTextContents()).join() === 'Ann,Bob'
   await eventually(bothAreThere, 'both being there')
   // A user who opens the page again keeps the name, and is no second member.
   await ann.page.reload()
   await ann.page.getByRole('textbox', { name: 'Message' }).waitFor()
-  await ann.has(2)
+  await ann.has(3)
+  expect(await ownTexts()).toEqual([])
   // She left with the page that was reloaded: the members come in a list, and her joining again soon after.
   await eventually(bothAreThere, 'both being there again')
   await bob.page.close()

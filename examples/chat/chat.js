@@ -10,8 +10,8 @@ import { recall, remember } from './storage.js'
 import { createValueView } from './value-view.js'
 
 /**
- * The content of a chat message. Sessions without a token have no user, so the name is part of the message; with tokens
- * the gateway names the user in `from`, and nobody can pretend another.
+ * The content of a chat message. Sessions without a token have no user, so the name is part of the message, and is shown
+ * as unverified; with tokens the gateway names the user in `from`, and nobody can pretend another.
  *
  * @typedef {{ name: string, text: string }} ChatMessage
  */
@@ -38,7 +38,7 @@ function openRoom(id) {
   const list = createMessageList(keycast, key, { presence: true })
   const { room } = list
   let name = recall('name') ?? ''
-  const feed = createFeed(list, () => room.state.joinedAs)
+  const feed = createFeed(list, () => (keycast.state.name === 'open' ? keycast.state.user : undefined))
   const people = createPeople(room)
   const value = createValueView(keycast.value(`conversation:${id}`))
   let isJoining = false

@@ -19,12 +19,14 @@ const byId = id => document.getElementById(id)
 
 /**
  * @param {import('/keycast/rooms/message-list.js').MessageList<ChatMessage>} list
- * @param {() => string | undefined} nameOfMine
+ * @param {() => string | undefined} user whose session this is, if a token says it
  */
-export function createFeed(list, nameOfMine) {
+export function createFeed(list, user) {
   const [feed, messages, older, empty, below] = ['feed', 'messages', 'older', 'empty', 'below'].map(byId)
   /** @type {Map<string, HTMLElement>} */
   let rows = new Map()
+  /** Ids of what this page sent: a name can be anybody's. @type {Set<string>} */
+  const sent = new Set()
   let state = list.state
   let newestSeq = 0
   let unseen = 0
@@ -60,12 +62,15 @@ export function createFeed(list, nameOfMine) {
   function countUnseen() {
     const last = state.messages.at(-1)?.position.seq ?? newestSeq
     if (newestSeq > 0 && !followsEnd) {
-      const added = state.messages.filter(
-        ({ position, data }) => position.seq > newestSeq && data?.name !== nameOfMine(),
-      )
+      const added = state.messages.filter(message => message.position.seq > newestSeq && !isMine(message))
       unseen += added.length
     }
     newestSeq = last
+  }
+
+  /** @param {Message} message */
+  function isMine({ from, messageId }) {
+    return from === undefined ? sent.has(messageId ?? '') : from === user()
   }
 
   function drawRows() {
@@ -76,14 +81,15 @@ export function createFeed(list, nameOfMine) {
     for (const message of state.messages) {
       const { epoch, seq } = message.position
       const isTogether = before !== undefined && isSame(before, message)
-      const row = rows.get(`${epoch} ${seq}`) ?? createRow(message.data, message.at)
+      const row = rows.get(`${epoch} ${seq}`) ?? createRow(message.data, message.at, message.from)
       row.classList.toggle('together', isTogether)
-      row.classList.toggle('mine', message.data?.name !== undefined && message.data.name === nameOfMine())
+      row.classList.toggle('mine', isMine(message))
       next.set(`${epoch} ${seq}`, row)
       before = message
     }
     for (const { messageId, data, at } of state.pending) {
-      const row = rows.get(messageId) ?? createRow(data, at, element('span', { className: 'note' }, 'Sending…'))
+      sent.add(messageId)
+      const row = rows.get(messageId) ?? createRow(data, at, user(), element('span', { className: 'note' }, 'Sending…'))
       row.classList.add('mine', 'pending')
       next.set(messageId, row)
     }
@@ -114,6 +120,7 @@ export function createFeed(list, nameOfMine) {
     const row = createRow(
       data,
       at,
+      user(),
       element('span', { className: 'note', role: 'alert' }, text, ' ', again, ' ', discard),
     )
     row.classList.add('mine', 'failed')
@@ -170,21 +177,38 @@ export function createFeed(list, nameOfMine) {
 }
 
 /** @param {Message} before @param {Message} message */
-const isSame = (before, message) => before.data?.name === message.data?.name && message.at - before.at < TOGETHER_MS
+const isSame = (before, message) =>
+  before.from === message.from &&
+  nameOf(before.data, before.from) === nameOf(message.data, message.from) &&
+  message.at - before.at < TOGETHER_MS
 
-/** @param {any} data of anybody, so of any shape @param {number} at @param {Node} [note] */
-function createRow(data, at, note) {
-  const name = typeof data?.name === 'string' && data.name !== '' ? data.name : 'somebody'
+/** The user that the gateway names, else what the writer says. @param {any} data @param {string} [from] */
+const nameOf = (data, from) => from ?? (typeof data?.name === 'string' && data.name !== '' ? data.name : 'somebody')
+
+/** @param {any} data of anybody, so of any shape @param {number} at @param {string} [from] @param {Node} [note] */
+function createRow(data, at, from, note) {
+  const name = nameOf(data, from)
   const text = typeof data?.text === 'string' ? data.text : JSON.stringify(data)
   const time = element(
     'time',
     { dateTime: new Date(at).toISOString(), title: new Date(at).toLocaleString() },
     clock(at),
   )
-  const head = element('p', { className: 'who' }, element('b', {}, name), ' ', time)
+  const head = element('p', { className: 'who' }, ...nameShown(name, from !== undefined), ' ', time)
   const body = element('div', { className: 'said' }, head, element('p', { className: 'text' }, text))
   if (note) body.append(note)
   return element('li', {}, avatar(name), body)
+}
+
+/**
+ * Without a token anybody may write under any name, and the page must not say more than it knows.
+ *
+ * @param {string} name @param {boolean} isVouched
+ */
+function nameShown(name, isVouched) {
+  if (isVouched) return [element('b', {}, name)]
+  const title = 'Written without a token: nobody vouches for this name'
+  return [element('i', {}, name), ' ', element('span', { className: 'unvouched', title }, 'unverified')]
 }
 
 /** @param {number} at */

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { StartError } from './start-error.ts'
 
-const ASK_AGAIN_MS = 100
+const ASK_AGAIN_MS = 25
 const ANSWER_TIMEOUT_MS = 2_000
 
 /**
