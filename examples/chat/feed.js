@@ -36,6 +36,8 @@ export function createFeed(list, user) {
 
   const off = list.on('change', next => {
     state = next
+    // Not when it is drawn: the answer may come before that.
+    for (const { messageId } of state.pending) sent.add(messageId)
     if (isDue) return
     isDue = true
     requestAnimationFrame(draw)
@@ -88,7 +90,6 @@ export function createFeed(list, user) {
       before = message
     }
     for (const { messageId, data, at } of state.pending) {
-      sent.add(messageId)
       const row = rows.get(messageId) ?? createRow(data, at, user(), element('span', { className: 'note' }, 'Sending…'))
       row.classList.add('mine', 'pending')
       next.set(messageId, row)

@@ -49,6 +49,14 @@ test('PROVIDERS=0 leaves the simulated backend out, as production does', () => {
   expect(() => appsWith({ PROVIDERS: '2' })).toThrow('PROVIDERS=2: must be a whole number, from 0 to 1')
 })
 
+test('a try does not wait until workers are warm, unless it is told to; production does', () => {
+  const warmUpOf = (env: Record<string, string>) =>
+    appsWith(env).find(({ name }) => name === 'fetcher')?.env.FETCHER_WARM_UP_PULLS
+  expect(warmUpOf({})).toBe('0')
+  expect(warmUpOf({ FETCHER_WARM_UP_PULLS: '9' })).toBe('9')
+  expect(warmUpOf({ KEYCAST_PROFILE: 'production' })).toBeUndefined()
+})
+
 test('each service is one process, gets the stop signal alone, reports when it is ready, and is killed only after its grace', () => {
   for (const app of appsWith({ SHUTDOWN_GRACE_MS: '4000' })) {
     expect(app).toMatchObject({ exec_mode: 'fork', instances: 1, treekill: false, wait_ready: true })
