@@ -1,5 +1,6 @@
 // Beats between processes: their period, the silence after which a peer is dead, and the clock that silence is measured
 // by. A process that was stopped or blocked has not heard its peers either, and must not count that time against them.
+import type { Every } from './world.ts'
 
 /** Gateways, fetcher nodes and workers send a beat this often. */
 export const BEAT_MS = 1_000
@@ -9,14 +10,6 @@ export const SILENT_MS = 3 * BEAT_MS
 
 /** A tick this late means that the process was stopped or blocked, not merely busy. */
 const STANDSTILL_MS = 500
-
-/** Calls `tick` each `ms`; returns what stops it. */
-export type Every = (ms: number, tick: () => void) => () => void
-
-export const everyInterval: Every = (ms, tick) => {
-  const timer = setInterval(tick, ms)
-  return () => clearInterval(timer)
-}
 
 interface Options {
   periodMs: number

@@ -46,13 +46,13 @@ interface Options<E> {
   ends: readonly E[]
   log: Pick<Log, 'error' | 'fatal'>
   /** Monotonic, in milliseconds. */
-  now?: () => number
+  now: () => number
 }
 
 /** Ends the process, for its supervisor to start it anew. `isInDoubt`: what others share may be half changed. */
 type Restart = (why: string, isInDoubt: boolean) => void
 
-export function createContainment<E extends string>({ ends, log, now = () => performance.now() }: Options<E>) {
+export function createContainment<E extends string>({ ends, log, now }: Options<E>) {
   const counts: Record<string, number> = Object.fromEntries([...ends, 'process'].map(ended => [ended, 0]))
   /** When the last of them came, the latest last. */
   let recent: number[] = []

@@ -1,6 +1,6 @@
 // The parts that every service needs: settings, log, shutdown. A part that loads a large library (HTTP server, metrics,
 // YAML) is imported by a path of its own: a fetcher's workers would load all of them at each start and use none.
-export { type AwakeClock, BEAT_MS, createAwakeClock, type Every, everyInterval, SILENT_MS } from './beats.ts'
+export { type AwakeClock, BEAT_MS, createAwakeClock, SILENT_MS } from './beats.ts'
 export { type Calendar, createCalendar, SWEEP_MS } from './collections/calendar.ts'
 export { createFifo } from './collections/fifo.ts'
 export { addIndexed, removeIndexed } from './collections/indexed-list.ts'
@@ -28,3 +28,4 @@ export { createOnceAMinute } from './once-a-minute.ts'
 export { duration } from './quantities.cjs'
 export { runService } from './run.ts'
 export { type Config, common, type Profile, readSettings, SettingsError, setting } from './settings/settings.ts'
+export { type Every, realWorld, type World } from './world.ts'

@@ -18,7 +18,7 @@ const setup = ({ port = 0, ready = () => undefined, problems }: Given = {}) => {
   const lines: string[] = []
   const log = createLog({ name: 'keycast-test', destination: { write: line => lines.push(line) } })
   const metrics = createMetrics({ service: 'test' })
-  const containment = createContainment({ ends: ['request'], log })
+  const containment = createContainment({ now: () => 0, ends: ['request'], log })
   containment.export(metrics)
   const server = createInternalServer({ host: '127.0.0.1', port, metrics, ready, problems, containment })
   toClose.push(server.close)

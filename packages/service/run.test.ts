@@ -162,7 +162,7 @@ test.each(['uncaughtException', 'unhandledRejection'])('%s is logged and ends th
 describe('a service with containment', () => {
   const contained = () => {
     const world = setup()
-    const containment = createContainment({ ends: ['session'], log: world.service.log })
+    const containment = createContainment({ now: () => 0, ends: ['session'], log: world.service.log })
     const done: string[] = []
     const stop = [step('clients', done), step('backbone', done)]
     return { ...world, containment, done, service: { ...world.service, containment, stop } }

@@ -1,5 +1,5 @@
 // The simulated backend as a process: settings, listener, signals.
-import { createContainment, createLog, readListenProblem, readSettings, runService } from '@keycast/service'
+import { createContainment, createLog, readListenProblem, readSettings, realWorld, runService } from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
 import { createDocuments } from './documents.ts'
@@ -16,7 +16,7 @@ const config = readSettings(settings, {
 })
 const log = createLog({ name, level: config.logLevel, format: config.logFormat })
 const metrics = createMetrics({ service: 'provider' })
-const containment = createContainment({ ends: ['request'], log })
+const containment = createContainment({ ...realWorld, ends: ['request'], log })
 containment.export(metrics)
 const server = createInternalServer({
   host: config.host,

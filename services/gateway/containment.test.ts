@@ -7,7 +7,7 @@ import { createTestGateway } from './test-support.ts'
 async function setup() {
   const restarts: string[] = []
   const log = { error() {} } as any
-  const containment = createContainment({ ends: ['session', 'upgrade', 'request', 'link'], log })
+  const containment = createContainment({ now: () => 0, ends: ['session', 'upgrade', 'request', 'link'], log })
   containment.onRestart(why => restarts.push(why))
   const { gateway, backbone, connect } = createTestGateway({
     containment,
@@ -95,7 +95,7 @@ test('an error while a session begins ends it, and its place is free again', asy
 
 test('where what a session did cannot be taken back, the gateway restarts', () => {
   const restarts: string[] = []
-  const containment = createContainment({ ends: ['session'], log: { error() {} } as any })
+  const containment = createContainment({ now: () => 0, ends: ['session'], log: { error() {} } as any })
   containment.onRestart(why => restarts.push(why))
   const nothing = () => {}
   const sessions = createSessions({

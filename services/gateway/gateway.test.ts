@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events'
 import { createServer, request as httpRequest } from 'node:http'
 import { type AddressInfo, connect as connectTcp } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { createContainment, createLog, noContainment, runService } from '@keycast/service'
+import { createContainment, createLog, noContainment, realWorld, runService } from '@keycast/service'
 import { WebSocket } from 'ws'
 import { createGateway } from './gateway.ts'
 import type { Settings } from './settings.ts'
@@ -17,6 +17,7 @@ afterEach(async () => {
 async function start(settings?: Partial<Settings>, containment = noContainment) {
   const backbone = createFakeBackbone()
   const gateway = createGateway({
+    ...realWorld,
     settings: { ...defaults, drainMs: 100, ...settings },
     namespaces: createNamespaces(),
     policy: createPolicy(),
@@ -246,7 +247,7 @@ test('a gateway that drains says so, closes with 1012, and takes no new client',
 
 test('ten unforeseen errors within a minute have a gateway send its clients elsewhere, and exit with 1', async () => {
   const log = createLog({ name: 'test', level: 'silent' })
-  const containment = createContainment({ ends: ['session'], log })
+  const containment = createContainment({ now: () => 0, ends: ['session'], log })
   const { url, gateway } = await start({}, containment)
   const runtime = new EventEmitter()
   const exited = new Promise(resolve => Object.assign(runtime, { exit: resolve }))

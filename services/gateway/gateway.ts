@@ -1,7 +1,7 @@
 // Puts a gateway together from its parts, each of which its folder's index.ts builds. main.ts gives it the real world, tests
 // give it theirs.
 import type { Backbone, BackboneEvents, RoomsBackbone, RoomsEvents } from '@keycast/backbone'
-import type { Containment, JournalNamespaces, Metrics, Namespaces } from '@keycast/service'
+import type { Containment, JournalNamespaces, Metrics, Namespaces, World } from '@keycast/service'
 import { assembleAccess } from './access/index.ts'
 import type { Policy } from './access/policy-file.ts'
 import { createCounts } from './counts.ts'
@@ -17,7 +17,7 @@ import { createSweeps } from './sweeps.ts'
 import { assembleTopics } from './topics/index.ts'
 import { createNoJournal } from './topics/rooms/no-journal.ts'
 
-interface Deps {
+interface Deps extends World {
   settings: Settings
   namespaces: Namespaces & { journal: JournalNamespaces }
   /** The `access` section of keycast.yaml. */
@@ -30,23 +30,12 @@ interface Deps {
   containment: Pick<Containment, 'guard'>
   /** For the log. */
   jwksEvents?: Parameters<typeof assembleAccess>[0]['jwksEvents']
-  /** Monotonic, in milliseconds. */
-  now?: () => number
-  /** In milliseconds since 1970, as tokens tell the time. */
-  wallNow?: () => number
 }
 
-export function createGateway({
-  createBackbone,
-  createRoomsBackbone = createNoJournal,
-  metrics,
-  now = () => performance.now(),
-  wallNow = Date.now,
-  ...given
-}: Deps) {
+export function createGateway({ createBackbone, createRoomsBackbone = createNoJournal, metrics, ...given }: Deps) {
   const counts = createCounts()
   const histograms = createHistograms(metrics)
-  const all = { ...given, counts, now, wallNow }
+  const all = { ...given, counts }
 
   const links = createLinks({ createBackbone, createRoomsBackbone })
   const access = assembleAccess(all)
@@ -73,7 +62,7 @@ export function createGateway({
   const sweeps = createSweeps({
     often: [topics.sweep, outbox.sweep, sessions.sweep, gate.sweep],
     seldom: [access.sweep, sessions.sweepSeldom],
-    now,
+    ...given,
   })
   const parts = [sessions, outbox, gate, topics, links, access]
   const stats = () => Object.assign({}, ...parts.map(part => part.stats()))

@@ -1,7 +1,7 @@
 // Wires a gateway to the real world: settings, backbone, listeners, signals.
 import type { AddressInfo } from 'node:net'
 import { createZeromqBackbone, createZeromqRooms } from '@keycast/backbone'
-import { createContainment, createLog, readListenProblem, readSettings, runService } from '@keycast/service'
+import { createContainment, createLog, readListenProblem, readSettings, realWorld, runService } from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
 import { readNamespaces } from '@keycast/service/namespaces'
@@ -24,7 +24,7 @@ const log = createLog({ name, level: config.logLevel, format: config.logFormat }
 /** Room in a message of the backbone for everything but the largest body. */
 const BACKBONE_OVERHEAD_BYTES = 1024 ** 2
 
-const containment = createContainment({ ends: ['session', 'upgrade', 'request', 'link'], log })
+const containment = createContainment({ ...realWorld, ends: ['session', 'upgrade', 'request', 'link'], log })
 
 let parts: ReturnType<typeof assemble>
 
@@ -51,6 +51,7 @@ function assemble() {
     )
   }
   const gateway = createGateway({
+    ...realWorld,
     settings: { ...config, sessionsMax },
     namespaces,
     policy,

@@ -1,5 +1,5 @@
 // Looks at what has to be looked at now and then: what is due often, whole lists seldom.
-import { SWEEP_MS } from '@keycast/service'
+import { type Every, SWEEP_MS } from '@keycast/service'
 
 /** Between two walks over whole lists. */
 const SELDOM_MS = 10_000
@@ -9,10 +9,11 @@ interface Deps {
   seldom: (() => void)[]
   /** Monotonic, in milliseconds. */
   now: () => number
+  every: Every
 }
 
-export function createSweeps({ often, seldom, now }: Deps) {
-  let timer: NodeJS.Timeout | undefined
+export function createSweeps({ often, seldom, now, every }: Deps) {
+  let stop = () => {}
   let sweptSeldomAtMs = now()
 
   function sweep() {
@@ -25,8 +26,8 @@ export function createSweeps({ often, seldom, now }: Deps) {
   return {
     sweep,
     start() {
-      timer = setInterval(sweep, SWEEP_MS)
+      stop = every(SWEEP_MS, sweep)
     },
-    stop: () => clearInterval(timer),
+    stop: () => stop(),
   }
 }

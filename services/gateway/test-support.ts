@@ -13,6 +13,7 @@ import {
   type Namespace,
   type Namespaces,
   noContainment,
+  realWorld,
 } from '@keycast/service'
 import type { Policy } from './access/policy-file.ts'
 import { readRule } from './access/rights.ts'
@@ -331,6 +332,7 @@ export function createTestGateway({
   let nowMs = 1_000_000
   const backbone = createFakeBackbone()
   const gateway = createGateway({
+    ...realWorld,
     settings: { ...defaults, ...settings },
     namespaces: createNamespaces(namespaces, rooms),
     policy: createPolicy(policy),

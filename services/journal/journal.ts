@@ -4,11 +4,10 @@ import { type PublishCommand, type RoomsHub, readPresenceKey } from '@keycast/ba
 import { keyProblem, namespaceOf } from '@keycast/protocol'
 import {
   createOnceAMinute,
-  type Every,
-  everyInterval,
   type JournalNamespaces,
   type Metrics,
   type Log as ServiceLog,
+  type World,
 } from '@keycast/service'
 import { checkPublish } from './check-publish.ts'
 import { createDeliveries } from './deliveries/deliveries.ts'
@@ -29,7 +28,7 @@ const EXPIRE_WORK_MS = 500
 /** A gateway waits this long if the journal cannot take a message. */
 const RETRY_MS = 1_000
 
-interface Deps {
+interface Deps extends Pick<World, 'now' | 'every' | 'turn' | 'randomBytes'> {
   namespaces: JournalNamespaces
   hub: RoomsHub
   /** Where messages are kept. */
@@ -40,9 +39,6 @@ interface Deps {
   end?: (error: Error) => void
   /** A shorter history than the log was used with holds after this time. */
   shortenMs?: number
-  /** Monotonic, in milliseconds. */
-  now?: () => number
-  every?: Every
 }
 
 export function createJournal({
@@ -53,8 +49,10 @@ export function createJournal({
   report,
   end = () => {},
   shortenMs = 0,
-  now = () => performance.now(),
-  every = everyInterval,
+  now,
+  every,
+  turn,
+  randomBytes,
 }: Deps) {
   const counts = createJournalMetrics(metrics)
   const rooms = createWatchedRooms({ log })
@@ -76,6 +74,8 @@ export function createJournal({
     counts,
     now,
     every,
+    turn,
+    randomBytes,
   })
   const committer = createCommitter({
     log,

@@ -7,6 +7,7 @@ import {
   Misconfigured,
   readListenProblem,
   readSettings,
+  realWorld,
   runService,
   withReserved,
 } from '@keycast/service'
@@ -28,7 +29,7 @@ const config = readSettings(settings, {
 })
 const report = createLog({ name, level: config.logLevel, format: config.logFormat })
 
-const containment = createContainment({ ends: ['link', 'request'], log: report })
+const containment = createContainment({ ...realWorld, ends: ['link', 'request'], log: report })
 
 let parts: Awaited<ReturnType<typeof start>>
 
@@ -73,7 +74,16 @@ async function start() {
   containment.export(metrics)
   const log = await openLog()
   const { shortenMs } = config
-  const journal = createJournal({ namespaces: withReserved(namespaces), hub, log, metrics, report, end, shortenMs })
+  const journal = createJournal({
+    ...realWorld,
+    namespaces: withReserved(namespaces),
+    hub,
+    log,
+    metrics,
+    report,
+    end,
+    shortenMs,
+  })
   const internal = createInternalServer({
     host: config.metricsHost,
     port: config.metricsPort,

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { BEAT_MS, createContainment, SILENT_MS } from '@keycast/service'
 import { encodeMessage } from '../wire/envelope.ts'
 import { valuesCodec } from '../wire/values-codec.ts'
@@ -68,6 +69,8 @@ function setup(given?: any) {
       onAlive: () => events.push('alive'),
       onDead: () => events.push('dead'),
     },
+    randomBytes,
+    turn: run => void setImmediate(run),
     now: () => at,
     every: (_, run) => {
       tick = run
@@ -473,7 +476,7 @@ describe('an error that no code foresaw', () => {
   /** Two links, of which the first is the offender. */
   function withBystander(fault: object) {
     const restarts: string[] = []
-    const containment = createContainment({ ends: ['link'], log: { error() {} } as any })
+    const containment = createContainment({ now: () => 0, ends: ['link'], log: { error() {} } as any })
     containment.onRestart(why => restarts.push(why))
     const offender = setup({ containment, ...fault })
     const bystander = setup({ containment })

@@ -1,8 +1,6 @@
 // A gateway's link to one node. It tells the node the gateway's wants, notices any loss of wants or answers, and then
 // sends them all again under a new id. It knows neither sockets, which come from `dial`, nor the content, which the
 // codec knows.
-import { randomBytes } from 'node:crypto'
-import { setImmediate } from 'node:timers/promises'
 import {
   BEAT_MS,
   type Containment,
@@ -80,6 +78,8 @@ interface Options<S extends Service> {
   events: LinkEvents<S>
   now: () => number
   every: Every
+  turn: (run: () => void) => void
+  randomBytes: (size: number) => Buffer
   containment?: Pick<Containment, 'guard' | 'caught'>
   log: Log
 }
@@ -92,6 +92,8 @@ export function createLink<S extends Service>({
   containment = noContainment,
   now,
   every,
+  turn,
+  randomBytes,
   log,
 }: Options<S>) {
   const requests: ReturnType<typeof createRequests<S>> = createRequests({
@@ -369,7 +371,7 @@ export function createLink<S extends Service>({
         unheard.add(number, bytesOf(parts))
       }
       if (now() < turnEndsAt) continue
-      await setImmediate() // a million wants take seconds to send
+      await new Promise<void>(turn) // a million wants take seconds to send
       turnEndsAt = now() + TURN_MS
     }
     writing = false
@@ -382,7 +384,7 @@ export function createLink<S extends Service>({
   async function flushCommands() {
     if (writing || isFlushDue) return
     isFlushDue = true
-    await setImmediate()
+    await new Promise<void>(turn)
     isFlushDue = false
     flush()
   }

@@ -154,8 +154,8 @@ test('keys move over many turns, and what changes meanwhile is not forgotten', a
     },
     dialOf: network.dialOf,
     events: { held: () => undefined, onAnswer() {} },
+    ...network.world,
     now: () => network.now() + looks++ * 0.01, // each look at the clock is some work
-    every: network.every,
     log: { debug() {}, info() {}, warn() {}, error() {} },
   })
   await backbone.start()

@@ -47,6 +47,8 @@ interface Options<S extends Service> {
   events: RouterEvents<S>
   now: () => number
   every: Every
+  turn: (run: () => void) => void
+  randomBytes: (size: number) => Buffer
   containment?: Pick<Containment, 'guard' | 'caught'>
   log: Log
 }
@@ -60,6 +62,8 @@ export function createRouter<S extends Service>({
   containment,
   now,
   every,
+  turn,
+  randomBytes,
   log,
 }: Options<S>) {
   const nodes = new Map<string, Node<S>>()
@@ -70,7 +74,7 @@ export function createRouter<S extends Service>({
   /** Walks over all wants and gives each to the owner at that moment. */
   let moving: Iterator<Want<Link<S>>> | undefined
   let isMovedAgain = false // the owners changed during the walk: keys passed already are checked once more
-  const moves = createTurns({ now, step: moveNext })
+  const moves = createTurns({ now, turn, step: moveNext })
   const oneLog = createOneLog()
   const isLogDue = createOnceAMinute(now)
   let stopHoldChecks = () => {}
@@ -119,6 +123,8 @@ export function createRouter<S extends Service>({
       containment,
       now,
       every,
+      turn,
+      randomBytes,
       log,
     })
     // A node found later must speak before it is given keys. At the start no other node could take them meanwhile.

@@ -20,6 +20,7 @@ function setup() {
     },
     send: (_, parts) => void messages.push(JSON.parse(parts[0].toString())),
     onFailed: () => {},
+    turn: run => void setImmediate(run),
     now: () => at,
   })
   const link = { id: 'L', received: 0, ...answers.open() }

@@ -38,6 +38,7 @@ interface Options<S extends Service, L extends Outgoing<S> & { id: string; recei
   onFailed: (link: L) => void
   containment?: Pick<Containment, 'guard'>
   now: () => number
+  turn: (run: () => void) => void
 }
 
 export function createAnswers<S extends Service, L extends Outgoing<S> & { id: string; received: number }>({
@@ -48,10 +49,11 @@ export function createAnswers<S extends Service, L extends Outgoing<S> & { id: s
   onFailed,
   containment = noContainment,
   now,
+  turn,
 }: Options<S, L>) {
   /** Links that are due something, each a message in turn. */
   const due = createUniqueQueue() as UniqueQueue<L>
-  const sending = createTurns({ now, step: sendNext })
+  const sending = createTurns({ now, turn, step: sendNext })
   const credit = createCredit()
   let isStopped = false
 

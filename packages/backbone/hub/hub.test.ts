@@ -29,7 +29,7 @@ async function setup({
   /** What is left of each command's time. */
   const lefts: number[] = []
   const note = (_: unknown, text: string) => logged.push(text)
-  const containment = createContainment({ ends: ['link'], log: { error() {} } as any })
+  const containment = createContainment({ now: () => 0, ends: ['link'], log: { error() {} } as any })
   const hub = createHub({
     codec,
     containment,
@@ -44,6 +44,7 @@ async function setup({
         hasReadAll: async () => hasReadAll,
       }
     },
+    turn: run => void setImmediate(run),
     now: () => at,
     every: (_, run) => {
       tick = run

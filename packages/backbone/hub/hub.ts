@@ -131,6 +131,7 @@ interface Options<S extends Service> {
   /** As the clock of time awake has it. */
   wallNow?: () => number
   every: Every
+  turn: (run: () => void) => void
   containment?: Pick<Containment, 'guard' | 'caught'>
   log: Log
 }
@@ -142,6 +143,7 @@ export function createHub<S extends Service>({
   now,
   wallNow,
   every,
+  turn,
   log,
 }: Options<S>): Hub<S> {
   const links = new Map<string, LinkState<S>>()
@@ -154,10 +156,11 @@ export function createHub<S extends Service>({
     onFailed: link => links.get(link.id) === link && lose(link),
     containment,
     now,
+    turn,
   })
   /** Work that remains for links that were lost. */
   const forgetting = createFifo<Iterator<unknown>>()
-  const forgets = createTurns({ now, step: forgetNext })
+  const forgets = createTurns({ now, turn, step: forgetNext })
   let events: NodeEvents<S>
   let sockets: Bound
   const isLogDue = createOnceAMinute(now)

@@ -12,11 +12,11 @@ const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 /** A network of nodes and gateways. */
 export function createMemoryBackbone({ log = silent }: { log?: Log } = {}) {
   const network = createMemoryNetwork()
-  const { now, every, bindOf, dialOf, settle } = network
+  const { world, bindOf, dialOf, settle } = network
   /** The listeners to the name server's lists of nodes. */
   const listeners: ((names: string[]) => void)[] = []
 
-  const hub = (node: string) => createHub({ codec: valuesCodec, bind: bindOf(node), now, every, log })
+  const hub = (node: string) => createHub({ codec: valuesCodec, bind: bindOf(node), ...world, log })
 
   function backbone(nodes: string[], events: BackboneEvents) {
     return createValuesBackbone({
@@ -29,8 +29,7 @@ export function createMemoryBackbone({ log = silent }: { log?: Log } = {}) {
       },
       dialOf,
       events,
-      now,
-      every,
+      ...world,
       log,
     })
   }

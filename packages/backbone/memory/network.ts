@@ -1,5 +1,6 @@
 // A network inside one process, for unit tests: a stand-in for ZeroMQ's sockets, on a clock that the test turns. It can
 // lose messages on purpose.
+import { randomBytes } from 'node:crypto'
 import type { Every } from '@keycast/service'
 import type { Dial } from '../gateway/link.ts'
 import type { Bind, FromGateways } from '../hub/hub.ts'
@@ -37,6 +38,16 @@ export function createMemoryNetwork() {
     timers.add(timer)
     return () => timers.delete(timer)
   }
+
+  const after = (ms: number, run: () => void) => {
+    const stop = every(ms, () => {
+      stop()
+      run()
+    })
+    return stop
+  }
+
+  const turn = (run: () => void) => void setImmediate(run)
 
   async function settle() {
     for (let turn = 0; turn < 20; turn++) await new Promise(resolve => setImmediate(resolve))
@@ -138,5 +149,6 @@ export function createMemoryNetwork() {
       }
     }
 
-  return { bindOf, dialOf, now, every, pass, freeze, settle, swallowed, unread, damaged, readMs, chance }
+  const world = { now, every, after, turn, randomBytes }
+  return { ...world, world, bindOf, dialOf, pass, freeze, settle, swallowed, unread, damaged, readMs, chance }
 }

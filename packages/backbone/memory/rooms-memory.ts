@@ -1,5 +1,6 @@
 // The backbone of rooms without a journal, for unit tests of gateways: one process, no sockets, nothing kept. Everything is
 // answered in a later microtask, as if it had been a moment under way.
+import { randomBytes } from 'node:crypto'
 import type { Problem } from '@keycast/protocol'
 import { newMessageId, type RoomsBackbone, type RoomsEvents } from '../gateway/rooms/rooms-backbone.ts'
 import { gapFrom, HISTORY_MESSAGES_MAX, type Message } from '../wire/rooms-codec.ts'
@@ -38,7 +39,12 @@ export function createMemoryRooms({
     retryAfterMs: RETRY_MS,
   }
 
-  function append({ room: name, messageId = newMessageId(), from, data }: Parameters<RoomsBackbone['publish']>[0]) {
+  function append({
+    room: name,
+    messageId = newMessageId(randomBytes),
+    from,
+    data,
+  }: Parameters<RoomsBackbone['publish']>[0]) {
     const { messages } = roomOf(name)
     const known = messages.find(each => each.messageId === messageId && each.from === from)
     if (known && !known.data.equals(data)) {

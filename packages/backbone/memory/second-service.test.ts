@@ -83,7 +83,7 @@ test('a command costs the same however many are under way', async () => {
     clockReads++
     return network.now()
   }
-  const { append } = startLogLink({ dial: network.dialOf('n1'), every: network.every, now })
+  const { append } = startLogLink({ ...network.world, dial: network.dialOf('n1'), now })
   for (let n = 0; n < 1_000; n++) append('room:1', `id-${n}`, 'text')
   clockReads = 0
   append('room:1', 'id-last', 'text')

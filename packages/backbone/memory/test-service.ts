@@ -59,7 +59,7 @@ const logCodec: Codec<Log> = {
 const silent: any = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** A node that keeps the rooms. */
-export async function startLogNode(options: Pick<Parameters<typeof createHub>[0], 'bind' | 'now' | 'every'>) {
+export async function startLogNode(options: Pick<Parameters<typeof createHub>[0], 'bind' | 'now' | 'every' | 'turn'>) {
   const hub = createHub({ codec: logCodec, log: silent, ...options })
   const rooms = new Map<string, { entries: Entry[]; seqOfId: Map<string, number> }>()
   /** The position of each link in each key. */
@@ -118,7 +118,9 @@ export async function startLogNode(options: Pick<Parameters<typeof createHub>[0]
 }
 
 /** A gateway's link to it, which takes each room's entries in order. */
-export function startLogLink(options: Pick<Parameters<typeof createLink>[0], 'dial' | 'now' | 'every'>) {
+export function startLogLink(
+  options: Pick<Parameters<typeof createLink>[0], 'dial' | 'now' | 'every' | 'turn' | 'randomBytes'>,
+) {
   const received: Entry[] = []
   const positions = new Map<string, Position>()
   const heads: Record<string, number>[] = []

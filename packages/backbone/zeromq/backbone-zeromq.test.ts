@@ -1,7 +1,7 @@
 // The promise kept over real sockets: the parts that backbone-memory.test.ts cannot show.
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
-import { everyInterval } from '@keycast/service'
+import { realWorld } from '@keycast/service'
 import { Dealer, Pull, Push, Router } from 'zeromq'
 import type { Log } from '../gateway/link.ts'
 import { endpointsOf } from '../gateway/nodes.ts'
@@ -257,8 +257,6 @@ test('a gateway without CURVE links loopback addresses only', () => {
 })
 
 test('entries and commands of a second service cross with all their parts', async () => {
-  const every = everyInterval
-  const now = () => performance.now()
   let ports = { requestsPort: 0, answersPort: 0 }
   const bind = bindZeromq(
     { requests: 'tcp://127.0.0.1:*', answers: 'tcp://127.0.0.1:*' },
@@ -269,12 +267,11 @@ test('entries and commands of a second service cross with all their parts', asyn
       },
     },
   )
-  const node = await startLogNode({ bind, now, every })
+  const node = await startLogNode({ ...realWorld, bind })
   cleanups.push(() => node.hub.stop())
   const { link, received, append } = startLogLink({
     dial: dialZeromq(endpointsOf(`127.0.0.1:${ports.requestsPort}:${ports.answersPort}`), { messageBytesMax: 2 ** 20 }),
-    now,
-    every,
+    ...realWorld,
   })
   cleanups.push(async () => link.stop())
   link.watch('room:1')
@@ -301,8 +298,7 @@ test('a node whose answers cannot be read beats on, and its keys go to another',
         },
       },
     ),
-    now: () => performance.now(),
-    every: everyInterval,
+    ...realWorld,
     log,
   })
   await hub.start({

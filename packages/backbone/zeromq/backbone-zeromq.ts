@@ -1,7 +1,7 @@
 // The backbones of values and of rooms over ZeroMQ, as gateways and nodes create them. Everything but the sockets is in
 // gateway/ and hub/.
 import { isIP } from 'node:net'
-import { type Containment, everyInterval } from '@keycast/service'
+import { type Containment, realWorld } from '@keycast/service'
 import type { Backbone, BackboneEvents } from '../backbone.ts'
 import type { Log } from '../gateway/link.ts'
 import { createNodeSource, endpointsOf, type NodeAddress, readNodes } from '../gateway/nodes.ts'
@@ -14,8 +14,6 @@ import { type Values, valuesCodec } from '../wire/values-codec.ts'
 import { bindZeromq, type HubCurve } from './bind.ts'
 import { type LinkCurve, linkSecurity } from './curve.ts'
 import { dialZeromq } from './dial.ts'
-
-const now = () => performance.now()
 
 interface ZeromqBackboneOptions {
   /** `host[:requests:answers]`, comma-separated. */
@@ -44,12 +42,11 @@ export function createZeromqBackbone({
 }: ZeromqBackboneOptions): Backbone {
   const security = curve && linkSecurity(curve)
   return createValuesBackbone({
-    nodeSource: createNodeSource({ nodes: nodesToLink(readNodes(nodes), curve), every: everyInterval, log }),
+    nodeSource: createNodeSource({ nodes: nodesToLink(readNodes(nodes), curve), every: realWorld.every, log }),
     dialOf: name => dialZeromq(endpointsOf(name), { messageBytesMax, security }),
     events,
     containment,
-    now,
-    every: everyInterval,
+    ...realWorld,
     log,
   })
 }
@@ -75,12 +72,15 @@ interface ZeromqRoomsOptions {
 export function createZeromqRooms({ nodes, events, containment, log, curve }: ZeromqRoomsOptions): RoomsBackbone {
   const security = curve && linkSecurity(curve)
   return createRoomsBackbone({
-    nodeSource: createNodeSource({ nodes: nodesToLink(readNodes(nodes, 'journal'), curve), every: everyInterval, log }),
+    nodeSource: createNodeSource({
+      nodes: nodesToLink(readNodes(nodes, 'journal'), curve),
+      every: realWorld.every,
+      log,
+    }),
     dialOf: name => dialZeromq(endpointsOf(name), { messageBytesMax: ROOMS_PART_BYTES_MAX, security }),
     events,
     containment,
-    now,
-    every: everyInterval,
+    ...realWorld,
     log,
   })
 }
@@ -135,7 +135,7 @@ function hubOver<S extends Service>(
       },
     },
   )
-  const hub = createHub({ codec, bind, containment, now, wallNow: Date.now, every: everyInterval, log })
+  const hub = createHub({ codec, bind, containment, ...realWorld, log })
   return { ...hub, ports: () => ports }
 }
 

@@ -7,6 +7,7 @@ function setup({ steps, ms }: { steps: number; ms: number }) {
   let at = 0
   let done = 0
   const work = createTurns({
+    turn: run => void setImmediate(run),
     now: () => at,
     step() {
       done++
@@ -59,6 +60,7 @@ test('work that is long is done over as many turns as it needs, and then is over
 test('what is started from within a step begins after it', async () => {
   const seen = [] as string[]
   const work = createTurns({
+    turn: run => void setImmediate(run),
     now: () => 0,
     step() {
       seen.push('step')

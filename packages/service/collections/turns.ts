@@ -22,6 +22,8 @@ export function workTurn(now: () => number, step: () => boolean): boolean {
 interface Options {
   /** In milliseconds. */
   now: () => number
+  /** Calls it in the next turn of the event loop. */
+  turn: (run: () => void) => void
   step: () => boolean
 }
 
@@ -30,13 +32,13 @@ interface Options {
  *
  * @returns `start` lets it begin in the next turn, unless it is under way
  */
-export function createTurns({ now, step }: Options): { start: () => void } {
+export function createTurns({ now, turn, step }: Options): { start: () => void } {
   let isScheduled = false
 
   function start() {
     if (isScheduled) return
     isScheduled = true
-    setImmediate(run)
+    turn(run)
   }
 
   function run() {

@@ -2,11 +2,11 @@
 import type { ValuesHub } from '@keycast/backbone'
 import {
   type Containment,
-  everyInterval,
   type JournalNamespaces,
   type Log,
   type Metrics,
   type Namespaces,
+  realWorld,
   valuesAndRooms,
 } from '@keycast/service'
 import { createAsks, isAsk } from './authorize/asks.ts'
@@ -44,7 +44,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
   const wheel = createTimerWheel({ now })
   const counts = createFetcherMetrics(metrics, originNames(namespaces))
   const firstBackoff = createBackoff({ initialMs: RESTART_MS_INITIAL, random: Math.random })
-  const every = everyInterval
+  const every = realWorld.every
   const workers = createWorkers({ count: settings.workers, firstBackoff, wheel, every, metrics: counts, log, now })
   const primary = createPrimary({
     namespaces,

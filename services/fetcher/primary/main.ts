@@ -1,7 +1,7 @@
 // Wires a primary to the real world: settings, hub, workers, internal listener, signals.
 import { availableParallelism } from 'node:os'
 import { createZeromqHub, hubCurveOf } from '@keycast/backbone'
-import { createContainment, createLog, readListenProblem, readSettings, runService } from '@keycast/service'
+import { createContainment, createLog, readListenProblem, readSettings, realWorld, runService } from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
 import { readNamespaces } from '@keycast/service/namespaces'
@@ -19,7 +19,7 @@ const log = createLog({ name, level: config.logLevel, format: config.logFormat }
 /** More would only wait for this one process, which every value passes. */
 const WORKERS_MAX = 4
 
-const containment = createContainment({ ends: ['link', 'lease', 'worker', 'request'], log })
+const containment = createContainment({ ...realWorld, ends: ['link', 'lease', 'worker', 'request'], log })
 
 let parts: Awaited<ReturnType<typeof start>>
 

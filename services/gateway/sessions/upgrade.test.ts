@@ -51,7 +51,7 @@ async function setup({
     conclude = resolve
   })
   const counts = createCounts()
-  const containment = createContainment({ ends: ['upgrade'], log: { error() {} } as any })
+  const containment = createContainment({ now: () => 0, ends: ['upgrade'], log: { error() {} } as any })
   const server = createServer()
   createUpgrades({
     accept: ((_: any, __: any, ___: any, then: (transport: any) => void) => then({})) as any,

@@ -5,7 +5,7 @@
 // - Its time-outs end commands that are not written yet. One that Valkey never answers, only the watch below notices.
 // - Without its offline queue a command is refused at once where there is no connection, instead of kept and sent later.
 // - An `error` event that nobody listens to ends the process.
-import { BEAT_MS, createAwakeClock, everyInterval, SILENT_MS } from '@keycast/service'
+import { BEAT_MS, createAwakeClock, realWorld, SILENT_MS } from '@keycast/service'
 import { createClient, RESP_TYPES } from '@redis/client'
 import { LogRefused } from './log.ts'
 import { clientUrl, hostOf } from './valkey-url.ts'
@@ -77,7 +77,7 @@ export function createConnection({
       openLater()
     }
     for (const client of clients) client.on('error', end)
-    const awake = createAwakeClock({ periodMs: BEAT_MS, every: everyInterval, now })
+    const awake = createAwakeClock({ periodMs: BEAT_MS, every: realWorld.every, now })
     const watches = clients.map(() => createSilenceWatch(awake.now))
     const session: Session = {
       write: args => watches[0].over(writer.sendCommand(args)),

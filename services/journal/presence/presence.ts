@@ -1,6 +1,5 @@
 // The members of all rooms: takes joins and leaves from links, keeps members whose connection broke for a while, and
 // tells the links that watch a room's members of changes, in batches.
-import { randomBytes } from 'node:crypto'
 import {
   type RoomAnswer as Answer,
   type Join,
@@ -81,10 +80,12 @@ interface Deps {
   counts: { joined: (result: 'joined' | RoomErrorCode) => void; told: () => void }
   now: () => number
   every: Every
+  turn: (run: () => void) => void
+  randomBytes: (size: number) => Buffer
   tabsMax?: number
 }
 
-export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TABS_MAX }: Deps) {
+export function createPresence({ rulesOf, tell, counts, now, every, turn, randomBytes, tabsMax = TABS_MAX }: Deps) {
   const incarnation = randomBytes(9).toString('base64url')
   let nextRoom = 0
   const links = new Map<string, Link>()
@@ -97,7 +98,7 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
   const changed = new Set<Room>()
   /** Rooms whose batch is due. */
   const due: Room[] = []
-  const turns = createTurns({ now, step })
+  const turns = createTurns({ now, turn, step })
   let isTicking = false
 
   /** Runs the clock while anything waits for it. */

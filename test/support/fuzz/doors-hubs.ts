@@ -88,13 +88,13 @@ interface World {
 
 async function startJournal(): Promise<World> {
   const network = createMemoryNetwork()
-  const { now, every } = network
+  const { world, now } = network
   const sockets = createFakeSockets()
-  const hub = createHub({ codec: roomsCodec, bind: sockets.bind, wallNow: now, now, every, log: silent })
+  const hub = createHub({ codec: roomsCodec, bind: sockets.bind, ...world, wallNow: now, log: silent })
   const { journal: namespaces } = createNamespaces({}, { room: { members: 'named', names: 'unique' } })
   const log = createMemoryLog({ bytesMax: 2 ** 24 })
   const metrics = createMetrics({ service: 'fuzz' })
-  const journal = createJournal({ namespaces, hub, log, metrics, report: silent, now, every })
+  const journal = createJournal({ namespaces, hub, log, metrics, report: silent, ...world })
   await journal.start()
   const well = sockets.connect('well', roomsCodec.wire)
   let count = 0
@@ -126,9 +126,9 @@ async function startJournal(): Promise<World> {
 
 async function startFetcher(): Promise<World> {
   const network = createMemoryNetwork()
-  const { now, every } = network
+  const { world, now, every } = network
   const sockets = createFakeSockets()
-  const hub = createHub({ codec: valuesCodec, bind: sockets.bind, wallNow: now, now, every, log: silent })
+  const hub = createHub({ codec: valuesCodec, bind: sockets.bind, ...world, wallNow: now, log: silent })
   const authorize = {
     urlFor: (id: string) => `http://127.0.0.1/may/${id}`,
     origin: 'http://127.0.0.1',

@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises'
 import { createRoomsBackbone } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
 import { versionOf } from '@keycast/protocol'
-import { noContainment } from '@keycast/service'
+import { noContainment, realWorld } from '@keycast/service'
 import fc from 'fast-check'
 import type { Dial } from '../../../packages/backbone/gateway/link.ts'
 import { createValuesBackbone } from '../../../packages/backbone/gateway/values/values-backbone.ts'
@@ -97,11 +97,13 @@ function createWorld() {
   const around = (dial: Dial) => ({
     nodeSource: { start: async (found: (names: string[]) => void) => found(['n1']), stop() {} },
     dialOf: () => dial,
+    ...realWorld,
     now,
     every,
     log: silent,
   })
   const gateway = createGateway({
+    ...realWorld,
     settings: defaults,
     namespaces: createNamespaces({ conversation: {} }, { room: { members: 'named' } }),
     policy: createPolicy({}),

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 // A gateway's reading of a node's presence messages; services/journal tests both together.
 import { membersKey } from '../../wire/members-codec.ts'
 import { createPresenceBackbone } from './presence.ts'
@@ -22,6 +23,7 @@ function setup() {
       onMembers: (_, { rev }) => seen.push(['members', rev]),
       onPresence: (_, { rev }) => seen.push(rev),
     },
+    randomBytes,
     now: () => at,
     every(_, tick) {
       ticks.add(tick)

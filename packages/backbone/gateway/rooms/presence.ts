@@ -1,6 +1,5 @@
 // A gateway's side of presence: its joins, which are repeated to the room's node whenever they may have been lost, and
 // the members of rooms, change by change. A hole in the changes is never passed on: it is asked for again.
-import { randomBytes } from 'node:crypto'
 import type { Problem } from '@keycast/protocol'
 import { createUniqueQueue, type Every, type UniqueQueue } from '@keycast/service'
 import {
@@ -93,9 +92,10 @@ interface Options {
   events: PresenceEvents
   now: () => number
   every: Every
+  randomBytes: (size: number) => Buffer
 }
 
-export function createPresenceBackbone({ router, events, now, every }: Options) {
+export function createPresenceBackbone({ router, events, now, every, randomBytes }: Options) {
   /** Distinguishes this process's joins from those of other gateways, and of an earlier process. */
   const incarnation = randomBytes(6).toString('base64url')
   let tabs = 0

@@ -1,6 +1,5 @@
 // The gateway's backbone of rooms: follows each watched room message by message, publishes, and reads histories. A hole
 // in a room's order is never passed on: it is asked for again.
-import { randomBytes } from 'node:crypto'
 import { isProblem, type Problem } from '@keycast/protocol'
 import { BEAT_MS, type Containment, type Every } from '@keycast/service'
 import { roomOf } from '../../wire/members-codec.ts'
@@ -109,6 +108,8 @@ interface Options {
   events: RoomsEvents
   now: () => number
   every: Every
+  turn: (run: () => void) => void
+  randomBytes: (size: number) => Buffer
   containment?: Pick<Containment, 'guard' | 'caught'>
   log: Log
 }
@@ -120,6 +121,8 @@ export function createRoomsBackbone({
   containment,
   now,
   every,
+  turn,
+  randomBytes,
   log,
 }: Options): RoomsBackbone {
   /**
@@ -153,9 +156,11 @@ export function createRoomsBackbone({
     containment,
     now,
     every,
+    turn,
+    randomBytes,
     log,
   })
-  const presence = createPresenceBackbone({ router, events, now, every })
+  const presence = createPresenceBackbone({ router, events, now, every, randomBytes })
   const histories: Coalesced<History | Problem> = createCoalesced<History | Problem>({
     get: router.get,
     cancelGet: router.cancelGet,
@@ -266,7 +271,7 @@ export function createRoomsBackbone({
     if (data.length > DATA_BYTES_MAX) return { code: 'too_large' }
     publishes++
     publishBytes += data.length
-    const command: Publish = { type: 'publish', room, messageId: messageId ?? newMessageId(), from, data }
+    const command: Publish = { type: 'publish', room, messageId: messageId ?? newMessageId(randomBytes), from, data }
     const id = String(++nextCommand)
     const end = await new Promise<CommandEnd<Published | Problem>>(resolve =>
       link.command({ id, key: room, command, deadlineMs }, resolve),
@@ -320,7 +325,7 @@ export function createRoomsBackbone({
 }
 
 /** A log recognizes repeats of a publish by it. */
-export const newMessageId = () => randomBytes(12).toString('base64url')
+export const newMessageId = (randomBytes: (size: number) => Buffer) => randomBytes(12).toString('base64url')
 
 const notKept = new Set<Problem['code']>(['journal_unavailable', 'log_full'])
 

@@ -79,7 +79,9 @@ test('a refresh nobody takes in time fails, and is not said later', async () => 
   const network = createMemoryBackbone()
   const { backbone } = await startGateway(network, ['n1'])
 
-  await expect(backbone.refresh(['a:1'], { deadlineMs: 20 })).rejects.toThrow('in time')
+  const refused = expect(backbone.refresh(['a:1'], { deadlineMs: 20 })).rejects.toThrow('in time')
+  await network.pass(20)
+  await refused
 
   const node = await startNode(network, 'n1')
   await network.pass(5_000)

@@ -1,5 +1,5 @@
 // The gateway's backbone of values: a router that speaks the values' codec, and refreshes, which go to every node.
-import type { Containment, Every } from '@keycast/service'
+import type { Containment, World } from '@keycast/service'
 import { type Backbone, type BackboneEvents, FetcherUnavailable } from '../../backbone.ts'
 import { valuesCodec } from '../../wire/values-codec.ts'
 import type { Dial, Log } from '../link.ts'
@@ -11,17 +11,26 @@ import { createRecentRefreshes } from './recent-refreshes.ts'
 /** The payload of each watch: changes are enough. */
 const QUIET = Object.freeze({ quiet: true })
 
-interface Options {
+interface Options extends Pick<World, 'now' | 'every' | 'after' | 'turn' | 'randomBytes'> {
   nodeSource: NodeSource
   dialOf: (name: string) => Dial
   events: BackboneEvents
-  now: () => number
-  every: Every
   containment?: Pick<Containment, 'guard' | 'caught'>
   log: Log
 }
 
-export function createValuesBackbone({ nodeSource, dialOf, events, containment, now, every, log }: Options): Backbone {
+export function createValuesBackbone({
+  nodeSource,
+  dialOf,
+  events,
+  containment,
+  now,
+  every,
+  after,
+  turn,
+  randomBytes,
+  log,
+}: Options): Backbone {
   const refreshes = new Set<PendingRefresh>()
   const recentRefreshes = createRecentRefreshes({ now })
   const confirmed = createConfirmed({ now })
@@ -49,6 +58,8 @@ export function createValuesBackbone({ nodeSource, dialOf, events, containment, 
     containment,
     now,
     every,
+    turn,
+    randomBytes,
     log,
   })
   let lastQuestion = 0
@@ -67,12 +78,10 @@ export function createValuesBackbone({ nodeSource, dialOf, events, containment, 
   function refresh(keys: string[], { deadlineMs }: { deadlineMs: number }): Promise<void> {
     if (keys.length === 0) return Promise.resolve()
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(
-        () => pending.fail(new FetcherUnavailable('no fetcher node took the refresh in time')),
-        deadlineMs,
-      )
+      const giveUp = () => pending.fail(new FetcherUnavailable('no fetcher node took the refresh in time'))
+      const stopDeadline = after(deadlineMs, giveUp)
       const end = () => {
-        clearTimeout(timer)
+        stopDeadline()
         refreshes.delete(pending)
         pending.takeBack()
       }

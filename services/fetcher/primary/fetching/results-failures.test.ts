@@ -251,7 +251,7 @@ describe('a result that the code here cannot apply', () => {
   } as any
 
   test('makes its key fail, which is asked again later; all others go on', () => {
-    const containment = createContainment({ ends: ['lease'], log: { error() {} } as any })
+    const containment = createContainment({ now: () => 0, ends: ['lease'], log: { error() {} } as any })
     const { watch, answer, value, sent, pass, leased, asked } = setup({ containment })
     watch('a', 'doc:bad')
     watch('a', 'doc:good')

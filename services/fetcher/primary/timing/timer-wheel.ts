@@ -1,6 +1,6 @@
 // Many deadlines, one real timer: a hashed timing wheel (Varghese and Lauck, 1987). Setting and cancelling cost the
 // same however many timers there are.
-import { type Every, everyInterval, TURN_MS } from '@keycast/service'
+import { type Every, realWorld, TURN_MS } from '@keycast/service'
 
 /** `of`: handed to `run`, so that a million timers need no million functions. */
 export interface Timer {
@@ -23,7 +23,7 @@ interface Options {
   every?: Every
 }
 
-export function createTimerWheel({ now, every = everyInterval }: Options) {
+export function createTimerWheel({ now, every = realWorld.every }: Options) {
   const slots: Set<Timer>[] = Array.from({ length: SLOTS }, () => new Set())
   let size = 0
   let reached = tickOf(now())

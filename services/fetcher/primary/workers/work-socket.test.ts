@@ -177,7 +177,7 @@ test.each([
   ['a result of an unknown kind', [Buffer.from('[{"type":"result","lease":1,"kind":"rumour"}]')]],
   ['what the code behind fails at', encodeWork([{ message: creditOf(666) }])],
 ])('a worker that sends %s is told of, and the others are heard', async (_, parts) => {
-  const containment = createContainment({ ends: ['worker'], log: { error() {} } as any })
+  const containment = createContainment({ now: () => 0, ends: ['worker'], log: { error() {} } as any })
   let heard: (worker: number) => void = () => {}
   let failed: (routingId: Buffer) => void = () => {}
   const { endpoint } = await bind({

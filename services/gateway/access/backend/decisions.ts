@@ -52,14 +52,16 @@ interface Deps {
   now: () => number
   /** In milliseconds since 1970. */
   wallNow: () => number
+  /** In the next turn of the event loop. */
+  turn: (run: () => void) => void
 }
 
-export function createDecisions({ namespaces, backbone, onDecided, counts, now, wallNow }: Deps) {
+export function createDecisions({ namespaces, backbone, onDecided, counts, now, wallNow, turn }: Deps) {
   const calendar = createCalendar<Decision>()
   const idle: UniqueQueue<Decision> = createUniqueQueue()
   const verdicts = createVerdicts({ backbone, now, wallNow })
   const { standing, isWithinGrace } = verdicts
-  const questions = createQuestionQueue({ ask: verdicts.ask, conclude, now })
+  const questions = createQuestionQueue({ ask: verdicts.ask, conclude, now, turn })
   /** The requests that wait, by who asked. */
   const waits = new Map<Asker, Set<Waiter>>()
   let waiting = 0

@@ -11,6 +11,7 @@ function setup({ hasToken = true }: { hasToken?: boolean } = {}) {
   const queue = createQuestionQueue({
     ask: ({ key }) => (state.hasToken ? new Promise(resolve => sent.push({ key, resolve })) : undefined),
     conclude: ({ key }, answer) => concluded.push(`${key} ${answer}`),
+    turn: run => void setImmediate(run),
     // Each look at the clock takes a while.
     now: () => at++ / 10,
   })

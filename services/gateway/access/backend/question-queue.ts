@@ -21,16 +21,17 @@ interface Deps<A> {
   conclude: (decision: Decision, answer: A | undefined) => void
   /** In milliseconds. */
   now: () => number
+  turn: (run: () => void) => void
 }
 
 /** @template A the known part of the backend's answer */
-export function createQuestionQueue<A>({ ask, conclude, now }: Deps<A>) {
+export function createQuestionQueue<A>({ ask, conclude, now, turn }: Deps<A>) {
   /** Of each viewer who has questions under way. */
   const lines = new Map<Viewer, Line>()
   /** Those that cannot be sent. */
   const unsent: UniqueQueue<Decision> = createUniqueQueue()
   // 20,000 questions may wait when the token that they are to be asked with ends.
-  const concluding = createTurns({ now, step: concludeUnsent })
+  const concluding = createTurns({ now, turn, step: concludeUnsent })
 
   /** @returns whether there are more */
   function concludeUnsent(): boolean {

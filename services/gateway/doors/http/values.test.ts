@@ -280,7 +280,7 @@ test.each([
 })
 
 test('an error while a request is handled is answered with 500 and counted, and the next request is served', async () => {
-  const containment = createContainment({ ends: ['request'], log: { error() {} } as any })
+  const containment = createContainment({ now: () => 0, ends: ['request'], log: { error() {} } as any })
   let isBroken = true
   const caller = {
     hasToken: false,

@@ -31,6 +31,8 @@ interface Deps {
   now: () => number
   /** In milliseconds since 1970. */
   wallNow: () => number
+  /** In the next turn of the event loop. */
+  turn: (run: () => void) => void
 }
 
 export function assembleValues({
@@ -44,6 +46,7 @@ export function assembleValues({
   counts,
   now,
   wallNow,
+  turn,
 }: Deps) {
   const calendar = createCalendar<Entry>()
   const ownValues = createOwnValues({ viewers, wallNow })
@@ -63,7 +66,7 @@ export function assembleValues({
   const ownValueTokens = createOwnValueTokens({ ownValues, cache, backbone, subscriptions, now })
 
   /** With a million keys many thousands come up at one time: what the first turn leaves is looked at in later ones. */
-  const looks = createTurns({ now, step: lookAtNext })
+  const looks = createTurns({ now, turn, step: lookAtNext })
 
   /** @returns whether there may be more to look at */
   function lookAtNext(): boolean {

@@ -1,0 +1,37 @@
+// Time, chance and waiting. A main makes the one world of its process, and tests make their own: nothing else reads a
+// clock, sets a timer or draws a number. world.test.ts holds that.
+import { randomBytes } from 'node:crypto'
+
+/** Calls `tick` each `ms`; returns what stops it. */
+export type Every = (ms: number, tick: () => void) => () => void
+
+export interface World {
+  /** Monotonic, in milliseconds. */
+  readonly now: () => number
+  /** In milliseconds since 1970. */
+  readonly wallNow: () => number
+  /** From 0 up to 1, which it never is. */
+  readonly random: () => number
+  readonly randomBytes: (size: number) => Buffer
+  readonly every: Every
+  /** Calls `run` once, after `ms`; returns what keeps it from that. */
+  readonly after: (ms: number, run: () => void) => () => void
+  /** Calls `run` in the next turn of the event loop: what came in during this one was read by then. */
+  readonly turn: (run: () => void) => void
+}
+
+export const realWorld: World = Object.freeze({
+  now: () => performance.now(),
+  wallNow: Date.now,
+  random: Math.random,
+  randomBytes: (size: number) => randomBytes(size),
+  every(ms: number, tick: () => void) {
+    const timer = setInterval(tick, ms)
+    return () => clearInterval(timer)
+  },
+  after(ms: number, run: () => void) {
+    const timer = setTimeout(run, ms)
+    return () => clearTimeout(timer)
+  },
+  turn: (run: () => void) => void setImmediate(run),
+})
