@@ -3,6 +3,7 @@
 import { createHub, createRoomsBackbone, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
 import { isProblem } from '@keycast/protocol'
+import { revocationsRoom, withReserved } from '@keycast/service'
 import { createMetrics } from '@keycast/service/metrics'
 import { createChecker } from '../../test/support/checker.ts'
 import { followPositions } from '../../test/support/positions.ts'
@@ -27,7 +28,11 @@ async function setup({
   const network = createMemoryNetwork()
   const metrics = createMetrics({ service: 'journal' })
   const room = { history: { messages, ageMs: 1e9, bytes: 1e9 }, bytesMax: 1_000 } as any
-  const namespaces = { get: (name: string) => (name === 'room' ? room : undefined), names: ['room'] }
+  const given = new Map([
+    ['room', room],
+    ['server', { ...room, publish: 'server' }],
+  ])
+  const namespaces = withReserved({ get: name => given.get(name), names: [...given.keys()] })
   const checker = createChecker()
 
   async function startJournal() {
@@ -168,6 +173,22 @@ test('while one message in five is lost, all that is published is kept once and 
   expect(checker.problems()).toEqual([])
   expect(other.positionOf('room:1')?.seq).toBe(histories[0].length)
   expect(positionOf('room:2')?.seq).toBe(histories[1].length)
+})
+
+test('a log that clients have filled keeps what backends publish, and when that is full, revocations; health says so', async () => {
+  const { publish, journal } = await setup({ bytesMax: 100_000 })
+  expect(journal.problems()).toEqual([])
+  const fill = async (room: string) => {
+    for (;;) {
+      const outcome = await publish('x'.repeat(400), { room })
+      if ('code' in outcome) return outcome.code
+    }
+  }
+  expect(await fill('room:1')).toBe('log_full')
+  expect(journal.problems()).toEqual([expect.stringMatching(/^the log is nearly full: \d+ of 100000 bytes/)])
+  expect(await publish('x', { room: 'server:1' })).toMatchObject({ seq: 1 })
+  expect(await fill('server:1')).toBe('log_full')
+  expect(await publish('x'.repeat(400), { room: revocationsRoom })).toMatchObject({ seq: 1 })
 })
 
 test('gateways are told the oldest message held: with messages, and when age has removed some', async () => {

@@ -6,6 +6,7 @@ import {
   createOnceAMinute,
   type JournalNamespaces,
   type Metrics,
+  revocationsRoom,
   type Log as ServiceLog,
   type World,
 } from '@keycast/service'
@@ -24,6 +25,16 @@ const EXPIRE_MS = 1_000
 
 /** As long as there is more to remove, half of each interval goes to it: publishes have their turn in between. */
 const EXPIRE_WORK_MS = 500
+
+/**
+ * Parts of the log that publishes may fill: of clients, of backends (`publish: server`), and of revocations, which are
+ * kept also where nothing else is.
+ */
+const CLIENT_SHARE = 15 / 16
+const SERVER_SHARE = 31 / 32
+
+/** From here on the log is nearly full: operators are told before publishers are. */
+const NEARLY_FULL = 0.8
 
 /** A gateway waits this long if the journal cannot take a message. */
 const RETRY_MS = 1_000
@@ -111,7 +122,7 @@ export function createJournal({
     if (problem) return refuse(link, id, problem)
     const { room, messageId, from, data } = command
     const retention = bounds.retentionOf(room) as Retention
-    const publish = { room, messageId, from, data, retention }
+    const publish = { room, messageId, from, data, retention, share: shareOf(room) }
     const isTaken = committer.publish(publish, now() + leftMs, outcome => {
       if (outcome.error !== undefined) {
         if (outcome.error === 'log_full') reportFull()
@@ -123,6 +134,11 @@ export function createJournal({
       hub.tellResult(link, id, { ...position, at, duplicate })
     })
     if (!isTaken) refuse(link, id, 'journal_unavailable')
+  }
+
+  function shareOf(room: string) {
+    if (room === revocationsRoom) return 1
+    return namespaces.get(namespaceOf(room))?.publish === 'server' ? SERVER_SHARE : CLIENT_SHARE
   }
 
   function refuse(link: string, id: string, code: Exclude<PublishResult, 'kept' | 'duplicate'>) {
@@ -226,6 +242,11 @@ export function createJournal({
       if (problem !== undefined) return { problem }
       const { epoch, seq, oldest, bytes } = await log.head(key)
       return { key, epoch, seq, oldest, bytes, links: deliveries.linksOf(key), members: presence.countsOf(key) }
+    },
+    problems() {
+      const { bytes, bytesMax } = log.stats()
+      if (bytes <= bytesMax * NEARLY_FULL) return []
+      return [`the log is nearly full: ${bytes} of ${bytesMax} bytes (JOURNAL_BYTES_MAX)`]
     },
     notReady: () => (isServing ? log.notReady?.() : 'not serving'),
     /** Accepts no more publishes, answers those accepted, and says goodbye to gateways. */

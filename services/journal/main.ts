@@ -89,6 +89,7 @@ async function start() {
     port: config.metricsPort,
     metrics,
     ready: journal.notReady,
+    problems: journal.problems,
     containment,
   })
   addRoomCalls(internal.app, journal)

@@ -183,13 +183,14 @@ export async function openLmdbLog({
       return outcome
     }
 
-    function keep(room: Room, { messageId, from, data, retention }: Publish, idNumber?: number): Outcome {
+    function keep(room: Room, { messageId, from, data, retention, share = 1 }: Publish, idNumber?: number): Outcome {
       const weight = bytesOf({ data, from, messageId })
       const idBytes = messageId === undefined ? 0 : ID_BYTES
       const roomBytes = added.has(room) ? ROOM_BYTES : 0
       // Ids of this batch are not counted yet.
       const wanted = minted.length * ID_BYTES + weight + idBytes + roomBytes
-      if (bytesNow() + wanted > bytesMax) return { error: 'log_full' }
+      const over = bytesNow() + wanted - bytesMax * share
+      if (over > 0 && !isRelieved(room, retention, weight, over)) return { error: 'log_full' }
       if (added.delete(room)) state.counts.rooms++
       const seq = ++room.seq
       room.retention = retention
@@ -200,6 +201,18 @@ export async function openLmdbLog({
       state.counts.bytes += weight
       writes.push(() => messages.put([room.id, seq], encode({ at, from, messageId, data }, idNumber)))
       return { position: { epoch, seq }, at, duplicate: false }
+    }
+
+    /** Whether so many bytes of the room go when a message of this weight comes. */
+    function isRelieved({ id, oldest, seq, bytes }: Room, retention: Retention, weight: number, over: number) {
+      let gone = 0
+      for (let next = oldest; next <= seq && gone < over; next++) {
+        const isTooMuch = seq - next + 2 > retention.messages || bytes - gone + weight > retention.bytes
+        const message = stored(id, next)
+        if (!message || !(isTooMuch || at - message.at > retention.ageMs)) return false
+        gone += bytesOf(message)
+      }
+      return gone >= over
     }
 
     function newRoom({ room: name, retention }: Publish): Room {

@@ -16,7 +16,9 @@ export interface Retention {
 
 /**
  * A message to be kept. `data` is JSON in UTF-8, kept as it is. With `messageId` the same one from the same publisher
- * in the same room is the same message; `from` is empty for an anonymous publisher.
+ * in the same room is the same message; `from` is empty for an anonymous publisher. `share` of the log's bytes may be
+ * taken once it is kept, all where it is absent: what matters more has the rest for itself. Messages that it drives out
+ * of its room do not count.
  */
 export interface Publish {
   room: string
@@ -24,6 +26,7 @@ export interface Publish {
   from: string
   data: Buffer
   retention: Retention
+  share?: number
 }
 
 /**

@@ -55,7 +55,7 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
   let floor = 0
   let bytes = 0
 
-  function keep({ room: name, messageId, from, data, retention }: Publish, at: number): Outcome {
+  function keep({ room: name, messageId, from, data, retention, share = 1 }: Publish, at: number): Outcome {
     const id = idOf(name, { from, messageId })
     const digest = id === undefined ? '' : createHash('sha256').update(data).digest('base64url')
     const known = id === undefined ? undefined : ids.get(id)
@@ -64,8 +64,10 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
       return { position: { epoch, seq: known.seq }, at: known.at, duplicate: true }
     }
     const roomBytes = rooms.has(name) ? 0 : ROOM_BYTES
-    const wanted = bytesOf({ data, from, messageId }) + (id === undefined ? 0 : ID_BYTES) + roomBytes
-    if (bytesNow() + wanted > bytesMax) return { error: 'log_full' }
+    const weight = bytesOf({ data, from, messageId })
+    const wanted = weight + (id === undefined ? 0 : ID_BYTES) + roomBytes
+    const over = bytesNow() + wanted - bytesMax * share
+    if (over > 0 && !isRelieved(name, retention, weight, at, over)) return { error: 'log_full' }
     const room = roomOf(name, retention)
     const message = { seq: room.seq + 1, at, from, messageId, data }
     room.seq++
@@ -75,6 +77,20 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
     trim(name, room, at)
     return { position: { epoch, seq: message.seq }, at, oldest: oldestOf(room), duplicate: false }
   }
+
+  /** Whether so many bytes of the room go when a message of this weight comes. */
+  function isRelieved(name: string, retention: Retention, weight: number, at: number, over: number) {
+    const { messages, start, bytes: held } = roomNow(name)
+    let gone = 0
+    for (let next = start; next < messages.length && gone < over; next++) {
+      const isTooMuch = messages.length - next + 1 > retention.messages || held - gone + weight > retention.bytes
+      if (!isTooMuch && at - messages[next].at <= retention.ageMs) return false
+      gone += bytesOf(messages[next])
+    }
+    return gone >= over
+  }
+
+  const roomNow = (name: string) => rooms.get(name) ?? { messages: [], start: 0, bytes: 0 }
 
   function roomOf(name: string, retention: Retention) {
     const room = rooms.get(name) ?? { seq: headOf(name).seq, emptyAt: 0, messages: [], start: 0, bytes: 0, retention }

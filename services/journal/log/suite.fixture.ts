@@ -388,6 +388,28 @@ export function testLog({ open, idBytes = ID_BYTES }: Deps) {
     expect(await append({ room: 'room:2', text: 'y'.repeat(500) })).toMatchObject([{ position: { seq: 1 } }])
   })
 
+  test('a full log takes a message that drives out as much as it brings, and no other', async () => {
+    const { append, read, log } = await setup({ bytesMax: 20_000 })
+    const ten = { ...roomy, messages: 10 }
+    const old = { messageId: undefined, text: 'y'.repeat(500), retention: ten }
+    for (let n = 0; n < 10; n++) await append(old)
+    while ((await append({ ...old, room: 'room:2', retention: roomy }))[0].position);
+    const { bytes } = log.stats()
+    const outcomes = await append(old, { ...old, room: 'room:2', retention: roomy }, old)
+    expect(outcomes).toMatchObject([{ position: { seq: 11 } }, { error: 'log_full' }, { position: { seq: 12 } }])
+    expect(await append({ ...old, text: 'y'.repeat(3_000) })).toEqual([{ error: 'log_full' }])
+    expect((await read('room:1')).seqs).toEqual([3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
+    expect(log.stats().bytes).toBe(bytes)
+  })
+
+  test('what may fill only a share of the log leaves the rest to others', async () => {
+    const { append, log } = await setup({ bytesMax: 20_000 })
+    while ((await append({ text: 'y'.repeat(300), share: 0.75 }))[0].position);
+    expect(log.stats().bytes).toBeGreaterThan(14_000)
+    expect(log.stats().bytes).toBeLessThanOrEqual(15_000)
+    expect(await append({ text: 'y'.repeat(300) })).toMatchObject([{ duplicate: false }])
+  })
+
   test('a note is replaced by those who know it, and stays beside messages', async () => {
     const { log, append, clock } = await setup()
     if (!log.notes) return // nothing outlives its journal

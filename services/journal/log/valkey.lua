@@ -189,15 +189,15 @@ local function forgetIds(limit, at, log)
   end
 end
 
--- time or nothing, bytesMax, candidate; then of each publish: room, from, messageId or nothing, digest, data, and of the
+-- time or nothing, candidate; then of each publish: room, from, messageId or nothing, digest, data, and of the
 -- history messages, ageMs, bytesMax. Returns {epoch, bytes, rooms, outcomes}, an outcome being {what, seq, at,
 -- and of what is kept the oldest seq of its room}.
-local PUBLISH_ARGUMENTS = 8
+local PUBLISH_ARGUMENTS = 9
 
 -- What is known of the ids that a call brings: of each room, by id, what is stored of it, or false. One look for each room.
 local function knownIds(args)
   local wanted, known = {}, {}
-  for n = 4, #args, PUBLISH_ARGUMENTS do
+  for n = 3, #args, PUBLISH_ARGUMENTS do
     local name, messageId = args[n], args[n + 2]
     if messageId ~= '' then
       wanted[name] = wanted[name] or {}
@@ -212,17 +212,32 @@ local function knownIds(args)
   return known
 end
 
+-- Whether so many bytes of the room go when a message of this weight comes. Of the first hundred messages, for the time that
+-- it takes.
+local function isRelieved(room, messages, ageMs, bytesMax, weight, at, over)
+  if room.oldest > room.seq then return false end
+  local entries = redis.call('XRANGE', 'keycast:messages:' .. room.name, whole(room.oldest) .. '-0', '+', 'COUNT', 100)
+  local gone = 0
+  for _, entry in ipairs(entries) do
+    local isTooMuch = room.seq - seqOf(entry) + 2 > messages or room.bytes - gone + weight > bytesMax
+    if not isTooMuch and at - tonumber(entry[2][2]) <= ageMs then return false end
+    gone = gone + bytesOf(entry)
+    if gone >= over then return true end
+  end
+  return false
+end
+
 local function append(_, args)
-  local at, bytesMax = timeOf(args[1]), tonumber(args[2])
+  local at = timeOf(args[1])
   local atText = whole(at)
-  local epoch = renewed(args[3])
+  local epoch = renewed(args[2])
   local log = loadLog()
   local known = knownIds(args)
   local rooms, outcomes = {}, {}
   -- Written once for each room: a command costs several times what a message adds to it.
   local minted = {}
 
-  local function keep(name, from, messageId, digest, data, messages, ageMs, bytesOfRoomMax)
+  local function keep(name, from, messageId, digest, data, messages, ageMs, bytesOfRoomMax, bytesMax)
     local id = from .. '\n' .. messageId
     local first = messageId ~= '' and known[name][id]
     if first then
@@ -234,7 +249,8 @@ local function append(_, args)
     local idBytes = messageId ~= '' and ID_BYTES or 0
     local room = rooms[name] or loadRoom(name)
     local roomBytes = room.isNew and not rooms[name] and ROOM_BYTES or 0
-    if bytesOfAll(log) + bytes + idBytes + roomBytes > bytesMax then return { FULL, 0, 0 } end
+    local over = bytesOfAll(log) + bytes + idBytes + roomBytes - bytesMax
+    if over > 0 and not isRelieved(room, messages, ageMs, bytesOfRoomMax, bytes, at, over) then return { FULL, 0, 0 } end
     if room.isNew and not rooms[name] then log.rooms = log.rooms + 1 end
     rooms[name] = room
     room.messages, room.ageMs, room.bytesMax = messages, ageMs, bytesOfRoomMax
@@ -256,9 +272,9 @@ local function append(_, args)
     return { KEPT, room.seq, at, name }
   end
 
-  for n = 4, #args, PUBLISH_ARGUMENTS do
+  for n = 3, #args, PUBLISH_ARGUMENTS do
     outcomes[#outcomes + 1] = keep(args[n], args[n + 1], args[n + 2], args[n + 3], args[n + 4],
-      tonumber(args[n + 5]), tonumber(args[n + 6]), tonumber(args[n + 7]))
+      tonumber(args[n + 5]), tonumber(args[n + 6]), tonumber(args[n + 7]), tonumber(args[n + 8]))
   end
   for name, ids in pairs(minted) do redis.call('HSET', 'keycast:ids:' .. name, unpack(ids)) end
   for _, room in pairs(rooms) do

@@ -165,11 +165,12 @@ export async function openValkeyLog({
   const time = () => String(now?.() ?? '')
 
   function argumentsOf(publishes: Publish[], candidate: string) {
-    const args = [time(), String(bytesMax), candidate].map(text => text as string | Buffer)
-    for (const { room, from, messageId, data, retention } of publishes) {
+    const args = [time(), candidate].map(text => text as string | Buffer)
+    for (const { room, from, messageId, data, retention, share = 1 } of publishes) {
       const digest = messageId === undefined ? '' : createHash('sha256').update(data).digest('base64url').slice(0, 22)
       const { messages, ageMs, bytes } = retention
       args.push(room, from, messageId ?? '', digest, data, String(messages), String(ageMs), String(bytes))
+      args.push(String(bytesMax * share))
     }
     return args
   }
