@@ -28,7 +28,10 @@ function setup() {
       deadlineAt,
       outcome => told.push(`done ${text} ${outcome.error ?? ''}`.trim()),
     )
-  const settle = () => new Promise(setImmediate)
+  /** A batch begins at the end of a turn. */
+  const settle = async () => {
+    for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate)
+  }
   return { appends, told, clock, committer, publish, settle }
 }
 

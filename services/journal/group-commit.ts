@@ -1,5 +1,6 @@
 // Group commit: one batch is under way, and all that is published meanwhile forms the next. Batches grow with load by
 // themselves, so the disk is waited for once per batch and not once per message.
+import { setImmediate } from 'node:timers/promises'
 import { createFifo } from '@keycast/service'
 import { type Kept, type Log, LogBroken, type Outcome as OutcomeOf, type Publish } from './log/log.ts'
 
@@ -49,8 +50,8 @@ export function createCommitter({ log, onKept, onLate, onFailed, onBroken, count
   let working: Promise<void> | undefined
 
   async function work() {
-    await undefined // lets what comes in this turn join
     while (waiting.size > 0 || tasks.size > 0) {
+      await setImmediate() // all that can be read in this turn joins, and the answers to the last batch leave
       await tasks.take()?.()
       if (waiting.size > 0) await commit(withoutLate(takeBatch()))
     }
