@@ -9,7 +9,7 @@ import { asBackbone, joinRooms, type RoomClient, startRooms } from './support/ro
 const everything = { history: { messages: 1_000_000, bytes: '1GiB' } }
 
 /** A publish without acknowledgement is sent again at once, far faster than an honest client does it. */
-const env = { GATEWAY_REQUESTS_PER_SECOND_MAX: '1000000', GATEWAY_PUBLISHES_PENDING_MAX: '10000' }
+const env = { GATEWAY_REQUESTS_PER_SECOND_MAX: '1000000', GATEWAY_PUBLISHES_PENDING_BYTES_MAX: '16MiB' }
 
 const rooms = ['room:1', 'room:2', 'room:3', 'room:4']
 

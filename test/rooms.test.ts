@@ -28,7 +28,7 @@ const { journal, gateways } = await startRooms({
   env: {
     JWT_SECRET,
     GATEWAY_PUBLISH_MS: '1000',
-    GATEWAY_PUBLISHES_PENDING_MAX: '5000',
+    GATEWAY_PUBLISHES_PENDING_BYTES_MAX: '16MiB',
     GATEWAY_REQUESTS_PER_SECOND_MAX: '100000',
   },
 })

@@ -136,12 +136,11 @@ export const settings = {
     min: 100,
     doc: 'Within this time a publisher is told what became of its message, publish_unknown where the journal has not said.',
   }),
-  publishesPendingMax: setting.integer({
-    env: 'GATEWAY_PUBLISHES_PENDING_MAX',
-    default: 256,
-    min: 1,
-    unit: 'publishes',
-    doc: 'Publishes of one session that may be under way, or be kept and wait for the client to read; further ones get too_many_waiting.',
+  publishesPendingBytesMax: setting.bytes({
+    env: 'GATEWAY_PUBLISHES_PENDING_BYTES_MAX',
+    default: 512 * 1024,
+    min: 1024,
+    doc: 'Publishes of one session that may wait while the journal is busy, or be kept and wait for the client to read: their data and 512 bytes each; further ones get too_many_waiting.',
   }),
   tailBytesMax: setting.bytes({
     env: 'GATEWAY_TAIL_BYTES_MAX',

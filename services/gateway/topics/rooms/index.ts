@@ -18,7 +18,7 @@ import { createRooms } from './rooms.ts'
 import { createTails } from './tails.ts'
 
 interface Deps {
-  settings: { publishMs: number; publishesPendingMax: number; tailBytesMax: number }
+  settings: { publishMs: number; publishesPendingBytesMax: number; tailBytesMax: number }
   namespaces: JournalNamespaces
   backbone: RoomsBackbone
   gate: Pick<Gate, 'enter' | 'operator' | 'hold' | 'release'>
@@ -30,7 +30,7 @@ interface Deps {
 }
 
 export function assembleRooms({ settings, namespaces, backbone, gate, outbox, containment, counts, now }: Deps) {
-  const { publishMs, publishesPendingMax } = settings
+  const { publishMs, publishesPendingBytesMax } = settings
   const byKey = new Map<string, Room>()
   const tails = createTails({ bytesMax: settings.tailBytesMax, now })
   const watching = createWatching({ backbone, outbox, counts })
@@ -64,7 +64,7 @@ export function assembleRooms({ settings, namespaces, backbone, gate, outbox, co
       backbone,
       outbox,
       publishMs,
-      publishesPendingMax,
+      publishesPendingBytesMax,
       counts,
       now,
     }),

@@ -13,7 +13,7 @@ const rightsOf = (publish: string[]) => {
   return createRights({ anonymous: rule({}), everyone: rule({ publish }) }).of('ann')
 }
 
-function setUp({ publishesPendingMax = 4 }: { publishesPendingMax?: number } = {}) {
+function setUp({ publishesPendingBytesMax = 4 * 513 }: { publishesPendingBytesMax?: number } = {}) {
   const under: ((result: any) => void)[] = []
   const said: any[] = []
   const asked: any[] = []
@@ -31,7 +31,7 @@ function setUp({ publishesPendingMax = 4 }: { publishesPendingMax?: number } = {
     },
     outbox: { send: (_, message) => void said.push(message) },
     publishMs: 2_000,
-    publishesPendingMax,
+    publishesPendingBytesMax,
     counts,
     now: () => 0,
   })
@@ -92,8 +92,20 @@ test('answers come in the order sent, those of what was refused at once too', as
   expect(publishes.underWay()).toBe(0)
 })
 
+test('a session whose data is small has more publishes under way than one whose data is large', async () => {
+  const { publish, keep, said } = setUp({ publishesPendingBytesMax: 514 })
+  publish(1, '12345')
+  publish(2)
+  expect(said).toMatchObject([{ id: 2, code: 'too_many_waiting' }])
+  await keep(0)
+  publish(3)
+  publish(4)
+  publish(5)
+  expect(said.slice(1)).toMatchObject([{ id: 1 }, { id: 5, code: 'too_many_waiting' }])
+})
+
 test('one that has too many under way is refused at once', async () => {
-  const { publish, keep, said, counts } = setUp({ publishesPendingMax: 2 })
+  const { publish, keep, said, counts } = setUp({ publishesPendingBytesMax: 2 * 513 })
   for (const id of [1, 2, 3]) publish(id)
   publish(4, '1', 'room:2')
   const refused = { code: 'too_many_waiting', retryAfterMs: 100 }
@@ -123,7 +135,7 @@ test('a subscribed publisher is sent its message first: until then its answer is
 })
 
 test('a publish whose answer is held is still under way: a client that does not read has so many, of all kinds', async () => {
-  const { publish, publishes, keep, subscribe, session, said } = setUp({ publishesPendingMax: 3 })
+  const { publish, publishes, keep, subscribe, session, said } = setUp({ publishesPendingBytesMax: 3 * 512 })
   const subscription = subscribe(0)
   publish(1)
   await keep(0)
@@ -147,7 +159,7 @@ test('a publish whose answer is held is still under way: a client that does not 
 })
 
 test('a thousand answers are held in one list, which no answer copies', async () => {
-  const { publish, keep, subscribe, session } = setUp({ publishesPendingMax: 1_000 })
+  const { publish, keep, subscribe, session } = setUp({ publishesPendingBytesMax: 2 ** 20 })
   const subscription = subscribe(0)
   publish(0)
   await keep(0)

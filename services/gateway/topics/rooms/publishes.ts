@@ -25,13 +25,17 @@ type Outcome = Published | Problem
 /** A publish of a session. Its outcome is said after those of the session's earlier ones to the room. */
 interface Pending {
   id: RequestId | undefined
+  bytes: number
   outcome: Outcome | undefined
 }
 
 interface Publisher {
-  count: number
+  bytes: number
   byRoom: Map<string, Pending[]>
 }
+
+/** The cost of a publish beside its data, or of its answer while that is held: key and ids, and records. */
+const PUBLISH_BYTES = 512
 
 /** A client repeats a publish that found no place among those under way after this time. */
 const RETRY_MS = 100
@@ -44,7 +48,7 @@ interface Deps {
   /** The outcome is answered within this time. */
   publishMs: number
   /** Of one session. */
-  publishesPendingMax: number
+  publishesPendingBytesMax: number
   counts: Pick<Counts, 'publishes' | 'publishSeconds'>
   /** Monotonic, in milliseconds. */
   now: () => number
@@ -56,7 +60,7 @@ export function createPublishes({
   backbone,
   outbox,
   publishMs,
-  publishesPendingMax,
+  publishesPendingBytesMax,
   counts,
   now,
 }: Deps) {
@@ -69,10 +73,10 @@ export function createPublishes({
    * @returns once it is answered
    */
   function fromSession(session: Session, { id, key, messageId, data }: Publish): Promise<void> | void {
-    const pending: Pending = { id, outcome: undefined }
-    const publisher = publishers.get(session)
+    const pending: Pending = { id, bytes: PUBLISH_BYTES + data.length, outcome: undefined }
+    const pendingBytes = publishers.get(session)?.bytes ?? 0
     // Not in its turn: what waits for the turn of others is what is too much already.
-    if ((publisher?.count ?? 0) + session.answersHeld >= publishesPendingMax) {
+    if (pendingBytes + session.answersHeld * PUBLISH_BYTES >= publishesPendingBytesMax) {
       return outbox.send(session, answerOf(key, id, refuse(tooMany), session.subscriptions.has(key)))
     }
     const entered = gate.enter(session, 'publish', key)
@@ -146,9 +150,9 @@ export function createPublishes({
   }
 
   function enqueue(session: Session, key: string, pending: Pending) {
-    const publisher = publishers.get(session) ?? { count: 0, byRoom: new Map() }
+    const publisher = publishers.get(session) ?? { bytes: 0, byRoom: new Map() }
     publishers.set(session, publisher)
-    publisher.count++
+    publisher.bytes += pending.bytes
     const queue = publisher.byRoom.get(key)
     if (queue) queue.push(pending)
     else publisher.byRoom.set(key, [pending])
@@ -170,9 +174,9 @@ export function createPublishes({
     const publisher = publishers.get(session) as Publisher
     const queue = publisher.byRoom.get(key) as Pending[]
     while (queue[0]?.outcome) {
-      const { id, outcome: known } = queue[0]
+      const { id, bytes, outcome: known } = queue[0]
       queue.shift()
-      publisher.count--
+      publisher.bytes -= bytes
       say(session, key, id, known)
     }
     if (queue.length > 0) return
