@@ -1,0 +1,192 @@
+// The shared worker's side: one client for all tabs of a user, and for each tab the handles that it holds.
+import { TokenRefused } from '../connection/auth.js'
+import { nothing } from '../values/entry.js'
+import { packError } from './messages.js'
+
+/**
+ * The part of a MessagePort that is used.
+ *
+ * @typedef {{ postMessage: (message: any) => void, onmessage: ((event: any) => void) | null }} Port
+ *
+ * The part of `navigator.locks` that is used. A lock ends with the page or worker that holds it, however that ends.
+ * @typedef {{ request: (name: string, options: any, task: () => any) => Promise<unknown> }} Locks
+ *
+ * @typedef {object} Tab
+ * @property {Port} port
+ * @property {boolean} hasToken whether it can be asked for a token
+ * @property {Map<number, any>} handles by the tab's own numbers
+ * @property {((answer: any) => void) | undefined} answer takes the token that it was asked for
+ */
+
+/**
+ * @param {object} deps
+ * @param {(url: string, options: import('../client.js').ConnectOptions) => import('../connect.js').Keycast} deps.connect
+ * @param {Locks} deps.locks
+ * @param {string} deps.lock held as long as this worker lives
+ */
+export function createHost({ connect, locks, lock }) {
+  /** @type {Set<Tab>} */
+  const tabs = new Set()
+  /** The tabs that are in a room under this client's name. @type {Map<string, Set<Tab>>} */
+  const joined = new Map()
+  /** @type {import('../connect.js').Keycast | undefined} */
+  let keycast
+  /** A tab that died while it was asked for a token: the next one is asked. */
+  const isGone = Symbol('gone')
+
+  // A tab that asked for the lock first would take this worker for one that died.
+  const isHeld = new Promise(resolve => {
+    locks.request(lock, {}, () => {
+      resolve(undefined)
+      return new Promise(() => {})
+    })
+  })
+
+  /** The application's function lives in its tabs: any of them can give the user's token. */
+  async function token() {
+    for (;;) {
+      const tab = [...tabs].find(({ hasToken }) => hasToken)
+      if (!tab) throw new Error('no tab is there to give a token')
+      const answer = await new Promise(resolve => {
+        tab.answer = resolve
+        tab.port.postMessage({ asks: true })
+      })
+      if (answer === isGone) continue
+      if (answer.refused !== undefined) throw new TokenRefused(answer.refused)
+      if (answer.failed !== undefined) throw new Error(answer.failed)
+      return answer.token
+    }
+  }
+
+  /** @param {any} hello */
+  function begin({ url, hasToken, keepMs, keepForbidden }) {
+    const client = connect(url, { keepMs, keepForbidden, ...(hasToken ? { token } : {}) })
+    client.on('state', state => {
+      for (const { port } of tabs) port.postMessage({ connection: state })
+    })
+    return client
+  }
+
+  /** @param {Tab} tab @param {any} message */
+  function open(tab, { open: id, key, room: options, join }) {
+    const client = /** @type {import('../connect.js').Keycast} */ (keycast)
+    /** @param {any} message */
+    const tell = message => tab.port.postMessage({ of: id, ...message })
+    if (!options) {
+      const handle = client.value(key)
+      /** @type {any} */
+      let before = nothing
+      handle.subscribe(state => {
+        const { version, stale, error, health } = state
+        const isNew = version !== before.version
+        const isNews = isNew || stale !== before.stale || error !== before.error
+        const { contentType, sizeBytes, changedAt } = state
+        const told = { version, contentType, sizeBytes, stale, health, changedAt, error: error && packError(error) }
+        if (isNews || health !== before.health) tell({ state: told, isNews, ...(isNew ? shownOf(state) : {}) })
+        before = state
+      })
+      tab.handles.set(id, handle)
+      return
+    }
+    const handle = client.room(key, options)
+    handle.on('message', item => tell({ item }))
+    handle.on('gap', item => tell({ item }))
+    handle.subscribe(({ error, ...state }) => {
+      tell({ state: { ...state, error: error && packError(error) }, position: handle.position })
+    })
+    handle.members.subscribe(members => tell({ members }))
+    tab.handles.set(id, handle)
+    // It was in the room at a worker that died.
+    if (join) deed(tab, handle, 'join', join).catch(() => {})
+  }
+
+  /** @param {import('../values/entry.js').ValueState} state */
+  function shownOf(state) {
+    try {
+      return { value: state.value }
+    } catch (error) {
+      // The tab throws it where the value is looked at.
+      return { unreadable: String(error) }
+    }
+  }
+
+  /** @param {Tab} tab @param {any} message */
+  async function call(tab, { call: id, of, name, args }) {
+    /** @param {any} answer */
+    const reply = answer => tab.port.postMessage({ done: id, ...answer })
+    try {
+      reply({ value: await deed(tab, tab.handles.get(of), name, args) })
+    } catch (error) {
+      reply({ error: packError(error) })
+    }
+  }
+
+  /** @param {Tab} tab @param {any} handle @param {string} name @param {any[]} args */
+  function deed(tab, handle, name, args) {
+    if (name === 'get') return keycast?.get(args[0])
+    const { key } = handle
+    if (name === 'leave') return leave(tab, handle)
+    if (name === 'join') {
+      const others = joined.get(key) ?? new Set()
+      joined.set(key, others.add(tab))
+    }
+    return handle[name](...args)
+  }
+
+  /** The room is left with the last tab that joined it. @param {Tab} tab @param {any} handle */
+  async function leave(tab, handle) {
+    const others = joined.get(handle.key)
+    others?.delete(tab)
+    if (others?.size) return
+    joined.delete(handle.key)
+    await handle.leave()
+  }
+
+  /** @param {Tab} tab @param {number} id of its handle */
+  function close(tab, id) {
+    const handle = tab.handles.get(id)
+    tab.handles.delete(id)
+    const isLast = handle && ![...tab.handles.values()].some(({ key }) => key === handle.key)
+    if (isLast && joined.get(handle.key)?.has(tab)) leave(tab, handle).catch(() => {})
+    handle?.close()
+  }
+
+  /** @param {Tab} tab that was closed, or died */
+  function drop(tab) {
+    if (!tabs.delete(tab)) return
+    tab.port.onmessage = null
+    tab.answer?.(isGone)
+    for (const id of [...tab.handles.keys()]) close(tab, id)
+    if (tabs.size > 0) return
+    keycast?.close()
+    keycast = undefined
+  }
+
+  /** @param {Tab} tab @param {any} message */
+  function take(tab, message) {
+    if (message.hello) {
+      tab.hasToken = message.hello.hasToken
+      tabs.add(tab)
+      keycast ??= begin(message.hello)
+      tab.port.postMessage({ connection: keycast.state })
+      locks.request(message.hello.lock, {}, () => drop(tab))
+    } else if (message.open !== undefined) open(tab, message)
+    else if (message.close !== undefined) close(tab, message.close)
+    else if (message.call !== undefined) call(tab, message)
+    else if (message.retry !== undefined) tab.handles.get(message.retry)?.retry()
+    else if (message.answer) tab.answer?.(message.answer)
+    else if (message.bye) drop(tab)
+    // A page that is seen again asks at once, unless the gateway closed for good; a person may ask all the same.
+    else if (message.reconnect === 'always' || keycast?.state.name !== 'closed') keycast?.reconnect()
+  }
+
+  return {
+    /** @param {Port} port of a tab */
+    join(port) {
+      /** @type {Tab} */
+      const tab = { port, hasToken: false, handles: new Map(), answer: undefined }
+      port.onmessage = ({ data }) => take(tab, data)
+      isHeld.then(() => port.postMessage({ lock }))
+    },
+  }
+}

@@ -1,0 +1,20 @@
+// What a tab and the shared worker say to each other: plain objects, which a MessagePort copies.
+import { KeycastError } from '../errors.js'
+
+/**
+ * A state of a handle as it travels: an error without its class, a value only where it is another.
+ *
+ * @typedef {object} Told
+ * @property {Record<string, any>} state
+ * @property {boolean} isNews more than the health is another
+ */
+
+/** @param {any} error @returns {unknown} what a port can carry */
+export const packError = error =>
+  error instanceof KeycastError ? { ...error, message: error.message } : { thrown: String(error?.message ?? error) }
+
+/** @param {any} packed @returns {Error} */
+export function unpackError({ thrown, ...fields }) {
+  if (thrown !== undefined) return new Error(thrown)
+  return Object.assign(new KeycastError(fields), fields)
+}

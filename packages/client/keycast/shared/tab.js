@@ -1,0 +1,341 @@
+// A tab's side: handles like those of a client with a connection of its own, fed by the worker that all tabs share.
+import { TokenRefused } from '../connection/auth.js'
+import { KeycastError } from '../errors.js'
+import { checkEvent, createListeners } from '../listeners.js'
+import { randomText } from '../random.js'
+import { badKey } from '../requests.js'
+import { createRoomHandle } from '../rooms/handle.js'
+import { checkPosition } from '../rooms/room.js'
+import { nothing } from '../values/entry.js'
+import { createHandle } from '../values/handle.js'
+import { unpackError } from './messages.js'
+
+/**
+ * @typedef {import('../connection/connection.js').ConnectionState} ConnectionState
+ *
+ * One handle at the worker.
+ * @typedef {object} Open
+ * @property {() => any} ask how it is opened, also at a worker that comes after this one
+ * @property {(message: any) => void} take
+ * @property {(error: KeycastError) => void} end
+ *
+ * @typedef {{ request: any, resolve: (value: any) => void, reject: (error: unknown) => void }} Call
+ */
+
+/**
+ * @param {object} deps
+ * @param {() => import('./host.js').Port} deps.reach begins a worker, or reaches the one that there is
+ * @param {import('./host.js').Locks} deps.locks
+ * @param {string} deps.url
+ * @param {Pick<import('../client.js').ConnectOptions, 'token' | 'keepMs' | 'keepForbidden'>} deps.options
+ */
+export function createTab({ reach, locks, url, options: { token, keepMs, keepForbidden } }) {
+  /** @type {import('./host.js').Port} */
+  let port
+  let lastId = 0
+  /** Ends the lock by which the worker knows that this tab lives. */
+  let letGo = () => {}
+  /** @type {ConnectionState} */
+  let state = { name: 'connecting' }
+  /** @type {import('../client.js').Link} */
+  const link = {}
+  const listeners = createListeners(() => state)
+  /** @type {Map<number, Open>} */
+  const opened = new Map()
+  /** Without an answer yet. @type {Map<number, Call>} */
+  const calls = new Map()
+  /** The values' entries, shared by all handles of a key in this tab. @type {Map<string, any>} */
+  const entries = new Map()
+
+  /** Reaches a worker and asks it for everything that is open here. */
+  function attach() {
+    const lock = `keycast tab ${randomText()}`
+    const mine = reach()
+    port = mine
+    port.onmessage = ({ data }) => {
+      if (port === mine) take(data)
+    }
+    const held = new Promise(resolve => {
+      letGo = () => resolve(undefined)
+    })
+    locks.request(lock, {}, () => {
+      // Said once the lock is held: the worker waits for its end.
+      mine.postMessage({ hello: { url, lock, hasToken: token !== undefined, keepMs, keepForbidden } })
+      for (const { ask } of opened.values()) mine.postMessage(ask())
+      for (const { request } of calls.values()) mine.postMessage(request)
+      isAttached = true
+      return held
+    })
+  }
+  let isAttached = false
+
+  /** What is said before the worker is reached goes out with all the rest. @param {any} message */
+  const say = message => {
+    if (isAttached) port.postMessage(message)
+  }
+
+  function detach() {
+    say({ bye: true })
+    isAttached = false
+    letGo()
+  }
+
+  /** @param {any} message */
+  function take(message) {
+    if (link.isClosed) return
+    if (message.lock) {
+      const mine = port
+      // Comes when the worker has died: another takes its place, and goes on from where this tab stands.
+      locks.request(message.lock, { mode: 'shared' }, () => {
+        if (link.isClosed || port !== mine) return
+        detach()
+        attach()
+      })
+    } else if (message.connection) become(message.connection)
+    else if (message.asks) giveToken()
+    else if (message.of !== undefined) opened.get(message.of)?.take(message)
+    else if (message.done !== undefined) {
+      const call = calls.get(message.done)
+      calls.delete(message.done)
+      if (message.error) call?.reject(unpackError(message.error))
+      else call?.resolve(message.value)
+    }
+  }
+
+  /** @param {ConnectionState} next */
+  function become(next) {
+    state = next
+    listeners.tell(state)
+  }
+
+  async function giveToken() {
+    try {
+      say({ answer: { token: await (typeof token === 'function' ? token() : token) } })
+    } catch (error) {
+      const { message } = /** @type {Error} */ (error)
+      say({ answer: error instanceof TokenRefused ? { refused: message } : { failed: message } })
+    }
+  }
+
+  /** @param {Open} handle @returns {number} */
+  function open(handle) {
+    const id = ++lastId
+    opened.set(id, { ...handle, ask: () => ({ open: id, ...handle.ask() }) })
+    say(opened.get(id)?.ask())
+    return id
+  }
+
+  /** @param {number} id */
+  function shut(id) {
+    opened.delete(id)
+    say({ close: id })
+  }
+
+  /** @param {string} name @param {any[]} args @param {number} [of] @returns {Promise<any>} */
+  function call(name, args, of) {
+    if (link.isClosed) return Promise.reject(new KeycastError({ code: 'closed', message: 'closed here' }))
+    const id = ++lastId
+    const request = { call: id, of, name, args }
+    return new Promise((resolve, reject) => {
+      calls.set(id, { request, resolve, reject })
+      say(request)
+    })
+  }
+
+  /** @param {string} key */
+  function createEntry(key) {
+    /** @type {any} */
+    const entry = {
+      key,
+      link,
+      state: nothing,
+      news: undefined,
+      handles: 0,
+      listeners: createListeners(() => (entry.state === nothing ? undefined : entry.state)),
+      get ended() {
+        return entry.state.health === 'ended'
+      },
+      id: 0,
+      /** @param {any} message */
+      take({ state, isNews, unreadable, ...fields }) {
+        const before = entry.state
+        const isClear = !(state.stale || state.error || before.stale || before.error)
+        // A worker that comes after one that died knows nothing yet: what is shown stays meanwhile.
+        const isKept = isClear && state.version === undefined
+        const isSame = isClear && (isKept || state.version === before.version)
+        entry.state = { ...state, error: state.error && unpackError(state.error) }
+        if (isKept) {
+          const { version, contentType, sizeBytes, changedAt } = before
+          Object.assign(entry.state, { version, contentType, sizeBytes, changedAt })
+        }
+        const read = () => {
+          if (unreadable) throw new SyntaxError(unreadable)
+          return fields.value
+        }
+        // The value travels only where it is another.
+        const property =
+          'value' in fields || unreadable ? { get: read } : Object.getOwnPropertyDescriptor(before, 'value')
+        Object.defineProperty(entry.state, 'value', { enumerable: true, ...property })
+        if (isNews && !isSame) entry.news = entry.state
+        entry.listeners.tell(entry.state)
+      },
+    }
+    entry.id = open({
+      ask: () => ({ key }),
+      take: entry.take,
+      end(error) {
+        entry.state = { ...entry.state, error, health: 'ended' }
+        entry.listeners.tell(entry.state)
+      },
+    })
+    entries.set(key, entry)
+    return entry
+  }
+
+  /** @param {string} key */
+  function value(key) {
+    const entry = entries.get(key) ?? createEntry(key)
+    entry.handles += 1
+    return createHandle(
+      entry,
+      () => say({ retry: entry.id }),
+      () => {
+        entry.handles -= 1
+        if (entry.handles > 0) return
+        entries.delete(key)
+        shut(entry.id)
+      },
+    )
+  }
+
+  /** @param {string} key @param {import('../rooms/room.js').RoomOptions} [options] */
+  function room(key, { after, last, presence = false, follow = true, bufferMessages } = {}) {
+    checkPosition('after', after)
+    /** Published by this tab: others' messages under way are theirs. @type {Set<string>} */
+    const mine = new Set()
+    /** The name and the claim by which it is in the room. @type {any[] | undefined} */
+    let join
+    /** @type {import('../rooms/room.js').Reader} */
+    const reader = { position: after ?? undefined, last, presence, take() {} }
+    /** @type {any} */
+    const members = {
+      state: Object.freeze({ count: undefined, members: undefined }),
+      listeners: createListeners(() => (members.state.count === undefined ? undefined : members.state)),
+    }
+    /** @type {any} */
+    const shared = {
+      key,
+      link,
+      members,
+      state: Object.freeze({ live: false, health: 'loading', error: undefined, pending: [], joinedAs: undefined }),
+      listeners: createListeners(() => shared.state),
+      get ended() {
+        return shared.state.health === 'ended'
+      },
+    }
+    const id = open({
+      ask() {
+        const { position } = reader
+        return { key, room: { after: position, last: position ? undefined : last, presence, follow }, join }
+      },
+      take({ item, state, position, members: present }) {
+        if (present) {
+          members.state = present
+          members.listeners.tell(present)
+        } else if (item) {
+          reader.position = item.position
+          reader.take(item)
+        } else {
+          reader.position ??= position
+          const pending = state.pending.filter((/** @type {any} */ { messageId }) => mine.has(messageId))
+          const joinedAs = join && state.joinedAs
+          shared.state = Object.freeze({ ...state, pending, joinedAs, error: state.error && unpackError(state.error) })
+          shared.listeners.tell(shared.state)
+        }
+      },
+      end(error) {
+        shared.state = Object.freeze({ ...shared.state, live: false, error, health: 'ended' })
+        shared.listeners.tell(shared.state)
+      },
+    })
+    return createRoomHandle({
+      room: /** @type {any} */ (shared),
+      reader,
+      follow,
+      bufferMessages,
+      retry: () => say({ retry: id }),
+      onClose: () => shut(id),
+      publish(data, { messageId = randomText(), ...options } = {}) {
+        mine.add(messageId)
+        return call('publish', [data, { ...options, messageId }], id).finally(() => mine.delete(messageId))
+      },
+      history: ({ signal, ...part } = {}) => given(signal, call('history', [part], id)),
+      async join(name, claim) {
+        const joined = await call('join', [name, claim], id)
+        join = [joined.name, joined.claim]
+        return joined
+      },
+      async leave() {
+        join = undefined
+        await call('leave', [], id)
+      },
+    })
+  }
+
+  const target = /** @type {any} */ (globalThis)
+  const onHide = () => detach()
+  const onShow = (/** @type {any} */ { persisted }) => persisted && attach()
+  const onVisible = () => target.document?.visibilityState === 'visible' && say({ reconnect: 'unless closed' })
+  target.addEventListener?.('pagehide', onHide)
+  target.addEventListener?.('pageshow', onShow)
+  target.document?.addEventListener('visibilitychange', onVisible)
+  attach()
+
+  return {
+    get state() {
+      return state
+    },
+    /** @param {'state'} name @param {(state: ConnectionState) => void} listener */
+    on(name, listener) {
+      checkEvent(name, 'state')
+      return listeners.add(listener)
+    },
+    value,
+    room,
+    /** @param {string} key @param {{ signal?: AbortSignal }} [options] */
+    async get(key, { signal } = {}) {
+      const refused = badKey(key)
+      if (refused) throw refused
+      return given(signal, call('get', [key]))
+    },
+    /** @param {string} key */
+    peek: key => entries.get(key)?.state ?? nothing,
+    reconnect() {
+      if (!link.isClosed) say({ reconnect: 'always' })
+    },
+    close() {
+      if (link.isClosed) return
+      detach()
+      link.isClosed = true
+      target.removeEventListener?.('pagehide', onHide)
+      target.removeEventListener?.('pageshow', onShow)
+      target.document?.removeEventListener('visibilitychange', onVisible)
+      const error = new KeycastError({ code: 'closed', message: 'closed here' })
+      for (const { end } of [...opened.values()]) end(error)
+      for (const { reject } of calls.values()) reject(error)
+      calls.clear()
+      become({ name: 'closed', reason: error.message })
+    },
+  }
+}
+
+/** Gives up where the signal says so; the worker's answer is dropped. @param {AbortSignal | undefined} signal @param {Promise<any>} asked */
+function given(signal, asked) {
+  if (!signal) return asked
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason)
+    if (signal.aborted) abort()
+    signal.addEventListener('abort', abort)
+    asked.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+  })
+}
