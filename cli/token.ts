@@ -23,6 +23,8 @@ Patterns are namespace:id, where * stands for a segment, a final ** for one or m
   --read PATTERN       a pattern of keys it grants; each may be given several times
   --publish PATTERN
   --join PATTERN
+  --history PATTERN    this and the next: where access names them; else --read grants both
+  --members PATTERN
   --ttl TIME           how long it is valid, as in 90s, 30m, 1h (default: 1h)
   --issuer TEXT        iss, where the entry in access.tokens has an issuer
   --audience TEXT      aud, where it has an audience
@@ -149,6 +151,8 @@ export const options = {
   read: patterns,
   publish: patterns,
   join: patterns,
+  history: patterns,
+  members: patterns,
   ttl: text,
   issuer: text,
   audience: text,
@@ -169,9 +173,23 @@ export async function makeToken(
   env: NodeJS.ProcessEnv,
   madeFile: string = signingSecretFile,
 ): Promise<string> {
-  const { sub, read, publish, join, ttl = '1h', issuer, audience, claim = 'keys', key, alg, kid } = given
+  const {
+    sub,
+    read,
+    publish,
+    join,
+    history,
+    members,
+    ttl = '1h',
+    issuer,
+    audience,
+    claim = 'keys',
+    key,
+    alg,
+    kid,
+  } = given
   if (!sub) throw new Error('name the user with --sub; --help says more')
-  const rights = readRights({ read, publish, join })
+  const rights = readRights({ read, publish, join, history, members })
   const signing = readSigning({ key, alg, secretFile: given['secret-file'] }, env, madeFile)
   return sign({ sub, rights, ttlMs: readTtl(ttl), claim, issuer, audience, kid }, signing)
 }

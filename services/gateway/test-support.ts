@@ -16,7 +16,7 @@ import {
   realWorld,
 } from '@keycast/service'
 import type { Policy } from './access/policy-file.ts'
-import { readRule } from './access/rights.ts'
+import { grantedByRead, readRule } from './access/rights.ts'
 import { createGateway } from './gateway.ts'
 import type { Session } from './sessions/session.ts'
 import type { Log } from './sessions/session-log.ts'
@@ -80,6 +80,7 @@ export function createPolicy(given?: Partial<Policy>): Policy {
   return {
     anonymous: everything,
     everyone: nothing,
+    byRead: grantedByRead,
     claim: 'keys',
     tokens: [],
     cookie: undefined,

@@ -1,4 +1,5 @@
 import { createTestGateway } from '../test-support.ts'
+import type { Policy } from './policy-file.ts'
 import { readRule } from './rights.ts'
 import { badTokens, issuers, sign } from './test-tokens.ts'
 
@@ -6,7 +7,7 @@ const nowMs = 1_800_000_000_000
 
 const rule = (written: unknown, user: boolean) => readRule(written, { user, strict: true }).rule
 
-function setup() {
+function setup(policy?: Partial<Policy>) {
   const { gateway } = createTestGateway({
     startAtMs: nowMs,
     namespaces: { tick: {}, user: {} },
@@ -14,6 +15,7 @@ function setup() {
       tokens: issuers,
       anonymous: rule({ read: ['tick:open'] }, false),
       everyone: rule({ read: ['user:{sub}', 'tick:all'] }, true),
+      ...policy,
     },
   })
   return gateway
@@ -96,4 +98,11 @@ test('a key nobody can have is said to be one, and rights that cannot be read ar
   expect(await gateway.explain('tick:1', { sub: 'ann', keys: { read: ['tick'] } })).toEqual({
     problem: expect.stringContaining('has no namespace'),
   })
+})
+
+test('history and members are told where the policy names them: else they are what read is', async () => {
+  expect(Object.keys(ok(await setup().explain('tick:open', {})).verbs)).toEqual(['read', 'publish', 'join'])
+  const { verbs } = ok(await setup({ byRead: ['members'] }).explain('tick:open', {}))
+  expect(Object.keys(verbs)).toEqual(['read', 'history', 'publish', 'join'])
+  expect(verbs.history.allowed).toBe(false)
 })

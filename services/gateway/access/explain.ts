@@ -6,7 +6,7 @@ import { decodeJwt } from 'jose'
 import { createPatternSet, fillUser } from './pattern.ts'
 import type { Policy } from './policy-file.ts'
 import type { Revocations } from './revocations/revocations.ts'
-import { decide, mapVerbs, type Rights, type Rule, readRule, type Verb } from './rights.ts'
+import { decide, mapVerbs, type Rights, type Rule, readRule, type Verb, verbs } from './rights.ts'
 import type { RefusalReason, Tokens } from './tokens/tokens.ts'
 
 /** Patterns of a rule that an answer lists: a token may hold 1,000. */
@@ -44,7 +44,8 @@ export interface Explanation {
   backendDecides?: string
   /** The problem of the key itself, whoever asks. */
   keyProblem?: string
-  verbs: Record<Verb, Verdict>
+  /** Without those that `read` grants as well. */
+  verbs: Partial<Record<Verb, Verdict>>
 }
 
 /** The text that an operator reads for each reason. */
@@ -88,6 +89,8 @@ interface Deps {
 
 export function createExplain({ policy, rights, tokens, revocations, problemOf, namespaces, deciding, wallNow }: Deps) {
   const { anonymous, everyone, claim } = policy
+  const told = verbs.filter(verb => !policy.byRead.includes(verb))
+  const eachVerb = <T>(make: (verb: Verb) => T) => Object.fromEntries(told.map(verb => [verb, make(verb)]))
 
   /** @param key anything an operator sent */
   async function explain(key: string, viewer: Viewer): Promise<Explanation | { problem: string }> {
@@ -99,7 +102,7 @@ export function createExplain({ policy, rights, tokens, revocations, problemOf, 
       if ('refused' in result) {
         const { reason } = result.refused
         const asked = { key, user: null, refused: { reason, message: refusalTexts[reason] }, keyProblem }
-        return { ...asked, verbs: mapVerbs(() => ({ allowed: false, asked: [] })) }
+        return { ...asked, verbs: eachVerb(() => ({ allowed: false, asked: [] })) }
       }
       const { user, expiresAtMs, rights: held } = result.verified
       // Not kept with the rights: of many thousand sessions nobody asks why.
@@ -142,31 +145,31 @@ export function createExplain({ policy, rights, tokens, revocations, problemOf, 
     ]
   }
 
-  return explain
-}
-
-/**
- * @param held the rights of a session of the user, which decide
- * @param rules it was made of
- */
-function describe(
-  key: string,
-  user: string | undefined,
-  held: Rights,
-  rules: { name: string; rule: Rule }[],
-): Explanation {
-  return {
-    key,
-    user: user ?? null,
-    verbs: mapVerbs(verb => {
-      if (decide(held, verb, key)) return { allowed: false, asked: rules.map(each => show(each, verb)) }
-      for (const { name, rule } of rules) {
-        const pattern = rule[verb].find(each => createPatternSet([each]).admits(key))
-        if (pattern) return { allowed: true, rule: name, pattern: pattern.text }
-      }
-      return { allowed: true }
-    }),
+  /**
+   * @param held the rights of a session of the user, which decide
+   * @param rules it was made of
+   */
+  function describe(
+    key: string,
+    user: string | undefined,
+    held: Rights,
+    rules: { name: string; rule: Rule }[],
+  ): Explanation {
+    return {
+      key,
+      user: user ?? null,
+      verbs: eachVerb(verb => {
+        if (decide(held, verb, key)) return { allowed: false, asked: rules.map(each => show(each, verb)) }
+        for (const { name, rule } of rules) {
+          const pattern = rule[verb].find(each => createPatternSet([each]).admits(key))
+          if (pattern) return { allowed: true, rule: name, pattern: pattern.text }
+        }
+        return { allowed: true }
+      }),
+    }
   }
+
+  return explain
 }
 
 function show({ name, rule }: { name: string; rule: Rule }, verb: Verb) {

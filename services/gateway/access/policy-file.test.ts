@@ -177,7 +177,10 @@ test.each(['http://localhost:9/', 'http://127.0.0.1/', 'http://127.1.2.3/', 'htt
 test.each([
   ['access: 7', 'line 1: access: must be a map'],
   ['access:\n  anonimous: {}', 'line 2: access.anonimous: unknown field'],
-  ['access:\n  anonymous: { raed: ["a:*"] }', 'line 2: access.anonymous.raed: unknown: write read, publish, join'],
+  [
+    'access:\n  anonymous: { raed: ["a:*"] }',
+    'line 2: access.anonymous.raed: unknown: write read, history, members, publish, join',
+  ],
   [
     'access:\n  anonymous:\n    read:\n      - a:*\n      - "a"',
     'line 5: access.anonymous.read.1: "a" has no namespace',
@@ -302,4 +305,11 @@ test('a viewer differs by the claims that backends commonly judge by, or by thos
   expect(viewerOf('')).not.toContain('keys')
   expect(viewerOf(', viewer: [scope, plan]')).toEqual(['scope', 'plan'])
   expect(viewerOf(', viewer: []')).toEqual([])
+})
+
+test('to read is to read a history and to be told of members, unless a rule of the file names these', () => {
+  const byRead = (rules: string) => read(`access: { ${rules} }`).byRead
+  expect(byRead('anonymous: { read: ["room:*"] }')).toEqual(['history', 'members'])
+  expect(byRead('anonymous: { read: ["room:*"] }, everyone: { history: ["room:*"] }')).toEqual(['members'])
+  expect(byRead('anonymous: { members: [] }, everyone: { history: [] }')).toEqual([])
 })

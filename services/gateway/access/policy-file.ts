@@ -7,7 +7,7 @@ import { quantity } from '@keycast/service/namespaces'
 import { readYaml } from '@keycast/service/yaml-file'
 import { type core, z } from 'zod'
 import { TOKEN_CLAIMS, VIEWER_CLAIMS } from './backend/viewer-name.ts'
-import { type Rule, readRule, verbs } from './rights.ts'
+import { grantedByRead, type Rule, readRule, type Verb, verbs } from './rights.ts'
 import { cookieProblem } from './token-source.ts'
 import { SECRET_ALGORITHM } from './tokens/algorithms.ts'
 import { jwksProblem, prefixProblems, readKeys } from './tokens/issuer-keys.ts'
@@ -39,6 +39,8 @@ export interface TokenIssuer {
 export interface Policy {
   anonymous: Rule
   everyone: Rule
+  /** The verbs that `read` grants as well: those that neither rule names. */
+  byRead: readonly Verb[]
   claim: string
   tokens: TokenIssuer[]
   cookie: string | undefined
@@ -139,8 +141,10 @@ export function readAccess({ path, env = process.env, origins, namespaces, profi
     const lines = unaccepted.map(({ verb, name }) => `${placeOf(['anonymous', verb])}: ${riskOf(verb, name)}`)
     if (lines.length > 0) throw refuse(lines)
   }
+  const { anonymous = {}, everyone = {} } = value as { anonymous?: object; everyone?: object }
   const policy: Policy = {
     ...rules,
+    byRead: grantedByRead.filter(verb => !Object.hasOwn(anonymous, verb) && !Object.hasOwn(everyone, verb)),
     tokens: tokens.flatMap(({ issuer }) => issuer ?? []),
     cookie: cookie === '' ? undefined : cookie,
     lifetimeMsMax: maxLifetime,

@@ -1,4 +1,4 @@
-import { createRights, decide, readRule } from './rights.ts'
+import { createRights, decide, readRule, type Verb } from './rights.ts'
 
 const rule = (written: unknown, { user = true, strict = true }: { user?: boolean; strict?: boolean } = {}) => {
   const read = readRule(written, { user, strict })
@@ -57,9 +57,9 @@ test('5,000 keys are judged against 1,000 patterns one by one, each as it should
 })
 
 test.each([
-  ['a text', 'room:*', [], 'must map read, publish or join to patterns'],
+  ['a text', 'room:*', [], 'must map read, history, members, publish or join to patterns'],
   ['a list', ['room:*'], [], 'must map read'],
-  ['a verb that is none', { raed: ['room:*'] }, ['raed'], 'write read, publish, join'],
+  ['a verb that is none', { raed: ['room:*'] }, ['raed'], 'write read, history, members, publish, join'],
   ['a pattern in place of a list', { read: 'room:*' }, ['read'], 'must be a list of patterns'],
   ['a pattern that is none', { read: ['room:*', 'room'] }, ['read', 1], '"room" has no namespace'],
   ['more than 1,000 patterns', { read: Array(1_001).fill('a:*') }, [], 'has 1001 patterns: at most 1000'],
@@ -77,4 +77,18 @@ test.each([
 test('1,000 patterns are taken, and in a token a verb of the future is passed over', () => {
   const written = { read: Array(1_000).fill('a:*'), dance: 7 }
   expect(readRule(written, { user: true, strict: false })).toMatchObject({ problems: [], rule: { publish: [] } })
+})
+
+test('read grants history and members, too; where the policy names one, only those whom it is granted have it', () => {
+  const { rule: everyone } = readRule({ read: ['room:1'], history: ['room:2'] }, { user: true, strict: true })
+  const { rule: anonymous } = readRule({}, { user: false, strict: true })
+  const may = (byRead: readonly Verb[] | undefined, verb: Verb) => {
+    const rights = createRights({ anonymous, everyone, byRead }).of('ann')
+    return ['room:1', 'room:2'].filter(key => !decide(rights, verb, key))
+  }
+  expect(may(undefined, 'history')).toEqual(['room:1', 'room:2'])
+  expect(may(undefined, 'members')).toEqual(['room:1'])
+  expect(may([], 'history')).toEqual(['room:2'])
+  expect(may([], 'members')).toEqual([])
+  for (const byRead of [undefined, []]) expect(may(byRead, 'read')).toEqual(['room:1'])
 })

@@ -3,8 +3,14 @@
 import type { Problem } from '@keycast/protocol'
 import { createPatternSet, fillUser, PATTERNS_MAX, type Pattern, type PatternSet, readPattern } from './pattern.ts'
 
-/** The verbs that can be granted. Getting, subscribing and reading a history are all `read`. */
-export const verbs = Object.freeze(['read', 'publish', 'join'] as const)
+/**
+ * The verbs that can be granted. Getting and subscribing are `read`, of a room from now on; what was before is `history`,
+ * and to be told who is there `members`.
+ */
+export const verbs = Object.freeze(['read', 'history', 'members', 'publish', 'join'] as const)
+
+/** The verbs that `read` grants as well, unless keycast.yaml names them. */
+export const grantedByRead: readonly Verb[] = Object.freeze(['history', 'members'])
 
 export type Verb = (typeof verbs)[number]
 
@@ -37,10 +43,13 @@ export function readRule(
   written: unknown,
   { user, strict }: { user: boolean; strict: boolean },
 ): { rule: Rule; problems: { path: (string | number)[]; problem: string }[] } {
-  const rule: Rule = { read: [], publish: [], join: [] }
+  const rule: Rule = mapVerbs(() => [])
   const problems: { path: (string | number)[]; problem: string }[] = []
   if (typeof written !== 'object' || written === null || Array.isArray(written)) {
-    problems.push({ path: [], problem: 'must map read, publish or join to patterns, as in { read: ["room:*"] }' })
+    problems.push({
+      path: [],
+      problem: 'must map read, history, members, publish or join to patterns, as in { read: ["room:*"] }',
+    })
     return { rule, problems }
   }
   let count = 0
@@ -77,9 +86,20 @@ interface Policy {
   anonymous: Rule
   /** Further rights of a session with a valid token. */
   everyone: Rule
+  /** The verbs that `read` grants as well. */
+  byRead?: readonly Verb[]
 }
 
-export function createRights({ anonymous, everyone }: Policy) {
+export function createRights({ anonymous, everyone, byRead = grantedByRead }: Policy) {
+  function createGrant(rule: Rule): Grant {
+    const read = createPatternSet(rule.read)
+    return mapVerbs(verb => {
+      if (verb === 'read') return read
+      if (!byRead.includes(verb)) return createPatternSet(rule[verb])
+      return rule[verb].length === 0 ? read : createPatternSet([...rule.read, ...rule[verb]])
+    })
+  }
+
   const forAll = createGrant(anonymous)
   // Compiled once for all users: only what names the user is made for each.
   const forEveryone = createGrant(pick(everyone, pattern => !pattern.namesUser))
@@ -121,10 +141,6 @@ export function decide({ user, grants }: Rights, verb: Verb, key: string): Probl
   return { code, message: messages[code] }
 }
 
-function createGrant(rule: Rule): Grant {
-  return mapVerbs(verb => createPatternSet(rule[verb]))
-}
-
 function pick(rule: Rule, takes: (pattern: Pattern) => boolean): Rule {
   return mapVerbs(verb => rule[verb].filter(takes))
 }
@@ -134,5 +150,5 @@ function fillIn(rule: Rule, user: string): Rule {
 }
 
 export function mapVerbs<T>(make: (verb: Verb) => T): Record<Verb, T> {
-  return { read: make('read'), publish: make('publish'), join: make('join') }
+  return Object.fromEntries(verbs.map(verb => [verb, make(verb)])) as Record<Verb, T>
 }

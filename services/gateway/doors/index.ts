@@ -19,7 +19,7 @@ import { createUnsubscribe } from './unsubscribe.ts'
 interface Deps {
   settings: { getsWaitingMax: number }
   access: Pick<Access, 'identify' | 'revocations' | 'viewers' | 'anonymous'>
-  gate: Pick<Gate, 'enter' | 'recheck' | 'check'>
+  gate: Pick<Gate, 'enter' | 'recheck' | 'check' | 'grants'>
   topics: Pick<
     TopicsPart,
     'topics' | 'values' | 'singleFlight' | 'rooms' | 'publishes' | 'histories' | 'joins' | 'keysAsked'
@@ -39,7 +39,14 @@ export function assembleDoors(deps: Deps) {
   const auth = createAuth({ ...access, ...sessions, outbox })
   const get = createGet({ gate, values, singleFlight, outbox, getsWaitingMax, counts, now })
   const history = createHistory({ gate, histories, outbox, getsWaitingMax, containment, counts, now })
-  const subscribe = createSubscribe({ topics, isRoom: rooms.isRoom, keysAsked, outbox, rateLimit: sessions.rateLimit })
+  const subscribe = createSubscribe({
+    gate,
+    topics,
+    isRoom: rooms.isRoom,
+    keysAsked,
+    outbox,
+    rateLimit: sessions.rateLimit,
+  })
   const unsubscribe = createUnsubscribe({ topics, outbox })
   const ping = createPing({ outbox })
 

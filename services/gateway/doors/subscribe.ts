@@ -2,14 +2,17 @@
 // where its stream begins.
 import { errorMessage, type Subscribe } from '@keycast/protocol'
 import type { Outbox } from '../delivery/outbox.ts'
+import type { Gate } from '../gate/gate.ts'
 import type { RateLimit } from '../sessions/rate-limit.ts'
 import type { Session } from '../sessions/session.ts'
+import type { Start } from '../topics/topic.ts'
 import type { Topics } from '../topics/topics.ts'
 
 /** Cheap enough for a client that asks for thousands of keys too many, once. */
 const REFUSALS_PER_TOKEN = 10
 
 interface Deps {
+  readonly gate: Pick<Gate, 'grants'>
   readonly topics: Pick<Topics, 'subscribe'>
   /** Whether the key is one of a room. The key may be anything that a client sent. */
   readonly isRoom: (key: string) => boolean
@@ -19,7 +22,7 @@ interface Deps {
   readonly rateLimit: Pick<RateLimit, 'charge' | 'keysWaitMs' | 'chargeKeys'>
 }
 
-export const createSubscribe = ({ topics, isRoom, keysAsked, outbox, rateLimit }: Deps) => {
+export const createSubscribe = ({ gate, topics, isRoom, keysAsked, outbox, rateLimit }: Deps) => {
   return function subscribe(session: Session, { id, keys }: Subscribe) {
     const retryAfterMs = rateLimit.keysWaitMs(session)
     if (retryAfterMs > 0) return outbox.send(session, errorMessage({ code: 'rate_limited', retryAfterMs }, { id }))
@@ -32,7 +35,7 @@ export const createSubscribe = ({ topics, isRoom, keysAsked, outbox, rateLimit }
     let roomsAccepted = 0
     for (const { key, ...start } of wanted.values()) {
       const isOfRoom = isRoom(key)
-      const problem = topics.subscribe(session, key, isOfRoom ? { ...start, id } : start)
+      const problem = topics.subscribe(session, key, isOfRoom ? { ...begin(session, key, start), id } : start)
       if (problem) refused.push(errorMessage(problem, { id, key, subscribed: false }))
       else if (isOfRoom) roomsAccepted++
       else accepted.push({ key })
@@ -47,5 +50,11 @@ export const createSubscribe = ({ topics, isRoom, keysAsked, outbox, rateLimit }
     // Each error is many times longer than a bad key. Without a price, one message could ask for megabytes of errors. The
     // charge comes last, because it may end the session.
     rateLimit.charge(session, Math.floor(refused.length / REFUSALS_PER_TOKEN))
+  }
+
+  /** Where a stream begins for a session that may not read what was before: now. */
+  function begin(session: Session, key: string, { after, last, ...start }: Start): Start {
+    const isAllowed = (after === undefined && last === undefined) || gate.grants(session.rights, 'history', key)
+    return isAllowed ? { ...start, after, last } : start
   }
 }

@@ -114,7 +114,8 @@ const holding = () => {
     pause: (_, key) => void told.push(`pause ${key}`),
     decided: (_, key, outcome) => void told.push([key, outcome]),
   }
-  gate.start({ subscribe: holder, join: { ...holder, keysOf: () => [] } })
+  const none = { ...holder, keysOf: () => [] }
+  gate.start({ subscribe: holder, join: none, members: none })
   return { gate, session: asker as any, taken, told, registered, held, verdict }
 }
 

@@ -12,7 +12,7 @@ import type { Account } from '../sessions/accounts.ts'
 import type { Session } from '../sessions/session.ts'
 
 /** What is done with a key. */
-export type Act = 'get' | 'subscribe' | 'history' | 'publish' | 'join'
+export type Act = 'get' | 'subscribe' | 'history' | 'members' | 'publish' | 'join'
 
 /** An act that goes on until it is released. */
 export type Lasting = 'subscribe' | 'join'
@@ -51,6 +51,9 @@ export interface Holder {
   decided(session: Session, key: string, outcome: Admitted | Problem): void
 }
 
+/** Tells sessions the members of rooms that they are subscribed to. */
+export type Watcher = Pick<Holder, 'keysOf' | 'decided'>
+
 export type Gate = ReturnType<typeof createGate>
 
 interface Deps {
@@ -73,7 +76,8 @@ interface Deps {
 const verbOf: Readonly<Record<Act, Verb>> = {
   get: 'read',
   subscribe: 'read',
-  history: 'read',
+  history: 'history',
+  members: 'members',
   publish: 'publish',
   join: 'join',
 }
@@ -86,6 +90,7 @@ const isOfRoom: Readonly<Record<Act, boolean | undefined>> = {
   get: false,
   subscribe: undefined,
   history: true,
+  members: true,
   publish: true,
   join: true,
 }
@@ -100,7 +105,7 @@ const RETRY_MS = 100
 
 export function createGate({ namespaces, decisions, places, ownValues, counts }: Deps) {
   const { journal } = namespaces
-  let holders: Readonly<Record<Lasting, Holder>>
+  let holders: Readonly<Record<Lasting, Holder> & { members: Watcher }>
 
   /**
    * Admits once. Waits only where a backend decides who reads the key and has to be asked.
@@ -195,9 +200,11 @@ export function createGate({ namespaces, decisions, places, ownValues, counts }:
 
   /** The session has other rights: what they do not cover ends. */
   function endUncovered(session: Session) {
-    for (const [act, key] of heldBy(session)) {
-      const problem = covers(session.rights, act, key)
-      if (problem) holders[act].decided(session, key, problem)
+    for (const act of ['members', ...LASTING] as const) {
+      for (const key of holders[act].keysOf(session)) {
+        const problem = covers(session.rights, act, key)
+        if (problem) holders[act].decided(session, key, problem)
+      }
     }
   }
 
@@ -249,6 +256,14 @@ export function createGate({ namespaces, decisions, places, ownValues, counts }:
   }
 
   /**
+   * Whether rights grant an act, where a request does without it.
+   *
+   * @param key anything a client sent
+   */
+  const grants = (rights: Rights, act: Act, key: string) =>
+    keyProblem(key) === undefined && decide(rights, verbOf[act], key) === undefined
+
+  /**
    * The same for the backend and the operator, whom no rights bound.
    *
    * @param key anything they sent
@@ -281,6 +296,8 @@ export function createGate({ namespaces, decisions, places, ownValues, counts }:
     if (act === 'publish' && publish !== 'client')
       return { code: 'forbidden', message: 'only the server publishes here' }
     if (act === 'join' && members === 'none') return { code: 'forbidden', message: 'nobody joins this room' }
+    if (act === 'members' && members === 'none')
+      return { code: 'forbidden', message: 'nobody is told who is in this room' }
     return undefined
   }
 
@@ -298,6 +315,7 @@ export function createGate({ namespaces, decisions, places, ownValues, counts }:
     endUncovered,
     changeViewer,
     check,
+    grants,
     operator,
 
     /** The session is gone, and none of its requests waits any more. What it holds is its holders' to release. */

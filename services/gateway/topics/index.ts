@@ -37,7 +37,7 @@ export function assembleTopics({ namespaces, links, ...deps }: Deps) {
     joins,
 
     events: { values: ofValues.events, rooms: ofRooms.events },
-    holders: { subscribe: topics.holder, join: joins },
+    holders: { subscribe: topics.holder, join: joins, members: ofRooms.watcher },
 
     /** The number of keys that need a question to the fetcher, a backend or the journal. */
     keysAsked: () => ofValues.stats().keys + topics.stats().awaiting + rooms.stats().rooms,

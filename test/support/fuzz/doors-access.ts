@@ -97,7 +97,8 @@ export async function serveBytes() {
 }
 
 export async function accessDoors(): Promise<AnyDoor[]> {
-  const none = { anonymous: { read: [], publish: [], join: [] }, everyone: { read: [], publish: [], join: [] } }
+  const { rule } = readRule({}, { user: false, strict: true })
+  const none = { anonymous: rule, everyone: rule }
   const rights = createRights(none)
   const tokens = createTokens({
     policy: {

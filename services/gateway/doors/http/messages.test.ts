@@ -75,7 +75,7 @@ test.each([
 })
 
 test('without the right to read nothing of a room is said', async () => {
-  const nothing = { read: [], publish: [], join: [] }
+  const nothing = readRule({}, { user: false, strict: true }).rule
   const { get } = await setUp({ anonymous: nothing })
   expect((await get(`/v1/messages/${key}`)).status).toBe(401)
 })

@@ -15,7 +15,13 @@ function setUp(count: number, bytes = 10) {
   const behind: unknown[] = []
   const counts = createCounts()
   const watching = { begin() {} }
-  const add = createDueMessages({ tails, watching, onBehind: subscription => void behind.push(subscription), counts })
+  const add = createDueMessages({
+    gate: { check: () => undefined },
+    tails,
+    watching,
+    onBehind: subscription => void behind.push(subscription),
+    counts,
+  })
   const subscription: any = {
     session: { answersHeld: 0 },
     topic: room,

@@ -2,6 +2,7 @@
 // cursor, answers that had to wait for them.
 import { type ControlMessage, encode, errorMessage } from '@keycast/protocol'
 import type { Counts } from '../../counts.ts'
+import type { Gate } from '../../gate/gate.ts'
 import type { Piece } from '../../transport/transport.ts'
 import { takeAnswers } from './held-answers.ts'
 import { wholeFrame } from './presence/member-list.ts'
@@ -13,6 +14,7 @@ import type { Tails } from './tails.ts'
 export type DueMessages = ReturnType<typeof createDueMessages>
 
 interface Deps {
+  gate: Pick<Gate, 'check'>
   tails: Pick<Tails, 'following'>
   watching: Pick<Watching, 'begin'>
   /** The messages after its cursor are not held any more. */
@@ -20,7 +22,7 @@ interface Deps {
   counts: Pick<Counts, 'sent' | 'errors' | 'messageDeliveries'>
 }
 
-export function createDueMessages({ tails, watching, onBehind, counts }: Deps) {
+export function createDueMessages({ gate, tails, watching, onBehind, counts }: Deps) {
   const { sent } = counts
 
   /**
@@ -63,18 +65,16 @@ export function createDueMessages({ tails, watching, onBehind, counts }: Deps) {
   function addBeginning(pieces: Piece[], subscription: RoomSubscription, placing: Placing, seq: number) {
     const { start, isRecovered } = placing
     const { id, presence } = start
-    const { cursor } = subscription
-    const { key, epoch = '', oldest, namespace } = subscription.topic
+    const { session, cursor } = subscription
+    const { key, epoch = '', oldest } = subscription.topic
     subscription.placing = undefined
     const begun = { key, epoch, seq, oldest, recovered: isRecovered, count: seq - cursor }
     const bytes = add(pieces, { type: 'subscribed', id, keys: [begun] })
     if (!presence) return bytes
-    if (namespace.members !== 'none') {
-      watching.begin(subscription)
-      return bytes
-    }
-    const message = 'nobody is told who is in this room'
-    return bytes + add(pieces, errorMessage({ code: 'forbidden', message }, { id, key, subscribed: true }))
+    const problem = gate.check(session.rights, 'members', key)
+    if (problem) return bytes + add(pieces, errorMessage(problem, { id, key, subscribed: true }))
+    watching.begin(subscription)
+    return bytes
   }
 
   function addMembers(pieces: Piece[], { members }: RoomSubscription) {

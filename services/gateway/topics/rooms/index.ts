@@ -21,7 +21,7 @@ interface Deps {
   settings: { publishMs: number; publishesPendingBytesMax: number; tailBytesMax: number }
   namespaces: JournalNamespaces
   backbone: RoomsBackbone
-  gate: Pick<Gate, 'enter' | 'operator' | 'hold' | 'release'>
+  gate: Pick<Gate, 'enter' | 'check' | 'operator' | 'hold' | 'release'>
   outbox: Outbox
   containment: Pick<Containment, 'guard'>
   counts: Counts
@@ -38,7 +38,7 @@ export function assembleRooms({ settings, namespaces, backbone, gate, outbox, co
   const pages = createPages({ backbone, tails, counts })
   const placing = createPlacing({ backbone, tails, pages, followers, gate, watching, outbox, containment, counts })
   const behind = createBehind({ tails, pages, outbox, counts })
-  const write = createDueMessages({ tails, watching, onBehind: behind.readOn, counts })
+  const write = createDueMessages({ gate, tails, watching, onBehind: behind.readOn, counts })
   const rooms = createRooms({
     namespaces,
     rooms: byKey,
@@ -57,6 +57,7 @@ export function assembleRooms({ settings, namespaces, backbone, gate, outbox, co
   return {
     rooms,
     events,
+    watcher: watching.watcher,
     histories: createHistoryReader({ backbone }),
     publishes: createPublishes({
       namespaces,

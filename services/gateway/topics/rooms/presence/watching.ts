@@ -1,16 +1,18 @@
 // Tells sessions who is in the rooms they are subscribed to: all members first, then every change. A session that does not
 // take the changes is owed no queue of them: it is sent all members again when it does.
 import type { RoomsBackbone, RoomsEvents } from '@keycast/backbone'
+import { errorMessage, isProblem } from '@keycast/protocol'
 import type { Counts } from '../../../counts.ts'
 import type { Outbox } from '../../../delivery/outbox.ts'
-import { MEMBERS, type RoomSubscription } from '../room.ts'
+import type { Watcher } from '../../../gate/gate.ts'
+import { MEMBERS, type RoomSubscription, subscriptionTo } from '../room.ts'
 import { changeMembers, createMemberList, type MemberList, replaceMembers } from './member-list.ts'
 
 export type Watching = ReturnType<typeof createWatching>
 
 interface Deps {
   backbone: Pick<RoomsBackbone, 'watchMembers' | 'unwatchMembers'>
-  outbox: Pick<Outbox, 'owe' | 'sendFrame' | 'isWritable'>
+  outbox: Pick<Outbox, 'owe' | 'send' | 'sendFrame' | 'isWritable'>
   counts: Pick<Counts, 'sent' | 'conflated'>
 }
 
@@ -77,9 +79,21 @@ export function createWatching({ backbone, outbox, counts }: Deps) {
     }
   }
 
+  /** Rights that a session has no more end what it is told of the members, and not its subscription. */
+  const watcher: Watcher = {
+    keysOf: session => [...session.subscriptions.keys()].filter(key => subscriptionTo(session, key)?.members),
+    decided(session, key, outcome) {
+      const subscription = subscriptionTo(session, key)
+      if (!subscription || !isProblem(outcome)) return
+      end(subscription)
+      outbox.send(session, errorMessage(outcome, { key, subscribed: true }))
+    },
+  }
+
   return {
     begin,
     end,
+    watcher,
     events: { onMembers, onPresence },
     stats: () => ({ watchedMembers: lists.size }),
   }
