@@ -25,8 +25,6 @@ test.each([
 })
 
 test('nothing is read of a thing that is nested 100,000 levels deep', () => {
-  // The built-in way, which one message of a stranger made fail.
-  expect(() => JSON.stringify(deepList)).toThrow(RangeError)
   expect(excerpt(deepList)).toBe('[…]')
   expect(excerpt(deepObject)).toBe('{…}')
 })
