@@ -25,6 +25,7 @@ test('docs/configuration.md shows every field of a namespace with its default', 
     refresh: ['refreshMs'],
     timeout: ['timeoutMs'],
     maxBytes: ['bytesMax'],
+    redirects: [], // absent unless followed
     ids: ['idSegmentsMax'],
     authorize: [], // absent unless given
   }

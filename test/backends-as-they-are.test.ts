@@ -13,6 +13,7 @@ const { gateways } = await startSystem({
       refresh: '100ms',
     },
     query: { url: `${backend.origin}/items?id={id}&full=1`, refresh: '100ms' },
+    moved: { url: `${backend.origin}/old/{id}`, redirects: 'same-origin', refresh: '100ms' },
     guarded: {
       url: `${backend.origin}/docs/{id}`,
       authorize: { url: `${backend.origin}/may?read={id}`, keep: '10m' },
@@ -46,6 +47,17 @@ test('an id may stand in the query', async () => {
   const viewer = await connect(gateways[0].url)
   await viewer.subscribe(['query:7'])
   await viewer.reaches('query:7', 1)
+  viewer.close()
+})
+
+test('a value is read where its backend redirects to, at the same origin', async () => {
+  backend.on('/old/7', answers.status(301, { location: '/moved/7/' }))
+  backend.on('/moved/7/', answers.json(documentOf(1)))
+  const viewer = await connect(gateways[0].url)
+  await viewer.subscribe(['moved:7'])
+  await viewer.reaches('moved:7', 1)
+  backend.on('/moved/7/', answers.json(documentOf(2)))
+  await viewer.reaches('moved:7', 2)
   viewer.close()
 })
 

@@ -24,6 +24,7 @@ export interface NamespaceSettings {
   timeout?: string
   maxBytes?: string
   headers?: Record<string, string>
+  redirects?: 'same-origin'
   ids?: { segments: number }
   per?: 'user'
   credentials?: 'viewer'

@@ -24,6 +24,8 @@ export interface Namespace {
   refreshMs: number
   timeoutMs: number
   bytesMax: number
+  /** Redirects are followed that stay at the origin. */
+  followsRedirects?: boolean
   /** The most segments that an id may have, 1 unless given; see id-problem.ts. */
   idSegmentsMax?: number
   /** The backend is asked whether a viewer may read a key. */
@@ -119,6 +121,7 @@ function httpNamespaceOf(
     refresh,
     timeout,
     maxBytes,
+    redirects,
     ids,
   }: HttpNamespace,
 ): Namespace {
@@ -133,6 +136,7 @@ function httpNamespaceOf(
     refreshMs: refresh,
     timeoutMs: timeout,
     bytesMax: maxBytes,
+    ...(redirects === 'same-origin' && { followsRedirects: true }),
     idSegmentsMax: ids.segments,
     ...(per && { isPerUser: true }),
     ...(authorize && {

@@ -78,6 +78,7 @@ const httpFields = z.strictObject(
     ),
     timeout: quantity(duration({ minMs: 1, maxMs: DURATION_MS_MAX })).default(2_000),
     maxBytes: quantity(size({ minBytes: 1, maxBytes: BYTES_MAX })).default(4 * 1_024 ** 2),
+    redirects: z.enum(['none', 'same-origin'], { error: 'must be none or same-origin' }).default('none'),
     ids: ids.default({ segments: 1 }),
   },
   { error: 'must be a map with source and url' },

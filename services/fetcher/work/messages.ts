@@ -24,7 +24,8 @@ export type Credit = { type: 'credit'; worker: number; credit: number } & Usage
 /**
  * Primary → worker: ask the backend once. `headers` are the namespace's (secret: never logged). `version`, `etag` and
  * `lastModified` are of the value the primary holds; absent where it holds none. `delta`: one may be of use.
- * `body`: JSON, to be sent by POST; otherwise it is a GET. `statusOf`: only the status is wanted, of a request with this method; `headers` are then the viewer's own.
+ * `body`: JSON, to be sent by POST; otherwise it is a GET. `redirects`: those that stay at the
+ * origin are followed. `statusOf`: only the status is wanted, of a request with this method; `headers` are then the viewer's own.
  */
 export interface Lease {
   type: 'lease'
@@ -39,6 +40,7 @@ export interface Lease {
   lastModified?: string
   version?: string
   body?: string
+  redirects?: boolean
   statusOf?: 'HEAD' | 'GET'
 }
 

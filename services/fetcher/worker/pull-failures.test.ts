@@ -190,3 +190,44 @@ test.each([
   expect(result.kind).toBe('failed')
   expect(JSON.stringify(result)).not.toContain('secret')
 })
+
+describe('redirects that are to be followed', () => {
+  const redirecting = (to: (path: string) => string, status = 302) =>
+    setup((request, response) => {
+      if (request.url === '/new') return response.writeHead(200, json).end('1')
+      return response.writeHead(status, { location: to(request.url ?? '') }).end()
+    })
+
+  test.each([301, 302, 303, 307, 308])('lead to another path of the origin: %i', async status => {
+    const { pull, requests } = await redirecting(() => '/new#part', status)
+    expect((await pull({ redirects: true })).result).toMatchObject({ kind: 'value' })
+    expect(requests.map(({ url, headers }) => [url, headers.authorization])).toEqual([
+      ['/conversations/1', secret],
+      ['/new', secret],
+    ])
+    expect((await pull()).result).toMatchObject({ code: 'backend_redirect', status })
+  })
+
+  test.each(['http://127.0.0.1:1/new', '//elsewhere.example/new', 'https://127.0.0.1/new', 'http://', 'file:///new'])(
+    'never lead to %s',
+    async location => {
+      const { pull, requests } = await redirecting(() => location)
+      expect((await pull({ redirects: true })).result).toMatchObject({ code: 'backend_redirect' })
+      expect(requests).toHaveLength(1)
+    },
+  )
+
+  test('end, also where each leads to the next', async () => {
+    const { pull, requests } = await redirecting(path => `${path}/on`)
+    expect((await pull({ redirects: true })).result).toMatchObject({ code: 'backend_redirect' })
+    expect(requests).toHaveLength(6)
+  })
+
+  test('make no GET of a POST', async () => {
+    const { pull } = await redirecting(() => '/new', 303)
+    expect((await pull({ redirects: true, body: '{}' })).result).toMatchObject({ code: 'backend_redirect' })
+    const kept = await redirecting(() => '/new', 308)
+    expect((await kept.pull({ redirects: true, body: '{}' })).result).toMatchObject({ kind: 'value' })
+    expect(kept.requests.map(({ method }) => method)).toEqual(['POST', 'POST'])
+  })
+})

@@ -1,12 +1,15 @@
-// One lease, one request, one result, whatever happens. A worker retries nothing: the primary does.
+// One lease, one request (and those it is redirected to), one result, whatever happens. A worker retries nothing: the primary does.
 import { Axios, AxiosHeaders, type AxiosRequestConfig } from 'axios'
 import type { FailedResult, Lease } from '../work/messages.ts'
 import type { Connections } from './http/connections.ts'
-import { Exchange, ExchangeError } from './http/exchange.ts'
+import { Exchange, ExchangeError, type Response } from './http/exchange.ts'
 import { inflate } from './http/inflate.ts'
 import { failureOfHead, type Pulled, resultOf } from './response.ts'
 
 export type Puller = ReturnType<typeof createPuller>
+
+/** More than any chain that ends. */
+const REDIRECTS_MAX = 5
 
 /** axios takes headers of its own class as they are, and copies any others: nobody reads those of its responses here. */
 const noHeaders = new AxiosHeaders()
@@ -28,21 +31,46 @@ export function createPuller({ connections, now = Date.now }: Options) {
   // Not `axios.create`, whose defaults are merged anew for each request and say nothing here.
   const client = new Axios({ adapter, validateStatus: null })
 
+  async function send(lease: Lease, url: string, timeoutMs: number): Promise<Response> {
+    const { body, bytesMax } = lease
+    const method = body === undefined ? 'GET' : 'POST'
+    const exchange = new Exchange({ url, method, body, headers: headersOf(lease), timeoutMs, bytesMax })
+    return (await client.request({ exchange } as AxiosRequestConfig)).data
+  }
+
   return {
     /** @returns never rejects, whatever a backend or a network does */
     async pull(lease: Lease): Promise<Pulled> {
       try {
-        const { url, body, timeoutMs, bytesMax } = lease
-        const method = body === undefined ? 'GET' : 'POST'
-        const config = { exchange: new Exchange({ url, method, body, headers: headersOf(lease), timeoutMs, bytesMax }) }
-        const { data } = await client.request(config as AxiosRequestConfig)
-        return resultOf(lease, data, now())
+        const endsAt = performance.now() + lease.timeoutMs
+        let response = await send(lease, lease.url, lease.timeoutMs)
+        let url = redirectOf(lease, lease.url, response)
+        for (let followed = 0; url !== undefined && followed < REDIRECTS_MAX; followed++) {
+          response = await send(lease, url, Math.max(1, endsAt - performance.now()))
+          url = redirectOf(lease, url, response)
+        }
+        return resultOf(lease, response, now())
       } catch (error) {
         if (!(error instanceof ExchangeError)) throw error
         return { result: failureOf(lease, error, now()) }
       }
     },
   }
+}
+
+/**
+ * Where a response leads that is to be followed. Never to another origin: the headers are secrets of this one.
+ *
+ * @param from the URL that gave it
+ */
+function redirectOf({ redirects, body }: Lease, from: string, { status, headers }: Response): string | undefined {
+  // The others turn a POST into a GET (RFC 9110 section 15.4).
+  const isFollowed = status === 307 || status === 308 || (body === undefined && [301, 302, 303].includes(status))
+  if (!redirects || !isFollowed || headers.location === undefined) return undefined
+  const to = URL.parse(headers.location, from)
+  if (!to || to.origin !== new URL(from).origin || to.username || to.password) return undefined
+  to.hash = ''
+  return to.href
 }
 
 function headersOf({ headers, body, etag, lastModified }: Lease) {

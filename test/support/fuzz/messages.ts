@@ -256,6 +256,7 @@ export const lease: Required<Lease> = {
   lastModified: 'Mon, 01 Jan 2024 00:00:00 GMT',
   version,
   body: '{"id":"42"}',
+  redirects: true,
   statusOf: 'HEAD',
 }
 

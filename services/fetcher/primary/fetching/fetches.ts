@@ -169,6 +169,7 @@ export function createFetches({ sources, pool, inTurns, metrics, containment = n
       // Computed each time: with a million keys the addresses alone would take 100 MB.
       url: namespace.urlFor(id),
       body: namespace.bodyFor?.(id),
+      redirects: namespace.followsRedirects,
       headers: authorization === undefined ? namespace.headers : { ...namespace.headers, authorization },
       timeoutMs: namespace.timeoutMs,
       bytesMax: namespace.bytesMax,
