@@ -15,9 +15,9 @@ export type Access = ReturnType<typeof assembleAccess>
 interface Handlers {
   /** Nothing of the viewer is to be kept any more. */
   forgotten: (viewer: Viewer) => void
-  /** The viewer has a token that is valid longer. */
+  /** The viewer's own values are to be asked for with another of its tokens. */
   renewed: (viewer: Viewer) => void
-  /** One of its tokens is not valid any more. */
+  /** One of its tokens is known no more. */
   expired: (viewer: Viewer) => void
 }
 
