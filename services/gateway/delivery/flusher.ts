@@ -13,10 +13,10 @@ interface Deps {
   /** Monotonic, in milliseconds. */
   now: () => number
   /** Runs it once what came in during this turn was read. */
-  nextTurn?: (run: () => void) => void
+  nextTurn: (run: () => void) => void
 }
 
-export function createFlusher({ flush, now, nextTurn = setImmediate }: Deps) {
+export function createFlusher({ flush, now, nextTurn }: Deps) {
   const queue = createFifo<Session>()
   let scheduled = false
   /** Sessions ever marked. */

@@ -10,11 +10,13 @@ interface Deps {
   counts: Counts
   /** Monotonic, in milliseconds. */
   now: () => number
+  /** Calls it in the next turn of the event loop. */
+  turn: (run: () => void) => void
 }
 
-export function assembleDelivery({ settings, containment, counts, now }: Deps) {
+export function assembleDelivery({ settings, containment, counts, now, turn }: Deps) {
   const slowClients = createSlowClients({ ...settings, now })
   const { unsentBytesMax } = settings
-  const outbox = createOutbox({ slowClients, unsentBytesMax, containment, counts, now })
+  const outbox = createOutbox({ slowClients, unsentBytesMax, containment, counts, now, turn })
   return { ...outbox, stats: () => ({ stalled: slowClients.size() }) }
 }

@@ -36,13 +36,15 @@ interface Deps {
   counts: Counts
   /** Monotonic, in milliseconds. */
   now: () => number
+  /** Calls it in the next turn of the event loop. */
+  turn: (run: () => void) => void
 }
 
-export function createOutbox({ slowClients, unsentBytesMax, containment = noContainment, counts, now }: Deps) {
+export function createOutbox({ slowClients, unsentBytesMax, containment = noContainment, counts, now, turn }: Deps) {
   let handlers: OutboxEvents
   // The sessions behind one that fails are still to be written to.
   const flushOne = containment.guard('session', flush, session => handlers.onEnd(session, 'internalError'))
-  const flusher = createFlusher({ flush: flushOne, now })
+  const flusher = createFlusher({ flush: flushOne, now, nextTurn: turn })
 
   /** Queues a message for one session. */
   function send(session: Session, message: ControlMessage) {

@@ -1,6 +1,7 @@
 // A topic is what one key names at this gateway: a value or a room. Sessions subscribe to topics. What differs between
 // values and rooms is in their kinds, which have the methods: there may be a million topics.
 import type { RequestId, Wanted } from '@keycast/protocol'
+import { addIndexed, removeIndexed } from '@keycast/service'
 import type { Session } from '../sessions/session.ts'
 import type { Piece } from '../transport/transport.ts'
 
@@ -60,18 +61,14 @@ export const FROM_NOTHING: Start = Object.freeze({ version: undefined })
 /** Puts a subscription on the lists of its topic and of its session. */
 export function attach(subscription: Subscription) {
   const { session, topic } = subscription
-  subscription.index = topic.subscriptions.push(subscription) - 1
+  addIndexed(topic.subscriptions, subscription)
   // The topic's own string: that of the request would be in memory once per session.
   session.subscriptions.set(topic.key, subscription)
 }
 
 export function detach(subscription: Subscription) {
-  const { session, topic, index } = subscription
+  const { session, topic } = subscription
   session.subscriptions.delete(topic.key)
-  const last = topic.subscriptions.pop() as Subscription
-  if (last !== subscription) {
-    topic.subscriptions[index] = last
-    last.index = index
-  }
+  removeIndexed(topic.subscriptions, subscription)
   subscription.index = -1
 }
