@@ -20,10 +20,7 @@ interface Deps {
   settings: { getsWaitingMax: number }
   access: Pick<Access, 'identify' | 'revocations' | 'viewers' | 'anonymous'>
   gate: Pick<Gate, 'enter' | 'recheck' | 'check' | 'grants'>
-  topics: Pick<
-    TopicsPart,
-    'topics' | 'values' | 'singleFlight' | 'rooms' | 'publishes' | 'histories' | 'joins' | 'keysAsked'
-  >
+  topics: Pick<TopicsPart, 'topics' | 'values' | 'singleFlight' | 'publishes' | 'histories' | 'joins'>
   sessions: Pick<SessionsPart, 'accounts' | 'credentials' | 'rateLimit'>
   outbox: Outbox
   containment: Pick<Containment, 'guard'>
@@ -35,18 +32,11 @@ interface Deps {
 export function assembleDoors(deps: Deps) {
   const { access, gate, sessions, outbox, containment, counts, now } = deps
   const { getsWaitingMax } = deps.settings
-  const { topics, values, singleFlight, rooms, publishes, histories, joins, keysAsked } = deps.topics
+  const { topics, values, singleFlight, publishes, histories, joins } = deps.topics
   const auth = createAuth({ ...access, ...sessions, outbox })
   const get = createGet({ gate, values, singleFlight, outbox, getsWaitingMax, counts, now })
   const history = createHistory({ gate, histories, outbox, getsWaitingMax, containment, counts, now })
-  const subscribe = createSubscribe({
-    gate,
-    topics,
-    isRoom: rooms.isRoom,
-    keysAsked,
-    outbox,
-    rateLimit: sessions.rateLimit,
-  })
+  const subscribe = createSubscribe({ gate, topics, outbox, rateLimit: sessions.rateLimit })
   const unsubscribe = createUnsubscribe({ topics, outbox })
   const ping = createPing({ outbox })
 

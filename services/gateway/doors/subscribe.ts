@@ -13,35 +13,31 @@ const REFUSALS_PER_TOKEN = 10
 
 interface Deps {
   readonly gate: Pick<Gate, 'grants'>
-  readonly topics: Pick<Topics, 'subscribe'>
-  /** Whether the key is one of a room. The key may be anything that a client sent. */
-  readonly isRoom: (key: string) => boolean
-  /** The number of keys that need a question to the fetcher, a backend or the journal. */
-  readonly keysAsked: () => number
+  readonly topics: Pick<Topics, 'subscribe' | 'isRoom' | 'asked'>
   readonly outbox: Pick<Outbox, 'send'>
   readonly rateLimit: Pick<RateLimit, 'charge' | 'keysWaitMs' | 'chargeKeys'>
 }
 
-export const createSubscribe = ({ gate, topics, isRoom, keysAsked, outbox, rateLimit }: Deps) => {
+export const createSubscribe = ({ gate, topics, outbox, rateLimit }: Deps) => {
   return function subscribe(session: Session, { id, keys }: Subscribe) {
     const retryAfterMs = rateLimit.keysWaitMs(session)
     if (retryAfterMs > 0) return outbox.send(session, errorMessage({ code: 'rate_limited', retryAfterMs }, { id }))
 
     // If a key is named twice, the last one counts.
     const wanted = new Map(keys.map(each => [each.key, each]))
-    const keysBefore = keysAsked()
+    const askedBefore = topics.asked()
     const accepted = []
     const refused = []
     let roomsAccepted = 0
     for (const { key, ...start } of wanted.values()) {
-      const isOfRoom = isRoom(key)
-      const problem = topics.subscribe(session, key, isOfRoom ? { ...begin(session, key, start), id } : start)
+      const isRoom = topics.isRoom(key)
+      const problem = topics.subscribe(session, key, isRoom ? { ...begin(session, key, start), id } : start)
       if (problem) refused.push(errorMessage(problem, { id, key, subscribed: false }))
-      else if (isOfRoom) roomsAccepted++
+      else if (isRoom) roomsAccepted++
       else accepted.push({ key })
     }
 
-    const watchedAnew = Math.max(0, keysAsked() - keysBefore)
+    const watchedAnew = topics.asked() - askedBefore
     rateLimit.chargeKeys(session, { watchedAnew, watchedBefore: accepted.length + roomsAccepted - watchedAnew })
 
     // The states follow by themselves: due values are written after the messages that are queued here.

@@ -57,7 +57,14 @@ test('a key that no door checked is never asked for', () => {
   expect(backbone.calls).toEqual([])
 })
 
-/** A gate of rooms and values whose backend decides about `doc:*`. */
+const authorize = {
+  urlFor: () => 'http://127.0.0.1/',
+  origin: 'http://127.0.0.1',
+  method: 'HEAD' as const,
+  keepMs: 1_000,
+}
+
+/** A gate of rooms and values whose backend decides about `doc:*` and `asked:*`. */
 const deciding = ({
   places,
   registered = [],
@@ -69,11 +76,10 @@ const deciding = ({
   const questions: ((problem?: Problem) => void)[] = []
   const gate = createTestGate({
     namespaces: createNamespaces(
-      { doc: {}, own: { isPerUser: true } },
-      { room: { members: 'named' }, news: { publish: 'server' } },
+      { doc: { authorize }, own: { isPerUser: true } },
+      { room: { members: 'named' }, asked: { members: 'named', authorize }, news: { publish: 'server' } },
     ),
     decisions: {
-      applies: key => key.startsWith('doc:') || key.startsWith('room:asked'),
       ask: () => new Promise(resolve => questions.push(resolve)),
       register({ viewer }, key) {
         registered.push(`${viewer?.name} ${key}`)
@@ -82,7 +88,6 @@ const deciding = ({
       unregister: ({ viewer }, key) => void registered.splice(registered.indexOf(`${viewer?.name} ${key}`), 1),
     },
     places,
-    ownValues: { areOf: key => key.startsWith('own:'), wireKeyOf: (viewer, key) => `${key} ${viewer?.name}` },
   })
   const everything = { read: ['*:**'], publish: ['*:**'], join: ['*:**'] }
   const rule = (written: unknown) => readRule(written, { user: false, strict: true }).rule
@@ -169,7 +174,7 @@ test('an asker that is another viewer when the decision comes is asked about ane
 
 test('what one user publishes is not published in the name of another', async () => {
   const { gate, asker, questions } = deciding()
-  const entered = gate.enter(asker, 'publish', 'room:asked')
+  const entered = gate.enter(asker, 'publish', 'asked:1')
   asker.viewer = { name: 'bob' }
   questions[0]()
   expect(await entered).toMatchObject({ code: 'too_many_waiting', retryAfterMs: 100 })
@@ -198,12 +203,12 @@ test('after a wait rights that were lost, or a token that was revoked, refuse th
 test('a key that is held takes a place until it is released, also while its backend has not decided', () => {
   const { gate, session, taken, registered } = holding()
   expect(gate.hold(session, 'subscribe', 'own:1')).toMatchObject({ wireKey: 'own:1 ann' })
-  expect(gate.hold(session, 'join', 'room:asked')).toBe('waits')
+  expect(gate.hold(session, 'join', 'asked:1')).toBe('waits')
   expect(gate.hold(session, 'subscribe', 'doc:1')).toEqual({ code: 'too_many_keys' })
   expect(taken).toEqual(['subscribe', 'join'])
-  expect(registered).toEqual(['ann room:asked'])
+  expect(registered).toEqual(['ann asked:1'])
   gate.release(session, 'subscribe', 'own:1')
-  gate.release(session, 'join', 'room:asked')
+  gate.release(session, 'join', 'asked:1')
   expect([taken, registered]).toEqual([[], []])
 })
 
@@ -217,10 +222,10 @@ test('one that is refused takes no place', () => {
 
 test('a subscription that stands goes on while its backend is asked again; to join again is decided anew', () => {
   const { gate, session, taken, held } = holding()
-  held.set('doc:1', 'stands').set('room:asked', 'stands').set('doc:2', 'waits')
+  held.set('doc:1', 'stands').set('asked:1', 'stands').set('doc:2', 'waits')
   expect(gate.hold(session, 'subscribe', 'doc:1')).toMatchObject({ key: 'doc:1' })
   expect(gate.hold(session, 'subscribe', 'doc:2')).toBe('waits')
-  expect(gate.hold(session, 'join', 'room:asked')).toBe('waits')
+  expect(gate.hold(session, 'join', 'asked:1')).toBe('waits')
   expect(taken).toEqual([])
 })
 
@@ -232,7 +237,7 @@ test('the holder is told what was decided, in each of its roles', () => {
     ['doc:1', expect.objectContaining({ act: 'subscribe', key: 'doc:1' })],
     ['doc:1', { code: 'forbidden' }],
   ])
-  gate.decided(session, 'room:asked', 3, { code: 'backend_error' })
+  gate.decided(session, 'asked:1', 3, { code: 'backend_error' })
   expect(told).toHaveLength(4)
 })
 
@@ -254,4 +259,9 @@ test('another viewer is asked about anew, and until then told nothing of what de
   })
   expect(told).toEqual(['pause doc:1', 'pause own:1', ['own:1', expect.objectContaining({ wireKey: 'own:1 bob' })]])
   expect(registered).toEqual(['bob doc:1'])
+})
+
+test("a user's own value has a key of its own, which nobody reaches without saying for whom", () => {
+  const { gate, asker } = deciding()
+  expect(() => gate.enter({ ...asker, viewer: undefined }, 'get', 'own:1')).toThrow('no viewer')
 })

@@ -1,6 +1,7 @@
 // The one place that decides what may be done with a key. Every door comes here before it does anything with a key that
 // was sent to it: get, history, publish, join and subscribe, GET /v1/values, GET /v1/messages, and the operator's calls. A
 // key that is cached is no exception.
+import { viewerKey } from '@keycast/backbone'
 import { idOf, isProblem, keyProblem, namespaceOf, type Problem } from '@keycast/protocol'
 import type { JournalNamespace, JournalNamespaces, Namespace, Namespaces } from '@keycast/service'
 import { idProblem } from '@keycast/service'
@@ -59,7 +60,6 @@ export type Gate = ReturnType<typeof createGate>
 interface Deps {
   readonly namespaces: Namespaces & { readonly journal: JournalNamespaces }
   readonly decisions: {
-    applies(key: string): boolean
     ask(asker: Asker, key: string): Problem | undefined | Promise<Problem | undefined>
     register(session: Session, key: string, role: number): { isAdmitted: boolean; problem?: Problem }
     unregister(session: Session, key: string, role: number): void
@@ -69,7 +69,6 @@ interface Deps {
     take(session: Session, act: Lasting): Problem | undefined
     leave(session: Session, act: Lasting): void
   }
-  readonly ownValues: { areOf(key: string): boolean; wireKeyOf(viewer: Viewer | undefined, key: string): string }
   readonly counts: { readonly accessRefused: { unauthenticated: number; forbidden: number } }
 }
 
@@ -103,7 +102,7 @@ const LASTING = ['subscribe', 'join'] as const satisfies Lasting[]
 /** A client repeats a publish that its session's change of user overtook after this time. */
 const RETRY_MS = 100
 
-export function createGate({ namespaces, decisions, places, ownValues, counts }: Deps) {
+export function createGate({ namespaces, decisions, places, counts }: Deps) {
   const { journal } = namespaces
   let holders: Readonly<Record<Lasting, Holder> & { members: Watcher }>
 
@@ -117,14 +116,14 @@ export function createGate({ namespaces, decisions, places, ownValues, counts }:
     const problem = check(asker.rights, act, key)
     if (problem) return problem
     // Before anything is looked up: neither the answer nor its time tells whether a key exists that the viewer may not read.
-    const decision = decisions.applies(key) ? decisions.ask(asker, key) : undefined
+    const decision = isDecided(key) ? decisions.ask(asker, key) : undefined
     if (decision instanceof Promise) return enterDecided(asker, act, key, decision)
     return decision ?? admit(asker, act, key)
   }
 
   function admit(asker: Asker, act: Act, key: string): Admitted {
     const { rights, viewer } = asker
-    return { asker, act, key, wireKey: ownValues.wireKeyOf(viewer, key), rights, viewer }
+    return { asker, act, key, wireKey: wireKeyOf(viewer, key), rights, viewer }
   }
 
   async function enterDecided(asker: Asker, act: Act, key: string, decision: Promise<Problem | undefined>) {
@@ -171,7 +170,7 @@ export function createGate({ namespaces, decisions, places, ownValues, counts }:
 
   /** @param key that the session's rights cover */
   function askToHold(session: Session, act: Lasting, key: string) {
-    if (!decisions.applies(key)) return admit(session, act, key)
+    if (!isDecided(key)) return admit(session, act, key)
     const { isAdmitted, problem } = decisions.register(session, key, roleOf[act])
     return problem ?? (isAdmitted ? admit(session, act, key) : 'waits')
   }
@@ -183,7 +182,7 @@ export function createGate({ namespaces, decisions, places, ownValues, counts }:
   }
 
   function forgo(session: Session, act: Lasting, key: string) {
-    if (decisions.applies(key)) decisions.unregister(session, key, roleOf[act])
+    if (isDecided(key)) decisions.unregister(session, key, roleOf[act])
   }
 
   /**
@@ -231,7 +230,24 @@ export function createGate({ namespaces, decisions, places, ownValues, counts }:
     LASTING.flatMap(act => holders[act].keysOf(session).map(key => [act, key] as const))
 
   /** Whether it matters to a key which viewer asks. */
-  const isViewers = (key: string) => ownValues.areOf(key) || decisions.applies(key)
+  const isViewers = (key: string) => isOwn(key) || isDecided(key)
+
+  /** Whether each user has a value of their own under the key. */
+  const isOwn = (key: string) => namespaces.get(namespaceOf(key))?.isPerUser === true
+
+  /** Whether a backend decides who reads the key. */
+  function isDecided(key: string) {
+    const name = namespaceOf(key)
+    return (namespaces.get(name) ?? journal.get(name))?.authorize !== undefined
+  }
+
+  /** The key under which a viewer's value is stored and asked for. */
+  function wireKeyOf(viewer: Viewer | undefined, key: string) {
+    if (!isOwn(key)) return key
+    // No viewer: the caller forgot to say for whom it asks.
+    if (!viewer) throw new Error(`no viewer for ${key}`)
+    return viewerKey(key, viewer.name)
+  }
 
   /**
    * The reason why rights do not cover a key, or why nobody does that with it. The rights come before the namespace:

@@ -8,11 +8,9 @@ export const createTestGate = (
 ) =>
   createGate({
     places: { take: () => undefined, leave() {} },
-    ownValues: { areOf: () => false, wireKeyOf: (_, key) => key },
     counts: { accessRefused: { unauthenticated: 0, forbidden: 0 } },
     ...given,
     decisions: {
-      applies: () => false,
       ask: () => undefined,
       register: () => ({ isAdmitted: true }),
       unregister() {},

@@ -21,7 +21,7 @@ export function assembleTopics({ namespaces, links, ...deps }: Deps) {
   const ofRooms = assembleRooms({ ...deps, namespaces: namespaces.journal, backbone: links.rooms })
   const { values, singleFlight, ownValues, tokens, latest, grown } = ofValues
   const { rooms, histories, publishes, joins } = ofRooms
-  const topics = createTopics({ gate, values, rooms, outbox })
+  const topics = createTopics({ namespaces: namespaces.journal, gate, values, rooms, outbox })
 
   return {
     topics,
@@ -38,9 +38,6 @@ export function assembleTopics({ namespaces, links, ...deps }: Deps) {
 
     events: { values: ofValues.events, rooms: ofRooms.events },
     holders: { subscribe: topics.holder, join: joins, members: ofRooms.watcher },
-
-    /** The number of keys that need a question to the fetcher, a backend or the journal. */
-    keysAsked: () => ofValues.stats().keys + topics.stats().awaiting + rooms.stats().rooms,
 
     sweep() {
       ofValues.sweep()

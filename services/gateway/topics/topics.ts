@@ -1,6 +1,7 @@
 // Subscribes sessions to topics while the gate lets them. A subscription whose backend cannot be asked waits, and goes on
 // where it stood once the gate admits it again.
-import { type ErrorCode, errorMessage, isProblem, type Problem, type RequestId } from '@keycast/protocol'
+import { type ErrorCode, errorMessage, isProblem, namespaceOf, type Problem, type RequestId } from '@keycast/protocol'
+import type { JournalNamespaces } from '@keycast/service'
 import type { Outbox } from '../delivery/outbox.ts'
 import type { Admitted, Gate, Holder } from '../gate/gate.ts'
 import type { Session } from '../sessions/session.ts'
@@ -18,17 +19,23 @@ interface WaitingSubscription extends Subscription {
 interface Deps {
   readonly gate: Pick<Gate, 'hold' | 'release'>
   readonly values: { openWatched(wireKey: string): Topic | Problem }
-  readonly rooms: { isRoom(key: string): boolean; open(key: string): Topic }
+  readonly namespaces: JournalNamespaces
+  readonly rooms: { open(key: string): Topic }
   readonly outbox: Pick<Outbox, 'send'>
 }
 
-export function createTopics({ gate, values, rooms, outbox }: Deps) {
+export function createTopics({ namespaces, gate, values, rooms, outbox }: Deps) {
   let awaiting = 0
+  let asked = 0
+
+  /** Whether the key is one of a room. The key may be anything that a client sent. */
+  const isRoom = (key: string) => namespaces.names.length > 0 && namespaces.get(namespaceOf(key)) !== undefined
 
   const waiting: Kind = {
     name: 'waiting',
     join(session, topic, start) {
       awaiting++
+      asked++
       const subscription: WaitingSubscription = { session, topic, index: 0, due: 0, start, toldCode: undefined }
       attach(subscription)
     },
@@ -70,12 +77,13 @@ export function createTopics({ gate, values, rooms, outbox }: Deps) {
 
   /** @param admitted to a key that the session holds */
   function join(session: Session, { key, wireKey }: Admitted, start: Start): Problem | undefined {
-    const topic = rooms.isRoom(key) ? rooms.open(key) : values.openWatched(wireKey)
+    const topic = isRoom(key) ? rooms.open(key) : values.openWatched(wireKey)
     if (isProblem(topic)) {
       gate.release(session, 'subscribe', key)
       return topic
     }
     topic.kind.join(session, topic, start)
+    if (topic.subscriptions.length === 1) asked++
     return undefined
   }
 
@@ -141,9 +149,13 @@ export function createTopics({ gate, values, rooms, outbox }: Deps) {
   }
 
   return {
+    isRoom,
     subscribe,
     unsubscribe,
     holder,
+
+    /** How often a subscription needed a question to the fetcher, a backend or the journal, ever. */
+    asked: () => asked,
 
     /** @param session that ended */
     drop(session: Session) {

@@ -145,15 +145,10 @@ export function createRooms({
     end: placing.end,
   }
 
-  const isRoom = (key: string) => namespaces.names.length > 0 && namespaces.get(namespaceOf(key)) !== undefined
-
   return {
     events: { onHead, onMessages, onGap, onFailed, onRouted },
 
     kind,
-
-    /** Whether the key is one of a room. The key may be anything that a client sent. */
-    isRoom,
 
     /** @param key of a room, and passed the gate */
     open(key: string) {

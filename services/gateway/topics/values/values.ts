@@ -40,7 +40,7 @@ export function createValues({ namespaces, cache, backbone, kind, onOpened = () 
     }
     const entry = createEntry(wireKey, namespace, kind)
     cache.add(entry)
-    onOpened(entry)
+    if (entry.viewer !== undefined) onOpened(entry)
     return entry
   }
 
