@@ -184,7 +184,7 @@ export interface Backbone {
 /** The functions that a gateway gives the backbone. */
 export interface BackboneEvents {
   held: (key: string) => Held | undefined
-  /** The viewer's credentials; looked up each time a want is sent. */
+  /** The credentials of a viewer key's viewer; looked up each time a want is sent. */
   credentials?: (key: string) => Credentials | undefined
   /**
    * In the order of a key's states, except that a failover may repeat one; never one from before the key was last

@@ -2,7 +2,15 @@
 // turns.
 import { EventEmitter } from 'node:events'
 import { constants, inflateRawSync } from 'node:zlib'
-import type { Answer, Backbone, BackboneEvents, Confirmations, Credentials, Decision } from '@keycast/backbone'
+import {
+  type Answer,
+  type Backbone,
+  type BackboneEvents,
+  type Confirmations,
+  type Credentials,
+  type Decision,
+  readViewerKey,
+} from '@keycast/backbone'
 import { createMemoryRooms } from '@keycast/backbone/memory'
 import { type ErrorCode, versionOf } from '@keycast/protocol'
 import {
@@ -154,7 +162,7 @@ export function createFakeBackbone() {
   /** Looks a want's content up each time, as the real backbone does. */
   function say(type: string, key: string) {
     calls.push(`${type} ${key}`)
-    const authorization = events.credentials?.(key)?.authorization
+    const authorization = readViewerKey(key) && events.credentials?.(key)?.authorization
     if (authorization !== undefined) said.push([key, authorization])
   }
 

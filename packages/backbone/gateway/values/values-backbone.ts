@@ -2,6 +2,7 @@
 import type { Containment, World } from '@keycast/service'
 import { type Backbone, type BackboneEvents, FetcherUnavailable } from '../../backbone.ts'
 import { valuesCodec } from '../../wire/values-codec.ts'
+import { readViewerKey } from '../../wire/viewer-key.ts'
 import type { Dial, Log } from '../link.ts'
 import { createRouter, type NodeSource } from '../router.ts'
 import { createConfirmed } from './confirmed.ts'
@@ -65,7 +66,7 @@ export function createValuesBackbone({
   let lastQuestion = 0
 
   function payloadOf(key: string, type: 'watch' | 'get') {
-    const credentials = events.credentials?.(key)
+    const credentials = readViewerKey(key) && events.credentials?.(key)
     if (type === 'get') return credentials
     return credentials ? { ...QUIET, ...credentials } : QUIET
   }
