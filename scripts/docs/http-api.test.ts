@@ -39,7 +39,7 @@ const inFolder = (folder: string) =>
 
 test('every path for clients is there', () => {
   const internal = ['services/gateway/doors/http/internal.ts', 'services/gateway/doors/http/room-calls.ts']
-  const sources = inFolder('services/gateway/doors/http').filter(file => !internal.includes(file))
+  const sources = inFolder('services/gateway/doors').filter(file => !internal.includes(file))
   // The page, the library and the chat are files, each with a path.
   const files = ['GET /', 'GET /keycast.js', 'GET /chat']
   expect(headed('## For clients').sort()).toEqual([...sources.flatMap(routesOf), ...files].sort())

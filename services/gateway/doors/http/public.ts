@@ -3,16 +3,16 @@ import { errorCodes } from '@keycast/protocol'
 import { answerErrors, type Containment, createOnceAMinute, type Log } from '@keycast/service'
 import Fastify from 'fastify'
 import type { Gate } from '../../gate/gate.ts'
+import { addValues, type ValuesDeps } from '../get-http.ts'
+import { addMessages, type MessagesDeps } from '../history-http.ts'
 import { createAdmit } from './admit.ts'
 import { addChat } from './chat.ts'
 import { limitConnections, limitResponses } from './connections.ts'
 import { addLibrary } from './library.ts'
-import { addMessages, type MessagesDeps } from './messages.ts'
 import { addPage } from './page.ts'
 import { createPendingLimit } from './pending-limit.ts'
 import { sendProblem } from './problems.ts'
 import { createUnreadBodies } from './unread-bodies.ts'
-import { addValues, type ValuesDeps } from './values.ts'
 
 /**
  * A request must come in within this time. Until then its connection counts as no session. A proxy in front has the

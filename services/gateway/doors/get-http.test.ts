@@ -1,10 +1,10 @@
 import type { Problem } from '@keycast/protocol'
 import { type Containment, createContainment, noContainment } from '@keycast/service'
-import { createCounts } from '../../counts.ts'
-import type { Found, Result } from '../../topics/values/entry.ts'
-import { createValue } from '../../topics/values/value.ts'
-import { createPublicApp } from './public.ts'
-import { closeServed, serve } from './test-support.ts'
+import { createCounts } from '../counts.ts'
+import type { Found, Result } from '../topics/values/entry.ts'
+import { createValue } from '../topics/values/value.ts'
+import { createPublicApp } from './http/public.ts'
+import { closeServed, serve } from './http/test-support.ts'
 
 afterEach(closeServed)
 

@@ -1,16 +1,16 @@
 // GET /v1/values/{key}: the value a WebSocket client would get, for code that still polls. From the same cache and the same
 // single flight, with the version as entity tag.
 import type { FastifyInstance, FastifyReply, FastifyRequest, onResponseHookHandler } from 'fastify'
-import { type Counts, countOne } from '../../counts.ts'
-import type { Gate } from '../../gate/gate.ts'
-import type { Found } from '../../topics/values/entry.ts'
-import type { SingleFlight } from '../../topics/values/single-flight.ts'
-import type { Values } from '../../topics/values/values.ts'
-import { type Admit, securityHeaders } from './admit.ts'
-import { matchesAny } from './entity-tags.ts'
-import type { PendingLimit } from './pending-limit.ts'
-import { sendProblem } from './problems.ts'
-import type { UnreadBodies } from './unread-bodies.ts'
+import { type Counts, countOne } from '../counts.ts'
+import type { Gate } from '../gate/gate.ts'
+import type { Found } from '../topics/values/entry.ts'
+import type { SingleFlight } from '../topics/values/single-flight.ts'
+import type { Values } from '../topics/values/values.ts'
+import { type Admit, securityHeaders } from './http/admit.ts'
+import { matchesAny } from './http/entity-tags.ts'
+import type { PendingLimit } from './http/pending-limit.ts'
+import { sendProblem } from './http/problems.ts'
+import type { UnreadBodies } from './http/unread-bodies.ts'
 
 export interface ValuesDeps {
   gate: Pick<Gate, 'recheck'>

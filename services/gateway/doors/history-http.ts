@@ -2,12 +2,12 @@
 // answers over the WebSocket.
 import { type History, historyBody, isProblem, ProtocolError, readHistoryQuery } from '@keycast/protocol'
 import type { FastifyInstance, onResponseHookHandler } from 'fastify'
-import { type Counts, countOne } from '../../counts.ts'
-import type { Gate } from '../../gate/gate.ts'
-import type { Histories } from '../../topics/rooms/histories.ts'
-import { type Admit, securityHeaders } from './admit.ts'
-import { type HttpProblem, sendProblem } from './problems.ts'
-import type { UnreadBodies } from './unread-bodies.ts'
+import { type Counts, countOne } from '../counts.ts'
+import type { Gate } from '../gate/gate.ts'
+import type { Histories } from '../topics/rooms/histories.ts'
+import { type Admit, securityHeaders } from './http/admit.ts'
+import { type HttpProblem, sendProblem } from './http/problems.ts'
+import type { UnreadBodies } from './http/unread-bodies.ts'
 
 export interface MessagesDeps {
   gate: Pick<Gate, 'recheck'>

@@ -1,11 +1,11 @@
 import { jest } from '@jest/globals'
 import { noContainment } from '@keycast/service'
-import type { Policy } from '../../access/policy-file.ts'
-import { readRule } from '../../access/rights.ts'
-import { issuers, sign } from '../../access/test-tokens.ts'
-import { createTestGateway } from '../../test-support.ts'
-import { createPublicApp } from './public.ts'
-import { closeServed, serve } from './test-support.ts'
+import type { Policy } from '../access/policy-file.ts'
+import { readRule } from '../access/rights.ts'
+import { issuers, sign } from '../access/test-tokens.ts'
+import { createTestGateway } from '../test-support.ts'
+import { createPublicApp } from './http/public.ts'
+import { closeServed, serve } from './http/test-support.ts'
 
 afterEach(closeServed)
 
