@@ -33,16 +33,16 @@ const folder = mkdtempSync(join(tmpdir(), 'keycast-recipes-'))
 atEnd(() => rmSync(folder, { recursive: true }))
 
 test.each(blocks('yaml').map((text, index) => [index + 1, text]))(
-  'the access section of recipe %i is read beside a single namespace, article',
+  'the access section of recipe %i is read beside the namespace article, and rooms',
   (index, text) => {
     const path = join(folder, `${index}.yaml`)
     writeFileSync(path, String(text))
-    // Beside the one namespace that the page about a backend of one's own begins with.
+    // Beside the one namespace that the page about a backend of one's own begins with; one recipe is about rooms.
     const { tokens, anonymous } = readAccess({
       path,
       env: { JWT_SECRET },
       origins: ORIGIN,
-      namespaces: ['article'],
+      namespaces: ['article', 'room', 'help'],
       profile: 'production',
     })
     expect(tokens.length + anonymous.read.length).toBeGreaterThan(0)
