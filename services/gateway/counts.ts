@@ -41,7 +41,7 @@ const joinRefusals = [
 ]
 
 /** How an HTTP request for a value can end. */
-const statuses = new Set(['200', '304', ...Object.values(statusOf).map(String), '500'])
+const statuses = new Set(['200', '204', '304', ...Object.values(statusOf).map(String), '500'])
 
 /** In seconds: from a socket that takes a write at once, up to one that is closed as slow (GATEWAY_STALL_MS_MAX). */
 const DELIVERY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
@@ -89,6 +89,8 @@ export function createCounts() {
     httpValues: zeros(statuses),
     /** Requests at /v1/messages, likewise. */
     httpMessages: zeros(statuses),
+    /** Requests at /v1/wait, likewise. */
+    httpWaits: zeros(statuses),
     /** From when a change reaches this gateway to when it is written to a session. */
     deliveries: createFastHistogram(DELIVERY_BUCKETS),
     /** From when a session does not take what was written to when it has taken it. */

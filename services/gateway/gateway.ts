@@ -64,7 +64,7 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
     seldom: [access.sweep, sessions.sweepSeldom],
     ...given,
   })
-  const parts = [sessions, outbox, gate, topics, links, access]
+  const parts = [doors, sessions, outbox, gate, topics, links, access]
   const stats = () => Object.assign({}, ...parts.map(part => part.stats()))
   exportCounts(metrics, counts, stats, access.jwksStatus, given.settings, sessions.missingRevocations)
 
@@ -72,7 +72,7 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
   const problemOf = (key: string) => gate.operator(topics.topics.isRoom(key) ? 'room' : 'value', key)
 
   const { values, singleFlight, ownValues, rooms, histories, publishes } = topics
-  const { open, attach, revoke, shareRevocation, notReady, drain } = sessions
+  const { open, attach, revoke, shareRevocation, notReady } = sessions
   return {
     gate,
     values,
@@ -88,8 +88,8 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
     revoke,
     shareRevocation,
     notReady,
-    drain,
     authenticate: doors.authenticate,
+    waits: doors.waits,
     explain: access.explaining(problemOf),
 
     /** Looks at everything whose time has come, as a timer does once started. */
@@ -99,6 +99,12 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
     problems() {
       const { inUse, others } = links.rooms.logs()
       return others.map(node => `journal ${node} keeps another log than the one in use (${inUse}), and is not used`)
+    },
+
+    /** Sends all clients to other gateways. The listener is closed by then: otherwise the same clients come back. */
+    drain() {
+      doors.drain()
+      return sessions.drain()
     },
 
     async start() {

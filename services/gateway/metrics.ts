@@ -67,6 +67,7 @@ export function exportCounts(
     | 'sessions'
     | 'stalled'
     | 'subscriptions'
+    | 'waits'
     | 'awaiting'
     | 'keys'
     | 'ownValues'
@@ -121,6 +122,7 @@ export function exportCounts(
   level('sessions', 'Connected clients.', () => stats().sessions)
   level('sessions_max', 'Connected clients that this gateway accepts at most.', () => settings.sessionsMax)
   level('sessions_stalled', 'Sessions whose client has not taken all that was written to it.', () => stats().stalled)
+  level('waits', 'Requests at /v1/wait that wait now.', () => stats().waits)
   level('subscriptions', 'Keys subscribed to, counted once per session.', () => stats().subscriptions)
   level(
     'subscriptions_awaiting',
@@ -227,6 +229,7 @@ export function exportCounts(
   )
   totals('http_values_total', 'Requests at /v1/values, by status.', 'status', () => counts.httpValues)
   totals('http_messages_total', 'Requests at /v1/messages, by status.', 'status', () => counts.httpMessages)
+  totals('http_waits_total', 'Requests at /v1/wait that were answered, by status.', 'status', () => counts.httpWaits)
   counter({
     name: 'lookups_total',
     help: 'Keys asked for. A hit is one that the cache could answer.',

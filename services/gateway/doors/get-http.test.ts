@@ -54,6 +54,7 @@ async function setup({
       recheck: ({ asker }) => asker.revoked?.(),
     },
     histories: undefined as any,
+    waits: { namespaces: { get: () => undefined }, wallNow: () => 0 } as any,
     authenticate: async () => ({ revoked: () => undefined, leave() {}, ...caller }),
     values: {
       fresh: key => {

@@ -1,5 +1,6 @@
 // GET /v1/values/{key}: the value a WebSocket client would get, for code that still polls. From the same cache and the same
 // single flight, with the version as entity tag.
+import type { Namespaces } from '@keycast/service'
 import type { FastifyInstance, FastifyReply, FastifyRequest, onResponseHookHandler } from 'fastify'
 import { type Counts, countOne } from '../counts.ts'
 import type { Gate } from '../gate/gate.ts'
@@ -11,15 +12,20 @@ import { matchesAny } from './http/entity-tags.ts'
 import type { PendingLimit } from './http/pending-limit.ts'
 import { sendProblem } from './http/problems.ts'
 import type { UnreadBodies } from './http/unread-bodies.ts'
+import { cursorText, edgeAfter } from './wait/cursor.ts'
+import { isForAll } from './wait/wait.ts'
 
 export interface ValuesDeps {
   gate: Pick<Gate, 'recheck'>
   admit: Admit
   values: Pick<Values, 'fresh'>
   singleFlight: Pick<SingleFlight, 'want'>
+  namespaces: Pick<Namespaces, 'get'>
   pending: PendingLimit
   unreadBodies: Pick<UnreadBodies, 'hold'>
   counts: Pick<Counts, 'httpHits' | 'httpMisses' | 'httpValues'>
+  /** In milliseconds since 1970. */
+  wallNow: () => number
 }
 
 /** Under it the rest of the path is the key: an id may hold `/`. */
@@ -27,7 +33,7 @@ const VALUES_PATH = '/v1/values/'
 
 export function addValues(
   app: FastifyInstance,
-  { gate, admit, values, singleFlight, pending, unreadBodies, counts }: ValuesDeps,
+  { gate, admit, values, singleFlight, namespaces, pending, unreadBodies, counts, wallNow }: ValuesDeps,
 ) {
   const onResponse: onResponseHookHandler = (_, reply, done) => {
     countOne(counts.httpValues, String(reply.statusCode))
@@ -51,6 +57,11 @@ export function addValues(
     // Errors and requests without a token vary, too: another user has another answer.
     if (isOwn) reply.header('vary', 'Authorization, Cookie')
     if (!result.value) return sendProblem(reply, result.problem)
+    const { order } = result.value
+    // From here on the client may wait for changes: see wait/wait.ts.
+    if (!hasToken && result.store && order !== undefined && isForAll(namespaces, key)) {
+      reply.header('keycast-cursor', cursorText({ order, edge: edgeAfter(key, wallNow()) }))
+    }
     return sendValue(request, reply, result, { unreadBodies, isOwn, isPrivate: hasToken })
   })
 }

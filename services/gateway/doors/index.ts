@@ -1,6 +1,6 @@
 // Everything a client can ask, each request in a file of its own.
 import { type ClientMessage, excerpt } from '@keycast/protocol'
-import type { Containment } from '@keycast/service'
+import type { Containment, Namespaces, World } from '@keycast/service'
 import type { Access } from '../access/index.ts'
 import type { Counts } from '../counts.ts'
 import type { Outbox } from '../delivery/outbox.ts'
@@ -15,18 +15,18 @@ import { createAuthenticate } from './http/authenticate.ts'
 import { createPing } from './ping.ts'
 import { createSubscribe } from './subscribe.ts'
 import { createUnsubscribe } from './unsubscribe.ts'
+import { createWaitedKeys } from './wait/waited-keys.ts'
 
-interface Deps {
+interface Deps extends Pick<World, 'now' | 'wallNow' | 'after' | 'turn'> {
   settings: { getsWaitingMax: number }
+  namespaces: Pick<Namespaces, 'get'>
   access: Pick<Access, 'identify' | 'revocations' | 'viewers' | 'anonymous'>
   gate: Pick<Gate, 'enter' | 'recheck' | 'check' | 'grants'>
-  topics: Pick<TopicsPart, 'topics' | 'values' | 'singleFlight' | 'publishes' | 'histories' | 'joins'>
+  topics: Pick<TopicsPart, 'topics' | 'values' | 'peek' | 'singleFlight' | 'publishes' | 'histories' | 'joins'>
   sessions: Pick<SessionsPart, 'accounts' | 'credentials' | 'rateLimit'>
   outbox: Outbox
   containment: Pick<Containment, 'guard'>
   counts: Counts
-  /** Monotonic, in milliseconds. */
-  now: () => number
 }
 
 export function assembleDoors(deps: Deps) {
@@ -39,6 +39,7 @@ export function assembleDoors(deps: Deps) {
   const subscribe = createSubscribe({ gate, topics, outbox, rateLimit: sessions.rateLimit })
   const unsubscribe = createUnsubscribe({ topics, outbox })
   const ping = createPing({ outbox })
+  const waitedKeys = createWaitedKeys({ topics, anonymous: access.anonymous, world: deps })
 
   /** @returns a promise where some of the work is still to be done */
   function handle(session: Session, message: ClientMessage): unknown {
@@ -85,6 +86,18 @@ export function assembleDoors(deps: Deps) {
   return {
     handle,
     resumeGets,
+
+    /** For the requests that wait for a change: wait/. */
+    waits: {
+      namespaces: deps.namespaces,
+      peek: deps.topics.peek,
+      waitedKeys,
+      anonymous: access.anonymous,
+      now,
+      wallNow: deps.wallNow,
+    },
+    drain: waitedKeys.drain,
+    stats: waitedKeys.stats,
 
     /** The user and rights of an HTTP request. */
     authenticate: createAuthenticate({ ...access, accounts: sessions.accounts }),

@@ -5,6 +5,7 @@ import Fastify from 'fastify'
 import type { Gate } from '../../gate/gate.ts'
 import { addValues, type ValuesDeps } from '../get-http.ts'
 import { addMessages, type MessagesDeps } from '../history-http.ts'
+import { addWait, type WaitDeps } from '../wait/wait.ts'
 import { createAdmit } from './admit.ts'
 import { addChat } from './chat.ts'
 import { limitConnections, limitResponses } from './connections.ts'
@@ -44,7 +45,8 @@ interface Deps {
   singleFlight: ValuesDeps['singleFlight']
   authenticate: Parameters<typeof createAdmit>[0]['authenticate']
   histories: MessagesDeps['histories']
-  counts: ValuesDeps['counts'] & MessagesDeps['counts']
+  counts: ValuesDeps['counts'] & MessagesDeps['counts'] & WaitDeps['counts']
+  waits: Omit<WaitDeps, 'gate' | 'unreadBodies' | 'counts'>
   containment: Pick<Containment, 'caught'>
   log: Pick<Log, 'warn'>
   /** Of clients that are no sessions. */
@@ -62,6 +64,7 @@ export function createPublicApp({
   values,
   singleFlight,
   histories,
+  waits,
   counts,
   containment,
   log,
@@ -86,7 +89,7 @@ export function createPublicApp({
     sendProblem(reply, {
       code: 'unknown_path',
       message:
-        '/ is the page, /keycast.js the client library, /v1/values/{key} a value, /v1/messages/{key} the messages of a room, /ws the WebSocket',
+        '/ is the page, /keycast.js the client library, /v1/values/{key} a value, /v1/messages/{key} the messages of a room, /v1/wait/{key} a change, /ws the WebSocket',
     }),
   )
   const isLogDue = createOnceAMinute(() => performance.now())
@@ -106,7 +109,9 @@ export function createPublicApp({
   const unreadBodies = createUnreadBodies(unreadBytesMax)
   const pending = createPendingLimit(PENDING_MAX)
   const admit = createAdmit({ authenticate, gate, pending })
-  addValues(app, { gate, admit, values, singleFlight, pending, unreadBodies, counts })
+  const { namespaces, wallNow } = waits
+  addValues(app, { gate, admit, values, singleFlight, namespaces, pending, unreadBodies, counts, wallNow })
+  addWait(app, { gate, unreadBodies, counts, ...waits })
   addMessages(app, { gate, admit, histories, unreadBodies, counts })
   return app
 }

@@ -106,6 +106,8 @@ export function assembleValues({
       expired: (viewer: Viewer) => void
     },
 
+    /** The record of a key, if there is one. */
+    peek: cache.peek,
     latest: (wireKey: string) => cache.peek(wireKey)?.value,
 
     /** The key's value takes more memory now. */

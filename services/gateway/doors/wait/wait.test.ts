@@ -1,0 +1,199 @@
+import { noContainment } from '@keycast/service'
+import { readRule } from '../../access/rights.ts'
+import { createTestGateway } from '../../test-support.ts'
+import { createPublicApp } from '../http/public.ts'
+import { closeServed, serve } from '../http/test-support.ts'
+import { EDGE_MS, edgeAfter, timeOfEdge } from './cursor.ts'
+
+const gateways: { drain(): unknown }[] = []
+afterEach(async () => {
+  for (const gateway of gateways.splice(0)) gateway.drain()
+  await closeServed()
+})
+
+const KEY = 'tick:1'
+const ORDER = 1_795_000_000_000
+const START_MS = 1_795_000_100_000
+const authorize = {
+  urlFor: (id: string) => `http://127.0.0.1/${id}`,
+  origin: 'http://127.0.0.1',
+  method: 'HEAD' as const,
+  keepMs: 1_000,
+}
+
+/** @param beforeEdgeMs of the key, on the wall clock */
+async function setup({ beforeEdgeMs = EDGE_MS / 2, settings = {} } = {}) {
+  const first = edgeAfter(KEY, START_MS)
+  const test = createTestGateway({
+    startAtMs: timeOfEdge(KEY, first) - beforeEdgeMs,
+    namespaces: { tick: {}, shut: {}, asked: { authorize }, own: { isPerUser: true } },
+    policy: {
+      anonymous: readRule({ read: ['tick:*', 'asked:*', 'own:*'] }, { user: false, strict: true }).rule,
+    },
+    settings,
+  })
+  const { gateway } = test
+  gateways.push(gateway)
+  const app = createPublicApp({
+    ...gateway,
+    connectionsMax: 1_000,
+    clientOf: () => undefined,
+    unreadBytesMax: 1_000_000,
+    containment: noContainment,
+    log: { warn() {} },
+  })
+  const get = await serve(app)
+  const wait = (after: string, order: number, edge = first, key = KEY) =>
+    get(`/v1/wait/${key}?after=${after}&cursor=${order}.${edge}`)
+  /** Resolves once that many requests wait. */
+  const waiting = async (count: number) => {
+    while (gateway.waits.waitedKeys.stats().waits !== count) await test.turn()
+  }
+  /** The key is watched, and its value is there. */
+  const begin = async (body = '"v"', order = ORDER) => {
+    const early = wait('none', order - 1)
+    while (!test.backbone.calls.includes(`watch ${KEY}`)) await test.turn()
+    const version = test.backbone.value(KEY, body, { order })
+    await early
+    return version
+  }
+  return { ...test, app, first, get, wait, waiting, begin }
+}
+
+test('GET /v1/values gives the first cursor, with which the client waits for the next version', async () => {
+  const { get, wait, waiting, begin, backbone, first } = await setup()
+  const version = await begin()
+  const value = await get(`/v1/values/${KEY}`)
+  expect(value.headers['keycast-cursor']).toBe(`${ORDER}.${first}`)
+
+  const answer = wait(version, ORDER)
+  await waiting(1)
+  backbone.value(KEY, '"w"', { order: ORDER + 5 })
+  const { status, headers, body } = await answer
+  expect([status, String(body)]).toEqual([200, '"w"'])
+  expect(headers).toMatchObject({
+    'cache-control': 'public, max-age=5',
+    'content-type': 'application/json',
+    'access-control-allow-origin': '*',
+    'access-control-expose-headers': expect.stringContaining('Keycast-Cursor'),
+    'keycast-cursor': `${ORDER + 5}.${first}`,
+    etag: expect.stringMatching(/^".+"$/),
+  })
+  expect(headers).not.toHaveProperty('set-cookie')
+  expect(headers).not.toHaveProperty('vary')
+})
+
+test('all who wait are answered by one change, and the key is watched once', async () => {
+  const { wait, waiting, begin, backbone } = await setup()
+  const version = await begin()
+  const answers = Array.from({ length: 20 }, () => wait(version, ORDER))
+  await waiting(20)
+  backbone.value(KEY, '"w"', { order: ORDER + 1 })
+  expect(new Set((await Promise.all(answers)).map(({ body }) => String(body)))).toEqual(new Set(['"w"']))
+  expect(backbone.calls.filter(call => call === `watch ${KEY}`)).toHaveLength(1)
+})
+
+test('a change back to a former version is a change', async () => {
+  const { wait, waiting, begin, backbone } = await setup()
+  await begin('"v"', ORDER)
+  const second = backbone.value(KEY, '"w"', { order: ORDER + 1 })
+  const answer = wait(second, ORDER + 1)
+  await waiting(1)
+  backbone.value(KEY, '"v"', { order: ORDER + 2 })
+  expect(String((await answer).body)).toBe('"v"')
+})
+
+test('a gateway that is behind gives nothing older: it waits until it has what the client has, and more', async () => {
+  const { wait, waiting, begin, backbone } = await setup()
+  await begin('"v"', ORDER)
+  const answer = wait('newer', ORDER + 10)
+  await waiting(1)
+  backbone.value(KEY, '"w"', { order: ORDER + 10 })
+  await waiting(1)
+  backbone.value(KEY, '"x"', { order: ORDER + 11 })
+  expect(String((await answer).body)).toBe('"x"')
+})
+
+test('at the edge a request is answered that nothing changed, with the next edge', async () => {
+  const { wait, waiting, begin, pass, first } = await setup({ beforeEdgeMs: 200 })
+  const version = await begin()
+  const answer = wait(version, ORDER)
+  await waiting(1)
+  await pass(200)
+  const { status, headers, body } = await answer
+  expect([status, body.length]).toEqual([204, 0])
+  expect(headers).toMatchObject({ 'cache-control': 'public, max-age=1', 'keycast-cursor': `${ORDER}.${first + 1}` })
+})
+
+test('an edge that has passed is answered at once, and one far ahead is refused', async () => {
+  const { wait, begin, first } = await setup()
+  const version = await begin()
+  const late = await wait(version, ORDER, first - 3)
+  expect([late.status, late.headers['keycast-cursor']]).toEqual([204, `${ORDER}.${first}`])
+  expect((await wait(version, ORDER, first + 2)).status).toBe(400)
+})
+
+test.each([
+  ['a query of anything else', `/v1/wait/${KEY}?after=x&cursor=1.2&x=1`, 400],
+  ['no query', `/v1/wait/${KEY}`, 400],
+  ['a key that no namespace has', '/v1/wait/none:1?after=x&cursor=1.2', 401],
+  ['a key that anonymous clients may not read', '/v1/wait/shut:1?after=x&cursor=1.2', 401],
+  ['a key whose readers a backend decides', '/v1/wait/asked:1?after=x&cursor=1.2', 403],
+  ["a user's own value", '/v1/wait/own:1?after=x&cursor=1.2', 403],
+])('no cache keeps the answer to %s', async (_, path, status) => {
+  const { get } = await setup()
+  // Nobody is who a header says: a cache would give the answer to all.
+  const answer = await get(path, { headers: { authorization: 'Bearer x', cookie: 'session=x' } })
+  expect([answer.status, answer.headers['cache-control']]).toEqual([status, 'no-store'])
+})
+
+test('a value that the backend lets nobody store cannot be waited for', async () => {
+  const { wait, waiting, backbone } = await setup()
+  const answer = wait('x', 1)
+  await waiting(1)
+  backbone.value(KEY, '"v"', { order: ORDER, store: false })
+  expect((await answer).status).toBe(403)
+})
+
+test('a failure is cached for a second, so that those who wait do not come one by one', async () => {
+  const { wait, waiting, backbone } = await setup()
+  const answer = wait('x', 1)
+  await waiting(1)
+  backbone.failed(KEY, 'not_found')
+  const { status, headers } = await answer
+  expect([status, headers['cache-control']]).toEqual([404, 'public, max-age=1'])
+})
+
+test('a key that the fetcher refuses is asked for again by the next request', async () => {
+  const { wait, waiting, backbone } = await setup()
+  const refused = wait('x', 1)
+  await waiting(1)
+  backbone.failed(KEY, 'capacity', { retryAfterMs: undefined })
+  expect((await refused).status).toBe(503)
+  const answer = wait('x', 1)
+  await waiting(1)
+  backbone.value(KEY, '"v"', { order: ORDER })
+  expect((await answer).status).toBe(200)
+})
+
+test('a gateway that drains answers all who wait', async () => {
+  const { gateway, wait, waiting, begin, first } = await setup()
+  const version = await begin()
+  const answer = wait(version, ORDER)
+  await waiting(1)
+  void gateway.drain()
+  const { status, headers } = await answer
+  expect([status, headers['keycast-cursor'], headers.connection]).toEqual([204, `${ORDER}.${first}`, 'close'])
+})
+
+test('a client that goes no longer waits', async () => {
+  const { app, begin, waiting, first } = await setup()
+  const version = await begin()
+  const { port } = app.server.address() as { port: number }
+  const abort = new AbortController()
+  const asked = fetch(`http://127.0.0.1:${port}/v1/wait/${KEY}?after=${version}&cursor=${ORDER}.${first}`, abort)
+  await waiting(1)
+  abort.abort()
+  await expect(asked).rejects.toThrow()
+  await waiting(0)
+})

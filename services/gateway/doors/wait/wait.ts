@@ -1,0 +1,143 @@
+// GET /v1/wait/{key}: answers when the key changes, or at an edge. Everybody who holds a version sends the same request,
+// so a cache in front, such as a CDN's, sends one of them here and gives all its answer. Whoever asks is anonymous,
+// whatever headers come: a cache gives the answer to anybody.
+import { isProblem, namespaceOf, type Problem } from '@keycast/protocol'
+import type { Namespaces } from '@keycast/service'
+import type { FastifyInstance, FastifyReply, onResponseHookHandler, onSendHookHandler } from 'fastify'
+import type { Rights } from '../../access/rights.ts'
+import { type Counts, countOne } from '../../counts.ts'
+import type { Asker, Gate } from '../../gate/gate.ts'
+import { askedAtOf } from '../../topics/values/age.ts'
+import type { Entry } from '../../topics/values/entry.ts'
+import { problemNow } from '../../topics/values/failure.ts'
+import { securityHeaders } from '../http/admit.ts'
+import { type HttpProblem, sendProblem } from '../http/problems.ts'
+import type { UnreadBodies } from '../http/unread-bodies.ts'
+import { type Cursor, cursorText, edgeAfter, readWaitQuery, timeOfEdge } from './cursor.ts'
+import type { WaitedKey, WaitedKeys } from './waited-keys.ts'
+
+export interface WaitDeps {
+  readonly gate: Pick<Gate, 'enter'>
+  readonly namespaces: Pick<Namespaces, 'get'>
+  readonly peek: (key: string) => Entry | undefined
+  readonly waitedKeys: WaitedKeys
+  readonly anonymous: Rights
+  readonly unreadBodies: Pick<UnreadBodies, 'hold'>
+  readonly counts: Pick<Counts, 'httpWaits'>
+  /** Monotonic, in milliseconds. */
+  readonly now: () => number
+  /** In milliseconds since 1970: gateways have the same edges. */
+  readonly wallNow: () => number
+}
+
+const headers = Object.freeze({
+  ...securityHeaders,
+  'cross-origin-resource-policy': 'cross-origin',
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers': 'ETag, Keycast-Cursor, Retry-After',
+})
+
+/** Answers that are cached, else requests that waited together would come one by one. Another status says nothing to others. */
+const cacheControlOf: Readonly<Record<number, string>> = {
+  200: 'public, max-age=5',
+  204: 'public, max-age=1',
+  404: 'public, max-age=1',
+  502: 'public, max-age=1',
+  503: 'public, max-age=1',
+  504: 'public, max-age=1',
+}
+
+const BAD_QUERY: HttpProblem = {
+  code: 'bad_request',
+  message: 'the query must be after=VERSION&cursor=O.E and nothing else; GET /v1/values/{key} gives the first cursor',
+}
+
+const NOT_FOR_ALL: Problem = {
+  code: 'forbidden',
+  message: 'only keys that everybody may read can be waited for: none with authorize, per: user or no-store',
+}
+
+const OLD_FETCHER: Problem = {
+  code: 'fetcher_unavailable',
+  message: 'the fetcher is too old to say the order of versions',
+}
+
+export function addWait(
+  app: FastifyInstance,
+  { gate, namespaces, peek, waitedKeys, anonymous, unreadBodies, counts, now, wallNow }: WaitDeps,
+) {
+  const asker: Asker = { rights: anonymous, viewer: undefined, account: undefined }
+
+  const onResponse: onResponseHookHandler = (_, reply, done) => {
+    countOne(counts.httpWaits, String(reply.statusCode))
+    done()
+  }
+
+  const onSend: onSendHookHandler = (_, reply, payload, done) => {
+    reply.header('cache-control', cacheControlOf[reply.statusCode] ?? 'no-store')
+    done(null, payload)
+  }
+
+  app.get('/v1/wait/*', { exposeHeadRoute: false, onResponse, onSend }, async (request, reply) => {
+    reply.headers(headers)
+    const { '*': key } = request.params as { '*': string }
+    const cursor = readWaitQuery(request.raw.url ?? '')
+    if (!cursor) return sendProblem(reply, BAD_QUERY)
+    const problem = await problemOf(key)
+    if (problem) return sendProblem(reply, problem)
+    // A gateway whose clock is a little ahead may have given the cursor.
+    if (cursor.edge > edgeAfter(key, wallNow()) + 1) return sendProblem(reply, BAD_QUERY)
+    const waited = waitedKeys.open(key)
+    if (isProblem(waited)) return sendProblem(reply, waited)
+    try {
+      return await answer(waited, cursor, reply)
+    } finally {
+      waitedKeys.close(waited)
+    }
+  })
+
+  async function problemOf(key: string): Promise<Problem | undefined> {
+    if (!isForAll(namespaces, key)) return NOT_FOR_ALL
+    const entered = await gate.enter(asker, 'get', key)
+    return isProblem(entered) ? entered : undefined
+  }
+
+  async function answer(waited: WaitedKey, cursor: { after: string } & Cursor, reply: FastifyReply) {
+    const { key } = waited
+    for (;;) {
+      if (waited.ended) return sendProblem(reply, waited.ended)
+      const entry = peek(key)
+      // What is held from before the watch may be old.
+      const isCurrent = entry && (entry.isWatchAnswered || now() - askedAtOf(entry) <= entry.maxAgeMs)
+      const value = isCurrent ? entry.value : undefined
+      if (entry && value) {
+        if (value.order === undefined) return sendProblem(reply, OLD_FETCHER)
+        if (!entry.store) return sendProblem(reply, NOT_FOR_ALL)
+        if (value.order === cursor.order && value.version !== cursor.after) return sendProblem(reply, BAD_QUERY)
+        // Else a gateway that is behind would have the cache keep the version before.
+        if (value.order > cursor.order) {
+          if (!unreadBodies.hold(value.body, reply.raw)) return sendProblem(reply, { code: 'capacity' })
+          const next = { order: value.order, edge: edgeAfter(key, wallNow()) }
+          reply.headers({ etag: `"${value.version}"`, 'keycast-cursor': cursorText(next) })
+          return reply.header('content-type', value.contentType).send(value.body)
+        }
+      } else if (entry?.failure && !entry.value) {
+        return sendProblem(reply, problemNow(entry.failure, now()))
+      }
+      const leftMs = timeOfEdge(key, cursor.edge) - wallNow()
+      if (leftMs <= 0 || waitedKeys.isDraining()) {
+        if (waitedKeys.isDraining()) reply.header('connection', 'close')
+        const next = { order: cursor.order, edge: edgeAfter(key, wallNow()) }
+        return reply.code(204).header('keycast-cursor', cursorText(next)).send()
+      }
+      await waitedKeys.next(waited, leftMs, reply.raw)
+      if (reply.raw.destroyed) return reply
+    }
+  }
+}
+
+/** Whether the same value is for all who may read a key, and no backend decides who that is. */
+export function isForAll(namespaces: Pick<Namespaces, 'get'>, key: string): boolean {
+  const namespace = namespaces.get(namespaceOf(key))
+  return !namespace?.authorize && !namespace?.isPerUser
+}

@@ -1,0 +1,194 @@
+// The keys for whose changes requests over HTTP wait. Each is subscribed to once, by a session that has no client: what
+// sessions are told wakes the requests.
+import type { EventEmitter } from 'node:events'
+import type { Problem } from '@keycast/protocol'
+import { createTurns, type World } from '@keycast/service'
+import type { Rights } from '../../access/rights.ts'
+import type { Encoding } from '../../encodings/encoding.ts'
+import { createSession, type Session } from '../../sessions/session.ts'
+import { FROM_NOTHING, type Start } from '../../topics/topic.ts'
+import type { Transport } from '../../transport/transport.ts'
+
+export type WaitedKeys = ReturnType<typeof createWaitedKeys>
+
+export interface WaitedKey {
+  readonly key: string
+  /** The requests that wait, and those that look at the key's state. */
+  holders: number
+  readonly session: Session
+  waiting: Set<() => void>
+  /** Why the fetcher ended the subscription. */
+  ended: Problem | undefined
+  /** Keeps the key from being left. */
+  stay: () => void
+}
+
+interface Deps {
+  readonly topics: {
+    subscribe(session: Session, key: string, start: Start): Problem | undefined
+    unsubscribe(session: Session, key: string): void
+  }
+  readonly anonymous: Rights
+  readonly world: Pick<World, 'now' | 'after' | 'turn'>
+}
+
+/** Caches take some time to ask again after an answer: meanwhile the key is kept fresh. */
+const LINGER_MS = 5_000
+
+const NOTHING = Buffer.alloc(0)
+
+/**
+ * Writes nothing: that there is something to write wakes the requests. Its slot is its own, because frames are kept for
+ * all sessions of an encoding.
+ */
+const encoding: Encoding = {
+  subprotocol: '',
+  isCompressed: false,
+  slot: 4,
+  addValue(_, pieces) {
+    pieces.push(NOTHING)
+    return 0
+  },
+  addAnswer: () => 0,
+  delta: undefined,
+  control: () => NOTHING,
+  mustWait: undefined,
+}
+
+/** Sessions of this kind send no requests. */
+const NONE = Object.freeze({ left: 0, atMs: 0 })
+
+export function createWaitedKeys({ topics, anonymous, world }: Deps) {
+  const byKey = new Map<string, WaitedKey>()
+  let isDraining = false
+  /** Thousands may wait for one change: what they are sent is made in turns. */
+  const woken: Set<() => void>[] = []
+  const wakes = createTurns({ now: world.now, turn: world.turn, step: wakeOne })
+
+  function wakeOne() {
+    const [waiting] = woken
+    if (!waiting) return false
+    for (const wake of waiting) {
+      waiting.delete(wake)
+      wake()
+      return true
+    }
+    woken.shift()
+    return true
+  }
+
+  function wakeAll(waited: WaitedKey) {
+    if (waited.waiting.size === 0) return
+    woken.push(waited.waiting)
+    waited.waiting = new Set()
+    wakes.start()
+  }
+
+  /** The key is watched until as many `close` it as opened it, and a little longer. */
+  function open(key: string): WaitedKey | Problem {
+    const waited = byKey.get(key) ?? create(key)
+    // The fetcher ends the subscription to a key that it refuses.
+    const isSubscribed = waited.session.subscriptions.has(key)
+    const problem = isSubscribed ? undefined : topics.subscribe(waited.session, key, FROM_NOTHING)
+    if (problem) return problem
+    if (!isSubscribed) waited.ended = undefined
+    byKey.set(key, waited)
+    waited.stay()
+    waited.holders++
+    return waited
+  }
+
+  const create = (key: string): WaitedKey => ({
+    key,
+    holders: 0,
+    session: createSession(transportOf(key), encoding, {
+      requestAllowance: NONE,
+      keyAllowance: NONE,
+      peer: { address: '', isNamed: false },
+      rights: anonymous,
+    }),
+    waiting: new Set(),
+    ended: undefined,
+    stay() {},
+  })
+
+  function close(waited: WaitedKey) {
+    waited.holders--
+    if (waited.holders > 0) return
+    if (isDraining) leave(waited)
+    else waited.stay = world.after(LINGER_MS, () => leave(waited))
+  }
+
+  function leave(waited: WaitedKey) {
+    waited.stay()
+    byKey.delete(waited.key)
+    topics.unsubscribe(waited.session, waited.key)
+  }
+
+  const transportOf = (key: string): Transport => ({
+    subprotocol: '',
+    isCompressed: false,
+    serve() {},
+    write(pieces) {
+      const waited = byKey.get(key)
+      if (!waited) return
+      // Values and problems are frames. The one message in words says that the subscription ended.
+      const told = pieces.find(piece => typeof piece === 'string')
+      if (told !== undefined) {
+        const { code, message } = JSON.parse(told) as Problem
+        waited.ended = { code, message }
+      }
+      wakeAll(waited)
+    },
+    isOpen: () => true,
+    isStalled: () => false,
+    takenBytes: () => 0,
+    copiedBytes: () => 0,
+    pingFrame: NOTHING,
+    pongFrame: () => NOTHING,
+    pause() {},
+    close() {},
+    terminate() {},
+  })
+
+  /**
+   * Resolves when something about the key has changed, when the time is over, when the gateway drains, and when the
+   * request's connection closes.
+   */
+  function next(waited: WaitedKey, timeMs: number, connection: EventEmitter): Promise<void> {
+    return new Promise(resolve => {
+      const { waiting } = waited
+      const cancel = world.after(timeMs, done)
+      function done() {
+        cancel()
+        waiting.delete(done)
+        connection.off('close', done)
+        resolve()
+      }
+      connection.once('close', done)
+      waiting.add(done)
+    })
+  }
+
+  return {
+    open,
+    close,
+    next,
+    isDraining: () => isDraining,
+
+    /** All that wait are answered now. */
+    drain() {
+      isDraining = true
+      for (const waited of [...byKey.values()]) {
+        if (waited.holders > 0) wakeAll(waited)
+        else leave(waited)
+      }
+    },
+
+    stats: () => {
+      let waits = 0
+      for (const { waiting } of byKey.values()) waits += waiting.size
+      return { waits }
+    },
+  }
+}
