@@ -37,6 +37,7 @@ const needs = {
   'test/proxy-operation.test.ts': ['nginx', 'openssl'],
   'test/proxy.test.ts': ['nginx', 'openssl'],
   'test/systemd.test.ts': ['systemd-analyze'],
+  'test/waits.test.ts': ['nginx'],
   'test/journal-full.test.ts': ['the right to mount'],
   'test/journal-disk.test.ts': ['cc'],
   'test/journal-valkey.test.ts': ['valkey-server'],

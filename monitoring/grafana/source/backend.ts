@@ -103,6 +103,20 @@ export const backend = dashboard({
           ],
         }),
         lines({
+          title: 'Waits over HTTP',
+          description:
+            'Requests at /v1/wait: those that wait now, and those answered a second, by status. Caches send them.',
+          unit: 'short',
+          min: 0,
+          queries: [
+            { expr: 'sum(keycast_gateway_waits)', legend: 'waiting' },
+            {
+              expr: 'sum by (status) (rate(keycast_gateway_http_waits_total[$__rate_interval]))',
+              legend: '{{status}} /s',
+            },
+          ],
+        }),
+        lines({
           title: 'Not modified',
           description:
             '304: the backend answers with a header alone. unchanged: it sends the same bytes again, which honouring If-None-Match would save.',

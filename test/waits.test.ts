@@ -1,0 +1,133 @@
+// Viewers that wait for changes over plain HTTP, through the cache of docs/deploy/cdn.md: one request of theirs reaches a
+// gateway.
+import { spawn } from 'node:child_process'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { answers, documentOf, startBackend } from './support/backend.ts'
+import { atEnd } from './support/cleanup.ts'
+import { eventually, within } from './support/deadline.ts'
+import { freePorts } from './support/free-ports.ts'
+import { ask } from './support/http.ts'
+import { startSystem } from './support/system.ts'
+
+const WAITERS = 300
+const KEY = 'doc:1'
+
+const backend = await startBackend()
+backend.on('/docs/1', answers.json(documentOf(1)))
+const { gateways } = await startSystem({
+  namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', maxAge: '100ms' } },
+  gateways: 2,
+})
+const edge = await startCache(gateways.map(({ port }) => port))
+
+/** nginx as the page has it. */
+async function startCache(ports: number[]) {
+  const folder = mkdtempSync(join(tmpdir(), 'keycast-waits-'))
+  atEnd(() => rmSync(folder, { recursive: true }))
+  // The workers of an nginx that root started are another user.
+  chmodSync(folder, 0o755)
+  const page = readFileSync(new URL('../docs/deploy/cdn.md', import.meta.url), 'utf8')
+  const [cache, location] = [...page.matchAll(/```nginx\n(.*?)```/gs)].map(([, text]) =>
+    text.replace('/var/cache/nginx', folder),
+  )
+  const [port] = await freePorts(1)
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    name => `${name}_temp_path ${folder}/${name};`,
+  )
+  writeFileSync(
+    join(folder, 'nginx.conf'),
+    `daemon off; pid ${folder}/nginx.pid; error_log ${folder}/error.log;
+    events { worker_connections 4096; }
+    http {
+      access_log off; ${temporary.join(' ')}
+      ${cache}
+      upstream keycast { ${ports.map(each => `server 127.0.0.1:${each};`).join(' ')} }
+      server { listen 127.0.0.1:${port} backlog=1024; ${location} }
+    }`,
+  )
+  const nginx = spawn('nginx', ['-c', join(folder, 'nginx.conf'), '-e', join(folder, 'error.log')], {
+    env: { PATH: `${process.env.PATH}:/usr/sbin` },
+    stdio: 'ignore',
+  })
+  const exited = new Promise(resolve => nginx.once('close', resolve))
+  atEnd(async () => {
+    nginx.kill('SIGTERM')
+    await within(exited, 'the end of nginx')
+  })
+  const url = `http://127.0.0.1:${port}`
+  const isUp = () =>
+    ask(`${url}/v1/wait/${KEY}`).then(
+      ({ status }) => status === 400,
+      () => false,
+    )
+  await eventually(isUp, 'nginx answering')
+  return url
+}
+
+/** A viewer as the page's own code: it asks again with what it was answered. */
+function startViewer(start: { version: string; cursor: string }) {
+  const seen: number[] = []
+  let { version, cursor } = start
+  let isStopped = false
+  const run = (async () => {
+    while (!isStopped) {
+      const { status, headers, json } = await ask(`${edge}/v1/wait/${KEY}?after=${version}&cursor=${cursor}`)
+      if (status === 200) {
+        seen.push(json().revision)
+        version = String(headers.etag).slice(1, -1)
+      }
+      if (status === 200 || status === 204) cursor = String(headers['keycast-cursor'])
+      else await new Promise(resolve => setTimeout(resolve, 200))
+    }
+  })()
+  return {
+    seen,
+    async stop() {
+      isStopped = true
+      await run
+    },
+  }
+}
+
+const answeredByGateways = async () => {
+  const counts = await Promise.all(
+    gateways.map(({ metric }) => metric('keycast_gateway_http_waits_total{status="200"}').catch(() => 0)),
+  )
+  return counts.reduce((sum, count) => sum + count, 0)
+}
+
+/** The backend has another revision from now on, and all viewers see it. */
+async function change(revision: number, viewers: ReturnType<typeof startViewer>[]) {
+  backend.on('/docs/1', answers.json(documentOf(revision)))
+  await eventually(() => viewers.every(({ seen }) => seen.at(-1) === revision), `revision ${revision} at all viewers`)
+}
+
+test(`${WAITERS} viewers cost the gateways two requests a change at most, and nobody goes back`, async () => {
+  const value = await ask(`${gateways[0].http}/v1/values/${KEY}`)
+  const start = { version: String(value.headers.etag).slice(1, -1), cursor: String(value.headers['keycast-cursor']) }
+  const viewers = Array.from({ length: WAITERS }, () => startViewer(start))
+  const waiting = async () => {
+    const counts = await Promise.all(gateways.map(({ metric }) => metric('keycast_gateway_waits')))
+    return counts.reduce((sum, count) => sum + count, 0) > 0
+  }
+  await eventually(waiting, 'a request waiting at a gateway')
+
+  // The third is the first content again: a former version that is news.
+  for (const revision of [2, 3, 2, 4]) {
+    const before = await answeredByGateways()
+    await change(revision, viewers)
+    expect((await answeredByGateways()) - before).toBeLessThanOrEqual(2)
+    await eventually(waiting, 'the next request waiting at a gateway')
+  }
+  for (const { seen } of viewers) expect(seen).toEqual([2, 3, 2, 4])
+
+  // A gateway dies, perhaps the one where the request waits.
+  await gateways[0].process.kill()
+  await change(5, viewers)
+  for (const { seen } of viewers) expect(seen).toEqual([2, 3, 2, 4, 5])
+
+  backend.on('/docs/1', answers.json(documentOf(6)))
+  await Promise.all(viewers.map(viewer => viewer.stop()))
+}, 120_000)
