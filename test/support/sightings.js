@@ -28,8 +28,9 @@ function followValue(key) {
   /** @type {any} */
   let last
   keycast.value(key).on('change', (/** @type {any} */ state) => {
-    const { value, version, stale, error } = state
-    const isTwice = last && version === last.version && stale === last.stale && error === last.error
+    const { value, version, stale, error, health } = state
+    const isTwice =
+      last && health === last.health && version === last.version && stale === last.stale && error === last.error
     last = state
     if (error && !error.subscribed) seen.problems.push(`${key} ended: ${error.code}`)
     if (value === undefined) return
