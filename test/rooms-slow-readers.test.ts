@@ -9,7 +9,7 @@ import { joinRooms, type RoomClient, startRooms } from './support/rooms.ts'
 const everything = { history: { messages: 1_000_000, bytes: '1GiB' } }
 
 /** Writers here send as fast as they are answered. */
-const unlimited = { GATEWAY_REQUESTS_PER_SECOND_MAX: '1000000' }
+const unlimited = { GATEWAY_REQUESTS_PER_SECOND_MAX: '1000000', GATEWAY_PUBLISHES_PENDING_BYTES_MAX: '16MiB' }
 
 const reaches = (reader: RoomClient, room: string, seq: number) =>
   reader.until(() => reader.positions.get(room)?.seq === seq, `${room} being seen up to ${seq}`)
