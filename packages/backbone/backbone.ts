@@ -2,6 +2,7 @@
 // zeromq/ keeps the promise over sockets; memory/ keeps it inside one process, for unit tests. docs/backbone.md gives
 // the wire form and the reason for each rule.
 import type { ErrorCode } from '@keycast/protocol'
+import type { Payer } from '@keycast/service'
 
 /**
  * The value that a gateway itself holds: its version, and how long ago the backend was asked for it, at the least.
@@ -127,7 +128,8 @@ export interface KeptAnswer {
 /**
  * The last try failed. `ageMs`: since the backend was asked in that try. With `retryAfterMs` the fetcher tries again by
  * itself while the key is watched. `not_found` is an answer like any other: it comes with `maxAgeMs`. `forbidden` comes
- * with the digest of the token that the backend refused (wire/token-digest.ts), unless it was asked without one.
+ * with the digest of the token that the backend refused (wire/token-digest.ts), unless it was asked without one. `payer`:
+ * it is the one whose accounts hold too much; another may have the key.
  */
 export interface FailedAnswer {
   type: 'failed'
@@ -138,6 +140,7 @@ export interface FailedAnswer {
   maxAgeMs?: number
   retryAfterMs?: number
   tokenDigest?: string
+  payer?: Payer
 }
 
 export type Answer = ValueAnswer | CurrentAnswer | KeptAnswer | FailedAnswer
@@ -158,21 +161,23 @@ export interface Backbone {
   get: (key: string) => void
   /** The answer is no longer wanted. */
   cancelGet: (key: string) => void
-  /** The credentials of a watched viewer key changed: its owner is told. */
-  renewCredentials: (key: string) => void
+  /** The credentials of a watched viewer key changed, or the payer of any: its owner is told. */
+  renewWatch: (key: string) => void
   /**
-   * The backend's content changed: it must be asked now. Resolves once every live node has confirmed; rejects with
+   * The backend's content changed: it must be asked now. `users`: of keys that have a value per user, theirs alone;
+   * names as tokens have them. Resolves once every live node has confirmed; rejects with
    * {@link FetcherUnavailable} if no node is alive, or one did not confirm before the deadline.
    */
-  refresh: (keys: string[], options: { deadlineMs: number }) => Promise<void>
+  refresh: (keys: string[], options: { users?: string[]; deadlineMs: number }) => Promise<void>
   /**
    * Asks whether a key's viewer may read it. `maxAgeMs`: not to be answered with an admission that began longer ago.
+   * `payer`: who wants to know.
    * Never rejects; `undefined` if no node answered.
    */
   authorize: (
     key: string,
     credentials: Credentials,
-    options: { deadlineMs: number; maxAgeMs?: number },
+    options: { deadlineMs: number; maxAgeMs?: number; payer?: Payer },
   ) => Promise<Decision | undefined>
   /** The node that the key is routed to now. */
   ownerOf: (key: string) => { node: string | undefined; alive: boolean }
@@ -186,6 +191,8 @@ export interface BackboneEvents {
   held: (key: string) => Held | undefined
   /** The credentials of a viewer key's viewer; looked up each time a want is sent. */
   credentials?: (key: string) => Credentials | undefined
+  /** Whom a key's owner charges for it; looked up likewise. */
+  payer?: (key: string) => Payer | undefined
   /**
    * In the order of a key's states, except that a failover may repeat one; never one from before the key was last
    * wanted. `isGot`: it answers and ends the key's `get`. Otherwise it is for the watch, and may be older than a `get`

@@ -27,6 +27,7 @@ export {
   createRoomsBackbone,
   type History,
   type MessageEvents,
+  publishTo,
   type RoomsBackbone,
   type RoomsEvents,
 } from './gateway/rooms/rooms-backbone.ts'
@@ -34,7 +35,6 @@ export { REMEMBERED_MS as REFRESHES_REMEMBERED_MS } from './gateway/values/recen
 export { createHub, type NodeEvents } from './hub/hub.ts'
 export {
   type Join,
-  joinKey,
   type Leaving,
   type Member,
   type MembersAnswer,
@@ -44,6 +44,8 @@ export {
 } from './wire/members-codec.ts'
 export {
   type Answer as RoomAnswer,
+  type Delete as DeleteCommand,
+  type Deleted,
   type GapReason,
   gapFrom,
   HISTORY_BYTES_MAX,
@@ -59,7 +61,7 @@ export {
 } from './wire/rooms-codec.ts'
 export { tokenDigest } from './wire/token-digest.ts'
 export type { Values } from './wire/values-codec.ts'
-export { ANONYMOUS_VIEWER, readViewerKey, type Viewed, viewerKey } from './wire/viewer-key.ts'
+export { ANONYMOUS_VIEWER, readViewerKey, userName, userOfViewer, viewerKey, viewerOfUser } from './wire/viewer-key.ts'
 export {
   createZeromqBackbone,
   createZeromqHub,

@@ -2,7 +2,7 @@
 export * from './codes.js'
 export { excerpt, shortened } from './excerpt.ts'
 export { ProtocolError } from './fields.ts'
-export { idOf, keyProblem, namespaceOf, namespaceProblem } from './keys.js'
+export { idOf, keyProblem, namespaceOf, namespaceProblem, partsOf } from './keys.js'
 export {
   type Auth,
   BYTES_SUBPROTOCOL,
@@ -38,8 +38,10 @@ export {
   historyBody,
   isMessageId,
   MESSAGE_TAIL,
+  type Position,
   type Publish,
   type Published,
+  positionsAfter,
   type RoomStart,
   type RoomSubscribed,
   readHistoryQuery,

@@ -1,6 +1,13 @@
 import { ProtocolError } from './fields.ts'
-import { readClientMessage } from './messages.ts'
-import { createMessageHeads, historyBody, MESSAGE_TAIL, readHistoryQuery, readPublishFields } from './room-messages.ts'
+import { encode, readClientMessage } from './messages.ts'
+import {
+  createMessageHeads,
+  historyBody,
+  MESSAGE_TAIL,
+  positionsAfter,
+  readHistoryQuery,
+  readPublishFields,
+} from './room-messages.ts'
 
 const key = 'room:1'
 
@@ -141,4 +148,16 @@ test.each([0, 1, 2])('a history of %i messages is one JSON object', count => {
   } = JSON.parse(createMessageHeads(key)(message) + message.data + MESSAGE_TAIL)
   expect(JSON.parse(String(body))).toEqual({ ...head, messages: Array(count).fill({ ...fields, data: { n: 1 } }) })
   expect(JSON.parse(String(historyBody({ ...head, truncated: true }, []))).truncated).toBe(true)
+})
+
+test('message, subscribed and gap say where they leave their reader; no other message does', () => {
+  const after = (text: string) => positionsAfter(text) && [...(positionsAfter(text) as Map<string, unknown>)]
+  const head = createMessageHeads('room:1')({ seq: 7, at: 1, from: 'ann', messageId: undefined })
+  expect(after(`${head}"any data}`)).toEqual([['room:1', { seq: 7 }]])
+  const room = { key: 'room:1', epoch: 'E', seq: 9, oldest: 1, recovered: true, count: 2 }
+  const subscribed = encode({ type: 'subscribed', id: 1, keys: [{ key: 'tick:1' }, room] })
+  expect(after(subscribed)).toEqual([['room:1', { epoch: 'E', seq: 7 }]])
+  const gap = encode({ type: 'gap', key: 'room:1', epoch: 'F', seq: 3, oldest: 1, reason: 'epoch' })
+  expect(after(gap)).toEqual([['room:1', expect.objectContaining({ epoch: 'F', seq: 3 })]])
+  expect(after('{"type":"value","key":"tick:1","version":"v","data":{"type":"gap"}}')).toBeUndefined()
 })

@@ -5,7 +5,7 @@ import { rawMember } from './raw-json.ts'
 import { isUser, USER_CHARACTERS_MAX } from './users.ts'
 
 /** A place in a room's order. `seq` counts 1, 2, 3 … within an epoch; another epoch is another history. */
-interface Position {
+export interface Position {
   epoch: string
   seq: number
 }
@@ -63,12 +63,28 @@ export interface History {
   limit: number
 }
 
+/**
+ * `deleted`: an operator deleted it, and nothing is left but its place. `deletes`: it tells that those from the first to
+ * the last of each part were deleted. The data of both is `null`.
+ */
 interface HistoryMessage {
   seq: number
   at: number
   from?: string
   messageId?: string
+  deleted?: true
+  deletes?: [first: number, last: number][]
   data: unknown
+}
+
+/** A message whose data follows what is made of it. */
+interface Head {
+  seq: number
+  at: number
+  from: string
+  messageId: string | undefined
+  deleted?: true
+  deletes?: [first: number, last: number][]
 }
 
 /** `from`: the user; none for an anonymous one. */
@@ -188,11 +204,30 @@ const numberOf = (text: unknown): unknown => (typeof text === 'string' && /^\d{1
 export const MESSAGE_TAIL = '}'
 
 /** A room's messages up to their data. The data follows as it was published, then {@link MESSAGE_TAIL}. */
-export function createMessageHeads(
-  key: string,
-): (message: { seq: number; at: number; from: string; messageId: string | undefined }) => string {
+export function createMessageHeads(key: string): (message: Head) => string {
   const start = `${JSON.stringify({ type: 'message', key }).slice(0, -1)},`
   return message => start + fieldsOf(message)
+}
+
+const movingGrammar = /^\{"type":"(message|subscribed|gap)",/
+const messageGrammar = /^\{"type":"message","key":"([^"]+)","seq":(\d+),/
+
+/**
+ * Where a message leaves its reader: `message`, `subscribed` and `gap` move positions in rooms.
+ *
+ * @param text as a gateway writes it; of a `message` the part before its data is enough
+ * @returns by key; without an epoch it is the one before. `undefined` for all other messages
+ */
+export function positionsAfter(text: string): Map<string, { epoch?: string; seq: number }> | undefined {
+  const type = movingGrammar.exec(text)?.[1]
+  if (type === undefined) return undefined
+  const [, key, seq] = messageGrammar.exec(text) ?? []
+  if (key !== undefined) return new Map([[key, { seq: Number(seq) }]])
+  const told = JSON.parse(text) as Gap | { type: 'subscribed'; keys: RoomSubscribed[] }
+  if (told.type === 'gap') return new Map([[told.key, told]])
+  // The messages that follow begin `count` below the head. A value has no head.
+  const rooms = told.keys.filter(({ seq }) => seq !== undefined)
+  return new Map(rooms.map(({ key, epoch, seq, count }) => [key, { epoch, seq: seq - count }]))
 }
 
 /** The text of a `history`, or without `type` and `id` the answer to the same request over HTTP. */
@@ -216,7 +251,7 @@ export function historyBody(
     more: boolean
     truncated?: boolean
   },
-  messages: { seq: number; at: number; from: string; messageId: string | undefined; data: Buffer }[],
+  messages: (Head & { data: Buffer })[],
 ): Buffer {
   const head = JSON.stringify({ type, id, key, epoch, oldest, newest, more, truncated: truncated || undefined })
   const parts: Uint8Array[] = [Buffer.from(`${head.slice(0, -1)},"messages":[`)]
@@ -227,20 +262,11 @@ export function historyBody(
   return Buffer.concat(parts)
 }
 
-function fieldsOf({
-  seq,
-  at,
-  from,
-  messageId,
-}: {
-  seq: number
-  at: number
-  from: string
-  messageId: string | undefined
-}) {
+function fieldsOf({ seq, at, from, messageId, deleted, deletes }: Head) {
   const publisher = from === '' ? '' : `,"from":${JSON.stringify(from)}`
   const name = messageId === undefined ? '' : `,"messageId":"${messageId}"`
-  return `"seq":${seq},"at":${at}${publisher}${name},"data":`
+  const deletion = deleted ? ',"deleted":true' : deletes ? `,"deletes":${JSON.stringify(deletes)}` : ''
+  return `"seq":${seq},"at":${at}${publisher}${name}${deletion},"data":`
 }
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0

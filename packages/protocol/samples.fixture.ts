@@ -46,8 +46,16 @@ export const fromGateways: { [T in ControlMessage['type']]: Required<Extract<Con
   presence: { type: 'presence', key: 'room:42', rev: 8, count: 1, joined: [member], left: [member] },
 }
 
-const inHistory = { seq: 7, at: 1_790_000_000_000, from: 'ann', messageId: 'q2VbR0cJmZC0yqk3', data: 0 }
-export const message: Required<Message> = { type: 'message', key: 'room:42', ...inHistory }
+const inHistory: Required<HistoryAnswer>['messages'][number] = {
+  seq: 7,
+  at: 1_790_000_000_000,
+  from: 'ann',
+  messageId: 'q2VbR0cJmZC0yqk3',
+  deleted: true,
+  deletes: [[3, 5]],
+  data: 0,
+}
+export const message = { type: 'message', key: 'room:42', ...inHistory } as Required<Message>
 export const historyAnswer: Required<HistoryAnswer> = {
   type: 'history',
   id: 1,

@@ -14,15 +14,12 @@ const STANDSTILL_MS = 500
 interface Options {
   periodMs: number
   every: Every
-  /** Monotonic, in milliseconds. */
   now: () => number
   /** In milliseconds since 1970: it goes on while the machine sleeps, or is moved to another host. */
   wallNow?: () => number
   /** Called with the time, in milliseconds, for which this process is found to have stood still, at most. */
   onStandstill?: (ms: number) => void
 }
-
-export type AwakeClock = ReturnType<typeof createAwakeClock>
 
 /**
  * A clock that stands still while this process does: a standstill counts as one period. Forgiving all silence at each

@@ -2,6 +2,7 @@
 // and nothing else. docs/decisions/0023-an-unforeseen-error-ends-what-it-came-with.md has the reasons.
 import type { Log } from './log.ts'
 import type { MetricMakers } from './metrics/metrics.ts'
+import { by } from './metrics/samples.ts'
 
 /** So many within {@link WINDOW_MS} are no accident: the process restarts, and logs no more of them. */
 const ERRORS_MAX = 10
@@ -18,7 +19,7 @@ export interface Containment {
    * process restarts; likewise at once with `isForAll`, for what nobody's end takes back, as an answer that is applied
    * for all viewers. The result is `undefined` after an error.
    */
-  guard: <A extends any[], R>(
+  guard: <A extends unknown[], R>(
     ended: string,
     handle: (...args: A) => R,
     end: (...args: A) => unknown,
@@ -45,7 +46,6 @@ interface Options<E> {
   /** What errors may end, besides `process`: the labels of the metric. */
   ends: readonly E[]
   log: Pick<Log, 'error' | 'fatal'>
-  /** Monotonic, in milliseconds. */
   now: () => number
 }
 
@@ -115,16 +115,12 @@ export function createContainment<E extends string>({ ends, log, now }: Options<
       restart = given
     },
 
-    export({ counter }: Pick<MetricMakers, 'counter'>) {
-      counter({
-        name: 'unexpected_errors_total',
-        help: 'Errors that no code foresaw, by what they ended; process: they have the process restart.',
-        labelNames: ['ended'],
-        collect() {
-          this.reset()
-          for (const [ended, count] of Object.entries(counts)) this.inc({ ended }, count)
-        },
-      })
+    export({ read }: Pick<MetricMakers, 'read'>) {
+      read(
+        'unexpected_errors_total',
+        'Errors that no code foresaw, by what they ended; process: they have the process restart.',
+        () => by('ended', counts),
+      )
     },
   }
 }

@@ -15,7 +15,9 @@ export interface Problem {
  */
 export function answerErrors({
   caught,
-}: Pick<Containment, 'caught'>): (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => unknown {
+}: {
+  caught: Containment['caught']
+}): (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => unknown {
   return (error, request, reply) => {
     const status = error.statusCode ?? 500
     if (status < 500) return sendError(reply, status, { code: 'bad_request', message: error.message })

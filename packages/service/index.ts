@@ -1,10 +1,13 @@
 // The parts that every service needs: settings, log, shutdown. A part that loads a large library (HTTP server, metrics,
 // YAML) is imported by a path of its own: a fetcher's workers would load all of them at each start and use none.
-export { type AwakeClock, BEAT_MS, createAwakeClock, SILENT_MS } from './beats.ts'
+export { accountsOf, createPayers, isPayer, type Payer } from './accounts/payer.ts'
+export { createStock, type Holder, type Stock } from './accounts/stock.ts'
+export { BEAT_MS, createAwakeClock, SILENT_MS } from './beats.ts'
 export { type Calendar, createCalendar, SWEEP_MS } from './collections/calendar.ts'
+export { createFairQueue, type FairQueue, type LanePath, NO_LANE } from './collections/fair-queue.ts'
 export { createFifo } from './collections/fifo.ts'
 export { addIndexed, removeIndexed } from './collections/indexed-list.ts'
-export { createRecent, type Recent } from './collections/recent.ts'
+export { createRecent } from './collections/recent.ts'
 export { createTurns, TURN_MS, workTurn } from './collections/turns.ts'
 export { createUniqueQueue, type UniqueQueue } from './collections/unique-queue.ts'
 export { type Containment, createContainment, noContainment } from './containment.ts'
@@ -12,20 +15,27 @@ export { ANSWER_GRACE_MS } from './deadlines.ts'
 export { detached } from './detached-bytes.ts'
 export { readVariable, withoutLineBreak } from './environment.ts'
 export { answerErrors, type Problem } from './http-errors.ts'
-export type { InternalServer } from './internal-server.ts'
 export { readListenProblem } from './listen-problem.ts'
 export { createLog, type Log } from './log.ts'
-export { createFastHistogram, type FastHistogram, type FastHistogramSeries } from './metrics/fast-histogram.ts'
-export type { Metrics } from './metrics/metrics.ts'
+export { createHistogram } from './metrics/histogram.ts'
+export type { MetricMakers } from './metrics/metrics.ts'
 export { Misconfigured } from './misconfigured.ts'
-export { idProblem } from './namespaces/id-problem.ts'
+export { idProblem, roomIdProblem, roomProblem } from './namespaces/id-problem.ts'
 export type { JournalNamespace } from './namespaces/journal-schema.ts'
-export type { Authorize, Deciding, JournalNamespaces, Namespace, Namespaces } from './namespaces/namespaces.ts'
+export { headersOfKey } from './namespaces/key-headers.ts'
+export type {
+  Authorize,
+  Deciding,
+  JournalNamespaces,
+  Namespace,
+  Namespaces,
+  ServiceToken,
+} from './namespaces/namespaces.ts'
 export { revocationsRoom, withReserved } from './namespaces/reserved.ts'
 export { valuesAndRooms } from './namespaces/values-and-rooms.ts'
 export { substituteVariables } from './namespaces/variables.ts'
 export { createOnceAMinute } from './once-a-minute.ts'
 export { duration } from './quantities.cjs'
 export { runService } from './run.ts'
-export { type Config, common, type Profile, readSettings, SettingsError, setting } from './settings/settings.ts'
+export { type Config, common, type Profile, readSettings, setting } from './settings/settings.ts'
 export { type Every, realWorld, type World } from './world.ts'

@@ -5,8 +5,6 @@ import type { Registry } from 'prom-client'
 import type { Containment } from './containment.ts'
 import { answerErrors, sendError } from './http-errors.ts'
 
-export type InternalServer = ReturnType<typeof createInternalServer>
-
 interface Options {
   host: string
   /** 0 for any free one. */
@@ -16,7 +14,7 @@ interface Options {
   ready: () => string | undefined
   /** What is wrong though it is ready. */
   problems?: () => string[]
-  containment: Pick<Containment, 'caught'>
+  containment: { caught: Containment['caught'] }
 }
 
 /**

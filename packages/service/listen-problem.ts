@@ -2,7 +2,7 @@
 import type { Config, Setting } from './settings/settings.ts'
 
 type ListenError = NodeJS.ErrnoException & { address?: string; port?: number; hostname?: string }
-type Settings = Record<string, Setting<any>>
+type Settings = Record<string, Setting<unknown>>
 
 /** A name that leads to no address: of the resolver, and of ZeroMQ. */
 const unknownName = new Set(['ENOTFOUND', 'EAI_AGAIN', 'ENODEV'])

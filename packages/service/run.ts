@@ -5,7 +5,7 @@ import { Misconfigured } from './misconfigured.ts'
 
 /** The parts of `process` that are used here. */
 interface Runtime {
-  on: (event: any, listener: (...args: any[]) => void) => unknown
+  on: (event: string, listener: (given: unknown) => void) => unknown
   exit: (code: number) => void
   send?: ((message: string) => unknown) | undefined
 }
@@ -25,7 +25,7 @@ interface Service {
    * May have the service stop and exit with 1, as an error that nothing caught does then. Without it such an error ends
    * the process at once.
    */
-  containment?: Pick<ReturnType<typeof createContainment>, 'fail' | 'onRestart'>
+  containment?: ReturnType<typeof createContainment>
   /**
    * False: where what is shared may be half changed, the process ends at once, without its stop steps. For a service
    * whose last writes could do harm for good.

@@ -9,18 +9,9 @@ const FOLDERS = [
   'packages/backbone/wire',
   'packages/protocol',
   'packages/service',
-  'services/fetcher/primary/authorize',
-  'services/fetcher/primary/fetching',
-  'services/fetcher/primary/gateways',
-  'services/fetcher/primary/keys',
-  'services/fetcher/primary/origins',
-  'services/fetcher/primary/timing',
-  'services/gateway/delivery',
-  'services/gateway/encodings',
-  'services/gateway/gate',
-  'services/gateway/topics/values',
-  'services/journal/deliveries',
-  'services/journal/presence',
+  'services/fetcher',
+  'services/gateway',
+  'services/journal',
 ]
 
 /** Files that are about this very process, or make the world. */
@@ -30,7 +21,7 @@ const OF_THE_PROCESS = new Set([
   'packages/service/world.ts',
 ])
 
-const OF_TESTS = /\.(test|fixture)\.ts$/
+const OF_TESTS = /\.(test|fixture)\.ts$|\/test-\w+\.ts$/
 
 /** What only the world may ask for: of the language and of Node, by name, or by import. */
 const READINGS = [

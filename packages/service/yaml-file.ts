@@ -1,6 +1,6 @@
 // Reads a YAML file, and knows the line of each field, so that an error can name it.
 import { readFileSync } from 'node:fs'
-import { type Document, isAlias, isMap, isSeq, LineCounter, parseDocument } from 'yaml'
+import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
 
 type LineAt = (path: (string | number)[]) => number
 
@@ -55,20 +55,20 @@ function isTooDeep(value: unknown) {
 
 /** The line of a field, or that of the field around it. */
 function lineOf(document: Document.Parsed, path: (string | number)[], lineCounter: LineCounter) {
-  let node: any = document.contents
+  let node: unknown = document.contents
   let line = 1
   for (const step of path) {
     if (isAlias(node)) node = node.resolve(document)
-    let marker: any
+    let marker: unknown
     if (isMap(node)) {
-      const pair = node.items.find(({ key }) => String((key as any)?.value) === String(step))
+      const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === String(step))
       marker = pair?.key
       node = pair?.value
     } else if (isSeq(node)) {
       node = node.items[Number(step)]
       marker = node
     } else break
-    if (!marker?.range) break
+    if (!isNode(marker) || !marker.range) break
     line = lineCounter.linePos(marker.range[0]).line
   }
   return line

@@ -2,6 +2,8 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { createCommands } from './commands.ts'
 
+const fresh = { wasSaid: false, isRepeated: false }
+
 setFlagsFromString('--expose-gc')
 const gc = runInNewContext('gc')
 
@@ -16,7 +18,7 @@ function setup() {
     ends,
     add(id: string, parts: Buffer[] = []) {
       const done = ({ type, result = '' }: any) => ends.push(`${id} ${type} ${result}`.trim())
-      commands.add({ id, key: `room:${id}`, encoded: { head: {}, parts }, deadlineAt: 1_000, done })
+      commands.add({ id, key: `room:${id}`, encoded: { head: {}, parts }, deadlineAt: 1_000, ...fresh, done })
     },
     said: () =>
       [...commands.nextRequests(() => ++number)].map(({ saying }) => saying.commands.map(({ id }) => id).join()),
@@ -138,6 +140,6 @@ function createCommandsOf() {
     end,
     nextRequests,
     add: (id: string, part: Buffer) =>
-      add({ id, key: 'room:1', encoded: { head: {}, parts: [part] }, deadlineAt: 1_000, done() {} }),
+      add({ id, key: 'room:1', encoded: { head: {}, parts: [part] }, deadlineAt: 1_000, ...fresh, done() {} }),
   }
 }

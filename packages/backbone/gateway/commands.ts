@@ -1,5 +1,6 @@
 // Commands to one node, in the order given. Each is kept until its result comes or its deadline passes, and repeated
 // after a loss under the same id. By this id a node notices a command that it has heard already.
+import type { Payer } from '@keycast/service'
 import { bytesOf } from '../wire/bytes.ts'
 import type { Encoded } from '../wire/codec.ts'
 
@@ -23,6 +24,8 @@ export interface Pending<R> {
   /** The key that it is about: the key's owner does it. */
   key: string
   encoded: Encoded
+  /** Whom the node charges for it. */
+  payer?: Payer
   deadlineAt: number
   /** In any incarnation of the link. */
   wasSaid: boolean
@@ -77,11 +80,10 @@ export function createCommands<R>({ now }: { now: () => number }) {
     },
 
     /** @param command its id differs from that of every other command of this link */
-    add(command: Omit<Pending<R>, 'wasSaid' | 'isRepeated'> & { wasSaid?: boolean; isRepeated?: boolean }) {
+    add(command: Pending<R>) {
       if (pending.has(command.id)) throw new Error(`a command with the id ${command.id} is under way already`)
-      const added = { wasSaid: false, isRepeated: false, ...command }
-      pending.set(command.id, added)
-      unsaid.push(added)
+      pending.set(command.id, command)
+      unsaid.push(command)
     },
 
     /** Removes and returns the commands of some keys, in order. */
@@ -108,7 +110,7 @@ export function createCommands<R>({ now }: { now: () => number }) {
         command.isRepeated = command.wasSaid
         command.wasSaid = true
         const leftMs = Math.max(0, Math.ceil(command.deadlineAt - now()))
-        commands.push({ id: command.id, encoded: command.encoded, leftMs })
+        commands.push({ id: command.id, encoded: command.encoded, leftMs, payer: command.payer })
       }
       if (commands.length > 0) {
         yield { number: nextNumber(), saying: { type: 'command' as const, commands } }
@@ -133,6 +135,8 @@ export function createCommands<R>({ now }: { now: () => number }) {
     },
 
     isAllSaid: () => firstUnsaid() === undefined,
+    /** Whether some were said, and have not ended. */
+    isUnderWay: () => pending.size > unsaid.length - next,
     get size() {
       return pending.size
     },

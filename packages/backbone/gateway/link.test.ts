@@ -213,7 +213,7 @@ test('a node of another major wire version is not used and not dialled again, an
   link.watch('a:1')
   for (let second = 0; second < 90; second++) {
     pass(1)
-    say({ type: 'beat', wire: 'values/2.0', reached: 0, answered: 0, somethingNew: true })
+    say({ type: 'beat', wire: 'values/3.0', reached: 0, answered: 0, somethingNew: true })
   }
   expect(events).toEqual(['alive', 'dead'])
   expect(dialled).toHaveLength(2)
@@ -227,7 +227,7 @@ test('a node of another major wire version is not used and not dialled again, an
 
 test('a node of a newer minor version is used: what is new is skipped, and logged once a minute', () => {
   const { events, dialled, last, say, pass, logged, link } = setup()
-  const beat = { type: 'beat', wire: 'values/1.7', reached: 0, answered: 0 }
+  const beat = { type: 'beat', wire: 'values/2.0', reached: 0, answered: 0 }
   say(beat)
   link.watch('a:1')
   for (let number = 1; number <= 3; number++) {
@@ -459,6 +459,49 @@ test('commands that many clients give in one turn go in one request', async () =
   await turn()
   await turn()
   expect(last().requests.map(({ commands }) => commands.map(({ id }: any) => id))).toEqual([['c1', 'c2', 'c3']])
+})
+
+test('while commands are under way others leave together a millisecond after them; with none under way each leaves at once', async () => {
+  const timers = new Map<() => void, number>()
+  const { link, last, answer, say } = setup({
+    every(ms: number, run: () => void) {
+      timers.set(run, ms)
+      return () => timers.delete(run)
+    },
+  })
+  const passMs = () => {
+    for (const [run, ms] of timers) if (ms === 1) run()
+  }
+  answer()
+  const give = async (id: string) => {
+    const key = `conversation:${id} ann`
+    link.command({ id, key, command: { type: 'authorize', key }, deadlineMs: 1_000 }, () => {})
+    await turn()
+    await turn()
+  }
+  const end = (number: number, ...ids: string[]) => {
+    const results = ids.map(id => ({ id, result: { verdict: 'admitted', ageMs: 1 } }))
+    say({ type: 'answers', number, reached: number, answers: [], parts: [], results })
+  }
+  const said = () => last().requests.map(({ commands }) => commands.map(({ id }: any) => id).join())
+
+  await give('1')
+  end(1, '1')
+  await give('2')
+  expect(said()).toEqual(['1', '2'])
+
+  await give('3')
+  await give('4')
+  await give('5')
+  expect(said()).toEqual(['1', '2', '3'])
+  passMs()
+  await turn()
+  expect(said()).toEqual(['1', '2', '3', '4,5'])
+
+  end(2, '2', '3', '4', '5')
+  passMs()
+  await give('6')
+  expect(said()).toEqual(['1', '2', '3', '4,5', '6'])
 })
 
 describe('an error that no code foresaw', () => {

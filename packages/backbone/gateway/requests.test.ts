@@ -6,7 +6,8 @@ test('wants, notices and commands share one count', () => {
   const requests = create()
   requests.wants.want('a:1', { watch: true })
   requests.notices.add('news', () => {})
-  requests.commands.add({ id: 'c1', key: 'k', encoded: { head: 'do', parts: [] }, deadlineAt: 1, done() {} })
+  const encoded = { head: 'do', parts: [] }
+  requests.commands.add({ id: 'c1', key: 'k', encoded, deadlineAt: 1, wasSaid: false, isRepeated: false, done() {} })
 
   expect([...requests.nextRequests()]).toMatchObject([
     { number: 1, saying: { type: 'watch' } },

@@ -1,6 +1,6 @@
 // Routes each key to its owner among many nodes, and to another when that node dies. It knows no service; the codec
 // knows the content.
-import { type Containment, createOnceAMinute, createTurns, type Every } from '@keycast/service'
+import { type Containment, createOnceAMinute, createTurns, type World } from '@keycast/service'
 import type { Codec, Service } from '../wire/codec.ts'
 import { type Pending, unheard } from './commands.ts'
 import { createHoldDown } from './hold-down.ts'
@@ -38,34 +38,25 @@ type RouterEvents<S extends Service> = Omit<LinkEvents<S>, 'onAlive' | 'onDead' 
 /** Precision of the time at which a node that is held down gets its keys. */
 const HOLD_CHECK_MS = 250
 
-interface Options<S extends Service> {
+interface Options<S extends Service> extends World {
   codec: Codec<S>
   /** Keys with the same place go to the same node. */
   placeOf?: (key: string) => string
   nodeSource: NodeSource
   dialOf: (name: string) => Dial
   events: RouterEvents<S>
-  now: () => number
-  every: Every
-  turn: (run: () => void) => void
-  randomBytes: (size: number) => Buffer
-  containment?: Pick<Containment, 'guard' | 'caught'>
+  containment?: Containment
   log: Log
 }
 
 export function createRouter<S extends Service>({
-  codec,
   placeOf = key => key,
   nodeSource,
   dialOf,
   events,
-  containment,
-  now,
-  every,
-  turn,
-  randomBytes,
-  log,
+  ...given
 }: Options<S>) {
+  const { now, every, turn, log } = given
   const nodes = new Map<string, Node<S>>()
   const wants = new Map<string, Want<Link<S>>>()
   /** Names of the nodes keys are routed to. */
@@ -107,7 +98,7 @@ export function createRouter<S extends Service>({
   function addNode(name: string) {
     log.info({ node: name }, 'linking to a node')
     const link: Link<S> = createLink({
-      codec,
+      ...given,
       wants,
       dial: dialOf(name),
       events: {
@@ -120,12 +111,6 @@ export function createRouter<S extends Service>({
         onAlive: () => onJudged(name, 'a node answers'),
         onDead: () => onJudged(name, 'a node does not answer'),
       },
-      containment,
-      now,
-      every,
-      turn,
-      randomBytes,
-      log,
     })
     // A node found later must speak before it is given keys. At the start no other node could take them meanwhile.
     const node = { link, judged: started, alive: false, listed: true, holdDown: createHoldDown({ now }) }

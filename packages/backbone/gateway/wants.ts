@@ -1,6 +1,6 @@
 // The keys that a gateway wants of one node, the keys that the node was told of, and the requests that make up the
 // difference. Wants are state: all of them can be sent again at any time.
-import { createUniqueQueue, type UniqueQueue } from '@keycast/service'
+import { createUniqueQueue, type Payer, type UniqueQueue } from '@keycast/service'
 import type { Service } from '../wire/codec.ts'
 import { KEYS_PER_REQUEST_MAX, REQUEST_BYTES_MAX, type Saying } from '../wire/envelope.ts'
 
@@ -48,11 +48,13 @@ type Change = Partial<Pick<Want, 'watch' | 'get'>>
 
 export const isWanted = ({ watch, get }: Want) => watch || get
 
-export interface WantEvents<S extends Service> {
+interface WantEvents<S extends Service> {
   /** The gateway's position in the key; looked up when a want is sent. */
   position: (key: string) => S['Position'] | undefined
   /** Other fields of a want; looked up likewise. */
   payload?: PayloadOf<S>
+  /** Whom the node charges for it; looked up likewise. */
+  payer?: (key: string) => Payer | undefined
 }
 
 export type PayloadOf<S extends Service> = (key: string, type: 'watch' | 'get') => S['Payload'] | undefined
@@ -65,7 +67,7 @@ export interface WantOptions<S extends Service> extends WantEvents<S> {
   table?: Map<string, Want>
 }
 
-export function createWants<S extends Service>({ position, payload, table = new Map() }: WantOptions<S>) {
+export function createWants<S extends Service>({ position, payload, payer, table = new Map() }: WantOptions<S>) {
   /** The wants of this link, and those that another link has by now and whose end is still to be said. */
   const listed: Want[] = []
   let generation = 1
@@ -209,9 +211,7 @@ export function createWants<S extends Service>({ position, payload, table = new 
           noteTold(want, type, number)
           const { key } = want
           const said = payload?.(key, type)
-          wants.push(
-            said === undefined ? { key, position: position(key) } : { key, position: position(key), payload: said },
-          )
+          wants.push({ key, position: position(key), payload: said, payer: payer?.(key) })
           bytes += payloadBytes(said)
         }
         if (number !== undefined) yield { number, saying: { type, wants } }
@@ -253,10 +253,11 @@ export function createWants<S extends Service>({ position, payload, table = new 
 }
 
 /** Payloads are flat; only longer ones have to be counted. */
-function payloadBytes(payload: Record<string, unknown> | undefined) {
+function payloadBytes(payload: unknown) {
   let bytes = 0
-  for (const field in payload) {
-    const value = payload[field]
+  const fields = payload as Record<string, unknown> | undefined
+  for (const field in fields) {
+    const value = fields[field]
     if (typeof value === 'string') bytes += value.length
   }
   return bytes

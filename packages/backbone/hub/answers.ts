@@ -36,7 +36,7 @@ interface Options<S extends Service, L extends Outgoing<S> & { id: string; recei
   logAt?: () => number | undefined
   /** A message could not be sent, or not be made. */
   onFailed: (link: L) => void
-  containment?: Pick<Containment, 'guard'>
+  containment?: Containment
   now: () => number
   turn: (run: () => void) => void
 }

@@ -222,7 +222,7 @@ test('a gateway of another major wire version is not served and told so, and the
   const { beat, pass, sent, logged, hub } = await setup()
   for (let second = 0; second < 90; second++) {
     pass(BEAT_MS)
-    beat(second, 'values/2.0')
+    beat(second, 'values/3.0')
   }
   expect(hub.stats().links).toBe(0)
   expect(new Set(sent)).toEqual(new Set(['beat']))
@@ -239,13 +239,13 @@ test('a gateway that names no wire version is not answered: it would take that f
 
 test('requests of unknown kinds are ignored and logged once a minute; the link goes on', async () => {
   const { beat, request, pass, sent, watched, logged } = await setup()
-  beat(0, 'values/1.7')
+  beat(0, 'values/2.0')
   for (let i = 0; i < 3; i++) request({ type: 'hum', tune: 'any' })
   request({ type: 'notice', notice: { type: 'rumour' } })
   request({ type: 'watch', wants: [{ key: 'doc:1', mood: 'new' }], colour: 'new' })
   for (let second = 0; second < 3; second++) {
     pass(BEAT_MS)
-    beat(5, 'values/1.7')
+    beat(5, 'values/2.0')
   }
   expect(watched).toEqual(['doc:1'])
   expect(new Set(sent)).toEqual(new Set(['beat']))

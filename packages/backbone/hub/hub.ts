@@ -10,6 +10,7 @@ import {
   createTurns,
   type Every,
   noContainment,
+  type Payer,
   SILENT_MS,
 } from '@keycast/service'
 import type { Log } from '../gateway/link.ts'
@@ -59,9 +60,9 @@ export interface NodeEvents<S extends Service> {
   onNotice?: (link: string, notice: S['Notice']) => void
   /**
    * May come twice, under the same id; must be answered with `tellResult`. `leftMs`: the gateway gives it up then.
-   * Where it is not above 0, the gateway has, and a late result surprises who was told so.
+   * Where it is not above 0, the gateway has, and a late result surprises who was told so. `payer`: who is charged for it.
    */
-  onCommand?: (link: string, id: string, command: S['Command'], leftMs: number) => void
+  onCommand?: (link: string, id: string, command: S['Command'], leftMs: number, payer?: Payer) => void
   /**
    * Everything that the link wanted is void. Forgetting 100,000 keys may take long: a returned iterator is run to its
    * end turn by turn.
@@ -132,7 +133,7 @@ interface Options<S extends Service> {
   wallNow?: () => number
   every: Every
   turn: (run: () => void) => void
-  containment?: Pick<Containment, 'guard' | 'caught'>
+  containment?: Containment
   log: Log
 }
 
@@ -303,8 +304,8 @@ export function createHub<S extends Service>({
         beat(link) // the gateway waits to hear that this node has it
         break
       case 'command':
-        for (const { id: commandId, command, leftMs = Number.POSITIVE_INFINITY } of body.commands) {
-          if (command !== undefined) events.onCommand?.(id, commandId, command, leftMs - waitedMsOf(link))
+        for (const { id: commandId, command, leftMs = Number.POSITIVE_INFINITY, payer } of body.commands) {
+          if (command !== undefined) events.onCommand?.(id, commandId, command, leftMs - waitedMsOf(link), payer)
           else {
             onUnknown(id, 'command')
             answers.tellResult(link, { id: commandId, isRefused: true })

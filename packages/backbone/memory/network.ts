@@ -1,7 +1,7 @@
 // A network inside one process, for unit tests: a stand-in for ZeroMQ's sockets, on a clock that the test turns. It can
 // lose messages on purpose.
 import { randomBytes } from 'node:crypto'
-import type { Every } from '@keycast/service'
+import type { Every, World } from '@keycast/service'
 import type { Dial } from '../gateway/link.ts'
 import type { Bind, FromGateways } from '../hub/hub.ts'
 
@@ -149,6 +149,14 @@ export function createMemoryNetwork() {
       }
     }
 
-  const world = { now, every, after, turn, randomBytes }
+  const world: World = {
+    now,
+    wallNow: now,
+    every,
+    after,
+    turn,
+    random: Math.random,
+    randomBytes: size => randomBytes(size),
+  }
   return { ...world, world, bindOf, dialOf, pass, freeze, settle, swallowed, unread, damaged, readMs, chance }
 }

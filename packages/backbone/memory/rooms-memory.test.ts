@@ -1,3 +1,4 @@
+import { publishTo } from '../gateway/rooms/rooms-backbone.ts'
 import { createMemoryRooms } from './rooms-memory.ts'
 
 function setup() {
@@ -11,7 +12,7 @@ function setup() {
   })
   backbone.start()
   const publish = (messageId = undefined) =>
-    backbone.publish({ room: 'room:1', messageId, from: 'ann', data: Buffer.from('1') }, { deadlineMs: 1_000 })
+    publishTo(backbone, { room: 'room:1', messageId, from: 'ann', data: Buffer.from('1') }, { deadlineMs: 1_000 })
   return { rooms, backbone, seen, publish }
 }
 

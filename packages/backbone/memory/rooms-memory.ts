@@ -57,6 +57,27 @@ export function createMemoryRooms({
     return { epoch, seq: message.seq, at: message.at, duplicate: false }
   }
 
+  /** @returns how many there were */
+  function deleteMessages(which: Parameters<RoomsBackbone['deleteMessages']>[0]) {
+    let deleted = 0
+    for (const name of 'user' in which ? rooms.keys() : [which.room]) {
+      const { messages } = roomOf(name)
+      const isMeant = ({ seq, from }: Message) =>
+        'user' in which ? from === which.user : (which.seqs?.includes(seq) ?? true)
+      const gone = messages.filter(message => !message.deleted && !message.deletes && isMeant(message))
+      if (gone.length === 0) continue
+      deleted += gone.length
+      for (const { seq, at } of gone) {
+        messages[seq - 1] = { seq, at, from: '', messageId: undefined, data: Buffer.from('null'), deleted: true }
+      }
+      const deletes = gone.map(({ seq }): [number, number] => [seq, seq])
+      const seq = messages.length + 1
+      messages.push({ seq, at: at(), from: '', messageId: undefined, data: Buffer.from('null'), deletes })
+      for (const gateway of gateways) send(gateway, name)
+    }
+    return deleted
+  }
+
   /** Sends on from the gateway's position. */
   function send({ events, positions }: Gateway, name: string) {
     const position = positions.get(name)
@@ -103,7 +124,15 @@ export function createMemoryRooms({
         queueMicrotask(() => begin(gateway, room))
       },
       unwatch: room => void gateway.positions.delete(room),
-      publish: async publish => (isAway ? away : append(publish)),
+      publish(publish, _, done) {
+        if (isAway) return done(away)
+        const outcome = append(publish)
+        queueMicrotask(() => done(outcome))
+      },
+      async deleteMessages(which) {
+        if (isAway) return away
+        return { messages: deleteMessages(which) }
+      },
       async history(room, { epoch: of = epoch, after, before, limit }) {
         if (isAway) return away
         if (of !== epoch) return { code: 'other_epoch' }

@@ -1,8 +1,9 @@
 // A second service, for tests: rooms whose entries are numbered within an epoch. It shows that links and hubs carry
 // more than values: positions in an order, many answers per key, and commands with results.
+import type { World } from '@keycast/service'
 import type { CommandEnd } from '../gateway/commands.ts'
-import { createLink } from '../gateway/link.ts'
-import { createHub } from '../hub/hub.ts'
+import { createLink, type Dial } from '../gateway/link.ts'
+import { type Bind, createHub } from '../hub/hub.ts'
 import { type Codec, WireError } from '../wire/codec.ts'
 
 interface Position {
@@ -59,7 +60,7 @@ const logCodec: Codec<Log> = {
 const silent: any = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** A node that keeps the rooms. */
-export async function startLogNode(options: Pick<Parameters<typeof createHub>[0], 'bind' | 'now' | 'every' | 'turn'>) {
+export async function startLogNode(options: World & { bind: Bind }) {
   const hub = createHub({ codec: logCodec, log: silent, ...options })
   const rooms = new Map<string, { entries: Entry[]; seqOfId: Map<string, number> }>()
   /** The position of each link in each key. */
@@ -118,9 +119,7 @@ export async function startLogNode(options: Pick<Parameters<typeof createHub>[0]
 }
 
 /** A gateway's link to it, which takes each room's entries in order. */
-export function startLogLink(
-  options: Pick<Parameters<typeof createLink>[0], 'dial' | 'now' | 'every' | 'turn' | 'randomBytes'>,
-) {
+export function startLogLink(options: World & { dial: Dial }) {
   const received: Entry[] = []
   const positions = new Map<string, Position>()
   const heads: Record<string, number>[] = []

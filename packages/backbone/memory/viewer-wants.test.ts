@@ -22,7 +22,7 @@ async function setup() {
   let current: typeof credentials | undefined = credentials
   const backbone = network.backbone(['n1'], {
     held: () => undefined,
-    credentials: key => (key.includes(' ') ? current : undefined),
+    credentials: key => (key.includes('|') ? current : undefined),
     onAnswer() {},
   })
   await backbone.start()
@@ -56,12 +56,12 @@ test('a watch is said again with credentials that were renewed, and without wher
   await network.settle()
   const renewed = { authorization: 'Bearer renewed', expiresAt: 9_000 }
   renew(renewed)
-  backbone.renewCredentials(KEY)
-  backbone.renewCredentials(viewerKey('doc:2', ann))
+  backbone.renewWatch(KEY)
+  backbone.renewWatch(viewerKey('doc:2', ann))
   await network.settle()
   expect(wants.slice(1)).toEqual([['watch', { key: KEY, position: undefined, payload: { quiet: true, ...renewed } }]])
   renew(undefined)
-  backbone.renewCredentials(KEY)
+  backbone.renewWatch(KEY)
   await network.settle()
   expect(wants.at(-1)).toEqual(['watch', { key: KEY, position: undefined, payload: { quiet: true } }])
 })

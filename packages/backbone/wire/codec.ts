@@ -14,18 +14,22 @@ import { excerpt } from '@keycast/protocol'
  * - `Heads`: how far the node is, said with each beat.
  */
 export interface Service {
-  Position: any
-  Payload: any
+  Position: unknown
+  Payload: unknown
   Answer: { key: string }
-  Notice: any
-  Command: any
-  Result: any
-  Heads: any
+  Notice: unknown
+  Command: unknown
+  Result: unknown
+  Heads: unknown
 }
+
+/** A part of a peer's message, as JSON.parse has it: every field of it has to be checked. */
+// biome-ignore lint/suspicious/noExplicitAny: checks of unknown fields, one by one, would be longer than the readers
+export type Sent = any
 
 /** A JSON object, and the parts that follow it untouched. */
 export interface Encoded {
-  head: any
+  head: unknown
   parts: Buffer[]
 }
 
@@ -37,18 +41,18 @@ export interface Encoded {
 export interface Codec<S extends Service> {
   /** `name/major.minor`: see {@link isCompatible} */
   wire: string
-  readPosition: (head: any) => S['Position']
-  readPayload?: (head: any) => S['Payload']
+  readPosition: (head: Sent) => S['Position']
+  readPayload?: (head: Sent) => S['Payload']
   /** Passes bodies on, never copies them. */
   encodeAnswer: (answer: S['Answer']) => Encoded
-  decodeAnswer: (head: any, parts: Buffer[]) => S['Answer'] | undefined
-  readNotice?: (head: any) => S['Notice'] | undefined
+  decodeAnswer: (head: Sent, parts: Buffer[]) => S['Answer'] | undefined
+  readNotice?: (head: Sent) => S['Notice'] | undefined
   encodeCommand?: (command: S['Command']) => Encoded
-  decodeCommand?: (head: any, parts: Buffer[]) => S['Command'] | undefined
+  decodeCommand?: (head: Sent, parts: Buffer[]) => S['Command'] | undefined
   /** As it is where it is left out. */
-  encodeResult?: (result: S['Result']) => any
-  readResult?: (head: any) => S['Result']
-  readHeads?: (head: any) => S['Heads']
+  encodeResult?: (result: S['Result']) => unknown
+  readResult?: (head: Sent) => S['Result']
+  readHeads?: (head: Sent) => S['Heads']
 }
 
 /** A message that breaks the wire format: its bytes were damaged, or a stranger wrote it. */

@@ -153,8 +153,8 @@ test('how far a log is goes with a beat of its node and with results, and a gate
 
 test('a newer minor version is compatible; of another major, name or none at all only link and version are read', () => {
   const beat = { type: 'beat', link: 'L', number: 1, taken: 2 }
-  expect(decodeBeat(bytes({ ...beat, wire: 'values/1.99' }), wire)).toEqual(beat)
-  for (const other of ['values/2.0', 'values/10.0', 'journal/1.0', undefined]) {
+  expect(decodeBeat(bytes({ ...beat, wire: 'values/2.99' }), wire)).toEqual(beat)
+  for (const other of ['values/1.7', 'values/3.0', 'values/20.0', 'journal/1.0', undefined]) {
     const incompatible = { type: 'incompatible', link: 'L', wire: other }
     expect(decodeBeat(bytes({ type: 'beat', link: 'L', wire: other }), wire)).toEqual(incompatible)
     expect(decodeFromHub([bytes({ type: 'beat', link: 'L', wire: other })], valuesCodec)).toEqual(incompatible)

@@ -8,25 +8,34 @@
 // hub → link     ROUTER → DEALER  beat, resync, bye: one JSON part
 // hub → link     ROUTER → DEALER  answers: a JSON part, then the parts of each answer
 import { excerpt } from '@keycast/protocol'
-import { type Codec, type Encoded, isCompatible, readKey, type Service, WireError } from './codec.ts'
+import { isPayer, type Payer } from '@keycast/service'
+import { type Codec, type Encoded, isCompatible, readKey, type Sent, type Service, WireError } from './codec.ts'
 
-/** A wanted key, with the asking gateway's position in it. */
+/** A wanted key, with the asking gateway's position in it. `payer`: whom the node charges for it; nobody where it is absent. */
 export interface Want<S extends Service> {
   key: string
   position: S['Position'] | undefined
   payload?: S['Payload']
+  payer?: Payer
 }
 
 /**
  * The content of one request. `command` is `undefined` if its kind is not known here. `leftMs`: the time, when it was
- * sent, until its gateway gives it up; `undefined` from a gateway of an older release.
+ * sent, until its gateway gives it up; `undefined` from a gateway of an older release. `payer`: as of a want.
  */
 type RequestBody<S extends Service> =
   | { type: 'watch' | 'get'; wants: Want<S>[] }
   | { type: 'unwatch' | 'cancelGet'; keys: string[] }
   | { type: 'notice'; notice: S['Notice'] | undefined }
-  | { type: 'command'; commands: { id: string; command: S['Command'] | undefined; leftMs: number | undefined }[] }
+  | { type: 'command'; commands: SaidCommand<S>[] }
   | { type: 'unknown'; kind: string }
+
+interface SaidCommand<S extends Service> {
+  id: string
+  command: S['Command'] | undefined
+  leftMs: number | undefined
+  payer: Payer | undefined
+}
 
 /** `number` runs from 1 without a gap within a link. */
 export interface Request<S extends Service> {
@@ -40,7 +49,7 @@ export type Saying<S extends Service> =
   | { type: 'watch' | 'get'; wants: Want<S>[] }
   | { type: 'unwatch' | 'cancelGet'; keys: string[] }
   | { type: 'notice'; notice: S['Notice'] }
-  | { type: 'command'; commands: { id: string; encoded: Encoded; leftMs: number }[] }
+  | { type: 'command'; commands: { id: string; encoded: Encoded; leftMs: number; payer?: Payer }[] }
 
 /**
  * `number`: requests sent so far. `taken`: bytes of answers received so far. `log`, `logAt`: the node's log has gone
@@ -124,8 +133,8 @@ export function encodeRequest<S extends Service>(link: string, number: number, s
   const commands = []
   const counts = []
   const parts = []
-  for (const { id, encoded, leftMs } of saying.commands) {
-    commands.push({ id, command: encoded.head, leftMs })
+  for (const { id, encoded, leftMs, payer } of saying.commands) {
+    commands.push({ id, command: encoded.head, leftMs, payer })
     counts.push(encoded.parts.length)
     for (const part of encoded.parts) parts.push(part)
   }
@@ -186,7 +195,7 @@ export function decodeRequest<S extends Service>(parts: Buffer[], codec: Codec<S
 }
 
 function readBody<S extends Service>(
-  { type, wants, keys, notice, commands, parts: counts, joined }: Record<string, any>,
+  { type, wants, keys, notice, commands, parts: counts, joined }: Sent,
   parts: Buffer[],
   codec: Codec<S>,
 ): RequestBody<S> {
@@ -206,6 +215,7 @@ function readBody<S extends Service>(
           id: readId(each),
           command: codec.decodeCommand?.(object(type, each.command), own),
           leftMs: readLeftMs(each),
+          payer: readPayer(each),
         })),
       }
     default:
@@ -283,7 +293,7 @@ export function decodeFromHub<S extends Service>(parts: Buffer[], codec: Codec<S
   }
 }
 
-function parse(part: Buffer): Record<string, any> {
+function parse(part: Buffer): Sent {
   let parsed
   try {
     parsed = JSON.parse(part.toString())
@@ -313,7 +323,7 @@ function withParts<T>(
   heads: unknown,
   counts: unknown,
   parts: Buffer[],
-  read: (head: any, own: Buffer[]) => T,
+  read: (head: Sent, own: Buffer[]) => T,
 ) {
   const each = list(type, heads)
   const own = list('parts', counts)
@@ -344,7 +354,7 @@ function readLog(log: unknown): string {
   return log
 }
 
-function readLogAt(logAt: any): number | undefined {
+function readLogAt(logAt: Sent): number | undefined {
   if (logAt !== undefined) checkCount('logAt', logAt)
   return logAt
 }
@@ -356,39 +366,46 @@ function checkCount(name: string, value: unknown) {
 }
 
 /** Spares each reader of a codec the check. */
-function object(name: string, value: unknown): any {
+function object(name: string, value: unknown): Sent {
   if (typeof value !== 'object' || value === null) throw new WireError(`${name} is not an object`)
   return value
 }
 
-function list(type: string, value: unknown): any[] {
+function list(type: string, value: unknown): Sent[] {
   if (!Array.isArray(value)) throw new WireError(`${type} comes with no list`)
   return value
 }
 
-function readWant<S extends Service>(want: any, codec: Codec<S>): Want<S> {
+function readWant<S extends Service>(want: Sent, codec: Codec<S>): Want<S> {
   const { key, position, payload } = want ?? {}
   readKey(key)
   return {
     key,
     position: position === undefined ? undefined : codec.readPosition(object('position', position)),
     payload: payload === undefined ? undefined : codec.readPayload?.(object('payload', payload)),
+    payer: readPayer(want),
   }
 }
 
 /** @param element of a list of commands or results */
-function readId(element: any) {
+function readId(element: Sent) {
   const { id } = element ?? {}
   if (typeof id !== 'string') throw new WireError('a command has no id')
   return id
 }
 
-function readLeftMs({ leftMs }: any): number | undefined {
+function readLeftMs({ leftMs }: Sent): number | undefined {
   if (leftMs !== undefined) checkCount('leftMs', leftMs)
   return leftMs
 }
 
-function readResult<S extends Service>(element: any, codec: Codec<S>): CommandResult<S> {
+/** @param element a want or a command */
+function readPayer({ payer }: Sent): Payer | undefined {
+  if (payer !== undefined && !isPayer(payer)) throw new WireError(`a payer has another form: ${excerpt(payer)}`)
+  return payer
+}
+
+function readResult<S extends Service>(element: Sent, codec: Codec<S>): CommandResult<S> {
   const id = readId(element)
   return element.isRefused === true
     ? { id, isRefused: true }

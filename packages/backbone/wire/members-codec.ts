@@ -1,7 +1,7 @@
 // The members of rooms, on the wire. A join is a watch with a key of its own, whose payload names the user; the members
 // of a room are a watch whose position counts their changes. So both are state, which links repeat after a loss.
 import { excerpt } from '@keycast/protocol'
-import { type Encoded, WireError } from './codec.ts'
+import { type Encoded, type Sent, WireError } from './codec.ts'
 
 /**
  * The payload of a join. `user` is empty for an anonymous user, who is recognized by the `claim`. `leaving`: it is
@@ -88,7 +88,7 @@ export function readPresenceKey(key: string): { room: string; tab: string | unde
   return room === undefined ? undefined : { room, tab }
 }
 
-export function readJoin({ user, name, claim, leaving }: any): Join {
+export function readJoin({ user, name, claim, leaving }: Sent): Join {
   const isText = typeof user === 'string' && typeof name === 'string'
   if (!isText || (claim !== undefined && typeof claim !== 'string')) throw new WireError('a join is incomplete')
   if (leaving === undefined) return { user, name, claim, leaving }
@@ -109,7 +109,7 @@ export function encodePresence(answer: PresenceAnswers): Encoded {
   return { head, parts: [bytes] }
 }
 
-export function decodePresence({ type, key, epoch, rev, count, name }: any, parts: Buffer[]): PresenceAnswers {
+export function decodePresence({ type, key, epoch, rev, count, name }: Sent, parts: Buffer[]): PresenceAnswers {
   if (type === 'joined') {
     if (typeof name !== 'string') throw new WireError(`the name of ${excerpt(key)} is missing`)
     return { type, key, name }

@@ -41,6 +41,38 @@ test('every answer comes out as it went in, with the bytes of each message', () 
   expect(passed(...answers)).toEqual(answers)
 })
 
+test('what was deleted, and what tells of it, comes out as it went in; of a part that is none the whole is damaged', () => {
+  const messages = (...deletes: [number, number][]): Answer => ({
+    type: 'messages',
+    key: 'room:1',
+    epoch: 'E',
+    messages: [
+      { ...message(8, 'null'), from: '', deleted: true },
+      { ...message(9, 'null'), from: '', deletes },
+    ],
+  })
+  expect(passed(messages([1, 3], [8, 8]))).toEqual([messages([1, 3], [8, 8])])
+  for (const part of [[1], [1, 2, 3], [-1, 2], ['1', 2], 7, null]) {
+    expect(() => passed(messages(part as never))).toThrow('is incomplete')
+  }
+})
+
+test.each([
+  { type: 'delete', room: 'room:1', seqs: [1, 9] },
+  { type: 'delete', room: 'room:1', seqs: undefined },
+  { type: 'delete', user: 'ann' },
+] as const)('a deletion comes out as it went in: %j', command => {
+  const encoded = roomsCodec.encodeCommand?.(command as never)
+  expect(roomsCodec.decodeCommand?.(JSON.parse(JSON.stringify(encoded?.head)), [])).toEqual(command)
+})
+
+test('a deletion that says not what is damaged, and its result is a number of messages', () => {
+  for (const head of [{}, { room: 7 }, { room: 'room:1', seqs: 7 }, { room: 'room:1', seqs: [-1] }, { user: null }]) {
+    expect(() => roomsCodec.decodeCommand?.({ type: 'delete', ...head }, [])).toThrow('a deletion is incomplete')
+  }
+  expect(roomsCodec.readResult?.({ messages: 3 })).toEqual({ messages: 3 })
+})
+
 test('an empty part of a history is one', () => {
   const empty: Answer = {
     type: 'history',

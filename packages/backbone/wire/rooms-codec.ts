@@ -2,7 +2,7 @@
 // is a publish. A get asks for a part of the history: its key names the room and the part. members-codec.ts has the
 // members of a room.
 import { errorCodes, excerpt, isProblem, type Problem, problemText } from '@keycast/protocol'
-import { type Codec, readKey, WireError } from './codec.ts'
+import { type Codec, readKey, type Sent, WireError } from './codec.ts'
 import { decodePresence, encodePresence, type Join, type PresenceAnswers, readJoin } from './members-codec.ts'
 
 /** A place in a room's order. `seq` counts 1, 2, 3 … within an epoch; another epoch is another history. */
@@ -13,7 +13,8 @@ export interface Position {
 
 /**
  * `at`: milliseconds since 1970. `from`: the publisher, empty for an anonymous one. `data`: JSON in UTF-8 as it was
- * published, never parsed on the way.
+ * published, never parsed on the way. `deleted`: an operator deleted it, and nothing is left but its place. `deletes`: it
+ * tells readers so; the first and last seq of each part. Both since 2.3.
  */
 export interface Message {
   seq: number
@@ -21,6 +22,8 @@ export interface Message {
   from: string
   messageId: string | undefined
   data: Buffer
+  deleted?: true
+  deletes?: [first: number, last: number][]
 }
 
 /**
@@ -93,6 +96,17 @@ export interface Publish {
   data: Buffer
 }
 
+/**
+ * Deletes messages for good, since 2.3: those of a room, all that it holds where there is no `seqs`; or a user's in every
+ * room. Said again it does no harm.
+ */
+export type Delete = { type: 'delete'; room: string; seqs?: number[] } | { type: 'delete'; user: string }
+
+/** How many messages were deleted. */
+export interface Deleted {
+  messages: number
+}
+
 /** Where the message is. `duplicate`: it was there already. */
 export interface Published {
   epoch: string
@@ -109,9 +123,9 @@ export interface Rooms {
   Payload: Join | undefined
   Answer: Answer
   Notice: never
-  Command: Publish
+  Command: Publish | Delete
   /** Of a problem the message was not kept, except with `publish_unknown`, which a gateway says where no result came. */
-  Result: Published | Problem
+  Result: Published | Deleted | Problem
   Heads: Heads
 }
 
@@ -125,6 +139,7 @@ export const roomErrorCodes = Object.freeze([
   'id_conflict',
   'journal_unavailable',
   'name_taken',
+  'rate_limited',
   'log_full',
   'other_epoch',
   'too_large',
@@ -146,7 +161,7 @@ export const HISTORY_MESSAGES_MAX = 500
 export const HISTORY_BYTES_MAX = 2 ** 20
 
 export const roomsCodec: Codec<Rooms> = {
-  wire: 'rooms/2.2',
+  wire: 'rooms/2.3',
   readPosition,
   readPayload: readJoin,
   encodeAnswer(answer) {
@@ -154,7 +169,9 @@ export const roomsCodec: Codec<Rooms> = {
     if (answer.type !== 'messages' && answer.type !== 'history') return { head: answer, parts: [] }
     const { messages, ...head } = answer
     const first = messages[0]?.seq ?? 0
-    const heads = messages.map(({ at, from, messageId, data }) => ({ at, from, messageId, bytes: data.length }))
+    const heads = messages.map(({ at, from, messageId, data, deleted, deletes }) => {
+      return { at, from, messageId, bytes: data.length, deleted, deletes }
+    })
     return { head: { ...head, first, messages: heads }, parts: [together(messages)] }
   },
   decodeAnswer(head, parts) {
@@ -189,10 +206,16 @@ export const roomsCodec: Codec<Rooms> = {
         return undefined
     }
   },
-  encodeCommand: ({ data, ...head }) => ({ head, parts: [data] }),
+  encodeCommand(command) {
+    if (command.type === 'delete') return { head: command, parts: [] }
+    const { type, room, messageId, from, data } = command
+    return { head: { type, room, messageId, from }, parts: [data] }
+  },
   // Checks only the form: a request that cannot be read is repeated with all others of its link. The journal checks the
   // content, and answers errors.
-  decodeCommand({ type, room, messageId, from }, parts) {
+  decodeCommand(head, parts) {
+    if (head.type === 'delete') return readDelete(head)
+    const { type, room, messageId, from } = head
     if (type !== 'publish') return undefined
     const hasId = messageId === undefined || typeof messageId === 'string'
     if (typeof room !== 'string' || typeof from !== 'string' || !hasId || parts.length === 0) {
@@ -207,7 +230,8 @@ export const roomsCodec: Codec<Rooms> = {
   },
   readResult(result) {
     if (result.error !== undefined) return readProblem(result.error, result)
-    const { epoch, seq, at, duplicate } = result
+    const { epoch, seq, at, duplicate, messages } = result
+    if (isCount(messages)) return { messages }
     if (!isEpoch(epoch) || !isCount(seq) || !isCount(at)) throw new WireError('the result of a publish is incomplete')
     return { epoch, seq, at, duplicate: duplicate === true }
   },
@@ -232,7 +256,7 @@ function isAboutPresence(answer: Answer): answer is PresenceAnswers {
   return type === 'joined' || type === 'left' || type === 'members' || type === 'presence'
 }
 
-function readPosition({ epoch, seq }: any): Position {
+function readPosition({ epoch, seq }: Sent): Position {
   if (!isEpoch(epoch) || !isCount(seq)) throw new WireError('a position is not a place in an epoch')
   return { epoch, seq }
 }
@@ -243,20 +267,34 @@ function together(messages: Message[]) {
 }
 
 /** @returns their data are slices of the part */
-function readMessages(head: any, parts: Buffer[]): Message[] {
+function readMessages(head: Sent, parts: Buffer[]): Message[] {
   const { first, messages } = head
   if (!Array.isArray(messages) || !isCount(first) || parts.length === 0) return incomplete(head)
   let end = 0
   const read = messages.map((message, index) => {
-    const { at, from, messageId, bytes } = message ?? {}
+    const { at, from, messageId, bytes, deleted, deletes } = message ?? {}
     const hasId = messageId === undefined || typeof messageId === 'string'
     if (!isCount(at) || typeof from !== 'string' || !hasId || !isCount(bytes)) return incomplete(head)
     const start = end
     end += bytes
-    return { seq: first + index, at, from, messageId, data: parts[0].subarray(start, end) }
+    const read: Message = { seq: first + index, at, from, messageId, data: parts[0].subarray(start, end) }
+    if (deleted === true) read.deleted = true
+    if (deletes !== undefined) read.deletes = isRanges(deletes) ? deletes : incomplete(head)
+    return read
   })
   return end === parts[0].length ? read : incomplete(head)
 }
+
+function readDelete({ room, seqs, user }: Record<string, unknown>): Delete {
+  if (typeof user === 'string') return { type: 'delete', user }
+  if (typeof room !== 'string' || !(seqs === undefined || (Array.isArray(seqs) && seqs.every(isCount)))) {
+    throw new WireError('a deletion is incomplete')
+  }
+  return { type: 'delete', room, seqs }
+}
+
+const isRanges = (value: unknown): value is NonNullable<Message['deletes']> =>
+  Array.isArray(value) && value.every(range => Array.isArray(range) && range.length === 2 && range.every(isCount))
 
 function readProblem(code: unknown, { message, retryAfterMs }: { message?: unknown; retryAfterMs?: unknown }) {
   if (typeof code !== 'string') throw new WireError('a failure has no code')
@@ -269,9 +307,9 @@ const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
 
 const isEpoch = (value: unknown) => typeof value === 'string' && value.length > 0 && value.length <= 64
 
-const isHead = ({ epoch, seq, oldest }: any) => isEpoch(epoch) && isCount(seq) && isCount(oldest)
+const isHead = ({ epoch, seq, oldest }: Sent) => isEpoch(epoch) && isCount(seq) && isCount(oldest)
 
-function incomplete({ type, key }: any): never {
+function incomplete({ type, key }: Sent): never {
   throw new WireError(`the ${type} of ${excerpt(key)} is incomplete`)
 }
 

@@ -113,7 +113,7 @@ test('a want is read with the credentials of its viewer, all of them or none', (
 })
 
 test('no error about credentials repeats them', () => {
-  const command = { type: 'authorize', key: 'doc:1 anonymous', authorization: 'Bearer s3cret', expiresAt: 'soon' }
+  const command = { type: 'authorize', key: 'doc:1|anonymous', authorization: 'Bearer s3cret', expiresAt: 'soon' }
   expect(() => valuesCodec.decodeCommand?.(command, [])).toThrow(/^the credentials are incomplete$/)
   expect(valuesCodec.decodeCommand?.({ type: 'publish', key: 'a' }, [])).toBeUndefined()
 })
@@ -126,12 +126,12 @@ test.each([
 ])('credentials with %s reach no request, and no log', (_, authorization) => {
   const said = { authorization, expiresAt: 5 }
   expect(() => valuesCodec.readPayload?.(said)).toThrow(/^the credentials fit into no header$/)
-  const command = { type: 'authorize', key: 'doc:1 anonymous', ...said }
+  const command = { type: 'authorize', key: 'doc:1|anonymous', ...said }
   expect(() => valuesCodec.decodeCommand?.(command, [])).toThrow(/^the credentials fit into no header$/)
 })
 
 test('a question may say how old its answer may be', () => {
-  const command = { type: 'authorize', key: 'doc:1 anonymous' }
+  const command = { type: 'authorize', key: 'doc:1|anonymous' }
   expect(valuesCodec.decodeCommand?.({ ...command, maxAgeMs: 0.5 }, [])).toEqual({ ...command, maxAgeMs: 0.5 })
   for (const maxAgeMs of [-1, 'soon', null]) {
     expect(() => valuesCodec.decodeCommand?.({ ...command, maxAgeMs }, [])).toThrow('no age')

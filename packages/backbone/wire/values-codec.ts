@@ -2,13 +2,18 @@
 // refresh, and the one command asks whether a viewer may read a key. Wants of one viewer's values bring that viewer's
 // token.
 import { type ErrorCode, errorCodes, excerpt } from '@keycast/protocol'
+import { isPayer } from '@keycast/service'
 import type { Answer, Credentials, Decision, Held } from '../backbone.ts'
-import { type Codec, readKey, WireError } from './codec.ts'
+import { type Codec, readKey, type Sent, WireError } from './codec.ts'
 
-/** The backend's content changed: ask it now. At most KEYS_PER_REQUEST_MAX keys. */
+/**
+ * The backend's content changed: ask it now. At most KEYS_PER_REQUEST_MAX keys. `users`: of keys that have a value per
+ * user, those of them alone, as {@link userName} names them.
+ */
 export interface RefreshNotice {
   type: 'refresh'
   keys: string[]
+  users?: string[]
 }
 
 /**
@@ -50,7 +55,7 @@ const GENERAL_FORMAT = 'base64'
 const ORDER_MAX = 2 ** 52
 
 export const valuesCodec: Codec<Values> = {
-  wire: 'values/1.7',
+  wire: 'values/2.1',
   readPosition({ version, ageMs, order, plan }) {
     if (typeof version !== 'string' || !isAge(ageMs)) throw new WireError('a position is not a version and its age')
     if (order !== undefined && !isOrder(order)) throw new WireError('a position has no number to go by')
@@ -109,15 +114,19 @@ export const valuesCodec: Codec<Values> = {
     if (known !== 'failed' && ageMs === undefined) throw new WireError('a decision has no age')
     return { verdict: known, message: typeof message === 'string' ? message : '', ageMs, retryAfterMs }
   },
-  readNotice({ type, keys }) {
+  readNotice({ type, keys, users }) {
     if (type !== 'refresh') return undefined
     if (!Array.isArray(keys)) throw new WireError('a refresh names no keys')
-    return { type, keys: keys.map(readKey) }
+    if (users === undefined) return { type, keys: keys.map(readKey) }
+    if (!Array.isArray(users) || !users.every(user => typeof user === 'string')) {
+      throw new WireError('a refresh names no users')
+    }
+    return { type, keys: keys.map(readKey), users }
   },
 }
 
 /** Completes the head instead of copying it: it is fresh from JSON. */
-function readValue(head: any, parts: Buffer[]): Answer {
+function readValue(head: Sent, parts: Buffer[]): Answer {
   if (!isKept(head) || typeof head.contentType !== 'string' || typeof head.format !== 'string' || parts.length === 0) {
     return incomplete(head.key)
   }
@@ -141,7 +150,7 @@ const headerGrammar = /^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/
 const AUTHORIZATION_CHARACTERS_MAX = 9_000
 
 /** The text stays out of the error: errors are logged. */
-function readCredentials({ authorization, expiresAt }: any): Credentials {
+function readCredentials({ authorization, expiresAt }: Sent): Credentials {
   if (authorization === undefined) return {}
   if (typeof authorization !== 'string' || !isAge(expiresAt)) throw new WireError('the credentials are incomplete')
   if (authorization.length > AUTHORIZATION_CHARACTERS_MAX || !headerGrammar.test(authorization)) {
@@ -150,17 +159,18 @@ function readCredentials({ authorization, expiresAt }: any): Credentials {
   return { authorization, expiresAt }
 }
 
-function readFailed(head: any): Answer {
+function readFailed(head: Sent): Answer {
   const hasTime = head.retryAfterMs === undefined || isAge(head.retryAfterMs)
   if (!isAged(head) || !hasTime || typeof head.code !== 'string') return incomplete(head.key)
   if (!Object.hasOwn(errorCodes, head.code)) head.code = GENERAL_CODE
   // It goes to clients as it is.
   if (typeof head.message !== 'string') head.message = errorCodes[head.code as ErrorCode]
   if (typeof head.tokenDigest !== 'string') delete head.tokenDigest
+  if (!isPayer(head.payer)) delete head.payer
   return head
 }
 
-const isKept = (head: any) =>
+const isKept = (head: Sent) =>
   isAged(head) &&
   typeof head.version === 'string' &&
   head.maxAgeMs !== undefined &&
@@ -168,9 +178,9 @@ const isKept = (head: any) =>
   (head.order === undefined || isOrder(head.order)) &&
   (head.next === undefined || isNext(head.next))
 
-const isNext = (next: any) => isAge(next?.inMs) && isAge(next.everyMs) && next.everyMs > 0
+const isNext = (next: Sent) => isAge(next?.inMs) && isAge(next.everyMs) && next.everyMs > 0
 
-const isAged = (head: any) => isAge(head.ageMs) && (head.maxAgeMs === undefined || isAge(head.maxAgeMs))
+const isAged = (head: Sent) => isAge(head.ageMs) && (head.maxAgeMs === undefined || isAge(head.maxAgeMs))
 
 /** One more must still be another number. */
 const isOrder = (order: unknown) =>

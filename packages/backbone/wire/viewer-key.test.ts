@@ -14,7 +14,7 @@ test('no client can name it', () => {
   expect(keyProblem(viewerKey('doc:1', ann))).toBeDefined()
 })
 
-test.each(['doc:1', 'doc:1 ', 'doc:1 ann', `doc:1  ${ann}`, `doc:1 ${ann} ${ann}`, `doc:1 ${ann}x`])(
+test.each(['doc:1', 'doc:1|', 'doc:1|ann', `doc:1 ${ann}`, `doc:1||${ann}`, `doc:1|${ann}|${ann}`, `doc:1|${ann}x`])(
   '%j names no viewer',
   text => {
     expect(readViewerKey(text)).toBeUndefined()

@@ -262,6 +262,7 @@ test('entries and commands of a second service cross with all their parts', asyn
     { requests: 'tcp://127.0.0.1:*', answers: 'tcp://127.0.0.1:*' },
     {
       log,
+      now: () => 0,
       bound: bound => {
         ports = bound
       },
@@ -293,6 +294,7 @@ test('a node whose answers cannot be read beats on, and its keys go to another',
       { requests: 'tcp://127.0.0.1:*', answers: 'tcp://127.0.0.1:*' },
       {
         log,
+        now: () => 0,
         bound: bound => {
           ports = bound
         },

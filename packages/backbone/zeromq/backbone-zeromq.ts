@@ -21,7 +21,7 @@ interface ZeromqBackboneOptions {
   /** Largest message taken from a node: above the largest value there may be. */
   messageBytesMax: number
   events: BackboneEvents
-  containment?: Pick<Containment, 'guard' | 'caught'>
+  containment?: Containment
   log: Log
   /** As the nodes have it; absent: plaintext. */
   curve?: LinkCurve
@@ -58,7 +58,7 @@ interface ZeromqRoomsOptions {
   /** `host[:publications:deliveries]` of the journal, comma-separated. */
   nodes: string
   events: RoomsEvents
-  containment?: Pick<Containment, 'guard' | 'caught'>
+  containment?: Containment
   log: Log
   /** As the nodes have it; absent: plaintext. */
   curve?: LinkCurve
@@ -91,8 +91,10 @@ interface NodeOptions {
   requestsPort: number
   answersPort: number
   log: Log
-  containment?: Pick<Containment, 'guard' | 'caught'>
+  containment?: Containment
   curve?: HubCurve
+  /** Monotonic, in milliseconds. */
+  now?: () => number
 }
 
 interface Ports {
@@ -118,7 +120,7 @@ export function createZeromqRoomsHub(options: NodeOptions): Hub<Rooms> & Ports {
 }
 
 function hubOver<S extends Service>(
-  { host, requestsPort, answersPort, containment, log, curve }: NodeOptions,
+  { host, requestsPort, answersPort, containment, log, curve, now = realWorld.now }: NodeOptions,
   codec: Codec<S>,
 ): Hub<S> & Ports {
   if (!curve && !isLoopback(host)) {
@@ -129,6 +131,7 @@ function hubOver<S extends Service>(
     { requests: endpoint(host, requestsPort), answers: endpoint(host, answersPort) },
     {
       log,
+      now,
       curve,
       bound: bound => {
         ports = bound

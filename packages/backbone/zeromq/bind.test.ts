@@ -38,7 +38,7 @@ test('a node that is seconds behind with thousands of requests gets them all, in
   const { promise: port, resolve: onBound } = withResolvers()
   const bound = await bindZeromq(
     { requests: 'tcp://127.0.0.1:0', answers: 'tcp://127.0.0.1:0' },
-    { log, bound: ({ requestsPort }) => onBound(requestsPort) },
+    { log, now: () => 0, bound: ({ requestsPort }) => onBound(requestsPort) },
   )({
     request([part]) {
       numbers.push(part.readUInt32LE(0))

@@ -5,6 +5,7 @@ import type { Log } from '../gateway/link.ts'
 import { type Bind, FAREWELL_MS } from '../hub/hub.ts'
 import { REQUEST_BYTES_MAX } from '../wire/envelope.ts'
 import { receive } from './receive.ts'
+import { createRefusals, type Refusals } from './refusals.ts'
 import { createWriter } from './writer.ts'
 import { startZap } from './zap.ts'
 
@@ -33,6 +34,7 @@ const vanishing = {
 
 interface Options {
   log: Log
+  now: () => number
   bound: (ports: { requestsPort: number; answersPort: number }) => void
   /** absent: plaintext, for loopback. */
   curve?: HubCurve
@@ -40,7 +42,7 @@ interface Options {
 
 /** @param endpoints two `tcp://` addresses; port 0 or * takes a free one */
 export const bindZeromq =
-  ({ requests, answers }: { requests: string; answers: string }, { log, bound, curve }: Options): Bind =>
+  ({ requests, answers }: { requests: string; answers: string }, { log, now, bound, curve }: Options): Bind =>
   async ({ request, beat }) => {
     const security = curve ? { curveServer: true, curveSecretKey: curve.secretKey, zapDomain: 'keycast' } : {}
     const pull = new Pull({ ...vanishing, ...security, maxMessageSize: REQUEST_BYTES_MAX, linger: 0 })
@@ -58,8 +60,9 @@ export const bindZeromq =
     let zap: Awaited<ReturnType<typeof startZap>> | undefined
     try {
       if (curve) {
-        for (const socket of [pull, router]) reportRefused(socket, log)
-        zap = await startZap({ clientKeys: curve.clientKeys, log })
+        const refuse = createRefusals({ log, now })
+        for (const socket of [pull, router]) reportRefused(socket, refuse)
+        zap = await startZap({ clientKeys: curve.clientKeys, refuse })
       }
       await bindSocket(pull, requests)
       await bindSocket(router, answers)
@@ -104,11 +107,11 @@ export const bindZeromq =
   }
 
 /** Logs peers without CURVE or with the wrong server key: they never get as far as the ZAP handler. */
-async function reportRefused(socket: Pull | Router, log: Log) {
+async function reportRefused(socket: Pull | Router, refuse: Refusals) {
   for await (const event of socket.events) {
     if (!event.type.startsWith('handshake:error')) continue
     const { address, error } = event as unknown as { address: string; error: Error }
-    log.warn({ address, error: error.message }, 'a client that does not fit was refused')
+    refuse({ address }, `a client that does not fit was refused: ${error.message}`)
   }
 }
 

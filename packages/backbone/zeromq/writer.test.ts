@@ -1,3 +1,4 @@
+import { Pull, Push } from 'zeromq'
 import { createWriter } from './writer.ts'
 
 test('messages leave in order, one send at a time, whatever the socket says to one of them', async () => {
@@ -40,4 +41,32 @@ test('it can be waited for until everything written has left', async () => {
 
   expect(left).toEqual(['a', 'b'])
   await writer.drained()
+})
+
+test('short text is given to the socket as a string, which wakes nobody once it has left; bytes that are no text are not', async () => {
+  const sent: (Buffer | string)[] = []
+  const writer = createWriter({ send: async parts => void sent.push(...parts) })
+  const text = Buffer.from('ü'.repeat(100))
+  const noText = Buffer.alloc(200, 0xff)
+  const long = Buffer.alloc(5_000, 'a')
+
+  writer.write([Buffer.from('short'), text, noText, long], () => {})
+  await writer.drained()
+
+  expect(sent).toEqual([Buffer.from('short'), text.toString(), noText, long])
+})
+
+test('every part arrives byte by byte, also text with a byte order mark and NUL', async () => {
+  const pull = new Pull({ linger: 0 })
+  const push = new Push({ linger: 0 })
+  await pull.bind('tcp://127.0.0.1:*')
+  push.connect(String(pull.lastEndpoint))
+  const parts = ['\uFEFFü€😀\0'.repeat(30), 'a'.repeat(5_000), 'b'].map(text => Buffer.from(text))
+  parts.push(Buffer.alloc(300, 0xc3))
+
+  createWriter(push).write(parts, () => {})
+
+  expect(await pull.receive()).toEqual(parts)
+  push.close()
+  pull.close()
 })

@@ -8,7 +8,10 @@ const client = createCurveKeyPair()
 
 // One node for the whole file: libzmq knows one ZAP handler a process, and frees its address some time after it closed.
 let onWarning: (line: string) => void = () => {}
+/** A minute passes between any two refusals, so each is said. */
+let minutes = 0
 const hub = createZeromqHub({
+  now: () => 60_000 * ++minutes,
   host: '0.0.0.0',
   requestsPort: 0,
   answersPort: 0,

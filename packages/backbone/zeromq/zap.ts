@@ -1,9 +1,9 @@
 // Decides which clients may connect: the ZAP handler (RFC 27/ZAP). CURVE alone admits every client that knows the
 // server's public key; libzmq asks this handler, in the same process, about each client's own key.
 import { Router } from 'zeromq'
-import type { Log } from '../gateway/link.ts'
 import { encodeZ85 } from './curve.ts'
 import { receive } from './receive.ts'
+import type { Refusals } from './refusals.ts'
 import { createWriter } from './writer.ts'
 
 /** libzmq knows no other address for the handler; so there is one for all sockets of a process. */
@@ -16,10 +16,10 @@ const ENDPOINT = 'inproc://zeromq.zap.01'
  */
 export async function startZap({
   clientKeys,
-  log,
+  refuse,
 }: {
   clientKeys: Iterable<string>
-  log: Log
+  refuse: Refusals
 }): Promise<{ close: () => Promise<void> }> {
   const allowed = new Set(clientKeys)
   const router = new Router({ linger: 0 })
@@ -29,7 +29,7 @@ export async function startZap({
   const loop = receive(router, ([routingId, , version, request, , address, , mechanism, credential]) => {
     const key = mechanism?.toString() === 'CURVE' && credential?.length === 32 ? encodeZ85(credential) : undefined
     const known = key !== undefined && allowed.has(key)
-    if (!known) log.warn({ address: String(address), key }, 'a client whose key is not allowed was refused')
+    if (!known) refuse({ address: String(address), key }, 'a client whose key is not allowed was refused')
     const [code, text] = known ? ['200', 'OK'] : ['400', 'the key is not allowed']
     const reply = ['', version, request, code, text, known ? key : '', ''].map(part => Buffer.from(part))
     writer.write([routingId, ...reply], () => {})

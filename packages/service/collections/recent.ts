@@ -93,5 +93,3 @@ export function createRecent<K, V>(sizeMax = Number.POSITIVE_INFINITY) {
     },
   }
 }
-
-export type Recent<K, V> = ReturnType<typeof createRecent<K, V>>

@@ -12,19 +12,15 @@ const kinds: Record<number, string> = {
 }
 
 /** Counts every collection from now on. */
-export function observeGc({ counter }: MetricMakers) {
-  const runs = counter({ name: 'gc_runs_total', help: 'Garbage collections.', labelNames: ['kind'] })
-  const seconds = counter({ name: 'gc_seconds_total', help: 'Time spent collecting garbage.', labelNames: ['kind'] })
-  // Without a zero to start from, increase() would miss the first collection of a kind.
-  for (const kind of Object.values(kinds)) {
-    runs.inc({ kind }, 0)
-    seconds.inc({ kind }, 0)
-  }
+export function observeGc({ count, sum }: MetricMakers) {
+  const labels = { kind: Object.values(kinds) }
+  const ran = count('gc_runs_total', 'Garbage collections.', labels)
+  const took = sum('gc_seconds_total', 'Time spent collecting garbage.', labels)
   const observer = new PerformanceObserver(list => {
     for (const entry of list.getEntries() as GcEntry[]) {
       const kind = kinds[entry.detail.kind] ?? 'other'
-      runs.inc({ kind })
-      seconds.inc({ kind }, entry.duration / 1_000)
+      ran(kind)
+      took(entry.duration / 1_000, kind)
     }
   })
   observer.observe({ entryTypes: ['gc'] })

@@ -7,20 +7,27 @@ const samples = async ({ registry }: ReturnType<typeof createMetrics>) => {
 
 test("a service's metrics carry its prefix", async () => {
   const metrics = createMetrics({ service: 'test' })
-  metrics.counter({ name: 'frames_total', help: 'Frames.', labelNames: ['kind'] }).inc({ kind: 'value' }, 2)
-  metrics.gauge({ name: 'sessions', help: 'Sessions.' }).set(3)
-  metrics.histogram({ name: 'fanout_seconds', help: 'Fan-out.', buckets: [0.1] }).observe(0.05)
+  metrics.sum('frames_total', 'Frames.', { kind: ['value', 'delta'] })(2, 'value')
+  metrics.read('sessions', 'Sessions.', () => 3)
+  metrics.read('age_seconds', 'Nothing is known of it.', () => undefined)
+  metrics.histogram('fanout_seconds', 'Fan-out.', [0.1])(50)
+  metrics.histogram('batch_messages', 'Messages.', [10])(11)
   const read = await samples(metrics)
   expect(read.get('keycast_test_frames_total{kind="value"}')).toBe(2)
+  expect(read.get('keycast_test_frames_total{kind="delta"}')).toBe(0)
   expect(read.get('keycast_test_sessions')).toBe(3)
+  expect(read.has('keycast_test_age_seconds')).toBe(false)
   expect(read.get('keycast_test_fanout_seconds_bucket{le="0.1"}')).toBe(1)
+  expect(read.get('keycast_test_fanout_seconds_sum')).toBe(0.05)
+  expect(read.get('keycast_test_batch_messages_bucket{le="10"}')).toBe(0)
+  expect(read.get('keycast_test_batch_messages_sum')).toBe(11)
   for (const name of read.keys()) expect(name).toMatch(/^keycast_test_/)
 })
 
 test('registries are separate, so that several services can be tested in one process', async () => {
-  createMetrics({ service: 'test' }).gauge({ name: 'sessions', help: 'Sessions.' }).set(1)
+  createMetrics({ service: 'test' }).read('sessions', 'Sessions.', () => 1)
   const other = createMetrics({ service: 'test' })
-  expect(await samples(other)).not.toContain('keycast_test_sessions')
+  expect((await samples(other)).has('keycast_test_sessions')).toBe(false)
 })
 
 test('the metrics of the process are in base units', async () => {

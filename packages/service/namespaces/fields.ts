@@ -1,7 +1,7 @@
 // Fields that all namespaces write in the same way: quantities, URLs, and the access check.
 import { z } from 'zod'
 import { duration, type Rule } from '../quantities.cjs'
-import { ID_ONCE, readUrlTemplate } from './url-template.ts'
+import { readUrlTemplate } from './url-template.ts'
 
 /** A day: Keycast is for live values, not an archive. */
 export const DURATION_MS_MAX = 24 * 3_600_000
@@ -27,20 +27,19 @@ export const url = z.string({ error: 'must be a URL' }).transform((template, con
   return read
 })
 
-const urlWithId = url.refine(({ hasId }) => hasId, ID_ONCE)
-
 const methodError = 'must be HEAD or GET'
 const asking = {
-  url: urlWithId,
+  url,
   method: z.enum(['HEAD', 'GET'], { error: methodError }).default('HEAD'),
   keep: quantity(duration({ minMs: KEEP_MS_MIN, maxMs: DURATION_MS_MAX })).default(60_000),
+  keepRefused: quantity(duration({ minMs: KEEP_MS_MIN, maxMs: DURATION_MS_MAX })).default(2_000),
 }
 
 /** For a namespace of values, whose `timeout` holds for it, too. */
-export const authorize = z.strictObject(asking, { error: 'must be a map with url, method and keep' })
+export const authorize = z.strictObject(asking, { error: 'must be a map with url, method, keep and keepRefused' })
 
 /** For a namespace of rooms. */
 export const authorizeRooms = z.strictObject(
   { ...asking, timeout: quantity(duration({ minMs: 1, maxMs: DURATION_MS_MAX })).default(2_000) },
-  { error: 'must be a map with url, method, keep and timeout' },
+  { error: 'must be a map with url, method, keep, keepRefused and timeout' },
 )

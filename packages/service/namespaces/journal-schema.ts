@@ -73,7 +73,12 @@ export function journalNamespaceOf(
     members,
     names,
     ...(authorize && {
-      authorize: { ...authorize.url, method: authorize.method, keepMs: authorize.keep },
+      authorize: {
+        ...authorize.url,
+        method: authorize.method,
+        keepMs: authorize.keep,
+        keepRefusedMs: authorize.keepRefused,
+      },
       timeoutMs: authorize.timeout,
     }),
   } as JournalNamespace

@@ -60,7 +60,7 @@ test('a field left out has its default', () => {
     refreshMs: 1_000,
     timeoutMs: 2_000,
     bytesMax: 4_194_304,
-    idSegmentsMax: 1,
+    ids: { min: 1, max: 1 },
   })
 })
 
@@ -92,7 +92,6 @@ colour: blue
   expect(problems.map(problem => problem.split(':')[1].trim()).sort()).toEqual(
     [
       'namespaces.Room',
-      'namespaces.a.url',
       'namespaces.a.refresh',
       'namespaces.a.maxBytes',
       'namespaces.a.maxage',
@@ -157,8 +156,8 @@ test.each([
 })
 
 test('ids have one segment, or as many as the namespace says', () => {
-  expect(readOne(minimal).idSegmentsMax).toBe(1)
-  expect(readOne(`${minimal}\nids: { segments: 3 }`).idSegmentsMax).toBe(3)
+  expect(readOne(minimal).ids).toEqual({ min: 1, max: 1 })
+  expect(readOne(`${minimal}\nids: { segments: 3 }`).ids).toEqual({ min: 1, max: 3 })
 })
 
 test('who may read what is not looked at here: its variables need not be set', () => {
@@ -201,9 +200,9 @@ test('where the backend is asked whether a viewer may read has a method and a ti
 })
 
 test.each([
-  ['authorize: http://api/{id}', 5, 'authorize: must be a map with url, method and keep'],
+  ['authorize: http://api/{id}', 5, 'authorize: must be a map with url, method, keep and keepRefused'],
   ['authorize: {}', 5, 'authorize.url: must be a URL'],
-  ['authorize:\n  url: http://api/rights', 6, 'authorize.url: must contain {id} exactly once'],
+  ['authorize:\n  url: http://api/rights', 6, 'authorize.url: must hold {id}'],
   ['authorize:\n  url: http://api/{id}\n  method: POST', 7, 'authorize.method: must be HEAD or GET'],
   ['authorize: { url: "http://api/{id}", keep: 500ms }', 5, 'authorize.keep: must be a duration'],
   ['authorize: { url: "http://api/{id}", keep: 25h }', 5, 'authorize.keep: must be a duration'],
@@ -345,13 +344,93 @@ describe('a namespace that is asked by POST', () => {
 
   test.each([
     [post, 'body: is needed with method: POST'],
-    [`${post}\nbody: "{}"`, 'url: must contain {id}, or the body must'],
     [`${post}\nbody: "{id}"`, 'body: must be JSON'],
     [`${minimal}\nbody: '{"id":"{id}"}'`, 'body: needs method: POST'],
-    ['source: http\nurl: http://h/items', 'url: must contain {id} exactly once'],
     [`${minimal}\nmethod: PUT`, 'method: must be GET or POST'],
-    [`${minimal}\nauthorize: { url: "http://h/items" }`, 'authorize.url: must contain {id} exactly once'],
+    [`${minimal}\nauthorize: { url: "http://h/items" }`, 'authorize.url: must hold {id}'],
   ])('%j is refused: %s', (fields, why) => {
     expect(problemsOf(() => readOne(fields)).join()).toContain(why)
+  })
+})
+
+describe('the keys of a namespace', () => {
+  const of = (fields: string) => readOne(`source: http\n${fields}`)
+
+  test('have no id where the URL has no place for one', () => {
+    const namespace = of('url: http://h/me/inbox')
+    expect(namespace.ids).toEqual({ min: 0, max: 0 })
+    expect(namespace.urlFor('')).toBe('http://h/me/inbox')
+  })
+
+  test('have as many segments as the URL and the body have places for', () => {
+    expect(of('url: http://h/{1}/tasks/{2}').ids).toEqual({ min: 2, max: 2 })
+    const posted = of('url: http://h/{1}\nmethod: POST\nbody: { task: "{2}" }')
+    expect(posted.ids).toEqual({ min: 2, max: 2 })
+    expect([posted.urlFor('acme/7'), posted.bodyFor?.('acme/7')]).toEqual(['http://h/acme', '{"task":"7"}'])
+  })
+
+  test('may have a query, of which some parameters are headers', () => {
+    const namespace = of(
+      'url: http://h/{id}\nquery: [status, lang]\nasHeaders: { lang: Accept-Language }\nauthorize: { url: "http://h/may/{id}" }',
+    )
+    expect(namespace.query).toEqual({ names: ['status', 'lang'], headers: { lang: 'accept-language' } })
+    expect(namespace.urlFor('7?status=open&lang=de')).toBe('http://h/7?status=open')
+    expect(namespace.authorize?.urlFor('7?status=open&lang=de')).toBe('http://h/may/7?status=open')
+  })
+
+  test('may be asked about by a part of the id', () => {
+    const namespace = of('url: http://h/{1}/tasks/{2}\nauthorize: { url: "http://h/{1}/may" }')
+    expect(namespace.authorize?.urlFor('acme/7')).toBe('http://h/acme/may')
+  })
+
+  test.each([
+    ['url: http://h/{2}', 'url: must hold {1}, too'],
+    ['url: http://h/{1}\nids: { segments: 2 }', 'url: must hold {id}, where ids says'],
+    ['url: http://h/inbox\nids: { segments: 1 }', 'url: must hold {id}, where ids says'],
+    ['url: http://h/{id}\nmethod: POST\nbody: { a: "{1}" }', 'url: must hold {id}, or {1} and so on, not both'],
+    ['url: http://h/{id}\nauthorize: { url: "http://h/may/{2}" }', 'authorize.url: must not hold {2}'],
+    ['url: http://h/inbox\nauthorize: { url: "http://h/may/{id}" }', 'authorize.url: must not hold an id'],
+    ['url: http://h/{id}\nquery: status', 'query: must be a list of parameters'],
+    ['url: http://h/{id}\nquery: ["a b"]', 'query.0: is no name of a parameter'],
+    ['url: http://h/{id}\nquery: [a, a]', 'query.1: is given twice'],
+    ['url: http://h/{id}\nasHeaders: { lang: accept-language }', 'asHeaders.lang: must be named by query, too'],
+    [
+      'url: http://h/{id}\nquery: [u]\nasHeaders: { u: Authorization }',
+      'asHeaders.u: Authorization cannot come from a key',
+    ],
+    ['url: http://h/{id}\nquery: [u]\nasHeaders: { u: Range }', 'asHeaders.u: Range cannot be set'],
+    [
+      'url: http://h/{id}\nquery: [u]\nasHeaders: { u: x-u }\nheaders: { X-U: a }',
+      'asHeaders.u: x-u is set by headers, too',
+    ],
+  ])('%j is refused: %s', (fields, why) => {
+    expect(problemsOf(() => of(fields)).join()).toContain(why)
+  })
+})
+
+describe('the token that a backend is shown', () => {
+  test('is in a file, or comes from an endpoint', () => {
+    expect(readOne(`${minimal}\ntoken: { file: /run/token }`).token).toEqual({ file: '/run/token' })
+    const written = 'token: { url: "https://login/token", client: keycast, secret: "${SECRET}", scope: read }'
+    expect(readOne(`${minimal}\n${written}`, { SECRET: 's3cret' }).token).toEqual({
+      url: 'https://login/token',
+      client: 'keycast',
+      secret: 's3cret',
+      scope: 'read',
+    })
+  })
+
+  test.each([
+    ['token: abc', 'token: must be { file: PATH }, or { url, client, secret }'],
+    ['token: { file: "" }', 'token'],
+    ['token: { url: "ftp://x", client: a, secret: b }', 'token'],
+    ['token: { url: "https://x" }', 'token'],
+    ['token: { file: /run/token }\nheaders: { authorization: x }', 'token: sends authorization, as headers does'],
+    [
+      'token: { file: /run/token }\nper: user\ncredentials: viewer',
+      'token: sends authorization, as credentials: viewer',
+    ],
+  ])('%j is refused', (fields, why) => {
+    expect(problemsOf(() => readOne(`${minimal}\n${fields}`)).join()).toContain(why)
   })
 })

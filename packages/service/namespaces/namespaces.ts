@@ -1,8 +1,9 @@
 // Reads keycast.yaml: the source of each kind of key, and how fresh it is kept.
 import { Misconfigured } from '../misconfigured.ts'
 import { readYaml } from '../yaml-file.ts'
+import type { Ids } from './id-problem.ts'
 import { type JournalNamespace, journalNamespaceOf } from './journal-schema.ts'
-import { describe, file, type HttpNamespace } from './schema.ts'
+import { describe, file, type HttpNamespace, idsOf } from './schema.ts'
 import { substituteVariables } from './variables.ts'
 
 export { quantity } from './fields.ts'
@@ -10,7 +11,7 @@ export { quantity } from './fields.ts'
 export interface Namespace {
   name: string
   source: 'http'
-  /** The URL of an id; throws a RangeError for one that would leave the path. */
+  /** The URL of an id, with its query; throws a RangeError for one that would leave its place. */
   urlFor: (id: string) => string
   /** The body of a POST, as JSON; without it the backend is asked by GET. */
   bodyFor?: (id: string) => string
@@ -18,6 +19,8 @@ export interface Namespace {
   origin: string
   /** Sent with each request, names in lower case. Secret: never log them. */
   headers: Record<string, string>
+  /** With which the backend is asked, besides the headers. Secret. */
+  token?: ServiceToken
   /** A get is answered from memory up to this age. */
   maxAgeMs: number
   /** Asked again this often while somebody watches; 0: only after a refresh call. */
@@ -26,13 +29,18 @@ export interface Namespace {
   bytesMax: number
   /** Redirects are followed that stay at the origin. */
   followsRedirects?: boolean
-  /** The most segments that an id may have, 1 unless given; see id-problem.ts. */
-  idSegmentsMax?: number
+  /** How many segments an id has, one unless given; see id-problem.ts. */
+  ids?: Ids
+  /** What a key may carry as its query. `names`: in their order; `headers`: those sent so, by name. */
+  query?: { names: string[]; headers: Record<string, string> }
   /** The backend is asked whether a viewer may read a key. */
   authorize?: Authorize
   /** Each user has a value of their own, fetched with their own token. */
   isPerUser?: boolean
 }
+
+/** A bearer token: in a file that is read again, or of a token endpoint (RFC 6749 section 4.4). */
+export type ServiceToken = { file: string } | { url: string; client: string; secret: string; scope?: string }
 
 /** Where the backend is asked with the viewer's own token, and for how long what it said holds. */
 export interface Authorize {
@@ -40,6 +48,8 @@ export interface Authorize {
   origin: string
   method: 'HEAD' | 'GET'
   keepMs: number
+  /** For how long a refusal holds: who is let in a moment later need not wait for long. */
+  keepRefusedMs: number
 }
 
 /** Those of values. */
@@ -49,7 +59,7 @@ export interface Namespaces {
 }
 
 /** What is asked of a namespace, of values or of rooms, whose backend may decide. */
-export type Deciding = Pick<Namespace, 'name' | 'authorize' | 'idSegmentsMax'> & { timeoutMs?: number }
+export type Deciding = Pick<Namespace, 'name' | 'authorize' | 'ids' | 'query'> & { timeoutMs?: number }
 
 /** Those of messages. */
 export interface JournalNamespaces {
@@ -73,7 +83,7 @@ interface Options {
   path: string
   /** Supplies `${NAME}`. */
   env?: NodeJS.ProcessEnv
-  /** false: `headers` are left out, so that a gateway, which asks no backend, needs none of the variables in them. */
+  /** false: `headers` and `token` are left out, so that a gateway, which asks no backend, needs none of the variables in them. */
   headers?: boolean
   /** false: `authorize` is left out likewise, for a journal, which need not know who decides. */
   authorize?: boolean
@@ -89,7 +99,7 @@ export function readNamespaces({
   const refuse = (problems: string[]) => new NamespacesError(path, problems)
   const { value: whole, lineAt } = readYaml(path, refuse)
   const written = withoutAccess(whole)
-  const left = [...(withHeaders ? [] : ['headers']), ...(withAuthorize ? [] : ['authorize'])]
+  const left = [...(withHeaders ? [] : ['headers', 'token']), ...(withAuthorize ? [] : ['authorize'])]
   const document = withoutFields(written, left)
   // Substituted after parsing, so that a variable's value is text whatever it holds, never YAML.
   const { value, problems } = substituteVariables(document, env)
@@ -108,43 +118,33 @@ export function readNamespaces({
 
 const lookUp = <N>(named: Map<string, N>) => ({ get: (name: string) => named.get(name), names: [...named.keys()] })
 
-function httpNamespaceOf(
-  name: string,
-  {
-    source,
-    url: { origin, urlFor },
-    body,
-    per,
-    authorize,
-    headers,
-    maxAge,
-    refresh,
-    timeout,
-    maxBytes,
-    redirects,
-    ids,
-  }: HttpNamespace,
-): Namespace {
+function httpNamespaceOf(name: string, written: HttpNamespace): Namespace {
+  const { source, url, body, per, authorize, headers, token, maxAge, refresh, timeout, maxBytes, redirects } = written
+  const { query: names, asHeaders } = written
+  const notInUrl = Object.keys(asHeaders)
   return {
     name,
     source,
-    urlFor,
+    urlFor: id => url.urlFor(id, notInUrl),
     ...(body && { bodyFor: body.bodyFor }),
-    origin,
+    origin: url.origin,
     headers,
+    ...(token && { token }),
     maxAgeMs: maxAge,
     refreshMs: refresh,
     timeoutMs: timeout,
     bytesMax: maxBytes,
     ...(redirects === 'same-origin' && { followsRedirects: true }),
-    idSegmentsMax: ids.segments,
+    ids: idsOf(written),
+    ...(names.length > 0 && { query: { names, headers: asHeaders } }),
     ...(per && { isPerUser: true }),
     ...(authorize && {
       authorize: {
-        urlFor: authorize.url.urlFor,
+        urlFor: id => authorize.url.urlFor(id, notInUrl),
         origin: authorize.url.origin,
         method: authorize.method,
         keepMs: authorize.keep,
+        keepRefusedMs: authorize.keepRefused,
       },
     }),
   }

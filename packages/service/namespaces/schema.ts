@@ -1,14 +1,14 @@
 // The schema of `namespaces` in keycast.yaml: every field with its default, its bounds and the error for a value that
 // does not fit. Only gateways read `access`: services/gateway/access/policy-file.ts.
 import { validateHeaderName, validateHeaderValue } from 'node:http'
-import { namespaceProblem } from '@keycast/protocol'
+import { keyProblem, namespaceProblem } from '@keycast/protocol'
 import { type core, z } from 'zod'
 import { duration, size } from '../quantities.cjs'
 import { readBodyTemplate } from './body-template.ts'
 import { authorize, DURATION_MS_MAX, quantity, url } from './fields.ts'
+import { type Ids, ONE_SEGMENT } from './id-problem.ts'
 import { journalNamespace } from './journal-schema.ts'
 import { RESERVED_PREFIX } from './reserved.ts'
-import { ID_ONCE } from './url-template.ts'
 
 /** A shorter period would load the backend for a change that no viewer sees. */
 const REFRESH_MS_MIN = 50
@@ -23,6 +23,31 @@ const ID_SEGMENTS_MAX = 128
 const reservedHeaders = new Set(
   `accept-encoding connection content-length expect if-match if-modified-since if-none-match if-range
   if-unmodified-since keep-alive proxy-connection range te trailer transfer-encoding upgrade`.split(/\s+/),
+)
+
+/** Else anybody could ask in another's name. */
+const credentialHeaders = new Set([
+  'authorization',
+  'cookie',
+  'forwarded',
+  'host',
+  'proxy-authorization',
+  'x-forwarded-for',
+])
+
+const tokenError = 'must be { file: PATH }, or { url, client, secret } and perhaps scope'
+const text = z.string({ error: 'must be text' }).refine(written => written !== '', 'is empty')
+const token = z.union(
+  [
+    z.strictObject({ file: text }),
+    z.strictObject({
+      url: text.refine(isHttpUrl, 'must be a URL'),
+      client: text,
+      secret: text,
+      scope: text.optional(),
+    }),
+  ],
+  { error: tokenError },
 )
 
 const idsError = `must be a map as in { segments: 1 }, with 1 to ${ID_SEGMENTS_MAX}`
@@ -51,6 +76,30 @@ const headers = z
     return Object.fromEntries(sent) as Record<string, string>
   })
 
+const listError = `must be a list of parameters, as in [status, page]`
+const query = z.array(z.string({ error: listError }), { error: listError }).superRefine((names, context) => {
+  for (const [index, name] of names.entries()) {
+    const refuse = (message: string) => context.addIssue({ code: 'custom', message, path: [index] })
+    if (keyProblem(`n:1?${name}=1`)) refuse('is no name of a parameter: A-Z a-z 0-9 . _ ~ - [ ]')
+    if (names.indexOf(name) < index) refuse('is given twice')
+  }
+})
+
+const asHeaders = z
+  .record(z.string(), z.string({ error: 'must be the name of a header' }), {
+    error: 'must map parameters to headers, as in { lang: accept-language }',
+  })
+  .transform((written, context) => {
+    const read: Record<string, string> = {}
+    for (const [parameter, header] of Object.entries(written)) {
+      read[parameter] = header.toLowerCase()
+      const isCredential = credentialHeaders.has(read[parameter])
+      const problem = isCredential ? 'cannot come from a key: it says who asks' : headerProblem(read[parameter], '')
+      if (problem) context.addIssue({ code: 'custom', message: `${header} ${problem}`, path: [parameter] })
+    }
+    return read
+  })
+
 const body = z
   .union([z.string(), z.record(z.string(), z.unknown())], { error: 'must be JSON, as text or as a map' })
   .transform((written, context) => {
@@ -72,6 +121,7 @@ const httpFields = z.strictObject(
     credentials: z.literal('viewer', { error: 'must be viewer, or left out' }).optional(),
     authorize: authorize.optional(),
     headers: headers.default({}),
+    token: token.optional(),
     maxAge: quantity(duration({ maxMs: DURATION_MS_MAX })).default(1_000),
     refresh: quantity(duration({ minMs: REFRESH_MS_MIN, maxMs: DURATION_MS_MAX, zero: 'only when told' })).default(
       1_000,
@@ -79,30 +129,73 @@ const httpFields = z.strictObject(
     timeout: quantity(duration({ minMs: 1, maxMs: DURATION_MS_MAX })).default(2_000),
     maxBytes: quantity(size({ minBytes: 1, maxBytes: BYTES_MAX })).default(4 * 1_024 ** 2),
     redirects: z.enum(['none', 'same-origin'], { error: 'must be none or same-origin' }).default('none'),
-    ids: ids.default({ segments: 1 }),
+    ids: ids.optional(),
+    query: query.default([]),
+    asHeaders: asHeaders.default({}),
   },
   { error: 'must be a map with source and url' },
 )
 
-const httpNamespace = httpFields.superRefine(
-  ({ method, url: { hasId }, body: sentBody, per, credentials, headers: sent }, context) => {
-    const refuse = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message })
-    if (method === 'POST' && !sentBody) refuse(['body'], 'is needed with method: POST')
-    if (method === 'GET' && sentBody) refuse(['body'], 'needs method: POST')
-    if (!hasId && !sentBody?.hasId) refuse(['url'], sentBody ? 'must contain {id}, or the body must' : ID_ONCE)
-    if (credentials && !per) {
-      refuse(['credentials'], "without per: user, a value had with one viewer's token would be shown to all")
-    }
-    if (per && !credentials) {
-      refuse(['per'], 'needs credentials: viewer, or the backend could not tell whose value it is asked for')
-    }
-    if (credentials && 'authorization' in sent) {
-      refuse(['headers', 'authorization'], "cannot be set with credentials: viewer, which sends the viewer's own")
-    }
-  },
-)
+const httpNamespace = httpFields.superRefine((written, context) => {
+  const { method, url, body: sentBody, per, credentials, headers: sent, token, ids, authorize } = written
+  const { query, asHeaders } = written
+  const refuse = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message })
+  if (method === 'POST' && !sentBody) refuse(['body'], 'is needed with method: POST')
+  if (method === 'GET' && sentBody) refuse(['body'], 'needs method: POST')
+  const places = [...url.places, ...(sentBody?.places ?? [])]
+  const problem = placesProblem(places, ids)
+  if (problem) refuse(['url'], problem)
+  else if (authorize) {
+    const problem = authorizeProblem(authorize.url.places, idsOf(written))
+    if (problem) refuse(['authorize', 'url'], problem)
+  }
+  for (const [name, header] of Object.entries(asHeaders)) {
+    if (!query.includes(name)) refuse(['asHeaders', name], 'must be named by query, too')
+    if (header in sent) refuse(['asHeaders', name], `${header} is set by headers, too`)
+  }
+  if (credentials && !per) {
+    refuse(['credentials'], "without per: user, a value had with one viewer's token would be shown to all")
+  }
+  if (per && !credentials) {
+    refuse(['per'], 'needs credentials: viewer, or the backend could not tell whose value it is asked for')
+  }
+  if (token && (credentials || 'authorization' in sent)) {
+    refuse(['token'], `sends authorization, as ${credentials ? 'credentials: viewer' : 'headers'} does: leave one out`)
+  }
+  if (credentials && 'authorization' in sent) {
+    refuse(['headers', 'authorization'], "cannot be set with credentials: viewer, which sends the viewer's own")
+  }
+})
 
 export type HttpNamespace = z.output<typeof httpNamespace>
+
+/** How many segments the ids of a namespace have: as many as its URL and body have places for. */
+export function idsOf({ url, body: sentBody, ids }: Pick<HttpNamespace, 'url' | 'body' | 'ids'>): Ids {
+  const places = [...url.places, ...(sentBody?.places ?? [])]
+  if (places.includes(0)) return ids ? { min: 1, max: ids.segments } : ONE_SEGMENT
+  const count = Math.max(0, ...places)
+  return { min: count, max: count }
+}
+
+/** @param places of the URL and the body */
+function placesProblem(places: number[], ids: unknown) {
+  const isWhole = places.includes(0)
+  const count = Math.max(0, ...places)
+  if (isWhole && count > 0) return 'must hold {id}, or {1} and so on, not both: nor may the body hold the other'
+  if (ids && !isWhole) return 'must hold {id}, where ids says how many segments that has'
+  for (let place = 1; place <= count; place++) {
+    if (!places.includes(place)) return `must hold {${place}}, too: else keys that differ there have one value`
+  }
+  return undefined
+}
+
+/** @param places of the URL that asks who may read */
+function authorizeProblem(places: number[], { max }: Ids) {
+  if (max > 0 && places.length === 0) return 'must hold {id}, or the backend could not tell which key it is asked about'
+  if (max === 0 && places.length > 0) return 'must not hold an id: the keys of this namespace have none'
+  const beyond = places.find(place => place > max)
+  return beyond === undefined ? undefined : `must not hold {${beyond}}: an id here may have fewer segments`
+}
 
 /**
  * Chosen by the source; a namespace with an unknown source is checked as one of values, so that all errors are reported
@@ -112,7 +205,7 @@ const namespace = z.unknown().transform((written, context) => {
   const { source } = (written ?? {}) as { source?: unknown }
   const read = (source === 'journal' ? journalNamespace : httpNamespace).safeParse(written)
   if (read.success) return read.data
-  for (const issue of read.error.issues) context.issues.push({ ...issue, input: written } as any)
+  for (const issue of read.error.issues) context.issues.push({ ...issue, input: written } as z.core.$ZodRawIssue)
   return z.NEVER
 })
 
@@ -132,6 +225,11 @@ export const file = z.strictObject(
   },
   { error: 'must be a map with the field "namespaces"' },
 )
+
+function isHttpUrl(written: string) {
+  const url = URL.parse(written)
+  return url !== null && (url.protocol === 'https:' || url.protocol === 'http:') && !url.username && !url.password
+}
 
 function reservedProblem(name: string) {
   return name.startsWith(RESERVED_PREFIX) ? `names that begin with ${RESERVED_PREFIX} are Keycast's own` : undefined

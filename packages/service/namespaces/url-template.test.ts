@@ -1,3 +1,5 @@
+import { keyProblem } from '@keycast/protocol'
+import fc from 'fast-check'
 import { readUrlTemplate } from './url-template.ts'
 
 const read = (template: string) => {
@@ -14,6 +16,11 @@ test.each([
   ['http://[::1]:3000/{id}', '...', 'http://[::1]:3000/...'],
   ['http://h/items?id={id}&x=1', 'a/b-c', 'http://h/items?id=a%2Fb-c&x=1'],
   ['http://h/graphql', '42', 'http://h/graphql'],
+  ['http://h/me/inbox', '', 'http://h/me/inbox'],
+  ['http://h/projects/{1}/tasks/{2}', 'acme/7', 'http://h/projects/acme/tasks/7'],
+  ['http://h/tasks/{2}?project={1}', 'acme/7', 'http://h/tasks/7?project=acme'],
+  ['http://h/tasks/{id}', '7?status=open&page[size]=2', 'http://h/tasks/7?status=open&page%5Bsize%5D=2'],
+  ['http://h/tasks?x=1', '?q=C+, a/b', 'http://h/tasks?x=1&q=C%2B%2C%20a%2Fb'],
 ])('%s with the id %s is %s', (template, id, url) => {
   expect(read(template).urlFor(id)).toBe(url)
 })
@@ -23,7 +30,10 @@ test('the origin is scheme, host and port', () => {
 })
 
 test.each([
-  ['http://h/{id}/{id}', 'exactly once'],
+  ['http://h/{id}/{id}', 'each of {id}, {1}, {2} once'],
+  ['http://h/{1}/{1}', 'each of {id}, {1}, {2} once'],
+  ['http://h/{id}/{1}', 'not both'],
+  ['http://h/{0}', 'braces'],
   ['http://{id}/items', 'in its path'],
   ['http://{id}.example/items', 'in its path'],
   ['http://h:{id}/items', 'absolute URL'],
@@ -66,11 +76,89 @@ test.each([
 test.each([
   ['@evil.example', 'http://h/items/%40evil.example'],
   ['/evil.example', 'http://h/items//evil.example'],
-  ['a?admin=1', 'http://h/items/a%3Fadmin%3D1'],
+  ['a&admin=1', 'http://h/items/a%26admin%3D1'],
+  ["!'()*", 'http://h/items/%21%27%28%29%2A'],
+  ['Müller', 'http://h/items/M%C3%BCller'],
   ['a#b', 'http://h/items/a%23b'],
   ['a%2e%2e', 'http://h/items/a%252e%252e'],
   ['..\\x', 'http://h/items/..%5Cx'],
   ['a b\r\nc', 'http://h/items/a%20b%0D%0Ac'],
 ])('the id %j stays a part of the path', (id, url) => {
   expect(read('http://h/items/{id}').urlFor(id)).toBe(url)
+})
+
+test('a parameter that stands elsewhere is not in the URL', () => {
+  expect(read('http://h/{id}').urlFor('7?lang=de&page=2', ['lang'])).toBe('http://h/7?page=2')
+})
+
+test('an id without a segment that has a place makes no URL', () => {
+  expect(() => read('http://h/{1}/{2}').urlFor('a')).toThrow(RangeError)
+})
+
+// By the grammar of keys, and a little beyond it.
+const letters = [..."abzAZ09._~-@:+,=!$'() éß日ि"]
+const strange = [...letters, '/', '?', '&', '#', '%', '2', 'e', '\\', ';', '*', '{', '}', '|', '\n', '\ud83d']
+const text = (characters: string[]) =>
+  fc.array(fc.constantFrom(...characters), { minLength: 1, maxLength: 9 }).map(each => each.join(''))
+const templates = [
+  'http://h/a/{id}/b',
+  'http://h/{1}/{2}?x=1',
+  'http://h/a?b={id}&c=d',
+  'http://h/a.{1}?b={2}#'.slice(0, -1),
+]
+
+/** What a server reads out of a URL. */
+function readBack(url: string) {
+  const { pathname, searchParams, host } = new URL(url)
+  return { host, segments: pathname.split('/').slice(1).map(decodeURIComponent), query: [...searchParams] }
+}
+
+test('no id leaves its place: a server reads back just what the template has, with the id in it', () => {
+  const segment = text(letters).map(each => each.normalize())
+  const parameters = fc.uniqueArray(fc.tuple(fc.constantFrom('p', 'q', 'page[size]'), segment), {
+    selector: ([name]) => name,
+  })
+  fc.assert(
+    fc.property(fc.constantFrom(...templates), segment, segment, parameters, (template, one, two, given) => {
+      const query = given.map(([name, value]) => `${name}=${value}`).join('&')
+      const id = `${one}/${two}${query && `?${query}`}`
+      fc.pre(keyProblem(`n:${id}`) === undefined)
+      const back = readBack(read(template).urlFor(id))
+      expect(back.host).toBe('h')
+      const expected = {
+        [templates[0]]: { segments: ['a', one, two, 'b'], query: [] },
+        [templates[1]]: { segments: [one, two], query: [['x', '1']] },
+        [templates[2]]: {
+          segments: ['a'],
+          query: [
+            ['b', `${one}/${two}`],
+            ['c', 'd'],
+          ],
+        },
+        [templates[3]]: { segments: [`a.${one}`], query: [['b', two]] },
+      }[template] as { segments: string[]; query: string[][] }
+      expect(back.segments).toEqual(expected.segments)
+      expect(back.query).toEqual([...expected.query, ...given])
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+test('what is no key, should it come through all the same, stays in its place or makes no URL', () => {
+  fc.assert(
+    fc.property(fc.constantFrom(...templates), text(strange), text(strange), (template, one, two) => {
+      let url: string
+      try {
+        url = read(template).urlFor(`${one}/${two}`)
+      } catch (error) {
+        expect(error).toBeInstanceOf(Error)
+        return
+      }
+      const { host, segments } = readBack(url)
+      expect(host).toBe('h')
+      expect(segments).not.toContain('..')
+      if (template === templates[0]) expect([segments[0], url.startsWith('http://h/a/')]).toEqual(['a', true])
+    }),
+    { numRuns: 2_000 },
+  )
 })

@@ -24,11 +24,11 @@ export interface Setting<T> {
   /** Never printed, and `<env>_FILE` may name a file that holds it. */
   secret: boolean
   /** The default, for --help. */
-  show: (value: T) => string
+  show(value: T): string
 }
 
 /** The values of declared settings, each with its own type. */
-export type Config<S extends Record<string, Setting<any>>> = {
+export type Config<S extends Record<string, Setting<unknown>>> = {
   [K in keyof S]: S[K] extends Setting<infer T> ? T : never
 }
 
@@ -191,7 +191,7 @@ export class SettingsError extends Misconfigured {
  *   `argv`: the arguments after the script's name
  * @throws {SettingsError} only where `env` or `argv` is given
  */
-export function readSettings<S extends Record<string, Setting<any>>>(
+export function readSettings<S extends Record<string, Setting<unknown>>>(
   settings: S,
   {
     name,
@@ -220,7 +220,10 @@ export function readSettings<S extends Record<string, Setting<any>>>(
 /**
  * The text of `--help`: every setting with its meaning, its accepted form and its default. Values set are not shown.
  */
-export function renderHelp(settings: Record<string, Setting<any>>, { name, about }: { name: string; about: string }) {
+export function renderHelp(
+  settings: Record<string, Setting<unknown>>,
+  { name, about }: { name: string; about: string },
+) {
   const declared = Object.values(settings)
   const width = Math.max(...declared.map(({ env }) => env.length))
   const lines = declared.flatMap(({ env, doc, expects, default: fallback, show, secret }) => {
@@ -231,7 +234,7 @@ export function renderHelp(settings: Record<string, Setting<any>>, { name, about
   return `${name}: ${about}\n\nSettings are environment variables; an empty one counts as unset:\n\n${lines.join('\n')}\n`
 }
 
-function readAll<S extends Record<string, Setting<any>>>(
+function readAll<S extends Record<string, Setting<unknown>>>(
   settings: S,
   {
     name,
@@ -260,7 +263,10 @@ function readAll<S extends Record<string, Setting<any>>>(
 }
 
 /** @returns neither if the setting is unset */
-function textOf({ env: variable, secret }: Setting<any>, env: NodeJS.ProcessEnv): { text?: string; problem?: string } {
+function textOf(
+  { env: variable, secret }: Setting<unknown>,
+  env: NodeJS.ProcessEnv,
+): { text?: string; problem?: string } {
   if (!secret) return { text: env[variable] || undefined }
   const { text, problem } = readVariable(env, variable)
   // If an unwritten secret counted as unset, its check would be switched off.

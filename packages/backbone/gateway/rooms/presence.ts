@@ -1,7 +1,7 @@
 // A gateway's side of presence: its joins, which are repeated to the room's node whenever they may have been lost, and
 // the members of rooms, change by change. A hole in the changes is never passed on: it is asked for again.
 import type { Problem } from '@keycast/protocol'
-import { createUniqueQueue, type Every, type UniqueQueue } from '@keycast/service'
+import { createUniqueQueue, type Every, type Payer, type UniqueQueue } from '@keycast/service'
 import {
   type Join as JoinOf,
   joinKey,
@@ -21,6 +21,8 @@ interface Joining {
   user: string
   name: string
   claim: string | undefined
+  /** Who joins. */
+  payer?: Payer
 }
 
 /** The name in its normal form. `claim`: a secret by which an anonymous one is known again. */
@@ -65,6 +67,7 @@ export interface PresenceEvents {
 /** `deadlineAt`: of its answer, later of its end. */
 interface Join {
   said: JoinOf
+  payer: Payer | undefined
   isJoined: boolean
   deadlineAt: number
   done: (end: Joined | Problem) => void
@@ -140,14 +143,14 @@ export function createPresenceBackbone({ router, events, now, every, randomBytes
   const isOver = (key: string) => now() >= (joins.get(key) as Join).deadlineAt
 
   function join(
-    { room, user, name, claim }: Parameters<PresenceBackbone['join']>[0],
+    { room, user, name, claim, payer }: Parameters<PresenceBackbone['join']>[0],
     { deadlineMs, onLost }: Parameters<PresenceBackbone['join']>[1],
   ): ReturnType<PresenceBackbone['join']> {
     const key = joinKey(room, `${incarnation}.${++tabs}`)
     const known = user === '' ? (claim ?? randomBytes(16).toString('base64url')) : undefined
     const joined = new Promise<Joined | Problem>(done => {
       const said: JoinOf = { user, name, claim: known, leaving: undefined }
-      joins.set(key, { said, isJoined: false, deadlineAt: now() + deadlineMs, done, onLost })
+      joins.set(key, { said, payer, isJoined: false, deadlineAt: now() + deadlineMs, done, onLost })
     })
     pending.add(key)
     router.watch(key)
@@ -250,6 +253,7 @@ export function createPresenceBackbone({ router, events, now, every, randomBytes
       return about && about.tab === undefined ? watched.get(about.room) : undefined
     },
     payloadOf: (key: string) => joins.get(key)?.said,
+    payerOf: (key: string) => joins.get(key)?.payer,
     stop() {
       for (const [key, each] of joins) {
         joins.delete(key)

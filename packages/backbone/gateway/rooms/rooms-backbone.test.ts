@@ -5,7 +5,7 @@ import { createHub } from '../../hub/hub.ts'
 import { createMemoryNetwork } from '../../memory/network.ts'
 import { keyOfFirst } from '../../memory/test-support.ts'
 import { roomsCodec } from '../../wire/rooms-codec.ts'
-import { createRoomsBackbone } from './rooms-backbone.ts'
+import { createRoomsBackbone, publishTo } from './rooms-backbone.ts'
 
 const silent: any = { debug() {}, info() {}, warn() {}, error() {} }
 
@@ -155,7 +155,7 @@ test('above 64 MiB of data under way a publish is refused, until some of it has 
   const { network, backbone } = await setup()
   const data = Buffer.alloc(2 ** 20 - 1, '1')
   const publish = async () => {
-    const end = await backbone.publish({ room: key, messageId: undefined, from: '', data }, { deadlineMs: 500 })
+    const end = await publishTo(backbone, { room: key, messageId: undefined, from: '', data }, { deadlineMs: 500 })
     return isProblem(end) ? end.code : 'kept'
   }
   const taken = Array.from({ length: 65 }, publish)
@@ -170,7 +170,7 @@ test('above 64 MiB of data under way a publish is refused, until some of it has 
 test('a publish ends with its result, or says whether it may have been kept', async () => {
   const { network, hub, backbone, heard, tellResult } = await setup()
   const publish = (text: string) =>
-    backbone.publish({ room: key, messageId: undefined, from: 'ann', data: Buffer.from(text) }, { deadlineMs: 500 })
+    publishTo(backbone, { room: key, messageId: undefined, from: 'ann', data: Buffer.from(text) }, { deadlineMs: 500 })
   const kept = publish('1')
   await network.settle()
   const [[, id, command]] = heard
@@ -233,8 +233,8 @@ test('publishes under way go to the next journal of their room when theirs dies,
       onUnwatch() {},
       onGet() {},
       onCancelGet() {},
-      onCommand(link, id, { data }) {
-        texts.push(data.toString())
+      onCommand(link, id, command) {
+        if (command.type === 'publish') texts.push(command.data.toString())
         if (name === 'n2') hub.tellResult(link, id, { epoch: 'E', seq: texts.length, at: 1, duplicate: false })
       },
       onLinkLost() {},
@@ -253,7 +253,7 @@ test('publishes under way go to the next journal of their room when theirs dies,
   await network.settle()
   const room = keyOfFirst(['n1', 'n2'])
   const publish = (text: string) =>
-    backbone.publish({ room, messageId: undefined, from: '', data: Buffer.from(text) }, { deadlineMs: 60_000 })
+    publishTo(backbone, { room, messageId: undefined, from: '', data: Buffer.from(text) }, { deadlineMs: 60_000 })
 
   const ends = [publish('1'), publish('2')]
   await network.settle()
@@ -271,7 +271,7 @@ test('publishes under way go to the next journal of their room when theirs dies,
 test('a repeated publish that is not kept now may have been kept before: its outcome is unknown', async () => {
   const { network, backbone, heard, tellResult } = await setup()
   const publish = { room: 'room:1', messageId: undefined, from: '', data: Buffer.from('1') }
-  const first = backbone.publish(publish, { deadlineMs: 60_000 })
+  const first = publishTo(backbone, publish, { deadlineMs: 60_000 })
   await network.settle()
   network.swallowed.add('n1 answers').add('n1 beats')
   tellResult(heard[0][1], { epoch: 'E', seq: 1, at: 1, duplicate: false })

@@ -1,10 +1,12 @@
 // The gateway's backbone of rooms: follows each watched room message by message, publishes, and reads histories. A hole
 // in a room's order is never passed on: it is asked for again.
 import { isProblem, type Problem } from '@keycast/protocol'
-import { BEAT_MS, type Containment, type Every } from '@keycast/service'
+import { BEAT_MS, type Containment, type World } from '@keycast/service'
 import { roomOf } from '../../wire/members-codec.ts'
 import {
   type Answer,
+  type Delete,
+  type Deleted,
   type GapReason,
   type HeadAnswer,
   type Heads,
@@ -24,6 +26,7 @@ import { type Coalesced, createCoalesced } from '../coalesced.ts'
 import type { CommandEnd } from '../commands.ts'
 import type { Dial, Log } from '../link.ts'
 import { createRouter, type NodeSource } from '../router.ts'
+import { createRoomPayers, type Paid } from './payers.ts'
 import { createPresenceBackbone, type PresenceBackbone, type PresenceEvents } from './presence.ts'
 
 export type History = Omit<HistoryAnswer, 'type' | 'key'>
@@ -46,15 +49,22 @@ interface RoomsStream {
   watch: (room: string, position?: Position) => void
   unwatch: (room: string) => void
   /**
-   * Never rejects. Publishes into one room are kept in the order given. `publish_unknown`: the same messageId may be
-   * sent again, so the caller should give one.
+   * Calls `done` once, with its outcome, perhaps at once. Publishes into one room are kept in the order given.
+   * `publish_unknown`: the same messageId may be sent again, so the caller should give one. `payer`: who publishes; nobody
+   * where a backend does.
    */
   publish: (
-    publish: { room: string; messageId: string | undefined; from: string; data: Buffer },
+    publish: { room: string; messageId: string | undefined; from: string; data: Buffer } & Paid,
     options: { deadlineMs: number },
-  ) => Promise<Published | Problem>
+    done: (outcome: Published | Problem) => void,
+  ) => void
+  /** Never rejects. Deletes messages for good: some of a room or all that it holds, or a user's everywhere. */
+  deleteMessages: (
+    which: { room: string; seqs?: number[] } | { user: string },
+    options: { deadlineMs: number },
+  ) => Promise<Deleted | Problem>
   /** Never rejects. Concurrent requests for the same part of a room share one read. */
-  history: (room: string, range: HistoryRange, options: { deadlineMs: number }) => Promise<History | Problem>
+  history: (room: string, range: HistoryRange, options: { deadlineMs: number } & Paid) => Promise<History | Problem>
   /** Whether the room's journal answers now. */
   isAvailable: (room: string) => boolean
   ownerOf: (room: string) => { node: string | undefined; alive: boolean }
@@ -102,29 +112,16 @@ const PUBLISH_BYTES_MAX = 64 * 2 ** 20
 /** A hub cuts off a gateway that sends a larger part. */
 const DATA_BYTES_MAX = 2 ** 20 - 1
 
-interface Options {
+interface Options extends World {
   nodeSource: NodeSource
   dialOf: (name: string) => Dial
   events: RoomsEvents
-  now: () => number
-  every: Every
-  turn: (run: () => void) => void
-  randomBytes: (size: number) => Buffer
-  containment?: Pick<Containment, 'guard' | 'caught'>
+  containment?: Containment
   log: Log
 }
 
-export function createRoomsBackbone({
-  nodeSource,
-  dialOf,
-  events,
-  containment,
-  now,
-  every,
-  turn,
-  randomBytes,
-  log,
-}: Options): RoomsBackbone {
+export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbone {
+  const { now, every, randomBytes } = given
   /**
    * `isPlaced`: the journal has told where the stream continues since the watch was last sent. Until then, and while a
    * hole is asked for again, messages that do not follow belong to an earlier watch. `healing`: the hole was asked for
@@ -138,27 +135,22 @@ export function createRoomsBackbone({
   const watched = new Map<string, Watched>()
   let publishes = 0
   let publishBytes = 0
+  const payers = createRoomPayers({ free: () => PUBLISHES_MAX - publishes })
   let nextCommand = 0
   let healed = 0
 
   const router = createRouter({
+    ...given,
     codec: roomsCodec,
     placeOf: roomOf,
-    nodeSource,
-    dialOf,
     events: {
       position: key => watched.get(key)?.position ?? presence.positionOf(key),
       payload: key => presence.payloadOf(key),
+      payer: key => payers.readerOf(key) ?? presence.payerOf(key),
       onAnswer,
       onHeads,
       onRouted: () => events.onRouted?.(),
     },
-    containment,
-    now,
-    every,
-    turn,
-    randomBytes,
-    log,
   })
   const presence = createPresenceBackbone({ router, events, now, every, randomBytes })
   const histories: Coalesced<History | Problem> = createCoalesced<History | Problem>({
@@ -187,7 +179,7 @@ export function createRoomsBackbone({
       case 'gap':
         place(room)
         room.position = { epoch: answer.epoch, seq: answer.seq }
-        return events.onGap(key, said as any)
+        return events.onGap(key, answer)
       case 'failed':
         if (isGot) return // the link asked for any answer, to test whether they arrive
         return events.onFailed(key, said as Problem)
@@ -264,37 +256,48 @@ export function createRoomsBackbone({
     if (watched.delete(room)) router.unwatch(room)
   }
 
-  const publish: RoomsBackbone['publish'] = async ({ room, messageId, from, data }, { deadlineMs }) => {
+  // A callback, not a promise: of the thousands of publishes under way each costs the memory that lives until its end.
+  const publish: RoomsBackbone['publish'] = ({ room, messageId, from, data, payer }, { deadlineMs }, done) => {
     const link = router.linkOf(room)
-    if (!link?.alive) return refusal('journal_unavailable')
-    if (publishes >= PUBLISHES_MAX || publishBytes >= PUBLISH_BYTES_MAX) return refusal('journal_unavailable')
-    if (data.length > DATA_BYTES_MAX) return { code: 'too_large' }
+    if (!link?.alive) return done(refusal('journal_unavailable'))
+    if (publishes >= PUBLISHES_MAX || publishBytes >= PUBLISH_BYTES_MAX) return done(refusal('journal_unavailable'))
+    if (data.length > DATA_BYTES_MAX) return done({ code: 'too_large' })
+    const givePlaceBack = payers.takePlace(payer)
+    if (!givePlaceBack) return done(refusal('rate_limited'))
     publishes++
     publishBytes += data.length
     const command: Publish = { type: 'publish', room, messageId: messageId ?? newMessageId(randomBytes), from, data }
-    const id = String(++nextCommand)
-    const end = await new Promise<CommandEnd<Published | Problem>>(resolve =>
-      link.command({ id, key: room, command, deadlineMs }, resolve),
+    link.command({ id: String(++nextCommand), key: room, command, payer, deadlineMs }, end => {
+      publishes--
+      givePlaceBack()
+      publishBytes -= data.length
+      done(outcomeOf(end as CommandEnd<Published | Problem>))
+    })
+  }
+
+  const deleteMessages: RoomsBackbone['deleteMessages'] = async (which, { deadlineMs }) => {
+    // Any journal of the log can look for a user's messages.
+    const key = 'user' in which ? which.user : which.room
+    const link = router.linkOf(key)
+    if (!link?.alive) return refusal('journal_unavailable')
+    const command: Delete = { type: 'delete', ...which }
+    const end = await new Promise<CommandEnd<unknown>>(resolve =>
+      link.command({ id: String(++nextCommand), key, command, deadlineMs }, resolve),
     )
-    publishes--
-    publishBytes -= data.length
-    switch (end.type) {
-      case 'result':
-        // The first try may have succeeded, and only its answer was lost.
-        return end.isRepeated && isProblem(end.result) && notKept.has(end.result.code)
-          ? refusal('publish_unknown')
-          : end.result
-      case 'unknown':
-        return refusal('publish_unknown')
-      default:
-        return refusal('journal_unavailable')
-    }
+    if (end.type === 'result') return end.result as Deleted | Problem
+    const { code, retryAfterMs } = refusal('journal_unavailable')
+    const message =
+      end.type === 'refused'
+        ? 'the journal is of a release that deletes nothing'
+        : 'it is not known yet whether all is deleted: call again, it does no harm'
+    return { code, message, retryAfterMs }
   }
 
   const history: RoomsBackbone['history'] = (room, range, options) => {
     if (!isAvailable(room)) return Promise.resolve(refusal('journal_unavailable'))
     const limit = Math.max(1, Math.min(range.limit, HISTORY_MESSAGES_MAX))
-    return histories.call(historyKey(room, { ...range, limit }), options)
+    const key = historyKey(room, { ...range, limit })
+    return payers.read(key, options.payer, () => histories.call(key, options))
   }
 
   const isAvailable = (room: string) => router.ownerOf(room).alive
@@ -309,6 +312,7 @@ export function createRoomsBackbone({
     watch,
     unwatch,
     publish,
+    deleteMessages,
     history,
     isAvailable,
     ownerOf: router.ownerOf,
@@ -324,9 +328,33 @@ export function createRoomsBackbone({
   }
 }
 
+/** As a promise, which never rejects: for those who publish seldom. */
+export const publishTo = (
+  backbone: Pick<RoomsBackbone, 'publish'>,
+  publish: Parameters<RoomsBackbone['publish']>[0],
+  options: { deadlineMs: number },
+): Promise<Published | Problem> => new Promise(resolve => backbone.publish(publish, options, resolve))
+
 /** A log recognizes repeats of a publish by it. */
 export const newMessageId = (randomBytes: (size: number) => Buffer) => randomBytes(12).toString('base64url')
 
+function outcomeOf(end: CommandEnd<Published | Problem>): Published | Problem {
+  switch (end.type) {
+    case 'result':
+      // The first try may have succeeded, and only its answer was lost.
+      return end.isRepeated && isProblem(end.result) && notKept.has(end.result.code)
+        ? refusal('publish_unknown')
+        : end.result
+    case 'unknown':
+      return refusal('publish_unknown')
+    default:
+      return refusal('journal_unavailable')
+  }
+}
+
 const notKept = new Set<Problem['code']>(['journal_unavailable', 'log_full'])
 
-const refusal = (code: 'journal_unavailable' | 'publish_unknown'): Problem => ({ code, retryAfterMs: RETRY_MS })
+const refusal = (code: 'journal_unavailable' | 'publish_unknown' | 'rate_limited'): Problem => ({
+  code,
+  retryAfterMs: RETRY_MS,
+})

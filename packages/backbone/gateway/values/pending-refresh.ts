@@ -8,6 +8,7 @@ import type { Link as LinkOf } from '../link.ts'
 interface Options {
   /** One at least. */
   keys: string[]
+  users: string[] | undefined
   /** To the nodes there are now. */
   links: () => Link[]
   /** Called once, when each of them has all keys. */
@@ -25,7 +26,7 @@ export interface PendingRefresh {
   fail: (error: Error) => void
 }
 
-export function createPendingRefresh({ keys, links, done, fail }: Options): PendingRefresh {
+export function createPendingRefresh({ keys, users, links, done, fail }: Options): PendingRefresh {
   /** The number of messages that each link must still confirm. */
   const unconfirmed = new Map<Link, number>()
   const takeBacks: (() => void)[] = []
@@ -39,7 +40,7 @@ export function createPendingRefresh({ keys, links, done, fail }: Options): Pend
   function ask(link: Link) {
     unconfirmed.set(link, Math.ceil(keys.length / KEYS_PER_REQUEST_MAX))
     for (const chunk of chunksOf(keys)) {
-      const takeBack = link.notify(refreshNotice(chunk), () => {
+      const takeBack = link.notify(refreshNotice(chunk, users), () => {
         unconfirmed.set(link, (unconfirmed.get(link) as number) - 1)
         check()
       })
@@ -70,4 +71,4 @@ export function chunksOf(keys: string[]): string[][] {
   return chunks
 }
 
-export const refreshNotice = (keys: string[]): RefreshNotice => ({ type: 'refresh', keys })
+export const refreshNotice = (keys: string[], users?: string[]): RefreshNotice => ({ type: 'refresh', keys, users })

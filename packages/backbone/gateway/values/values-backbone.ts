@@ -2,7 +2,7 @@
 import type { Containment, World } from '@keycast/service'
 import { type Backbone, type BackboneEvents, FetcherUnavailable } from '../../backbone.ts'
 import { valuesCodec } from '../../wire/values-codec.ts'
-import { readViewerKey } from '../../wire/viewer-key.ts'
+import { readViewerKey, userName } from '../../wire/viewer-key.ts'
 import type { Dial, Log } from '../link.ts'
 import { createRouter, type NodeSource } from '../router.ts'
 import { createConfirmed } from './confirmed.ts'
@@ -12,36 +12,26 @@ import { createRecentRefreshes } from './recent-refreshes.ts'
 /** The payload of each watch: changes are enough. */
 const QUIET = Object.freeze({ quiet: true })
 
-interface Options extends Pick<World, 'now' | 'every' | 'after' | 'turn' | 'randomBytes'> {
+interface Options extends World {
   nodeSource: NodeSource
   dialOf: (name: string) => Dial
   events: BackboneEvents
-  containment?: Pick<Containment, 'guard' | 'caught'>
+  containment?: Containment
   log: Log
 }
 
-export function createValuesBackbone({
-  nodeSource,
-  dialOf,
-  events,
-  containment,
-  now,
-  every,
-  after,
-  turn,
-  randomBytes,
-  log,
-}: Options): Backbone {
+export function createValuesBackbone({ events, ...given }: Options): Backbone {
+  const { now, after } = given
   const refreshes = new Set<PendingRefresh>()
   const recentRefreshes = createRecentRefreshes({ now })
   const confirmed = createConfirmed({ now })
   const router = createRouter({
+    ...given,
     codec: valuesCodec,
-    nodeSource,
-    dialOf,
     events: {
       position: events.held,
       payload: payloadOf,
+      payer: events.payer,
       onAnswer(answer, isGot, link) {
         const isSaidToGoOn = answer.type !== 'failed' && answer.next !== undefined
         events.onAnswer(answer, isGot, isSaidToGoOn ? confirmed.of(link, answer.key) : undefined)
@@ -56,12 +46,6 @@ export function createValuesBackbone({
         for (const refresh of refreshes) refresh.route()
       },
     },
-    containment,
-    now,
-    every,
-    turn,
-    randomBytes,
-    log,
   })
   let lastQuestion = 0
 
@@ -76,7 +60,7 @@ export function createValuesBackbone({
     for (const refresh of refreshes) refresh.fail(new FetcherUnavailable('the gateway is stopping'))
   }
 
-  function refresh(keys: string[], { deadlineMs }: { deadlineMs: number }): Promise<void> {
+  function refresh(keys: string[], { users, deadlineMs }: { users?: string[]; deadlineMs: number }): Promise<void> {
     if (keys.length === 0) return Promise.resolve()
     return new Promise((resolve, reject) => {
       const giveUp = () => pending.fail(new FetcherUnavailable('no fetcher node took the refresh in time'))
@@ -88,9 +72,11 @@ export function createValuesBackbone({
       }
       const pending = createPendingRefresh({
         keys,
+        users: users?.map(userName),
         links: router.links,
         done: () => {
           end()
+          // Without the users: a node that missed it has all values of these keys fetched anew.
           recentRefreshes.add(keys)
           resolve()
         },
@@ -105,10 +91,10 @@ export function createValuesBackbone({
   }
 
   /** If the owner changes meanwhile, the router has the new one asked. */
-  const authorize: Backbone['authorize'] = (key, credentials, { deadlineMs, maxAgeMs }) =>
+  const authorize: Backbone['authorize'] = (key, credentials, { deadlineMs, maxAgeMs, payer }) =>
     new Promise(done => {
       const question = { type: 'authorize', key, ...credentials, maxAgeMs } as const
-      const asked = { id: String(++lastQuestion), key, command: question, deadlineMs }
+      const asked = { id: String(++lastQuestion), key, command: question, payer, deadlineMs }
       const link = router.linkOf(key)
       if (link) link.command(asked, end => done(end.type === 'result' ? end.result : undefined))
       else done(undefined)
@@ -122,7 +108,7 @@ export function createValuesBackbone({
     unwatch: router.unwatch,
     get: router.get,
     cancelGet: router.cancelGet,
-    renewCredentials: key => router.linkOf(key)?.renewWatch(key),
+    renewWatch: key => router.linkOf(key)?.renewWatch(key),
     authorize,
     ownerOf: router.ownerOf,
     nodesAlive: router.nodesAlive,

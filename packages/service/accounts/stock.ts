@@ -1,0 +1,78 @@
+// What stays: bytes held, keys watched, members. An account may hold so many times what is still free, and so may each that
+// it lies in (dynamic thresholds; Choudhury and Hahne, 1998): one that is alone may hold much, and whatever any of them
+// does, the others find room.
+import { accountsOf, type Kind, type Payer } from './payer.ts'
+
+/**
+ * An account may hold this many times what is free. Alone in an empty pool a user comes to a ninth of it, an address to
+ * half, a network to two thirds. All guests together come to a quarter; one guest's address to a thirteenth.
+ */
+const WEIGHTS: Readonly<Record<Kind, number>> = { u: 1 / 8, a: 1, n: 2, A: 1 / 12, N: 1 / 6, g: 1 / 3 }
+
+interface Account {
+  name: string
+  weight: number
+  held: number
+}
+
+/** The one who pays for something in stock. `accounts`: outermost first. */
+export interface Holder {
+  readonly payer: Payer
+  readonly accounts: readonly Account[]
+  held: number
+}
+
+export type Stock = ReturnType<typeof createStock>
+
+/** @param free how much of the pool is free now */
+export function createStock({ free }: { free: () => number }) {
+  const holders = new Map<Payer, Holder>()
+  const accounts = new Map<string, Account>()
+
+  const accountOf = (name: string): Account =>
+    // A kind of a newer release has no bound here.
+    accounts.get(name) ?? { name, weight: WEIGHTS[name[0] as Kind] ?? Number.POSITIVE_INFINITY, held: 0 }
+
+  const holderOf = (payer: Payer): Holder =>
+    holders.get(payer) ?? { payer, accounts: accountsOf(payer).map(accountOf), held: 0 }
+
+  /** Whether so much more may be held. @param payer `undefined`: nobody is counted, as with a backend's own use */
+  function hasRoom(payer: Payer | undefined, amount: number): boolean {
+    if (payer === undefined) return true
+    const left = free()
+    return holderOf(payer).accounts.every(({ held, weight }) => held + amount <= left * weight)
+  }
+
+  /** @param amount to be added to what is held */
+  function change(holder: Holder, amount: number) {
+    holder.held += amount
+    if (holder.held === 0) holders.delete(holder.payer)
+    for (const account of holder.accounts) {
+      account.held += amount
+      if (account.held === 0) accounts.delete(account.name)
+    }
+  }
+
+  return {
+    hasRoom,
+    change,
+
+    /** Charges a payer, whether there is room or not. @param amount more than 0 */
+    charge(payer: Payer | undefined, amount: number): Holder | undefined {
+      if (payer === undefined) return undefined
+      const holder = holderOf(payer)
+      holders.set(payer, holder)
+      for (const account of holder.accounts) accounts.set(account.name, account)
+      change(holder, amount)
+      return holder
+    },
+
+    /** How much the innermost account of a payer holds: it is the least loaded that is to pay. */
+    loadOf: (payer: Payer) => holderOf(payer).accounts.at(-1)?.held ?? 0,
+
+    /** The same string for as long as the payer holds something: there may be a million references to it. */
+    shared: (payer: Payer | undefined) => (payer === undefined ? undefined : holderOf(payer).payer),
+
+    size: () => accounts.size,
+  }
+}
