@@ -1,7 +1,7 @@
 // Checks a publish before it is put into a batch. Gateways have checked its data already.
 import type { PublishCommand } from '@keycast/backbone'
-import { isMessageId, isUser, keyProblem, namespaceOf } from '@keycast/protocol'
-import type { JournalNamespaces } from '@keycast/service'
+import { isMessageId, isUser, namespaceOf } from '@keycast/protocol'
+import { type JournalNamespaces, roomProblem } from '@keycast/service'
 
 type PublishProblem = 'unknown_namespace' | 'too_large' | 'bad_message'
 
@@ -9,7 +9,7 @@ export function checkPublish(
   { room, messageId, from, data }: PublishCommand,
   namespaces: JournalNamespaces,
 ): PublishProblem | undefined {
-  const namespace = keyProblem(room) === undefined ? namespaces.get(namespaceOf(room)) : undefined
+  const namespace = roomProblem(room) === undefined ? namespaces.get(namespaceOf(room)) : undefined
   if (!namespace) return 'unknown_namespace'
   if (data.length > namespace.bytesMax) return 'too_large'
   const hasGoodId = messageId === undefined || isMessageId(messageId)

@@ -1,3 +1,4 @@
+import { realWorld } from '@keycast/service'
 import { createCommitter } from './group-commit.ts'
 import { LogBroken } from './log/log.ts'
 
@@ -8,6 +9,7 @@ function setup() {
   let seq = 0
   const clock = { at: 0 }
   const committer = createCommitter({
+    ...realWorld,
     log: {
       append: batch =>
         new Promise((resolve, reject) => {
@@ -22,9 +24,10 @@ function setup() {
     counts: { acknowledged() {}, flushed() {} },
     now: () => clock.at,
   })
-  const publish = (text: string, bytes = 1, deadlineAt = 1_000) =>
+  const publish = (text: string, bytes = 1, deadlineAt = 1_000, payer?: string) =>
     committer.publish(
       { data: Object.assign(Buffer.alloc(bytes), { toString: () => text }) } as any,
+      payer,
       deadlineAt,
       outcome => told.push(`done ${text} ${outcome.error ?? ''}`.trim()),
     )
@@ -71,7 +74,7 @@ test('a batch has a number and a size of its own, and what waits has bounds', as
   }
   await settle()
   let taken = 0
-  while (publish('c', 2 ** 20)) taken++
+  while (publish('c', 2 ** 20) === undefined) taken++
   expect(taken).toBe(64)
   expect(committer.stats().waitingBytes).toBe(64 * 2 ** 20)
 })
@@ -134,7 +137,7 @@ test('stopping takes no more, and waits for what was taken', async () => {
   await settle()
   publish('b')
   const stopped = committer.stop().then(() => told.push('stopped'))
-  expect(publish('c')).toBe(false)
+  expect(publish('c')).toBe('journal_unavailable')
   appends[0].end()
   await settle()
   appends[1].end()
@@ -162,4 +165,29 @@ test('a publish whose deadline passed while it waited is refused, and the others
     ...['kept in time', 'done in time'],
     ...['1 late', 'done late, too journal_unavailable'],
   ])
+})
+
+test('publishers take turns: 3,000 publishes of one keep no other waiting for the second batch', async () => {
+  const { appends, publish, settle } = setup()
+  publish('first')
+  await settle()
+  for (let n = 0; n < 3_000; n++) publish(`many ${n}`, 1, 1_000, 'a1.u1')
+  publish('other', 1, 1_000, 'a2.u2')
+  appends[0].end()
+  await settle()
+  expect(appends[1].batch).toHaveLength(2_000)
+  expect(appends[1].batch.slice(0, 2).map(({ data }) => String(data))).toEqual(['many 0', 'other'])
+})
+
+test('of the places for those that wait a publisher has a share, and others find some', async () => {
+  const { appends, publish, settle } = setup()
+  publish('first')
+  await settle()
+  const taken = Array.from({ length: 6_000 }, (_, n) => publish(`many ${n}`, 1, 1_000, 'a1.u1'))
+  expect(taken.filter(refusal => refusal === undefined).length).toBeCloseTo(50_000 / 9, -2)
+  expect(taken.at(-1)).toBe('rate_limited')
+  expect([publish('other', 1, 1_000, 'a2.u2'), publish("a backend's")]).toEqual([undefined, undefined])
+  appends[0].end()
+  await settle()
+  expect(publish('again', 1, 1_000, 'a1.u1')).toBeUndefined()
 })

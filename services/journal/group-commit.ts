@@ -1,14 +1,23 @@
 // Group commit: one batch is under way, and all that is published meanwhile forms the next. Batches grow with load by
-// themselves, so the disk is waited for once per batch and not once per message.
-import { setImmediate } from 'node:timers/promises'
-import { createFifo } from '@keycast/service'
-import { type Kept, type Log, LogBroken, type Outcome as OutcomeOf, type Publish } from './log/log.ts'
+// themselves, so the disk is waited for once per batch and not once per message. Publishers take turns to be in the next.
+import {
+  accountsOf,
+  createFairQueue,
+  createFifo,
+  createStock,
+  type Holder,
+  NO_LANE,
+  type Payer,
+  type World,
+} from '@keycast/service'
+import { type Kept, LogBroken, type Outcome as OutcomeOf, type Publish } from './log/log.ts'
 
 /** `publish_unknown`: the log does not know whether it was kept. */
 type Outcome = OutcomeOf | { error: 'publish_unknown' }
 
 interface Entry {
   publish: Publish
+  holder: Holder | undefined
   done: (outcome: Outcome) => void
   at: number
   deadlineAt: number
@@ -28,7 +37,7 @@ const WAITING_MESSAGES_MAX = 50_000
 const WAITING_BYTES_MAX = 64 * 2 ** 20
 
 interface Deps {
-  log: Pick<Log, 'append'>
+  log: { append: (publishes: Publish[]) => Promise<OutcomeOf[]> }
   /** Once for each new message, in order, before its `done`. */
   onKept: (publish: Publish, kept: Kept) => void
   /** So many were not given to the log: their publishers gave them up. */
@@ -39,11 +48,14 @@ interface Deps {
   onBroken: (error: Error) => void
   counts: { acknowledged: (tookMs: number) => void; flushed: (messages: number, tookMs: number) => void }
   now: () => number
+  turn: World['turn']
 }
 
-export function createCommitter({ log, onKept, onLate, onFailed, onBroken, counts, now }: Deps) {
-  const waiting = createFifo<Entry>()
+export function createCommitter({ log, onKept, onLate, onFailed, onBroken, counts, now, turn }: Deps) {
+  const waiting = createFairQueue<Entry>()
   let waitingBytes = 0
+  /** Places among those that wait, by who takes them. */
+  const places = createStock({ free: () => WAITING_MESSAGES_MAX - waiting.size })
   /** Other tasks that need the log for themselves. */
   const tasks = createFifo<() => Promise<unknown>>()
   let isStopped = false
@@ -51,7 +63,7 @@ export function createCommitter({ log, onKept, onLate, onFailed, onBroken, count
 
   async function work() {
     while (waiting.size > 0 || tasks.size > 0) {
-      await setImmediate() // all that can be read in this turn joins, and the answers to the last batch leave
+      await new Promise<void>(turn) // all that can be read in this turn joins, and the answers to the last batch leave
       await tasks.take()?.()
       if (waiting.size > 0) await commit(withoutLate(takeBatch()))
     }
@@ -64,6 +76,7 @@ export function createCommitter({ log, onKept, onLate, onFailed, onBroken, count
     while (batch.length < BATCH_MESSAGES_MAX && bytes < BATCH_BYTES_MAX) {
       const entry = waiting.take()
       if (!entry) break
+      if (entry.holder) places.change(entry.holder, -1)
       batch.push(entry)
       bytes += entry.publish.data.length
     }
@@ -114,13 +127,25 @@ export function createCommitter({ log, onKept, onLate, onFailed, onBroken, count
   }
 
   return {
-    /** @returns false if nothing was done: too much is waiting, or the committer stops */
-    publish(publish: Publish, deadlineAt: number, done: (outcome: Outcome) => void): boolean {
-      if (isStopped || waiting.size >= WAITING_MESSAGES_MAX || waitingBytes >= WAITING_BYTES_MAX) return false
-      waiting.add({ publish, done, at: now(), deadlineAt })
+    /**
+     * @param payer who publishes; nobody where a backend does
+     * @returns why nothing was done: too much is waiting, or the committer stops; too much of this payer
+     */
+    publish(
+      publish: Publish,
+      payer: Payer | undefined,
+      deadlineAt: number,
+      done: (outcome: Outcome) => void,
+    ): 'journal_unavailable' | 'rate_limited' | undefined {
+      if (isStopped || waiting.size >= WAITING_MESSAGES_MAX || waitingBytes >= WAITING_BYTES_MAX) {
+        return 'journal_unavailable'
+      }
+      if (!places.hasRoom(payer, 1)) return 'rate_limited'
+      const holder = places.charge(payer, 1)
+      waiting.add({ publish, holder, done, at: now(), deadlineAt }, payer === undefined ? NO_LANE : accountsOf(payer))
       waitingBytes += publish.data.length
       start()
-      return true
+      return undefined
     },
 
     /**

@@ -1,15 +1,15 @@
 // A journal and gateways on the in-process network. Each message is kept once, in order, and everybody is told all of
 // it, whatever the network swallows.
-import { createHub, createRoomsBackbone, roomsCodec } from '@keycast/backbone'
+import { createHub, createRoomsBackbone, publishTo, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
 import { isProblem } from '@keycast/protocol'
-import { revocationsRoom, withReserved } from '@keycast/service'
+import { realWorld, revocationsRoom, withReserved } from '@keycast/service'
 import { createMetrics } from '@keycast/service/metrics'
 import { createChecker } from '../../test/support/checker.ts'
 import { followPositions } from '../../test/support/positions.ts'
 import { randomNumbers } from '../../test/support/random.js'
 import { createJournal } from './journal.ts'
-import type { Log, Publish } from './log/log.ts'
+import type { Log, Message, Publish } from './log/log.ts'
 import { createMemoryLog } from './log/memory.ts'
 
 const silent: any = { debug() {}, info() {}, warn() {}, error() {} }
@@ -19,7 +19,7 @@ const DEADLINE = { deadlineMs: 60_000 }
 async function setup({
   messages = 10_000,
   bytesMax = 2 ** 30,
-  log = createMemoryLog({ bytesMax }),
+  log = createMemoryLog({ ...realWorld, bytesMax }),
 }: {
   messages?: number
   bytesMax?: number
@@ -45,6 +45,7 @@ async function setup({
 
   async function startGateway(name: string) {
     const seen: any[] = []
+    let onMessage: (message: Message) => void = () => {}
     /** With the last messages. */
     const told: { oldest?: number } = {}
     const { events, positionOf } = followPositions({
@@ -54,7 +55,9 @@ async function setup({
       },
       onMessages(room, { epoch, oldest, messages }) {
         told.oldest = oldest
-        for (const { seq, messageId, data } of messages) {
+        for (const message of messages) {
+          const { seq, messageId, data } = message
+          onMessage(message)
           seen.push(seq)
           checker.saw(name, room, { type: 'message', epoch, seq, messageId, data: data.toString() })
         }
@@ -79,9 +82,18 @@ async function setup({
       { room = 'room:1', messageId, from = 'ann' }: { room?: string; messageId?: string; from?: string } = {},
     ) {
       const data = Buffer.from(JSON.stringify(text))
-      return backbone.publish({ room, messageId, from, data }, DEADLINE)
+      return publishTo(backbone, { room, messageId, from, data }, DEADLINE)
     }
-    return { backbone, seen, told, publish, positionOf }
+    return {
+      backbone,
+      seen,
+      told,
+      publish,
+      positionOf,
+      onMessage(listener: typeof onMessage) {
+        onMessage = listener
+      },
+    }
   }
 
   return {
@@ -175,6 +187,72 @@ test('while one message in five is lost, all that is published is kept once and 
   expect(positionOf('room:2')?.seq).toBe(histories[1].length)
 })
 
+test('a deleted message is gone from every copy, readers are told in their order, and those who come later as well', async () => {
+  const { network, backbone, seen, publish, startGateway, log, registry } = await setup()
+  backbone.watch('room:1')
+  await network.settle()
+  for (const text of ['one', 'two', 'three']) await publish(text)
+  const { epoch } = await log.head('room:1')
+  expect(await backbone.deleteMessages({ room: 'room:1', seqs: [2] }, DEADLINE)).toEqual({ messages: 1 })
+  await network.settle()
+  expect(seen.slice(-4)).toEqual([1, 2, 3, 4])
+  const two = await startGateway('two')
+  const heard: Message[] = []
+  two.onMessage(message => heard.push(message))
+  two.backbone.watch('room:1', { epoch, seq: 0 })
+  await network.settle()
+  expect(heard.map(({ seq, data, deleted, deletes }) => [seq, data.toString(), deleted, deletes])).toEqual([
+    [1, '"one"', undefined, undefined],
+    [2, 'null', true, undefined],
+    [3, '"three"', undefined, undefined],
+    [4, 'null', undefined, [[2, 2]]],
+  ])
+  const history = await two.backbone.history('room:1', { after: 1, limit: 1 }, DEADLINE)
+  expect(history).toMatchObject({ messages: [{ seq: 2, deleted: true, from: '' }] })
+  expect(await registry.metrics()).toContain('keycast_journal_deleted_messages_total 1')
+})
+
+test("a user's messages are deleted wherever they are, those of revocations and of others stay", async () => {
+  const { network, backbone, publish, log } = await setup()
+  for (let n = 0; n < 1_200; n++) void publish(`text ${n}`, { from: n % 3 === 0 ? 'ann' : 'bob' })
+  void publish('x', { room: 'server:1' })
+  void publish('x', { room: revocationsRoom })
+  await network.settle()
+  const [first, same] = await Promise.all([
+    backbone.deleteMessages({ user: 'ann' }, DEADLINE),
+    backbone.deleteMessages({ user: 'ann' }, DEADLINE),
+  ])
+  expect([first, same]).toEqual([{ messages: 401 }, { messages: 401 }])
+  const { messages } = await log.read('room:1', { after: 0, limit: 1e6, bytesMax: 1e9 })
+  expect(messages.filter(({ deleted }) => deleted)).toHaveLength(400)
+  expect(messages.filter(({ from }) => from === 'bob')).toHaveLength(800)
+  expect(await log.head(revocationsRoom)).toMatchObject({ seq: 1 })
+  expect((await log.read(revocationsRoom, { after: 0, limit: 9, bytesMax: 1e9 })).messages).toMatchObject([
+    { from: 'ann' },
+  ])
+  expect(await backbone.deleteMessages({ user: 'ann' }, DEADLINE)).toEqual({ messages: 0 })
+})
+
+test('a room is emptied for all who read it; where the log cannot, the caller is told to call again', async () => {
+  const log = createMemoryLog({ ...realWorld, bytesMax: 2 ** 30 })
+  const { network, backbone, publish, seen, told } = await setup({ log })
+  backbone.watch('room:1')
+  await network.settle()
+  for (const text of ['one', 'two']) await publish(text)
+  const { delete: deleting } = log
+  log.delete = async () => ({ error: 'log_full' })
+  expect(await backbone.deleteMessages({ room: 'room:1' }, DEADLINE)).toMatchObject({
+    code: 'log_full',
+    retryAfterMs: 1_000,
+  })
+  log.delete = () => Promise.reject(new Error('lost'))
+  expect(await backbone.deleteMessages({ room: 'room:1' }, DEADLINE)).toMatchObject({ code: 'journal_unavailable' })
+  log.delete = deleting
+  expect(await backbone.deleteMessages({ room: 'room:1' }, DEADLINE)).toEqual({ messages: 2 })
+  await network.settle()
+  expect([seen.at(-1), told.oldest]).toEqual([3, 3])
+})
+
 test('a log that clients have filled keeps what backends publish, and when that is full, revocations; health says so', async () => {
   const { publish, journal } = await setup({ bytesMax: 100_000 })
   expect(journal.problems()).toEqual([])
@@ -193,7 +271,7 @@ test('a log that clients have filled keeps what backends publish, and when that 
 
 test('gateways are told the oldest message held: with messages, and when age has removed some', async () => {
   const clock = { at: 1_700_000_000_000 }
-  const log = createMemoryLog({ bytesMax: 2 ** 30, now: () => clock.at })
+  const log = createMemoryLog({ ...realWorld, bytesMax: 2 ** 30, wallNow: () => clock.at })
   const { backbone, seen, told, publish, network } = await setup({ messages: 3, log })
   backbone.watch('room:1')
   for (const text of ['a', 'b', 'c', 'd', 'e']) {
@@ -257,7 +335,8 @@ test('a gateway that does not read costs a cursor; it goes on whole, or is told 
   network.unread.add('n1')
   const publishAll = async (count: number) => {
     for (let n = 0; n < count; n++)
-      publisher.backbone.publish(
+      publishTo(
+        publisher.backbone,
         { room: 'room:1', messageId: undefined, from: '', data: Buffer.alloc(900, '1') },
         DEADLINE,
       )
@@ -373,7 +452,7 @@ test('a publish that cannot be kept says why', async () => {
 })
 
 test('a log that cannot be read is tried again, and its watchers are told', async () => {
-  const memory = createMemoryLog({ bytesMax: 2 ** 30 })
+  const memory = createMemoryLog({ ...realWorld, bytesMax: 2 ** 30 })
   let isBroken = false
   const log = {
     ...memory,
@@ -393,7 +472,7 @@ test('a log that cannot be read is tried again, and its watchers are told', asyn
 })
 
 test('a batch whose fate the log does not know is publish_unknown, and watchers go on from what it kept', async () => {
-  const memory = createMemoryLog({ bytesMax: 2 ** 30 })
+  const memory = createMemoryLog({ ...realWorld, bytesMax: 2 ** 30 })
   let isBroken = false
   const log = {
     ...memory,
@@ -444,6 +523,7 @@ test('every way in which a publish can end is exported at zero before it comes',
     'kept',
     'log_full',
     'publish_unknown',
+    'rate_limited',
     'too_large',
     'unknown_namespace',
   ])
@@ -471,7 +551,7 @@ test('what a journal does is counted', async () => {
 })
 
 test('while there is more to remove it is removed in parts, and publishes have their turn in between', async () => {
-  const kept = createMemoryLog({ bytesMax: 2 ** 30 })
+  const kept = createMemoryLog({ ...realWorld, bytesMax: 2 ** 30 })
   const order: string[] = []
   let parts = 4
   let meanwhile: () => Promise<unknown> = async () => {}

@@ -1,22 +1,25 @@
 // Puts a journal node together: publishes go through the committer into the log, and from there to the links that
 // watch.
-import { type PublishCommand, type RoomsHub, readPresenceKey } from '@keycast/backbone'
-import { keyProblem, namespaceOf } from '@keycast/protocol'
+import { type DeleteCommand, type PublishCommand, type RoomsHub, readPresenceKey } from '@keycast/backbone'
+import { namespaceOf } from '@keycast/protocol'
 import {
   createOnceAMinute,
   type JournalNamespaces,
-  type Metrics,
+  type MetricMakers,
+  type Payer,
   revocationsRoom,
+  roomProblem,
   type Log as ServiceLog,
   type World,
 } from '@keycast/service'
 import { checkPublish } from './check-publish.ts'
+import { createDeletions } from './deletions.ts'
 import { createDeliveries } from './deliveries/deliveries.ts'
 import { createCommitter } from './group-commit.ts'
 import { createHistoryBounds } from './history-bounds.ts'
 import { type Log, LogBroken, type Retention } from './log/log.ts'
 import { createJournalMetrics, exportLevels, type PublishResult } from './metrics.ts'
-import { followNews } from './news.ts'
+import { followOtherJournals } from './other-journals.ts'
 import { createPresence } from './presence/presence.ts'
 import { createWatchedRooms } from './watched-rooms.ts'
 
@@ -39,18 +42,22 @@ const NEARLY_FULL = 0.8
 /** A gateway waits this long if the journal cannot take a message. */
 const RETRY_MS = 1_000
 
-interface Deps extends Pick<World, 'now' | 'every' | 'turn' | 'randomBytes'> {
+const retried = new Set<PublishResult>(['journal_unavailable', 'publish_unknown', 'log_full', 'rate_limited'])
+
+interface Deps extends World {
   namespaces: JournalNamespaces
   hub: RoomsHub
   /** Where messages are kept. */
   log: Log
-  metrics: Pick<Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>
+  metrics: MetricMakers
   report: ServiceLog
   /** Ends this process: the log is broken, and nothing may be sent any more. */
   end?: (error: Error) => void
   /** A shorter history than the log was used with holds after this time. */
   shortenMs?: number
 }
+
+export type Journal = ReturnType<typeof createJournal>
 
 export function createJournal({
   namespaces,
@@ -80,7 +87,7 @@ export function createJournal({
     },
   })
   const presence = createPresence({
-    rulesOf: key => (keyProblem(key) === undefined ? namespaces.get(namespaceOf(key)) : undefined),
+    rulesOf: key => (roomProblem(key) === undefined ? namespaces.get(namespaceOf(key)) : undefined),
     tell: hub.tell,
     counts,
     now,
@@ -105,6 +112,18 @@ export function createJournal({
     onBroken: end,
     counts,
     now,
+    turn,
+  })
+  const deletions = createDeletions({
+    log,
+    between: committer.between,
+    onDeleted(room, notice) {
+      rooms.forget(room)
+      if (!notice) return
+      const { epoch, oldest, message } = notice
+      for (const link of rooms.keep(room, epoch, message, oldest)) hub.tell(link, room)
+    },
+    turn,
   })
   const bounds = createHistoryBounds({ namespaces, notes: log.notes, shortenMs, report })
   exportLevels(metrics, { hub, log, committer, deliveries, rooms, presence, bounds })
@@ -114,16 +133,17 @@ export function createJournal({
   let stopNews = () => {}
 
   function namespaceProblem(key: string) {
-    return keyProblem(key) ?? (namespaces.get(namespaceOf(key)) ? undefined : 'no such namespace')
+    return roomProblem(key) ?? (namespaces.get(namespaceOf(key)) ? undefined : 'no such namespace')
   }
 
-  function onCommand(link: string, id: string, command: PublishCommand, leftMs: number) {
+  function onCommand(link: string, id: string, command: PublishCommand | DeleteCommand, leftMs: number, payer?: Payer) {
+    if (command.type === 'delete') return void onDelete(link, id, command)
     const problem = checkPublish(command, namespaces)
     if (problem) return refuse(link, id, problem)
     const { room, messageId, from, data } = command
     const retention = bounds.retentionOf(room) as Retention
     const publish = { room, messageId, from, data, retention, share: shareOf(room) }
-    const isTaken = committer.publish(publish, now() + leftMs, outcome => {
+    const refusal = committer.publish(publish, payer, now() + leftMs, outcome => {
       if (outcome.error !== undefined) {
         if (outcome.error === 'log_full') reportFull()
         return refuse(link, id, outcome.error)
@@ -133,7 +153,13 @@ export function createJournal({
       const { position, at, duplicate } = outcome
       hub.tellResult(link, id, { ...position, at, duplicate })
     })
-    if (!isTaken) refuse(link, id, 'journal_unavailable')
+    if (refusal) refuse(link, id, refusal)
+  }
+
+  async function onDelete(link: string, id: string, command: DeleteCommand) {
+    const outcome = await deletions.delete(command)
+    if ('messages' in outcome) counts.deleted(outcome.messages)
+    hub.tellResult(link, id, outcome)
   }
 
   function shareOf(room: string) {
@@ -143,7 +169,7 @@ export function createJournal({
 
   function refuse(link: string, id: string, code: Exclude<PublishResult, 'kept' | 'duplicate'>) {
     counts.published(code)
-    const mayRetry = code === 'journal_unavailable' || code === 'publish_unknown' || code === 'log_full'
+    const mayRetry = retried.has(code)
     hub.tellResult(link, id, mayRetry ? { code, retryAfterMs: RETRY_MS } : { code })
   }
 
@@ -226,7 +252,7 @@ export function createJournal({
         isExpiring = false
       })
     })
-    if (log.news) stopNews = followNews({ news: log.news, rooms, tell: hub.tell, every })
+    if (log.news) stopNews = followOtherJournals({ news: log.news, rooms, tell: hub.tell, every })
     isServing = true
   }
 

@@ -34,13 +34,15 @@ const containment = createContainment({ ...realWorld, ends: ['link', 'request'],
 let parts: Awaited<ReturnType<typeof start>>
 
 async function openLog() {
-  const { logKind, bytesMax } = config
-  if (logKind === 'memory') return createMemoryLog({ bytesMax })
+  const { logKind, bytesMax, shortenMs } = config
+  if (logKind === 'memory') return createMemoryLog({ ...realWorld, bytesMax })
   try {
-    if (logKind === 'lmdb') return await openLmdbLog({ folder: config.folder, bytesMax })
+    if (logKind === 'lmdb')
+      return await openLmdbLog({ ...realWorld, folder: config.folder, bytesMax, shortenMs, report })
     // Its client package takes a second and 30 MB to load.
     const { openValkeyLog } = await import('./log/valkey.ts')
     return await openValkeyLog({
+      ...realWorld,
       url: config.valkeyUrl as string,
       bytesMax,
       replicasMin: config.valkeyReplicasMin,

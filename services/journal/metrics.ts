@@ -1,9 +1,6 @@
 // The journal's counts, and their export to Prometheus. No label has more values than there are results or error codes.
-import type { RoomsHub } from '@keycast/backbone'
-import { createFastHistogram, type Metrics } from '@keycast/service'
-import type { Log } from './log/log.ts'
-
-type Makers = Pick<Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>
+import type { MetricMakers } from '@keycast/service'
+import { by } from '@keycast/service/metrics'
 
 export type PublishResult = (typeof publishResults)[number]
 
@@ -17,127 +14,101 @@ const publishResults = [
   'id_conflict',
   'log_full',
   'journal_unavailable',
+  'rate_limited',
   'publish_unknown',
 ] as const
 
-export function createJournalMetrics({ counter, histogram, fastHistogram }: Makers) {
-  const seconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
-  const acknowledged = createFastHistogram(seconds)
-  fastHistogram({ name: 'acknowledge_seconds', help: 'From a publish being read to its result.', source: acknowledged })
-  const flushed = createFastHistogram(seconds)
-  fastHistogram({
-    name: 'flush_seconds',
-    help: 'From a batch being given to the log to its being kept.',
-    source: flushed,
-  })
-  const batch = histogram({
-    name: 'batch_messages',
-    help: 'Publishes of one batch.',
-    buckets: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000],
-  })
-  const publishes = counter({
-    name: 'publishes_total',
-    help: 'Publishes by result: kept, duplicate, or an error code.',
-    labelNames: ['result'],
-  })
-  const late = counter({
-    name: 'late_publishes_total',
-    help: 'Publishes that their gateways had given up before they came into a batch: they are not kept.',
-  })
-  const resumes = counter({
-    name: 'watches_total',
-    help: 'Watches of rooms: new ones, whole resumes, and those that met a gap (trimmed, epoch, ahead).',
-    labelNames: ['outcome'],
-  })
-  const gaps = counter({ name: 'gaps_total', help: 'Streams under way that fell behind the history.' })
-  const delivered = counter({
-    name: 'delivered_messages_total',
-    help: 'Messages given to links, by whether they were in memory or read from the log.',
-    labelNames: ['from'],
-  })
-  const joins = counter({
-    name: 'joins_total',
-    help: 'Joins of rooms by result: joined, or an error code. Those said again after a loss count again.',
-    labelNames: ['result'],
-  })
-  const changes = counter({
-    name: 'presence_changes_total',
-    help: 'Batches of changes of the members of a room.',
-  })
-  for (const result of ['joined', 'name_taken', 'bad_message', 'capacity']) joins.inc({ result }, 0)
-  for (const result of publishResults) publishes.inc({ result }, 0)
-  for (const outcome of ['new', 'whole', 'trimmed', 'epoch', 'ahead']) resumes.inc({ outcome }, 0)
-  for (const from of ['tail', 'log']) delivered.inc({ from }, 0)
+const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
+
+export function createJournalMetrics({ count, sum, histogram }: MetricMakers) {
+  const batch = histogram(
+    'batch_messages',
+    'Publishes of one batch.',
+    [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000],
+  )
+  const flushed = histogram('flush_seconds', 'From a batch being given to the log to its being kept.', SECONDS)
+  const delivered = sum(
+    'delivered_messages_total',
+    'Messages given to links, by whether they were in memory or read from the log.',
+    { from: ['tail', 'log'] },
+  )
 
   return {
-    acknowledged: (tookMs: number) => acknowledged.observe(tookMs),
+    acknowledged: histogram('acknowledge_seconds', 'From a publish being read to its result.', SECONDS),
     flushed(messages: number, tookMs: number) {
-      batch.observe(messages)
-      flushed.observe(tookMs)
+      batch(messages)
+      flushed(tookMs)
     },
-    published: (result: PublishResult) => publishes.inc({ result }),
-    late: (publishes: number) => late.inc(publishes),
-    resumed: (outcome: string) => resumes.inc({ outcome }),
-    gap: () => gaps.inc(),
-    joined: (result: string) => joins.inc({ result }),
-    told: () => changes.inc(),
-    read: (from: 'tail' | 'log', messages: number) => delivered.inc({ from }, messages),
+    published: count('publishes_total', 'Publishes by result: kept, duplicate, or an error code.', {
+      result: publishResults,
+    }),
+    late: sum(
+      'late_publishes_total',
+      'Publishes that their gateways had given up before they came into a batch: they are not kept.',
+    ),
+    deleted: sum('deleted_messages_total', 'Messages that operators had deleted.'),
+    resumed: count<string>(
+      'watches_total',
+      'Watches of rooms: new ones, whole resumes, and those that met a gap (trimmed, epoch, ahead).',
+      { outcome: ['new', 'whole', 'trimmed', 'epoch', 'ahead'] },
+    ),
+    gap: count('gaps_total', 'Streams under way that fell behind the history.'),
+    joined: count<string>(
+      'joins_total',
+      'Joins of rooms by result: joined, or an error code. Those said again after a loss count again.',
+      { result: ['joined', 'name_taken', 'bad_message', 'capacity'] },
+    ),
+    told: count('presence_changes_total', 'Batches of changes of the members of a room.'),
+    read: (from: 'tail' | 'log', messages: number) => delivered(messages, from),
   }
 }
 
 interface Parts {
-  hub: Pick<RoomsHub, 'stats'>
-  log: Pick<Log, 'id' | 'stats'>
-  committer: Pick<ReturnType<typeof import('./group-commit.ts').createCommitter>, 'stats'>
-  deliveries: Pick<ReturnType<typeof import('./deliveries/deliveries.ts').createDeliveries>, 'stats'>
-  rooms: Pick<ReturnType<typeof import('./watched-rooms.ts').createWatchedRooms>, 'stats'>
-  presence: Pick<ReturnType<typeof import('./presence/presence.ts').createPresence>, 'stats'>
-  bounds: Pick<ReturnType<typeof import('./history-bounds.ts').createHistoryBounds>, 'stats'>
+  hub: { stats: () => { links: number; dueKeys: number; bytesOut: number } }
+  log: { id: () => string; stats: () => { bytes: number; bytesMax: number; rooms: number; clockAheadMs?: number } }
+  committer: { stats: () => { waiting: number } }
+  deliveries: { stats: () => { readsUnderWay: number } }
+  rooms: { stats: () => { rooms: number; tailBytes: number } }
+  presence: { stats: () => { tabs: number; rooms: number } }
+  bounds: { stats: () => { shortening: number } }
 }
 
 /** Exports the levels that the parts report at each scrape. */
 export function exportLevels(
-  { gauge }: Pick<Makers, 'gauge'>,
+  { read }: MetricMakers,
   { hub, log, committer, deliveries, rooms, presence, bounds }: Parts,
 ) {
-  const level = (name: string, help: string, read: () => number) =>
-    gauge({
-      name,
-      help,
-      collect() {
-        this.set(read())
-      },
-    })
-  level('log_bytes', 'Messages, messageIds and rooms held, as they count towards the bound.', () => log.stats().bytes)
-  level(
+  read('log_bytes', 'Messages, messageIds and rooms held, as they count towards the bound.', () => log.stats().bytes)
+  read(
     'log_max_bytes',
     'Bytes that messages, messageIds and rooms may take (JOURNAL_BYTES_MAX).',
     () => log.stats().bytesMax,
   )
-  level('log_rooms', 'Rooms that have messages, or had some until not long ago.', () => log.stats().rooms)
-  level(
+  read('log_rooms', 'Rooms that have messages, or had some until not long ago.', () => log.stats().rooms)
+  read(
     'shorter_histories',
     'Namespaces whose history in keycast.yaml is shorter than the one in force (JOURNAL_SHORTEN_MS).',
     () => bounds.stats().shortening,
   )
-  gauge({
-    name: 'log_info',
-    help: 'Always 1: its label is the id of the log. Journals with different ids have different histories.',
-    labelNames: ['log'],
-    collect() {
-      this.reset()
-      this.set({ log: log.id() }, 1)
-    },
-  })
-  level('publishes_waiting', 'Publishes read that are in no batch yet.', () => committer.stats().waiting)
-  level('watched_rooms', 'Rooms some gateway watches.', () => rooms.stats().rooms)
-  level('members', 'Joins of rooms that stand, or are kept for a while after a loss.', () => presence.stats().tabs)
-  level('member_rooms', 'Rooms with members, or whose members some gateway watches.', () => presence.stats().rooms)
-  level('tail_bytes', 'Newest messages of watched rooms, held in memory.', () => rooms.stats().tailBytes)
-  level('log_reads', 'Parts of histories being read, or waiting to be sent.', () => deliveries.stats().readsUnderWay)
-  level('links', 'Gateways linked to this node.', () => hub.stats().links)
-  level('link_due_keys', 'Rooms of which some gateway is still to be sent something.', () => hub.stats().dueKeys)
-  level(
+  read(
+    'log_clock_ahead_seconds',
+    'How far the clock is ahead of the time by which messages expire: it jumped (JOURNAL_SHORTEN_MS).',
+    () => (log.stats().clockAheadMs ?? 0) / 1_000,
+  )
+  read(
+    'log_info',
+    'Always 1: its label is the id of the log. Journals with different ids have different histories.',
+    () => by('log', { [log.id()]: 1 }),
+  )
+  read('publishes_waiting', 'Publishes read that are in no batch yet.', () => committer.stats().waiting)
+  read('watched_rooms', 'Rooms some gateway watches.', () => rooms.stats().rooms)
+  read('members', 'Joins of rooms that stand, or are kept for a while after a loss.', () => presence.stats().tabs)
+  read('member_rooms', 'Rooms with members, or whose members some gateway watches.', () => presence.stats().rooms)
+  read('tail_bytes', 'Newest messages of watched rooms, held in memory.', () => rooms.stats().tailBytes)
+  read('log_reads', 'Parts of histories being read, or waiting to be sent.', () => deliveries.stats().readsUnderWay)
+  read('links', 'Gateways linked to this node.', () => hub.stats().links)
+  read('link_due_keys', 'Rooms of which some gateway is still to be sent something.', () => hub.stats().dueKeys)
+  read(
     'link_unconfirmed_bytes',
     'Bytes sent to gateways that they have not said they took.',
     () => hub.stats().bytesOut,

@@ -1,11 +1,9 @@
 // `GET /v1/rooms/{key}` of the journal's internal listener: "why did the message not arrive?". It gives the number of
 // members and no names: this listener asks for no token.
 import type { FastifyInstance } from 'fastify'
+import type { Journal } from './journal.ts'
 
-export function addRoomCalls(
-  app: FastifyInstance,
-  { describe }: Pick<ReturnType<typeof import('./journal.ts').createJournal>, 'describe'>,
-) {
+export function addRoomCalls(app: FastifyInstance, { describe }: { describe: Journal['describe'] }) {
   // As at a gateway: the id may hold `/`.
   app.get('/v1/rooms/*', async (request, reply) => {
     const { '*': key } = request.params as { '*': string }

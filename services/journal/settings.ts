@@ -48,7 +48,7 @@ export const settings = {
     env: 'JOURNAL_SHORTEN_MS',
     default: 3_600_000,
     min: 0,
-    doc: 'A `history` in keycast.yaml that is shorter than the one this log was used with holds after this time. 0: at once.',
+    doc: 'A `history` in keycast.yaml that is shorter than the one this log was used with holds after this time. So does, on lmdb, a clock that went forward by over a minute. 0: at once.',
   }),
   host: setting.host({
     env: 'JOURNAL_HOST',

@@ -1,7 +1,6 @@
 // The rooms that some gateway watches: their links, their positions and their newest messages. Messages that all
 // gateways need soon are read from here; only links that are behind cost a read of the log.
 import type { Message, Position } from '@keycast/backbone'
-import type { Log } from './log/log.ts'
 
 /**
  * `head`: the highest seq known in the epoch, 0 until one is. `oldest`: the first message that the log holds. `tail`
@@ -18,7 +17,7 @@ interface Room {
 }
 
 /** Bytes for the tails of all rooms: some seconds of a busy journal. */
-export const TAILS_BYTES_MAX = 32 * 2 ** 20
+const TAILS_BYTES_MAX = 32 * 2 ** 20
 
 /** The cost of a message beside its data. */
 const MESSAGE_BYTES = 128
@@ -26,8 +25,10 @@ const MESSAGE_BYTES = 128
 interface Options {
   tailsBytesMax?: number
   /** Is told of rooms that a link starts to watch. */
-  log: Pick<Log, 'watch' | 'unwatch'>
+  log: { watch: (room: string) => void; unwatch: (room: string) => void }
 }
+
+export type WatchedRooms = ReturnType<typeof createWatchedRooms>
 
 export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, log }: Options) {
   const rooms = new Map<string, Room>()
@@ -103,6 +104,12 @@ export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, log }: Opt
     },
 
     raise,
+
+    /** Drops copies of messages: some of them were deleted. */
+    forget(key: string) {
+      const room = rooms.get(key)
+      if (room) forgetTail(room)
+    },
 
     /** Notes that the log has removed messages that were held for their time, and holds them from `oldest` on. */
     expire(key: string, head: Position & { oldest: number }): Iterable<string> {

@@ -1,5 +1,8 @@
 // Decides what each link is sent: messages of the rooms that it watches, and the histories that it asked for.
+import type { Payer } from '@keycast/service'
+
 import type { Log } from '../log/log.ts'
+import type { WatchedRooms } from '../watched-rooms.ts'
 import { createHistories } from './histories.ts'
 import { createReadSlots, type ReadSlots } from './read-slots.ts'
 import { createWatches } from './watches.ts'
@@ -13,8 +16,8 @@ interface Link {
 const NOTHING = Object.freeze({ answers: [], more: false })
 
 interface Deps {
-  log: Pick<Log, 'head' | 'read'>
-  rooms: ReturnType<typeof import('../watched-rooms.ts').createWatchedRooms>
+  log: { head: Log['head']; read: Log['read'] }
+  rooms: WatchedRooms
   isRoom: (key: string) => boolean
   tell: (link: string, key: string) => void
   counts: Parameters<typeof createWatches>[0]['counts']
@@ -51,7 +54,7 @@ export function createDeliveries({ log, rooms, isRoom, tell, counts, onReadFaile
   return {
     onWatch: (id: string, want: Parameters<Link['watches']['watch']>[0]) => linkOf(id).watches.watch(want),
     onUnwatch: (id: string, key: string) => links.get(id)?.watches.unwatch(key),
-    onGet: (id: string, { key }: { key: string }) => linkOf(id).histories.get(key),
+    onGet: (id: string, want: { key: string; payer?: Payer }) => linkOf(id).histories.get(want),
     onCancelGet: (id: string, key: string) => links.get(id)?.histories.cancel(key),
 
     onLinkLost(id: string) {

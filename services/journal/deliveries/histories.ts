@@ -1,5 +1,6 @@
 // Parts of histories that gateways ask for on behalf of a client: each is read once, answered once, and forgotten.
 import { type RoomAnswer as Answer, HISTORY_BYTES_MAX, readHistoryKey } from '@keycast/backbone'
+import type { Payer } from '@keycast/service'
 import type { Log } from '../log/log.ts'
 import { failed, RETRY_MS } from './failed.ts'
 import type { ReadSlots } from './read-slots.ts'
@@ -8,12 +9,13 @@ interface Get {
   key: string
   answer: Answer | undefined
   takesSlot: boolean
+  payer: Payer | undefined
 }
 
 interface Deps {
   link: string
   slots: ReadSlots
-  log: Pick<Log, 'read'>
+  log: { read: Log['read'] }
   isRoom: (key: string) => boolean
   tell: (link: string, key: string) => void
   counts: { read: (from: 'log', messages: number) => void }
@@ -23,9 +25,9 @@ interface Deps {
 export function createHistories({ link, slots, log, isRoom, tell, counts, onReadFailed }: Deps) {
   const gets = new Map<string, Get>()
 
-  function get(key: string) {
+  function get({ key, payer }: { key: string; payer?: Payer }) {
     cancel(key)
-    const wanted: Get = { key, answer: undefined, takesSlot: false }
+    const wanted: Get = { key, answer: undefined, takesSlot: false, payer }
     gets.set(key, wanted)
     const asked = readHistoryKey(key)
     if (!asked || !isRoom(asked.room)) {

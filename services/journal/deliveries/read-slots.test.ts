@@ -25,3 +25,15 @@ test('a slot is taken and released once, and one that gave up waiting is not tol
   expect(told).toEqual([])
   expect(slots.taken()).toBe(15)
 })
+
+test('those who read histories take turns', () => {
+  const told: string[] = []
+  const slots = createReadSlots(key => told.push(key))
+  const readers = Array.from({ length: 16 }, (_, n) => reader(n))
+  for (const each of readers) slots.take(each)
+  for (let n = 0; n < 100; n++) slots.take({ ...reader(100 + n), payer: 'a1.u1' })
+  slots.take({ key: 'room:other', takesSlot: false, payer: 'a2.u2' })
+  slots.release(readers[0])
+  slots.release(readers[1])
+  expect(told).toEqual(['room:100', 'room:other'])
+})

@@ -1,7 +1,9 @@
 // Sends a link the messages after its cursor in each room that it watches. The history is the queue: a slow gateway
 // costs one cursor per room, and no copy of unsent messages.
+
 import { type RoomAnswer as Answer, type GapReason, gapFrom, type Message, type Position } from '@keycast/backbone'
 import type { Log } from '../log/log.ts'
+import type { WatchedRooms } from '../watched-rooms.ts'
 import { createBeatKeys } from './beat-keys.ts'
 import { failed, RETRY_MS } from './failed.ts'
 import type { ReadSlots } from './read-slots.ts'
@@ -38,8 +40,8 @@ const NOTHING = Object.freeze({ answers: [], more: false })
 interface Deps {
   link: string
   slots: ReadSlots
-  log: Pick<Log, 'head' | 'read'>
-  rooms: ReturnType<typeof import('../watched-rooms.ts').createWatchedRooms>
+  log: { head: Log['head']; read: Log['read'] }
+  rooms: WatchedRooms
   isRoom: (key: string) => boolean
   tell: (link: string, key: string) => void
   counts: {
@@ -193,6 +195,7 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
     }
     const { head, messages } = found
     counts.read('log', messages.length)
+    if (messages.some(({ deletes }) => deletes)) rooms.forget(key) // another journal of the log may have deleted them
     const follows = head.epoch === watched.epoch && messages[0]?.seq === cursor + 1
     if (follows) watched.read = messages
     else {

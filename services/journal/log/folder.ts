@@ -1,11 +1,11 @@
 // The folder of an embedded log: one process at a time, and files that were not cut short.
-import { randomBytes } from 'node:crypto'
 import {
   chownSync,
   closeSync,
   constants,
   existsSync,
   fstatSync,
+  linkSync,
   mkdirSync,
   mkdtempSync,
   openSync,
@@ -18,6 +18,7 @@ import {
 import { connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
+import type { World } from '@keycast/service'
 import { LogInUse, LogMissing, LogRefused } from './log.ts'
 
 /** LMDB's names. */
@@ -43,27 +44,36 @@ const ASK_AGAIN_MS = 10
  *
  * @throws {LogInUse}
  */
-export async function lockFolder(folder: string): Promise<{ release: () => Promise<void> }> {
+export async function lockFolder(
+  folder: string,
+  { now, wallNow, after, randomBytes }: World,
+): Promise<{ release: () => Promise<void> }> {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   // By way of an open directory: the path of a socket may have 107 bytes, a folder's any number.
   const directory = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY)
   const path = `/proc/self/fd/${directory}`
   // A process that came earlier goes first. Where a clock was set back, the later one waits in vain, and gives up.
-  const own = `lock.${Date.now()}-${randomBytes(6).toString('hex')}.socket`
+  const id = randomBytes(6).toString('hex')
+  const own = `lock.${wallNow()}-${id}.socket`
+  // Goes before all: one that came earlier and looks later is told at once, and does not wait for this one to leave.
+  const held = `lock.-${id}.socket`
   const server = createServer(socket => socket.destroy())
   const release = async () => {
+    rmSync(join(path, held), { force: true })
     if (server.listening) await new Promise(resolve => server.close(resolve))
     closeSync(directory)
   }
   try {
     await listen(server, join(path, own))
-    for (const startedAt = performance.now(); ; await new Promise(resolve => setTimeout(resolve, ASK_AGAIN_MS))) {
+    for (const startedAt = now(); ; await new Promise<void>(resolve => after(ASK_AGAIN_MS, resolve))) {
       const { living, dead } = await othersIn(path, own)
       if (living.length === 0) {
         for (const name of dead) rmSync(join(path, name), { force: true })
+        // A second name of the socket. With a change of its name others could look while it has none.
+        linkSync(join(path, own), join(path, held))
         break
       }
-      if (living.some(name => name < own) || performance.now() - startedAt > CONTEND_MS) {
+      if (living.some(name => name < own) || now() - startedAt > CONTEND_MS) {
         throw new LogInUse(`${folder} is in use by another journal: only one process may have it`)
       }
     }

@@ -56,12 +56,11 @@ export function createIdIndex() {
   }
 
   return {
-    /** @param number above all before */
-    add: (hash: Buffer, number: number) => put(tableFor(number), hash.readUInt32LE(0), number),
+    /** @param print 32 bits of its hash @param number above all before */
+    add: (print: number, number: number) => put(tableFor(number), print, number),
 
     /** @param look whether the id of that number is the one: another may have the same part of its hash */
-    find<T>(hash: Buffer, look: (number: number) => T | undefined): T | undefined {
-      const print = hash.readUInt32LE(0)
+    find<T>(print: number, look: (number: number) => T | undefined): T | undefined {
       for (let index = tables.length - 1; index >= 0; index--) {
         const { base, prints, offsets } = tables[index]
         const mask = offsets.length - 1

@@ -1,15 +1,16 @@
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, truncateSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { realWorld } from '@keycast/service'
 import { openLmdbLog } from './lmdb.ts'
 import { checkTables } from './lmdb-check.ts'
 import { checkLog } from './lmdb-check-apart.ts'
-import { openTables, type Tables } from './lmdb-layout.ts'
+import { type Counts, openTables, type Tables } from './lmdb-layout.ts'
 
 let folder: string
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'keycast-check-'))
-  const log = await openLmdbLog({ folder, bytesMax: 2 ** 30 })
+  const log = await openLmdbLog({ ...realWorld, folder, bytesMax: 2 ** 30 })
   const retention = { messages: 60, ageMs: 1e9, bytes: 1e9 }
   for (let batch = 0; batch < 4; batch++) {
     await log.append(
@@ -64,7 +65,7 @@ test('messages of no room, and wrong counts, are seen', async () => {
   const { problems } = await reportAfter(async ({ messages, recentIds, meta }) => {
     await messages.put([99, 1], Buffer.from('{"at":1,"from":""}\n1'))
     await recentIds.remove([...recentIds.getKeys({ limit: 1 })][0])
-    await meta.put('counts', { ...meta.get('counts'), bytes: 7 })
+    await meta.put('counts', { ...(meta.get('counts') as Counts), bytes: 7 })
   })
   expect(problems).toEqual([
     '121 messages are stored, of which 120 are of a room',
@@ -76,7 +77,7 @@ test('messages of no room, and wrong counts, are seen', async () => {
 test('a room that nobody would look at again, and a wrong number of rooms, are seen', async () => {
   const { problems } = await reportAfter(async ({ due, meta }) => {
     await due.remove([...due.getKeys({ limit: 1 })][0])
-    await meta.put('counts', { ...meta.get('counts'), rooms: 7 })
+    await meta.put('counts', { ...(meta.get('counts') as Counts), rooms: 7 })
   })
   expect(problems).toEqual([
     expect.stringMatching(/^room:[01]: nobody will look whether it is old$/),

@@ -7,7 +7,6 @@
 // - With `eventTurnBatching` it makes one more promise, which a failed commit rejects and nobody can reach.
 // - It prints the error of a failed commit to stderr by itself, and writes beyond the end of that text's memory: a
 //   process in which a write failed must end.
-import { randomInt } from 'node:crypto'
 import { statfsSync } from 'node:fs'
 import type { Tables } from './lmdb-layout.ts'
 import { LogBroken } from './log.ts'
@@ -19,14 +18,36 @@ const OWNER = 'journal'
 const WRITE_BYTES = 8 * 1024
 const COMMIT_BYTES = 256 * 1024
 
-export function createCommits({ folder, tables: { owner } }: { folder: string; tables: Pick<Tables, 'owner'> }) {
+/** A look at a disk with more room than others fill in that time holds for so long: it costs 15 µs. */
+const LOOK_MS = 100
+const OTHERS_BYTES = 2 ** 30
+
+interface Deps {
+  folder: string
+  tables: Pick<Tables, 'owner'>
+  random: () => number
+  /** Monotonic, in milliseconds. */
+  now: () => number
+}
+
+export function createCommits({ folder, tables: { owner }, random, now }: Deps) {
   let token: number | undefined
+  let lookedAt = Number.NEGATIVE_INFINITY
+  /** Room at the last look, without what was written since. */
+  let free = 0
 
   /** LMDB is not asked to write where there may be no room: a write that fails leaves nobody sure of what there is. */
   function hasRoomFor(writes: number, bytes: number) {
+    const wanted = COMMIT_BYTES + writes * WRITE_BYTES + bytes
+    if (free - wanted < OTHERS_BYTES || now() - lookedAt >= LOOK_MS) look()
+    free -= wanted
+    return free > 0
+  }
+
+  function look() {
     const { bavail, bfree, bsize } = statfsSync(folder)
-    const free = (process.getuid?.() === 0 ? bfree : bavail) * bsize
-    return free > COMMIT_BYTES + writes * WRITE_BYTES + bytes
+    free = (process.getuid?.() === 0 ? bfree : bavail) * bsize
+    lookedAt = now()
   }
 
   /**
@@ -60,7 +81,7 @@ export function createCommits({ folder, tables: { owner } }: { folder: string; t
      */
     async claim(): Promise<boolean> {
       if (!hasRoomFor(1, 0)) return false
-      const claimed = randomInt(1, 2 ** 47)
+      const claimed = 1 + Math.floor(random() * 2 ** 47)
       await orBroken(() => owner.put(OWNER, { pid: process.pid }, claimed))
       token = claimed
       return true
@@ -95,11 +116,11 @@ export function createCommits({ folder, tables: { owner } }: { folder: string; t
   }
 }
 
-async function causeOf(error: any): Promise<Error> {
+async function causeOf(error: unknown): Promise<Error> {
   try {
-    await error?.commitError
+    await (error as { commitError?: Promise<never> }).commitError
   } catch (cause) {
     return cause as Error
   }
-  return error
+  return error as Error
 }

@@ -12,6 +12,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { realWorld } from '@keycast/service'
 import { openLmdbLog } from './lmdb.ts'
 import { checkLog } from './lmdb-check-apart.ts'
 import { backUp, restore } from './lmdb-copy.ts'
@@ -36,7 +37,7 @@ const publishOf = (number: number) => ({
 /** A log with messages, and a backup of it. */
 async function setup() {
   const data = join(folder, 'log')
-  const log = await openLmdbLog({ folder: data, bytesMax })
+  const log = await openLmdbLog({ ...realWorld, folder: data, bytesMax })
   await log.append(Array.from({ length: 300 }, (_, number) => publishOf(number)))
   const file = join(folder, 'backup')
   await backUp(data, file)
@@ -44,7 +45,7 @@ async function setup() {
 }
 
 async function messagesIn(data: string) {
-  const log = await openLmdbLog({ folder: data, bytesMax })
+  const log = await openLmdbLog({ ...realWorld, folder: data, bytesMax })
   const { head, messages } = await log.read('room:1', { after: 0, limit: 1_000, bytesMax })
   await log.close()
   return { head, texts: messages.map(message => message.data.toString()) }

@@ -12,6 +12,7 @@ import {
   rmSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { realWorld } from '@keycast/service'
 import { checkLogFile, DATA_FILE, giveToOwner, isLock, LMDB_LOCK_FILE, lockFolder } from './folder.ts'
 import { openTables } from './lmdb-layout.ts'
 import { LogRefused } from './log.ts'
@@ -49,7 +50,7 @@ export async function backUp(folder: string, file: string) {
 export async function restore(file: string, folder: string) {
   checkLogFile(file)
   const isNew = !existsSync(folder)
-  const lock = await lockFolder(folder)
+  const lock = await lockFolder(folder, realWorld)
   try {
     if (isNew) giveToOwner(folder)
     const others = readdirSync(folder).filter(name => !EMPTY.has(name) && !isLock(name))

@@ -1,6 +1,7 @@
 // A log on a disk that fails, for lmdb-faults.test.ts. In a process of its own, under disk-faults.fixture.c. The arguments
 // are a folder and the fault.
 import { writeFileSync } from 'node:fs'
+import { realWorld } from '@keycast/service'
 import { openLmdbLog } from './lmdb.ts'
 
 const [, , folder, fault] = process.argv
@@ -14,7 +15,7 @@ const publishOf = (room: string) => ({
   retention,
 })
 
-const log = await openLmdbLog({ folder, bytesMax })
+const log = await openLmdbLog({ ...realWorld, folder, bytesMax })
 await log.append([publishOf('room:1')])
 writeFileSync(String(process.env.DISK_FAULT), fault)
 const outcome = await log.append([publishOf('room:1'), publishOf('room:2')]).then(

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { realWorld } from '@keycast/service'
 import { openLmdbLog } from './lmdb.ts'
 
 const fixture = fileURLToPath(new URL('lmdb-faults.fixture.ts', import.meta.url))
@@ -29,7 +30,7 @@ test.each([
   expect(stdout).toBe('next: LogBroken\n')
 
   // The next process gives the numbers again, to others.
-  const log = await openLmdbLog({ folder, bytesMax: 2 ** 30 })
+  const log = await openLmdbLog({ ...realWorld, folder, bytesMax: 2 ** 30 })
   expect(await log.head('room:1')).toMatchObject({ seq: 1 })
   expect(await log.head('room:2')).toMatchObject({ seq: 0 })
   await log.close()

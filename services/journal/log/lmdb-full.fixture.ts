@@ -2,6 +2,7 @@
 // each failed commit whenever it likes. The argument is a folder with 3 MB of room; stdout is the result as JSON.
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { realWorld } from '@keycast/service'
 import { openLmdbLog } from './lmdb.ts'
 
 const unhandled: string[] = []
@@ -10,7 +11,7 @@ process.on('unhandledRejection', reason => void unhandled.push(String(reason)))
 const [, , folder] = process.argv
 const ballast = join(folder, 'ballast')
 writeFileSync(ballast, Buffer.alloc(2_000_000))
-const open = () => openLmdbLog({ folder: join(folder, 'log'), bytesMax: 2 ** 30 })
+const open = () => openLmdbLog({ ...realWorld, folder: join(folder, 'log'), bytesMax: 2 ** 30 })
 let log = await open()
 const batch = Array.from({ length: 4 }, () => ({
   room: 'room:1',

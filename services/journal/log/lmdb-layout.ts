@@ -1,6 +1,6 @@
 // How a log lies in LMDB: its file, its tables, and a message in them. The log writes them; keycast journal reads them.
 import { join } from 'node:path'
-import { type Database, open } from 'lmdb'
+import { type Database, type GetOptions, open } from 'lmdb'
 import { giveToOwner, LMDB_LOCK_FILE } from './folder.ts'
 import type { Message, Retention } from './log.ts'
 
@@ -21,7 +21,7 @@ export interface Room {
 /**
  * Over all rooms: their number, bytes of messages held, the number of messages ever kept, the next numbers to be given,
  * the first id of the last five minutes, and the ids that live with their messages. `floor`: no number of a room that
- * was forgotten is above it. `openMs`: so long was the log open at its last commit.
+ * was forgotten is above it. `openMs`: so long was the log open at its last commit; `timeMs`: by which messages expired then.
  */
 export interface Counts {
   rooms: number
@@ -33,6 +33,24 @@ export interface Counts {
   firstId: number
   heldIds: number
   openMs: number
+  timeMs: number | undefined
+}
+
+/** `epoch`, with the file and the boot that it is of; `salt`: of hashes. */
+export interface Meta {
+  epoch: string
+  inode: number
+  boot: string
+  isClosed: boolean
+  counts: Counts
+  salt: string
+  notes: string
+}
+
+interface MetaTable {
+  get: <Name extends keyof Meta>(name: Name, options?: GetOptions) => Meta[Name] | undefined
+  put: <Name extends keyof Meta>(name: Name, value: Meta[Name]) => Promise<unknown>
+  remove: (name: keyof Meta) => Promise<unknown>
 }
 
 export type Tables = ReturnType<typeof openTables>
@@ -59,28 +77,27 @@ export function openTables(folder: string, { readOnly = false }: { readOnly?: bo
   const recentIds: Database<Buffer, number> = env.openDB('recent-ids', { encoding: 'binary' })
   /** By room id and hash, the seq. */
   const heldIds: Database<Buffer, Buffer> = env.openDB('held-ids', { encoding: 'binary', keyEncoding: 'binary' })
-  /** `epoch` and the file and boot that it is of, `counts`, `salt` of hashes, and `notes`. */
-  const meta: Database<any, string> = env.openDB('meta', { encoding: 'json' })
+  const meta = env.openDB('meta', { encoding: 'json' }) as unknown as MetaTable
   /** Its one version names the process that may write. */
   const owner: Database<{ pid: number }, string> = env.openDB('owner', { encoding: 'json', useVersions: true })
   return { env, rooms, due, messages, recentIds, heldIds, meta, owner }
 }
 
-/**
- * @param idNumber of its messageId
- * @returns a line of JSON, then the data as it came
- */
-export function encode({ at, from, messageId, data }: Omit<Message, 'seq'>, idNumber?: number): Buffer {
-  return Buffer.concat([Buffer.from(`${JSON.stringify({ at, from, messageId, idNumber })}\n`), data])
+/** `idNumber` of its messageId. `idHash`: of a deleted one, which has nothing else left of that. */
+export type Stored = Omit<Message, 'seq'> & { idNumber?: number; idHash?: string }
+
+/** @returns a line of JSON, then the data as it came */
+export function encode({ data, ...head }: Stored): Buffer {
+  return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), data])
 }
 
 export function decode(stored: Buffer): Omit<Message, 'seq'> {
-  const { idNumber, ...message } = decodeWithId(stored)
+  const { idNumber, idHash, ...message } = decodeWithId(stored)
   return message
 }
 
-export function decodeWithId(stored: Buffer): Omit<Message, 'seq'> & { idNumber: number | undefined } {
+export function decodeWithId(stored: Buffer): Stored {
   const end = stored.indexOf(0x0a)
-  const { at, from, messageId, idNumber } = JSON.parse(stored.toString('utf8', 0, end))
-  return { at, from, messageId, idNumber, data: stored.subarray(end + 1) }
+  const { messageId, ...head } = JSON.parse(stored.toString('utf8', 0, end))
+  return { ...head, messageId, data: stored.subarray(end + 1) }
 }

@@ -1,5 +1,6 @@
 // A process that keeps logs, for lmdb-owner.test.ts. Told { folder } it opens the log and publishes into it, one message
 // after the other, until told { stop } or refused. Then it says what became of it: { refused, acknowledged }.
+import { realWorld } from '@keycast/service'
 import { openLmdbLog } from './lmdb.ts'
 
 const retention = { messages: 1e6, ageMs: 1e12, bytes: 1e12 }
@@ -11,7 +12,7 @@ async function publishInto(folder: string) {
   const acknowledged: [seq: number, text: string][] = []
   let refused = ''
   try {
-    const log = await openLmdbLog({ folder, bytesMax: 2 ** 30 })
+    const log = await openLmdbLog({ ...realWorld, folder, bytesMax: 2 ** 30 })
     for (let count = 0; !isStopped; count++) {
       const text = `${process.pid} ${++number}`
       const data = Buffer.from(JSON.stringify(text))

@@ -1,8 +1,9 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { realWorld } from '@keycast/service'
 import { openLmdbLog } from './lmdb.ts'
-import { openTables } from './lmdb-layout.ts'
+import { type Counts, openTables } from './lmdb-layout.ts'
 import { EMPTY_MS, FLOOR_STEP } from './log.ts'
 import { testLog } from './suite.fixture.ts'
 
@@ -17,7 +18,7 @@ function newFolder() {
   return folder
 }
 
-testLog({ open: options => openLmdbLog({ folder: newFolder(), ...options }) })
+testLog({ open: options => openLmdbLog({ ...realWorld, folder: newFolder(), ...options }) })
 
 const bytesMax = 2 ** 30
 const roomy = { messages: 1_000, ageMs: 1e9, bytes: 1e9 }
@@ -31,11 +32,11 @@ const publish = {
 
 test('what was acknowledged is there after a restart, under the same epoch', async () => {
   const folder = newFolder()
-  const first = await openLmdbLog({ folder, bytesMax })
+  const first = await openLmdbLog({ ...realWorld, folder, bytesMax })
   const [{ position }] = (await first.append([publish])) as any[]
   const stats = first.stats()
   await first.close()
-  const second = await openLmdbLog({ folder, bytesMax })
+  const second = await openLmdbLog({ ...realWorld, folder, bytesMax })
   expect(await second.head('room:1')).toMatchObject(position)
   expect(second.stats()).toEqual(stats)
   expect(await second.append([publish])).toMatchObject([{ position: { epoch: position.epoch, seq: 2 } }])
@@ -45,7 +46,7 @@ test('what was acknowledged is there after a restart, under the same epoch', asy
 test('the floor and the times to look at rooms outlive a restart', async () => {
   const folder = newFolder()
   const clock = { at: 1_700_000_000_000 }
-  const options = { folder, bytesMax, now: () => clock.at }
+  const options = { ...realWorld, folder, bytesMax, wallNow: () => clock.at }
   const first = await openLmdbLog(options)
   await first.append([publish, { ...publish, room: 'room:2' }])
   clock.at += 1e9 + 1
@@ -69,15 +70,15 @@ test('the floor and the times to look at rooms outlive a restart', async () => {
 test('rooms of a release that did not note when to look at them are found', async () => {
   const folder = newFolder()
   const clock = { at: 1_700_000_000_000 }
-  const options = { folder, bytesMax, now: () => clock.at }
+  const options = { ...realWorld, folder, bytesMax, wallNow: () => clock.at }
   const first = await openLmdbLog(options)
   await first.append([publish, { ...publish, room: 'room:2' }])
   await first.close()
   const { env, due, rooms, meta } = openTables(folder)
   for (const { key, value } of [...rooms.getRange({})]) await rooms.put(key, { ...value, dueAt: undefined })
   await due.clearAsync()
-  const { rooms: _, floor, ...counts } = meta.get('counts')
-  await meta.put('counts', counts)
+  const { rooms: _, floor, ...counts } = meta.get('counts') as Counts
+  await meta.put('counts', counts as Counts)
   await env.close()
   clock.at += 1e9 + 1
   const second = await openLmdbLog(options)
@@ -91,21 +92,21 @@ test('rooms of a release that did not note when to look at them are found', asyn
 
 test('an epoch outlives a restart without a message, and a file restored from a backup has another', async () => {
   const folder = newFolder()
-  const first = await openLmdbLog({ folder, bytesMax })
+  const first = await openLmdbLog({ ...realWorld, folder, bytesMax })
   const { epoch } = await first.head('room:1')
   await first.close()
-  const second = await openLmdbLog({ folder, bytesMax })
+  const second = await openLmdbLog({ ...realWorld, folder, bytesMax })
   expect((await second.head('room:1')).epoch).toBe(epoch)
   await second.append([publish])
   await second.close()
 
   const restored = newFolder()
   cpSync(folder, restored, { recursive: true })
-  const third = await openLmdbLog({ folder: restored, bytesMax })
+  const third = await openLmdbLog({ ...realWorld, folder: restored, bytesMax })
   const head = await third.head('room:1')
   expect(head).toMatchObject({ seq: 1, epoch: expect.not.stringMatching(epoch) })
   await third.close()
-  const fourth = await openLmdbLog({ folder: restored, bytesMax })
+  const fourth = await openLmdbLog({ ...realWorld, folder: restored, bytesMax })
   expect(await fourth.head('room:1')).toEqual(head)
   await fourth.close()
 })
@@ -120,7 +121,7 @@ async function crash(folder: string) {
 test('after a crash of the machine numbers may come again, so it is another epoch; not if it ended in order', async () => {
   const folder = newFolder()
   const epochAfter = async (boot: string) => {
-    const log = await openLmdbLog({ folder, bytesMax, boot })
+    const log = await openLmdbLog({ ...realWorld, folder, bytesMax, boot })
     const { epoch } = await log.head('room:1')
     await log.append([publish])
     await log.close()
@@ -138,7 +139,7 @@ test('after a crash of the machine numbers may come again, so it is another epoc
 
 test('a log says how far it is, over restarts too, and begins another epoch when told', async () => {
   const folder = newFolder()
-  let log = await openLmdbLog({ folder, bytesMax })
+  let log = await openLmdbLog({ ...realWorld, folder, bytesMax })
   await log.append([publish, publish, { ...publish, room: 'room:2' }])
   const { epoch } = await log.head('room:1')
   expect(log.at?.()).toBe(3)
@@ -150,7 +151,7 @@ test('a log says how far it is, over restarts too, and begins another epoch when
   expect(head).toMatchObject({ seq: 3, epoch: expect.not.stringMatching(epoch) })
   expect([log.id(), log.at?.()]).toEqual([head.epoch, 4])
   await log.close()
-  log = await openLmdbLog({ folder, bytesMax })
+  log = await openLmdbLog({ ...realWorld, folder, bytesMax })
   expect(await log.head('room:1')).toEqual(head)
   expect(log.at?.()).toBe(4)
   await log.close()
@@ -159,7 +160,7 @@ test('a log says how far it is, over restarts too, and begins another epoch when
 test('after a restart ids are known: those of the last minutes, and older ones with their messages', async () => {
   const folder = newFolder()
   const clock = { at: 1_700_000_000_000 }
-  const open = () => openLmdbLog({ folder, bytesMax, now: () => clock.at, elapsed: () => clock.at })
+  const open = () => openLmdbLog({ ...realWorld, folder, bytesMax, now: () => clock.at, wallNow: () => clock.at })
   const publishOf = (n: number) => ({ ...publish, messageId: `message-${n}`, retention: roomy })
   const batches = [0, 1, 2].map(batch => Array.from({ length: 100 }, (_, n) => publishOf(batch * 100 + n)))
   let log = await open()
@@ -188,7 +189,7 @@ test('after a restart ids are known: those of the last minutes, and older ones w
 
 // lmdb-faults.test.ts has that nothing is seen before it is on disk.
 test('a batch is seen as a whole', async () => {
-  const log = await openLmdbLog({ folder: newFolder(), bytesMax })
+  const log = await openLmdbLog({ ...realWorld, folder: newFolder(), bytesMax })
   await log.append([publish])
   let isKept = false
   const kept = log.append([publish, publish]).then(() => {
@@ -209,10 +210,12 @@ test('a batch is seen as a whole', async () => {
 
 test('a folder that a journal has is refused to a second one, by name', async () => {
   const folder = newFolder()
-  const first = await openLmdbLog({ folder, bytesMax })
-  await expect(openLmdbLog({ folder, bytesMax })).rejects.toThrow(`${folder} is in use by another journal`)
+  const first = await openLmdbLog({ ...realWorld, folder, bytesMax })
+  await expect(openLmdbLog({ ...realWorld, folder, bytesMax })).rejects.toThrow(
+    `${folder} is in use by another journal`,
+  )
   await first.close()
-  const second = await openLmdbLog({ folder, bytesMax })
+  const second = await openLmdbLog({ ...realWorld, folder, bytesMax })
   await second.close()
 })
 
@@ -221,12 +224,89 @@ test.each([
   ['overwritten', (file: string) => writeFileSync(file, 'x'.repeat(20_000))],
 ])('a file that was %s is refused by name, and left as it is', async (_, damage) => {
   const folder = newFolder()
-  const log = await openLmdbLog({ folder, bytesMax })
+  const log = await openLmdbLog({ ...realWorld, folder, bytesMax })
   for (let n = 0; n < 50; n++) await log.append([{ ...publish, data: Buffer.alloc(2_000, 'x') }])
   await log.close()
   const file = join(folder, 'data.mdb')
   damage(file)
   const damaged = readFileSync(file)
-  await expect(openLmdbLog({ folder, bytesMax })).rejects.toThrow(`${file} is damaged`)
+  await expect(openLmdbLog({ ...realWorld, folder, bytesMax })).rejects.toThrow(`${file} is damaged`)
   expect(readFileSync(file).equals(damaged)).toBe(true)
+})
+
+describe('a clock that is set', () => {
+  const DAY_MS = 86_400_000
+  const short = { ...publish, retention: { ...publish.retention, ageMs: DAY_MS } }
+
+  async function setup() {
+    const folder = newFolder()
+    const clock = { wall: 1_700_000_000_000, elapsed: 0 }
+    const open = () =>
+      openLmdbLog({
+        ...realWorld,
+        folder,
+        bytesMax,
+        wallNow: () => clock.wall,
+        now: () => clock.elapsed,
+        shortenMs: 3_600_000,
+      })
+    const pass = (ms: number) => {
+      clock.wall += ms
+      clock.elapsed += ms
+    }
+    return { clock, open, pass, log: await open() }
+  }
+
+  test('a minute under a clock that is a year ahead removes nothing, whether or not the journal starts in it', async () => {
+    const { clock, open, pass, log } = await setup()
+    await log.append([short])
+    clock.wall += 365 * DAY_MS
+    expect((await log.expire()).trimmed).toEqual([])
+    await log.append([short])
+    await log.close()
+    const again = await open()
+    pass(60_000)
+    expect((await again.expire()).trimmed).toEqual([])
+    expect(again.stats().clockAheadMs).toBe(365 * DAY_MS)
+    clock.wall -= 365 * DAY_MS
+    expect((await again.expire()).trimmed).toEqual([])
+    expect(await again.head('room:1')).toMatchObject({ seq: 2, oldest: 1 })
+    await again.close()
+  })
+
+  test('a jump that was right counts after the wait, and takes nothing that was published meanwhile', async () => {
+    const { clock, pass, log } = await setup()
+    await log.append([short])
+    clock.wall += 365 * DAY_MS
+    await log.append([short, { ...short, room: 'room:2' }])
+    pass(3_600_000)
+    await log.expire() // begins the wait
+    pass(3_600_000)
+    await log.expire()
+    expect(await log.head('room:1')).toMatchObject({ seq: 2, oldest: 2 })
+    expect(await log.head('room:2')).toMatchObject({ seq: 1, oldest: 1 })
+    pass(DAY_MS)
+    await log.expire()
+    expect(await log.head('room:1')).toMatchObject({ seq: 2, oldest: 3 })
+    expect(await log.head('room:2')).toMatchObject({ seq: 1, oldest: 2 })
+    await log.close()
+  })
+
+  test('what was published under a clock that was ahead goes some time after it was set back, and not in a year', async () => {
+    const { clock, pass, log } = await setup()
+    clock.wall += 365 * DAY_MS
+    await log.append([short, { ...short, room: 'room:2' }])
+    pass(1_000)
+    await log.append([short])
+    clock.wall -= 365 * DAY_MS
+    await log.append([short])
+    pass(DAY_MS + 1) // its place among the rooms to be looked at
+    await log.expire()
+    pass(DAY_MS + 1_001)
+    await log.expire()
+    await log.expire()
+    expect(await log.head('room:1')).toMatchObject({ seq: 3, oldest: 4 })
+    expect(await log.head('room:2')).toMatchObject({ seq: 1, oldest: 2 })
+    await log.close()
+  })
 })

@@ -1,12 +1,23 @@
 // A log on this host's disk, in LMDB: one journal process, acknowledged once flushed. Gets read the last commit: batches
 // do not overlap, so what a batch has changed so far is kept in `touched`.
-import { hash, randomBytes } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import type { World } from '@keycast/service'
 import { checkDataFile, DATA_FILE, lockFolder } from './folder.ts'
+import { createLogClock } from './lmdb-clock.ts'
 import { createCommits } from './lmdb-commits.ts'
-import { createIds, idCountOf, type Known, type Minted } from './lmdb-ids.ts'
-import { type Counts, decode, decodeWithId, encode, openTables, type Room, type Tables } from './lmdb-layout.ts'
+import { createIds, digestOf, idCountOf, type Known, type Minted } from './lmdb-ids.ts'
+import {
+  type Counts,
+  decode,
+  decodeWithId,
+  encode,
+  type Meta,
+  openTables,
+  type Room,
+  type Stored,
+  type Tables,
+} from './lmdb-layout.ts'
 import {
   bytesOf,
   EMPTY_MS,
@@ -16,38 +27,47 @@ import {
   type Log,
   LogRefused,
   type Message,
+  NO_DATA,
+  nothing,
   type Outcome,
   type Publish,
   type Retention,
   ROOM_BYTES,
+  rangesOf,
+  type SeqRange,
 } from './log.ts'
 
 /** Rooms that one call of `expire` looks at: a longer call would hold the loop up. */
 const EXPIRE_AT_ONCE = 1_000
 
+/** Rooms that are named at once. */
+const ROOMS_AT_ONCE = 100
+
 /** Writes of one call of `expire`, roughly, for the same reason. */
 const EXPIRE_WRITES_MAX = 10_000
 
-interface Options {
+interface Options extends World {
   folder: string
   bytesMax: number
-  /** Milliseconds since 1970. */
-  now?: () => number
-  /** Names the time since this machine was started. */
+  /** Names the time since this machine was started. Where the system does not say it, every start is one after a crash. */
   boot?: string
-  /** Monotonic, in milliseconds: the age of ids, which no change of the clock ends. */
-  elapsed?: () => number
+  /** A clock that jumped forward must have stood for so long before messages expire by it. */
+  shortenMs?: number
+  report?: Parameters<typeof createLogClock>[0]['report']
 }
 
 /** @throws {LogRefused} */
 export async function openLmdbLog({
   folder,
   bytesMax,
-  now = Date.now,
-  boot = readBoot(),
-  elapsed = () => performance.now(),
+  shortenMs = 0,
+  report = { warn() {}, info() {} },
+  ...given
 }: Options): Promise<Log> {
-  const lock = await lockFolder(folder)
+  const { now, wallNow, randomBytes } = given
+  const newEpoch = () => randomBytes(9).toString('base64url')
+  const boot = given.boot ?? readBoot() ?? newEpoch()
+  const lock = await lockFolder(folder, given)
   let tables: Tables
   try {
     checkDataFile(folder, DATA_FILE)
@@ -58,7 +78,7 @@ export async function openLmdbLog({
     throw new LogRefused(`${folder}/${DATA_FILE} cannot be opened: ${(error as Error).message}`)
   }
   const { env, rooms, due, messages, meta } = tables
-  const commits = createCommits({ folder, tables })
+  const commits = createCommits({ folder, tables, random: given.random, now })
 
   // A file that was restored from a backup lacks the messages acknowledged since. Their numbers will go to other
   // messages, so the file must not pass for the same history. A copy has another inode; a file moved within its file
@@ -71,14 +91,15 @@ export async function openLmdbLog({
   let epoch: string = (isKnownFile && isWhole && meta.get('epoch')) || newEpoch()
   const salt = meta.get('salt') ?? randomBytes(9).toString('base64url')
   const state = { counts: countsOf(tables) }
+  const clock = createLogClock({ wallNow, now, lastMs: state.counts.timeMs, waitMs: shortenMs, report })
   const ids = createIds({ tables, state, salt })
-  const openedAt = elapsed()
+  const openedAt = now()
   /** For how long the log was open until it was opened now. */
   let openBeforeMs = 0
   /** Messages ever kept, as of the last commit. */
   let kept = 0
   /** What this process has written of the file itself. */
-  let written: Record<string, unknown> = {}
+  let written: Partial<Meta> = {}
   /** The walk over all rooms, in case their `history` changed since their last publish. */
   let walk = newWalk()
   /** Of watched rooms that are not there, the seq that those who watch were told. */
@@ -103,7 +124,7 @@ export async function openLmdbLog({
     ids.load()
   }
 
-  const openMs = () => openBeforeMs + elapsed() - openedAt
+  const openMs = () => openBeforeMs + now() - openedAt
 
   /**
    * As `commits.commit`. Counts that were changed for it are as before where it fails.
@@ -115,9 +136,9 @@ export async function openLmdbLog({
     before: Counts,
     { data = 0, isClosed = false, nextEpoch = epoch }: { data?: number; isClosed?: boolean; nextEpoch?: string } = {},
   ) {
-    const counts = { ...state.counts, openMs: openMs() }
-    const ofFile: Record<string, unknown> = { epoch: nextEpoch, inode: ino, boot, isClosed, salt }
-    const changed = Object.keys(ofFile).filter(name => ofFile[name] !== written[name])
+    const counts = { ...state.counts, openMs: openMs(), timeMs: clock.read() }
+    const ofFile = { epoch: nextEpoch, inode: ino, boot, isClosed, salt }
+    const changed = (Object.keys(ofFile) as (keyof typeof ofFile)[]).filter(name => ofFile[name] !== written[name])
     writes.push(() => meta.put('counts', counts), ...changed.map(name => () => meta.put(name, ofFile[name])))
     let isKept = false
     try {
@@ -140,7 +161,9 @@ export async function openLmdbLog({
   async function append(publishes: Publish[]): Promise<Outcome[]> {
     if (!(await isOwned())) return publishes.map(() => ({ error: 'log_full' }))
     const before = { ...state.counts }
-    const at = now()
+    /** What its readers are told of a message; it expires by `time`. */
+    const at = wallNow()
+    const time = clock.read()
     const touched = new Map<string, Room>()
     /** Of them, those of which nothing is kept yet. */
     const added = new Set<Room>()
@@ -157,8 +180,8 @@ export async function openLmdbLog({
     })
     for (const [name, room] of touched) {
       if (added.has(room)) continue
-      trim(room, at, writes)
-      put(name, room, writes)
+      trim(room, time, writes)
+      put(name, room, time, writes)
     }
     for (const [index, { room }] of publishes.entries()) {
       const outcome = outcomes[index]
@@ -168,17 +191,15 @@ export async function openLmdbLog({
     function keepOnce(room: Room, publish: Publish, messageId: string): Outcome {
       const { from, data } = publish
       const idHash = ids.hashOf(room.id, from, messageId)
-      const name = idHash.toString('latin1')
-      const digest = hash('sha256', data, 'buffer')
-      const first = known.get(name) ?? recall(room.id, idHash)
+      const digest = digestOf(data)
+      const first = known.get(idHash) ?? recall(room.id, idHash)
       if (first) {
-        const isSame = digest.subarray(0, first.digest.length).equals(first.digest)
-        if (!isSame) return { error: 'id_conflict' }
+        if (first.digest !== undefined && digest !== first.digest) return { error: 'id_conflict' }
         return { position: { epoch, seq: first.seq }, at: first.at, duplicate: true }
       }
       const outcome = keep(room, publish, before.nextId + minted.length)
       if (outcome.error !== undefined) return outcome
-      known.set(name, { seq: room.seq, at, digest })
+      known.set(idHash, { seq: room.seq, at, digest })
       minted.push({ room: room.id, seq: room.seq, hash: idHash, digest })
       return outcome
     }
@@ -199,7 +220,7 @@ export async function openLmdbLog({
       dataBytes += data.length
       state.counts.kept++
       state.counts.bytes += weight
-      writes.push(() => messages.put([room.id, seq], encode({ at, from, messageId, data }, idNumber)))
+      writes.push(() => messages.put([room.id, seq], encode({ at, from, messageId, idNumber, data })))
       return { position: { epoch, seq }, at, duplicate: false }
     }
 
@@ -209,7 +230,7 @@ export async function openLmdbLog({
       for (let next = oldest; next <= seq && gone < over; next++) {
         const isTooMuch = seq - next + 2 > retention.messages || bytes - gone + weight > retention.bytes
         const message = stored(id, next)
-        if (!message || !(isTooMuch || at - message.at > retention.ageMs)) return false
+        if (!message || !(isTooMuch || time - message.at > retention.ageMs)) return false
         gone += bytesOf(message)
       }
       return gone >= over
@@ -229,16 +250,22 @@ export async function openLmdbLog({
     return outcomes
   }
 
-  function recall(room: number, idHash: Buffer): Known | undefined {
+  function recall(room: number, idHash: string): Known | undefined {
     const found = ids.find(room, idHash)
     if (!found || 'digest' in found) return found
     const message = stored(room, found.seq)
-    return message && { seq: found.seq, at: message.at, digest: hash('sha256', message.data, 'buffer') }
+    if (!message) return undefined
+    const { at, data, deleted } = message
+    // Of a deleted one nobody knows the data any more: it is the same one.
+    return { seq: found.seq, at, digest: deleted ? undefined : digestOf(data) }
   }
 
-  /** @param writes collects the room, and its place among those to be looked at */
-  function put(name: string, room: Room, writes: (() => Promise<unknown>)[]) {
-    const dueAt = room.oldestAt + (isEmpty(room) ? EMPTY_MS : room.retention.ageMs)
+  /**
+   * @param time the log's: a room whose first message has a later one is looked at by this
+   * @param writes collects the room, and its place among those to be looked at
+   */
+  function put(name: string, room: Room, time: number, writes: (() => Promise<unknown>)[]) {
+    const dueAt = Math.min(room.oldestAt, time) + (isEmpty(room) ? EMPTY_MS : room.retention.ageMs)
     // One that is looked at earlier is given its next time then: a publish into a busy room writes no place.
     if (room.dueAt === undefined || dueAt < room.dueAt) {
       unschedule(room, writes)
@@ -257,28 +284,32 @@ export async function openLmdbLog({
 
   /**
    * @param room changed in place
+   * @param time the log's
    * @param writes collects the removals
    */
   function trim(
     room: Room,
-    at: number,
+    time: number,
     writes: (() => Promise<unknown>)[],
     countMax: number = Number.POSITIVE_INFINITY,
   ) {
     const { id, retention } = room
     const oldestBefore = room.oldest
+    // The clock went back since: the age counts from now, or the message would stay until that time has come.
+    room.oldestAt = Math.min(room.oldestAt, wallNow())
     /** The first message held, if it was read. */
     let first
     while (room.oldest <= room.seq && room.oldest - oldestBefore < countMax) {
       const held = room.seq - room.oldest + 1
       // The newest message stays, however large: it was acknowledged.
       const isTooMuch = held > 1 && (held > retention.messages || room.bytes > retention.bytes)
-      if (!isTooMuch && at - room.oldestAt <= retention.ageMs) break
+      if (!isTooMuch && time - room.oldestAt <= retention.ageMs) break
       const seq = room.oldest
       first ??= stored(id, seq)
       // Kept and outdated in one batch: its write is among those to come, and so is its removal.
       if (!first) break
       const weight = bytesOf(first)
+      const wasAheadMs = first.at - room.oldestAt
       room.bytes -= weight
       state.counts.bytes -= weight
       ids.forget(id, first, writes)
@@ -286,7 +317,8 @@ export async function openLmdbLog({
       first = stored(id, room.oldest)
       // A message that is not stored yet is of this batch. With the time of the message before it, it would go too
       // early.
-      room.oldestAt = first ? first.at : at
+      if (!first) room.oldestAt = isEmpty(room) ? time : wallNow()
+      else room.oldestAt = first.at > wallNow() ? first.at - wasAheadMs : first.at
       writes.push(() => messages.remove([id, seq]))
     }
     return room.oldest > oldestBefore
@@ -296,6 +328,51 @@ export async function openLmdbLog({
   function stored(id: number, seq: number) {
     const found = messages.get([id, seq])
     return found && decodeWithId(found)
+  }
+
+  /**
+   * @param room changed in place
+   * @param writes collects what replaces the messages
+   * @returns the seqs that were there
+   */
+  function deleteSome(room: Room, seqs: number[], writes: (() => Promise<unknown>)[]) {
+    const { id } = room
+    return seqs.filter(seq => {
+      const message = seq < room.oldest ? undefined : stored(id, seq)
+      if (!message || message.deleted || message.deletes) return false
+      const { at, from, messageId, idNumber } = message
+      const idHash = messageId === undefined ? undefined : ids.hashOf(id, from, messageId)
+      const left: Stored = { at, from: '', messageId: undefined, data: NO_DATA, deleted: true, idNumber, idHash }
+      weigh(room, bytesOf(left) - bytesOf(message))
+      writes.push(() => messages.put([id, seq], encode(left)))
+      return true
+    })
+  }
+
+  /** @returns the number of messages that went, as far as one call may */
+  function deleteAll(room: Room, time: number, writes: (() => Promise<unknown>)[]) {
+    const { oldest, seq, retention } = room
+    if (oldest === seq && stored(room.id, seq)?.deletes) return 0
+    room.retention = nothing(retention)
+    trim(room, time, writes, EXPIRE_WRITES_MAX)
+    room.retention = retention
+    return room.oldest - oldest
+  }
+
+  /** What tells readers of a deletion. */
+  function addNotice(room: Room, deletes: SeqRange[], writes: (() => Promise<unknown>)[]): Message {
+    const seq = ++room.seq
+    const message = { at: wallNow(), from: '', messageId: undefined, data: NO_DATA, deletes }
+    if (room.oldest === seq) room.oldestAt = message.at
+    weigh(room, bytesOf(message))
+    state.counts.kept++
+    writes.push(() => messages.put([room.id, seq], encode(message)))
+    return { seq, ...message }
+  }
+
+  function weigh(room: Room, bytes: number) {
+    room.bytes += bytes
+    state.counts.bytes += bytes
   }
 
   function headOf(name: string, room: Room | undefined): Head {
@@ -323,6 +400,28 @@ export async function openLmdbLog({
 
     renew: async () => (await isOwned()) && (await commit([], state.counts, { nextEpoch: newEpoch() })),
     append,
+
+    async delete(name, seqs) {
+      if (!(await isOwned())) return { error: 'log_full' }
+      const before = { ...state.counts }
+      const time = clock.read()
+      const writes: (() => Promise<unknown>)[] = []
+      const room = roomOf(name)
+      const gone = room && seqs && deleteSome(room, seqs, writes)
+      const count = gone ? gone.length : room ? deleteAll(room, time, writes) : 0
+      if (!room || count === 0) return { messages: 0, more: false, notice: undefined }
+      const more = !gone && !isEmpty(room)
+      const message = more ? undefined : addNotice(room, gone ? rangesOf(gone) : [[1, room.seq]], writes)
+      put(name, room, time, writes)
+      if (!(await commit(writes, before))) return { error: 'log_full' }
+      return { messages: count, more, notice: message && { epoch, oldest: room.oldest, message } }
+    },
+
+    async rooms(cursor) {
+      const names = [...rooms.getKeys({ start: `${cursor}\u0000`, limit: ROOMS_AT_ONCE })]
+      return { rooms: names, cursor: names.length < ROOMS_AT_ONCE ? undefined : names.at(-1) }
+    },
+
     head: async name => headOf(name, roomOf(name)),
 
     async read(name, range) {
@@ -350,12 +449,12 @@ export async function openLmdbLog({
     async expire(retentionOf) {
       if (!(await isOwned())) return { trimmed: [], more: false }
       const before = { ...state.counts }
-      const at = now()
+      const time = clock.read()
       const writes: (() => Promise<unknown>)[] = []
       const trimmed: { room: string; head: Head }[] = []
       const isEnough = () => writes.length >= EXPIRE_WRITES_MAX
       const look = (name: string, room: Room) => {
-        if (trim(room, at, writes, EXPIRE_WRITES_MAX)) trimmed.push({ room: name, head: headOf(name, room) })
+        if (trim(room, time, writes, EXPIRE_WRITES_MAX)) trimmed.push({ room: name, head: headOf(name, room) })
       }
 
       if (retentionOf && walk.retentionOf !== retentionOf) walk = newWalk(retentionOf)
@@ -370,17 +469,17 @@ export async function openLmdbLog({
           if (room.dueAt !== undefined && isSame(retention, room.retention)) continue
           room.retention = retention
           look(key, room)
-          put(key, room, writes)
+          put(key, room, time, writes)
         }
         walk.isOver = looked < EXPIRE_AT_ONCE && !isEnough()
       }
-      const pastDue = walk.isOver ? due.getRange({ end: [at, 0], limit: EXPIRE_AT_ONCE }) : []
+      const pastDue = walk.isOver ? due.getRange({ end: [time, 0], limit: EXPIRE_AT_ONCE }) : []
       for (const { value: name } of pastDue) {
         if (isEnough()) break
         looked++
         const room = rooms.get(name) as Room
         unschedule(room, writes)
-        const isPast = isEmpty(room) && at - room.oldestAt > EMPTY_MS
+        const isPast = isEmpty(room) && time - room.oldestAt > EMPTY_MS
         look(name, room)
         if (isPast && !floors.has(name)) {
           writes.push(() => rooms.remove(name))
@@ -388,8 +487,8 @@ export async function openLmdbLog({
           state.counts.floor = floorAbove(state.counts.floor, room.seq)
           continue
         }
-        if (isPast) room.oldestAt = at // it is watched
-        put(name, room, writes)
+        if (isPast) room.oldestAt = time // it is watched
+        put(name, room, time, writes)
       }
       commits.checkOwner()
       if (writes.length > 0 && !(await commit(writes, before))) {
@@ -406,7 +505,7 @@ export async function openLmdbLog({
     unwatch: name => void floors.delete(name),
 
     notes: {
-      read: async () => ({ text: meta.get('notes') ?? '', at: now() }),
+      read: async () => ({ text: meta.get('notes') ?? '', at: clock.read() }),
       async replace(before, after) {
         if ((meta.get('notes') ?? '') !== before) return false
         if (!(await isOwned())) return true
@@ -415,7 +514,7 @@ export async function openLmdbLog({
       },
     },
 
-    stats: () => ({ bytes: bytesNow(), bytesMax, rooms: state.counts.rooms }),
+    stats: () => ({ bytes: bytesNow(), bytesMax, rooms: state.counts.rooms, clockAheadMs: clock.aheadMs() }),
 
     async close() {
       try {
@@ -440,6 +539,7 @@ function countsOf({ meta, rooms }: Pick<Tables, 'meta' | 'rooms'>): Counts {
     firstId: stored?.nextId ?? 1,
     heldIds: 0,
     openMs: 0,
+    timeMs: undefined,
     ...stored,
   }
 }
@@ -451,13 +551,11 @@ const isEmpty = ({ oldest, seq }: Room) => oldest > seq
 const isSame = (one: Retention, other: Retention) =>
   one.messages === other.messages && one.ageMs === other.ageMs && one.bytes === other.bytes
 
-const newEpoch = () => randomBytes(9).toString('base64url')
-
-/** In a container it is the host's. Where the system does not say it, every start is taken for one after a crash. */
+/** In a container it is the host's. */
 function readBoot() {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   } catch {
-    return newEpoch()
+    return undefined
   }
 }

@@ -49,13 +49,40 @@ interface NotKept {
 
 export type Outcome = Kept | NotKept
 
-/** A message as it was kept. `at` is in milliseconds since 1970 and orders nothing. */
+/**
+ * A message as it was kept. `at` is in milliseconds since 1970 and orders nothing. `deleted`: an operator deleted it, and
+ * nothing is left but its place. `deletes`: it tells readers so; the first and last seq of each part.
+ */
 export interface Message {
   seq: number
   at: number
   from: string
   messageId: string | undefined
   data: Buffer
+  deleted?: true
+  deletes?: SeqRange[]
+}
+
+export type SeqRange = [first: number, last: number]
+
+/** With it everything of a room goes: for a deletion. */
+export const nothing = ({ messages, bytes }: Retention): Retention => ({
+  messages,
+  bytes,
+  ageMs: Number.NEGATIVE_INFINITY,
+})
+
+/** The data of a message that was deleted, and of one that says so. */
+export const NO_DATA = Buffer.from('null')
+
+/**
+ * What became of a deletion. `notice`: what tells readers; `undefined` where none of the messages is held, or there are
+ * more to delete first. `messages`: how many are gone now.
+ */
+export interface Deletion {
+  messages: number
+  more: boolean
+  notice: { epoch: string; oldest: number; message: Message } | undefined
 }
 
 /**
@@ -97,6 +124,17 @@ export interface Log {
    * are kept: the journal must then read the heads anew; or end, if it is {@link LogBroken}
    */
   append: (publishes: Publish[]) => Promise<Outcome[]>
+  /**
+   * Deletes messages for good, all that the room holds where there is no `seqs`, and tells readers by one more message. It
+   * writes: not to overlap with `append` or `expire`. To be called again while there is `more`.
+   */
+  delete: (room: string, seqs?: number[]) => Promise<Deletion | { error: 'log_full' | 'journal_unavailable' }>
+  /**
+   * Some of the rooms.
+   *
+   * @param cursor empty at first, then as it was returned; that is `undefined` at the end
+   */
+  rooms: (cursor: string) => Promise<{ rooms: string[]; cursor: string | undefined }>
   head: (room: string) => Promise<Head>
   read: (room: string, range: Range) => Promise<{ head: Head; messages: Message[] }>
   /**
@@ -108,7 +146,8 @@ export interface Log {
   expire: (
     retentionOf?: (room: string) => Retention | undefined,
   ) => Promise<{ trimmed: { room: string; head: Head }[]; more: boolean }>
-  stats: () => { bytes: number; bytesMax: number; rooms: number }
+  /** `clockAheadMs`: how far the wall clock is ahead of the time by which messages expire, where a log minds that. */
+  stats: () => { bytes: number; bytesMax: number; rooms: number; clockAheadMs?: number }
   /**
    * A room that somebody watches is not forgotten. Another one is, once it was empty for {@link EMPTY_MS}; if it is used
    * again, its numbers go on above all that it ever had. Both need not be paired.
@@ -193,6 +232,17 @@ export class LogBroken extends Error {
     super(message, options)
     this.name = 'LogBroken'
   }
+}
+
+/** @param seqs ascending */
+export function rangesOf(seqs: number[]): SeqRange[] {
+  const ranges: SeqRange[] = []
+  for (const seq of seqs) {
+    const last = ranges.at(-1)
+    if (last && last[1] + 1 === seq) last[1] = seq
+    else ranges.push([seq, seq])
+  }
+  return ranges
 }
 
 export function bytesOf({ data, from, messageId }: Pick<Message, 'data' | 'from' | 'messageId'>) {

@@ -1,5 +1,6 @@
 // A log that keeps nothing over a restart: for trying, for tests, and for rooms whose history is worth no disk.
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
+import type { World } from '@keycast/service'
 import {
   bytesOf,
   EMPTY_MS,
@@ -9,10 +10,14 @@ import {
   ID_MS,
   type Log,
   type Message,
+  NO_DATA,
+  nothing,
   type Outcome,
   type Publish,
   type Retention,
   ROOM_BYTES,
+  rangesOf,
+  type SeqRange,
 } from './log.ts'
 
 /**
@@ -35,15 +40,11 @@ interface KnownId {
   elapsedAt: number
 }
 
-interface Options {
-  /** Milliseconds since 1970. */
-  now?: () => number
-  /** Monotonic, in milliseconds: the age of ids, which no change of the clock ends. */
-  elapsed?: () => number
+interface Options extends World {
   bytesMax: number
 }
 
-export function createMemoryLog({ now = Date.now, elapsed = () => performance.now(), bytesMax }: Options): Log {
+export function createMemoryLog({ now, wallNow, randomBytes, bytesMax }: Options): Log {
   const epoch = randomBytes(9).toString('base64url')
   const rooms = new Map<string, Room>()
   /** An id lives with its message, and for five minutes at least. */
@@ -73,9 +74,43 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
     room.seq++
     room.messages.push(message)
     add(room, bytesOf(message))
-    if (id !== undefined) ids.set(id, { seq: message.seq, at, digest, elapsedAt: elapsed() })
+    if (id !== undefined) ids.set(id, { seq: message.seq, at, digest, elapsedAt: now() })
     trim(name, room, at)
     return { position: { epoch, seq: message.seq }, at, oldest: oldestOf(room), duplicate: false }
+  }
+
+  /** What tells readers of a deletion. */
+  function tell(room: Room, deletes: SeqRange[]): Message {
+    room.seq++
+    const message = { seq: room.seq, at: wallNow(), from: '', messageId: undefined, data: NO_DATA, deletes }
+    room.messages.push(message)
+    add(room, bytesOf(message))
+    return message
+  }
+
+  /** @returns the seqs that were there */
+  function deleteSome(name: string, room: Room, seqs: number[]) {
+    return seqs.filter(seq => {
+      const index = room.start + seq - oldestOf(room)
+      const message = index < room.start ? undefined : room.messages[index]
+      if (!message || message.deleted || message.deletes) return false
+      const { at } = message
+      forgetId(idOf(name, message))
+      room.messages[index] = { seq, at, from: '', messageId: undefined, data: NO_DATA, deleted: true }
+      add(room, bytesOf(room.messages[index]) - bytesOf(message))
+      return true
+    })
+  }
+
+  /** @returns the number of messages that went */
+  function deleteAll(name: string, room: Room) {
+    const held = room.messages.slice(room.start)
+    if (held.every(({ deletes }) => deletes)) return 0
+    const { retention } = room
+    room.retention = nothing(retention)
+    trim(name, room, wallNow())
+    room.retention = retention
+    return held.length
   }
 
   /** Whether so many bytes of the room go when a message of this weight comes. */
@@ -132,7 +167,7 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
   function forgetId(id: string | undefined) {
     const known = id === undefined ? undefined : ids.get(id)
     if (id === undefined || !known) return
-    if (elapsed() - known.elapsedAt > ID_MS) ids.delete(id)
+    if (now() - known.elapsedAt > ID_MS) ids.delete(id)
     else outliving.set(id, known)
   }
 
@@ -155,10 +190,21 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
     id: () => epoch,
 
     async append(publishes) {
-      const at = now()
+      const at = wallNow()
       return publishes.map(publish => keep(publish, at))
     },
 
+    async delete(name, seqs) {
+      const room = rooms.get(name)
+      if (!room) return { messages: 0, more: false, notice: undefined }
+      const gone = seqs && deleteSome(name, room, seqs)
+      const count = gone ? gone.length : deleteAll(name, room)
+      if (count === 0) return { messages: 0, more: false, notice: undefined }
+      const message = tell(room, gone ? rangesOf(gone) : [[1, room.seq]])
+      return { messages: count, more: false, notice: { epoch, oldest: oldestOf(room), message } }
+    },
+
+    rooms: async () => ({ rooms: [...rooms.keys()], cursor: undefined }),
     head: async name => headOf(name),
 
     async read(name, range) {
@@ -182,7 +228,7 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
     },
 
     async expire(retentionOf) {
-      const at = now()
+      const at = wallNow()
       const trimmed = []
       for (const [name, room] of rooms) {
         room.retention = retentionOf?.(name) ?? room.retention
@@ -194,7 +240,7 @@ export function createMemoryLog({ now = Date.now, elapsed = () => performance.no
         floor = floorAbove(floor, room.seq)
       }
       for (const [id, { elapsedAt }] of outliving) {
-        if (elapsed() - elapsedAt <= ID_MS) break
+        if (now() - elapsedAt <= ID_MS) break
         outliving.delete(id)
         ids.delete(id)
       }

@@ -1,3 +1,4 @@
+import { realWorld } from '@keycast/service'
 import { startValkey } from '../../../test/support/valkey.ts'
 import { openValkeyLog } from './valkey.ts'
 
@@ -26,7 +27,7 @@ const safe = {
 }
 
 const open = (options?: Partial<Parameters<typeof openValkeyLog>[0]>) =>
-  openValkeyLog({ url: valkey.url, bytesMax: 2 ** 30, report, ...options })
+  openValkeyLog({ ...realWorld, url: valkey.url, bytesMax: 2 ** 30, report, ...options })
 
 test('a Valkey that keeps what it acknowledges is used', async () => {
   const log = await open()

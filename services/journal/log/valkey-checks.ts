@@ -42,7 +42,7 @@ const demands: { name: string; isSafe: (value: string) => boolean; loss: (value:
  * @throws {LogRefused}
  */
 export async function checkValkey(
-  { read }: Pick<Session, 'read'>,
+  { read }: { read: Session['read'] },
   { where, replicasMin, allowsLoss }: { where: string; replicasMin: number; allowsLoss: boolean },
 ): Promise<{ acknowledgement: Acknowledgement; losses: string[] }> {
   const about = fieldsOf(String(await read(['INFO', 'server', 'replication', 'cluster'])))
@@ -111,11 +111,11 @@ function failoverLoss(about: Map<string, string>, settings: Map<string, string> 
 }
 
 /** @returns `undefined` if a managed Valkey does not say */
-async function settingsOf(read: Pick<Session, 'read'>['read']): Promise<Map<string, string> | undefined> {
+async function settingsOf(read: Session['read']): Promise<Map<string, string> | undefined> {
   const wanted = [...demands.map(({ name }) => name), 'min-replicas-to-write', 'min-replicas-max-lag']
   let reply
   try {
-    reply = await read(['CONFIG', 'GET', ...wanted])
+    reply = await read<Record<string, Buffer>>(['CONFIG', 'GET', ...wanted])
   } catch (error) {
     if (/^(NOPERM|ERR)/.test((error as Error).message)) return undefined
     throw error

@@ -5,7 +5,7 @@
 // - Its time-outs end commands that are not written yet. One that Valkey never answers, only the watch below notices.
 // - Without its offline queue a command is refused at once where there is no connection, instead of kept and sent later.
 // - An `error` event that nobody listens to ends the process.
-import { BEAT_MS, createAwakeClock, realWorld, SILENT_MS } from '@keycast/service'
+import { BEAT_MS, createAwakeClock, SILENT_MS, type World } from '@keycast/service'
 import { createClient, RESP_TYPES } from '@redis/client'
 import { LogRefused } from './log.ts'
 import { clientUrl, hostOf } from './valkey-url.ts'
@@ -13,9 +13,9 @@ import { clientUrl, hostOf } from './valkey-url.ts'
 /** A working session. Commands are sent in the order given; those of one turn go in one write. */
 export interface Session {
   /** On a connection of its own: WAITAOF holds it up. */
-  write: (args: (string | Buffer)[]) => Promise<any>
+  write: <Reply>(args: (string | Buffer)[]) => Promise<Reply>
   /** Texts come as Buffers. */
-  read: (args: (string | Buffer)[]) => Promise<any>
+  read: <Reply>(args: (string | Buffer)[]) => Promise<Reply>
   /** To sharded channels. */
   subscribe: (channels: string[]) => Promise<unknown>
   unsubscribe: (channels: string[]) => Promise<unknown>
@@ -33,7 +33,7 @@ const START_MS = 10_000
 
 const asBuffers = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } }
 
-interface Options {
+interface Options extends World {
   /** As valkey-url.ts has it. */
   url: string
   /** Checks the server; a session is used only when this resolves. */
@@ -42,24 +42,15 @@ interface Options {
   onMessage: (channel: string, message: string) => void
   /** A session ended by itself, or could not be opened. */
   onLost: (error: Error) => void
-  /** Monotonic, in milliseconds. */
-  now?: () => number
   /** How long a start tries. */
   startMs?: number
 }
 
-export function createConnection({
-  url,
-  prepare,
-  onMessage,
-  onLost,
-  now = () => performance.now(),
-  startMs = START_MS,
-}: Options) {
+export function createConnection({ url, prepare, onMessage, onLost, startMs = START_MS, now, every, after }: Options) {
   const where = hostOf(url)
   let current: Session | undefined
   let isClosed = false
-  let retry: NodeJS.Timeout | undefined
+  let stopRetry = () => {}
 
   async function open(): Promise<Session> {
     const clients = [newClient(url), newClient(url)]
@@ -77,7 +68,7 @@ export function createConnection({
       openLater()
     }
     for (const client of clients) client.on('error', end)
-    const awake = createAwakeClock({ periodMs: BEAT_MS, every: realWorld.every, now })
+    const awake = createAwakeClock({ periodMs: BEAT_MS, every, now })
     const watches = clients.map(() => createSilenceWatch(awake.now))
     const session: Session = {
       write: args => watches[0].over(writer.sendCommand(args)),
@@ -104,7 +95,7 @@ export function createConnection({
   }
 
   function openLater() {
-    retry = setTimeout(async () => {
+    stopRetry = after(RETRY_MS, async () => {
       try {
         await open()
       } catch (error) {
@@ -112,7 +103,7 @@ export function createConnection({
         onLost(error as Error)
         openLater()
       }
-    }, RETRY_MS)
+    })
   }
 
   return {
@@ -132,7 +123,7 @@ export function createConnection({
         } catch (error) {
           if (error instanceof LogRefused) throw error
           if (now() - startedAt >= startMs) throw new Error(`Valkey at ${where} cannot be used: ${whyNot(error)}`)
-          await new Promise(resolve => setTimeout(resolve, RETRY_MS))
+          await new Promise<void>(resolve => after(RETRY_MS, resolve))
         }
       }
     },
@@ -142,7 +133,7 @@ export function createConnection({
 
     close() {
       isClosed = true
-      clearTimeout(retry)
+      stopRetry()
       current?.end(new Error('closed'))
     },
   }
@@ -184,6 +175,6 @@ function createSilenceWatch(now: () => number) {
 
 /** @param error names no cause if all of a host's addresses refused */
 function whyNot(error: unknown) {
-  const { message, code, errors } = error as any
+  const { message, code, errors } = error as NodeJS.ErrnoException & { errors?: Error[] }
   return message || errors?.[0]?.message || code || String(error)
 }

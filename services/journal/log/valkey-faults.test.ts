@@ -1,5 +1,6 @@
 // Faults that only a log in a server of its own meets: it restarts, fills up, forgets its functions, and has other
 // journals.
+import { realWorld } from '@keycast/service'
 import { startValkey } from '../../../test/support/valkey.ts'
 import { EMPTY_MS, FLOOR_STEP } from './log.ts'
 import { openValkeyLog } from './valkey.ts'
@@ -24,7 +25,7 @@ afterEach(async () => {
 })
 
 async function open(options?: Partial<Parameters<typeof openValkeyLog>[0]>) {
-  const log = await openValkeyLog({ url: valkey.url, bytesMax: 2 ** 30, report: silent, ...options })
+  const log = await openValkeyLog({ ...realWorld, url: valkey.url, bytesMax: 2 ** 30, report: silent, ...options })
   logs.push(log)
   return log
 }
@@ -122,7 +123,7 @@ test('out of memory it keeps nothing, tells, and takes messages again when there
 
 test('out of memory, age makes room', async () => {
   const clock = { at: Date.now() }
-  const log = await open({ now: () => clock.at })
+  const log = await open({ valkeyNow: () => clock.at })
   await log.append([publishOf({ text: 'y'.repeat(100_000) })])
   valkey.cli('CONFIG', 'SET', 'maxmemory', '1mb')
   clock.at += 2e9
@@ -133,7 +134,7 @@ test('out of memory, age makes room', async () => {
 
 test('however many messages are past their age, one call removes some of them: Valkey serves nobody meanwhile', async () => {
   const clock = { at: 1_700_000_000_000 }
-  const log = await open({ now: () => clock.at })
+  const log = await open({ valkeyNow: () => clock.at })
   const rooms = Array.from({ length: 5 }, (_, n) => `room:${n}`)
   for (const room of rooms) await log.append(Array.from({ length: 6_000 }, () => publishOf({ room })))
   clock.at += retention.ageMs + 1
@@ -168,7 +169,7 @@ test('two journals that append to one room make one order, and each hears of the
 
 test('an empty room that a journal watches is not forgotten, and that is seen by all journals', async () => {
   const clock = { at: 1_700_000_000_000 }
-  const [one, other] = [await open({ now: () => clock.at }), await open({ now: () => clock.at })]
+  const [one, other] = [await open({ valkeyNow: () => clock.at }), await open({ valkeyNow: () => clock.at })]
   await one.append([publishOf()])
   clock.at += retention.ageMs + 1
   await one.expire()
@@ -268,6 +269,7 @@ test('a journal whose process stands still again and again notices a Valkey that
     onLost = resolve
   })
   const connection = createConnection({
+    ...realWorld,
     url: valkey.url,
     prepare: async () => {},
     onMessage() {},

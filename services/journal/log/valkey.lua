@@ -4,7 +4,8 @@
 -- key                       type        holds
 -- keycast:log               hash        its id, the epoch and whose it is, bytes and rooms and ids in all, the floor
 -- keycast:room:<key>        hash        where the room stands, and how much of it is kept
--- keycast:messages:<key>    stream      its messages, with <seq>-0 for an id: a seq cannot be given twice
+-- keycast:messages:<key>    stream      its messages, with <seq>-0 for an id: a seq cannot be given twice. Those that were
+--                                       deleted are missing, from the room's oldest on
 -- keycast:ids:<key>         hash        publisher and messageId to seq, digest and time
 -- keycast:ids               list        ids whose messages went within five minutes, the first to go first
 -- keycast:expiry            sorted set  rooms by when their oldest message is past its age
@@ -112,7 +113,7 @@ end
 
 local function seqOf(entry) return tonumber(string.match(entry[1], '^%d+')) end
 
--- An entry is {id, {'a', at, 'f', from, 'm', messageId, 'd', data}}.
+-- An entry is {id, {'a', at, 'f', from, 'm', messageId, 'd', data}}; 'x' and what it deletes follow where it tells of that.
 local function bytesOf(entry)
   local fields = entry[2]
   return MESSAGE_BYTES + #fields[4] + #fields[6] + #fields[8]
@@ -150,12 +151,15 @@ local function trim(room, log, at)
     local entries = redis.call('XRANGE', messages, whole(room.oldest) .. '-0', '+', 'COUNT', count)
     local n = 1
     while entries[n] and isPast() do
-      local bytes = bytesOf(entries[n])
-      room.bytes = room.bytes - bytes
-      log.bytes = log.bytes - bytes
-      room.oldest = seqOf(entries[n]) + 1
-      n = n + 1
-      if entries[n] then room.oldestAt = tonumber(entries[n][2][2]) end
+      if room.oldest == seqOf(entries[n]) then
+        local bytes = bytesOf(entries[n])
+        room.bytes = room.bytes - bytes
+        log.bytes = log.bytes - bytes
+        n = n + 1
+        if entries[n] then room.oldestAt = tonumber(entries[n][2][2]) end
+      end
+      -- Of a deleted one nothing is left but its place.
+      room.oldest = room.oldest + 1
     end
     forgetTrimmed(room, log, at, entries, n)
     -- The next one's age is not known where the part ended with the one that went.
@@ -173,6 +177,10 @@ local function trim(room, log, at)
   end
 end
 
+local function entryOf(name, seq)
+  return redis.call('XRANGE', 'keycast:messages:' .. name, seq .. '-0', seq .. '-0')[1]
+end
+
 -- Forgets ids whose messages went before them. A journal of an earlier release lists ids of messages that are held, too.
 local function forgetIds(limit, at, log)
   for _ = 1, limit do
@@ -182,8 +190,8 @@ local function forgetIds(limit, at, log)
     if at - tonumber(notedAt) <= ID_MS then return end
     redis.call('LPOP', IDS)
     local known = redis.call('HGET', 'keycast:ids:' .. name, id)
-    local seq = known and tonumber(string.match(known, '^%d+'))
-    if seq and seq < tonumber(redis.call('HGET', 'keycast:room:' .. name, 'oldest')) then
+    local seq = known and string.match(known, '^%d+')
+    if seq and not entryOf(name, seq) then
       log.ids = log.ids - redis.call('HDEL', 'keycast:ids:' .. name, id)
     end
   end
@@ -331,6 +339,68 @@ local function expire(_, args)
   return { touched, bytesOfAll(log), log.rooms }
 end
 
+-- A room loses some of its messages. Returns how many those were, and what they were in JSON.
+local function deleteSome(room, log, at, seqs)
+  local messages = 'keycast:messages:' .. room.name
+  local gone, ranges = {}, {}
+  for _, seq in ipairs(seqs) do
+    local entry = tonumber(seq) >= room.oldest and entryOf(room.name, seq)
+    if entry and not entry[2][9] then
+      gone[#gone + 1] = entry
+      redis.call('XDEL', messages, entry[1])
+      room.bytes = room.bytes - bytesOf(entry)
+      log.bytes = log.bytes - bytesOf(entry)
+      local last = ranges[#ranges]
+      if last and last[2] + 1 == tonumber(seq) then last[2] = tonumber(seq)
+      else ranges[#ranges + 1] = { tonumber(seq), tonumber(seq) } end
+    end
+  end
+  forgetTrimmed(room, log, at, gone, #gone + 1)
+  local texts = {}
+  for n, range in ipairs(ranges) do texts[n] = '[' .. whole(range[1]) .. ',' .. whole(range[2]) .. ']' end
+  return #gone, '[' .. table.concat(texts, ',') .. ']'
+end
+
+-- A room loses all of its messages, as many as do not hold Valkey up.
+local function deleteAll(room, log, at)
+  local oldest, ageMs = room.oldest, room.ageMs
+  local newest = oldest == room.seq and entryOf(room.name, whole(oldest))
+  if newest and newest[2][9] then return 0, '' end
+  room.ageMs = -math.huge
+  trim(room, log, at)
+  room.ageMs = ageMs
+  return room.oldest - oldest, '[[1,' .. whole(room.seq) .. ']]'
+end
+
+-- time or nothing, candidate, room; 'all', or 'some' and then seqs. Returns {epoch, bytes, rooms, how many went,
+-- whether there are more}, and of what tells readers {seq, at, what, oldest}.
+local function delete(_, args)
+  local at = timeOf(args[1])
+  local epoch = renewed(args[2])
+  local log, room = loadLog(), loadRoom(args[3])
+  local count, deletes = 0, ''
+  if not room.isNew then
+    if args[4] == 'all' then count, deletes = deleteAll(room, log, at)
+    else count, deletes = deleteSome(room, log, at, { unpack(args, 5) }) end
+  end
+  local isMore = args[4] == 'all' and room.oldest <= room.seq
+  if count == 0 then return { epoch, bytesOfAll(log), log.rooms, 0, 0, {} } end
+  local told = {}
+  if not isMore then
+    local messages = 'keycast:messages:' .. room.name
+    room.seq = room.seq + 1
+    redis.call('XADD', messages, whole(room.seq) .. '-0', 'a', whole(at), 'f', '', 'm', '', 'd', 'null', 'x', deletes)
+    room.bytes = room.bytes + MESSAGE_BYTES + #'null'
+    log.bytes = log.bytes + MESSAGE_BYTES + #'null'
+    -- The first one may be among those that went.
+    room.oldestAt = tonumber(redis.call('XRANGE', messages, '-', '+', 'COUNT', 1)[1][2][2])
+    told = { room.seq, at, deletes, room.oldest }
+  end
+  saveRoom(room)
+  saveLog(log)
+  return { epoch, bytesOfAll(log), log.rooms, count, isMore and 1 or 0, told }
+end
+
 -- time or nothing; then of rooms: room, messages, ageMs, bytesMax. They are trimmed to that, as many as do not hold Valkey up. Returns
 -- {how many of them are done, bytes, rooms}.
 local RETAIN_ARGUMENTS = 4
@@ -361,8 +431,8 @@ local function retain(_, args)
   return { done, bytesOfAll(log), log.rooms }
 end
 
--- room, after or before, the bound, limit, bytesMax, epoch or nothing. Returns {epoch, seq, oldest, bytes, entries}, those
--- entries from the bound on; none where the epoch is another one.
+-- room, after or before, the bound, limit, bytesMax, epoch or nothing. Returns {epoch, seq, oldest, bytes, entries, whether
+-- there are no more}, those entries from the bound on; none where the epoch is another one.
 local function read(_, args)
   local epoch = redis.call('HGET', LOG, 'epoch')
   local side, bound, limit, bytesLeft = args[2], tonumber(args[3]), tonumber(args[4]), tonumber(args[5])
@@ -370,6 +440,7 @@ local function read(_, args)
   if args[6] ~= '' and args[6] ~= epoch then return { epoch, room.seq, room.oldest, room.bytes, {} } end
   local messages = 'keycast:messages:' .. args[1]
   local found = {}
+  local isEnd = 0
   local isForward = side == 'after'
   local nextSeq = isForward and math.max(bound + 1, room.oldest) or math.min(bound - 1, room.seq)
   local average = math.max(1, (room.bytes / math.max(1, room.seq - room.oldest + 1)) - MESSAGE_BYTES)
@@ -379,7 +450,8 @@ local function read(_, args)
     local entries = isForward
       and redis.call('XRANGE', messages, whole(nextSeq) .. '-0', '+', 'COUNT', count)
       or redis.call('XREVRANGE', messages, whole(nextSeq) .. '-0', '-', 'COUNT', count)
-    if #entries == 0 then break end
+    isEnd = #entries == 0 and 1 or 0
+    if isEnd == 1 then break end
     for _, entry in ipairs(entries) do
       bytesLeft = bytesLeft - #entry[2][8]
       if bytesLeft < 0 and #found > 0 then break end
@@ -387,7 +459,7 @@ local function read(_, args)
       nextSeq = seqOf(entry) + (isForward and 1 or -1)
     end
   end
-  return { epoch, room.seq, room.oldest, room.bytes, found }
+  return { epoch, room.seq, room.oldest, room.bytes, found, isEnd }
 end
 
 -- Rooms. Returns {whether epoch and id are there and still right, epoch, id, then {seq, oldest} of each}; of one
@@ -424,6 +496,7 @@ end
 redis.register_function('VERSION_append', append)
 -- Without memory left they must run: expiry is what makes some.
 redis.register_function { function_name = 'VERSION_expire', callback = expire, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'VERSION_delete', callback = delete, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'VERSION_retain', callback = retain, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'VERSION_open', callback = open, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'VERSION_note', callback = note, flags = { 'allow-oom' } }

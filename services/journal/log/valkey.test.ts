@@ -1,3 +1,4 @@
+import { realWorld } from '@keycast/service'
 import { startValkey } from '../../../test/support/valkey.ts'
 import { testLog } from './suite.fixture.ts'
 import { openValkeyLog } from './valkey.ts'
@@ -16,6 +17,12 @@ testLog({
   idBytes: 192,
   async open(options) {
     valkey.cli('FLUSHALL')
-    return openValkeyLog({ url: valkey.url, report: silent, ...options })
+    return openValkeyLog({
+      url: valkey.url,
+      report: silent,
+      ...options,
+      now: realWorld.now,
+      valkeyNow: options.wallNow,
+    })
   },
 })

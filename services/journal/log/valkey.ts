@@ -1,9 +1,20 @@
 // A log in Valkey, which many journals share. Valkey gives every message its number, so any journal may append, and one
 // order comes out. The functions that run inside Valkey are in valkey.lua.
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { createOnceAMinute, type Log as LogOf } from '@keycast/service'
-import type { Head, Log, Message, News, Outcome, Position, Publish, Range, Retention } from './log.ts'
+import { createOnceAMinute, type Log as LogOf, type World } from '@keycast/service'
+import {
+  type Head,
+  type Log,
+  type Message,
+  type News,
+  NO_DATA,
+  type Outcome,
+  type Position,
+  type Publish,
+  type Range,
+  type Retention,
+} from './log.ts'
 import { checkValkey } from './valkey-checks.ts'
 import { createConnection, type Session } from './valkey-connection.ts'
 
@@ -32,7 +43,26 @@ const KEPT = 0
 const DUPLICATE = 1
 const CONFLICT = 2
 
-interface Options {
+/** The reply of append: the epoch, the bytes and rooms held, and of each publish an outcome, a seq, a time and the oldest seq. */
+type Appended = [epoch: string, bytes: number, rooms: number, outcomes: number[][]]
+
+/**
+ * The reply of delete: the epoch, the bytes and rooms held, how many messages went, whether there are more, and of what
+ * tells readers its seq, its time, what it deletes, and the oldest seq.
+ */
+type DeletedReply = [
+  epoch: string,
+  bytes: number,
+  rooms: number,
+  messages: number,
+  more: number,
+  told: [] | [seq: number, at: number, deletes: Buffer, oldest: number],
+]
+
+/** Of a stream: its id, then names and values by turns. */
+type Entry = [id: Buffer, fields: Buffer[]]
+
+interface Options extends World {
   /** Of the primary. */
   url: string
   bytesMax: number
@@ -41,10 +71,10 @@ interface Options {
   /** Also uses a Valkey that may lose acknowledged messages. */
   allowsLoss?: boolean
   /**
-   * Milliseconds since 1970, for tests: Valkey's own clock if absent. A journal whose clock is ahead would trim what
-   * all journals share.
+   * In place of Valkey's own clock, for tests: milliseconds since 1970. A journal whose clock is ahead would trim what all
+   * journals share.
    */
-  now?: () => number
+  valkeyNow?: () => number
   /** Valkey must be reached within this time. */
   startMs?: number
   report: Pick<LogOf, 'warn' | 'error' | 'info'>
@@ -56,11 +86,13 @@ export async function openValkeyLog({
   bytesMax,
   replicasMin = 0,
   allowsLoss = false,
-  now,
+  valkeyNow,
   startMs,
   report,
+  ...world
 }: Options): Promise<Log & { news: News }> {
-  const isLogDue = createOnceAMinute(() => performance.now())
+  const isLogDue = createOnceAMinute(world.now)
+  const newEpoch = () => world.randomBytes(9).toString('base64url')
   let acknowledgement = { local: 1, replicas: replicasMin }
   let stored = { bytes: 0, rooms: 0 }
   let epoch = ''
@@ -71,6 +103,7 @@ export async function openValkeyLog({
   let onNews: (room: string, position: Position) => void = () => {}
 
   const connection = createConnection({
+    ...world,
     url,
     startMs,
     prepare,
@@ -99,7 +132,12 @@ export async function openValkeyLog({
 
   /** Sets the epoch that belongs to the server as it is now. */
   async function renew(session: Session) {
-    const [renewed, bytes, rooms, idNow] = await session.write(['FCALL', `${library}_open`, '0', newEpoch()])
+    const [renewed, bytes, rooms, idNow] = await session.write<[string, number, number, string]>([
+      'FCALL',
+      `${library}_open`,
+      '0',
+      newEpoch(),
+    ])
     stored = { bytes, rooms }
     id = idNow
     noteEpoch(renewed)
@@ -125,10 +163,9 @@ export async function openValkeyLog({
     const calls = callsOf(publishes)
     const candidate = newEpoch()
     const replies = Promise.allSettled(
-      calls.map(call => session.write(['FCALL', `${library}_append`, '0', ...argumentsOf(call, candidate)])),
+      calls.map(call => session.write<Appended>(['FCALL', `${library}_append`, '0', ...argumentsOf(call, candidate)])),
     )
-    const { local, replicas } = acknowledgement
-    const isAcknowledged = local + replicas > 0 ? acknowledged(session) : Promise.resolve(true)
+    const isAcknowledged = acknowledged(session)
     const ended = await replies
     const byPublish = new Map<Publish, Outcome>()
     let isKept = false
@@ -144,25 +181,30 @@ export async function openValkeyLog({
       }
     }
     const outcomes = publishes.map(publish => byPublish.get(publish) as Outcome)
-    if (!(await isAcknowledged) && isKept) {
-      throw new Error(`Valkey did not say within ${ACKNOWLEDGE_MS} ms that ${replicas} replicas have the batch on disk`)
-    }
+    if (!(await isAcknowledged) && isKept) throw notAcknowledged()
     hint(session, publishes, outcomes)
     return outcomes
+  }
 
-    /** @param session answers also when the time is over, with the number reached by then */
-    async function acknowledged(session: Session) {
-      try {
-        const counts = await session.write(['WAITAOF', String(local), String(replicas), String(ACKNOWLEDGE_MS)])
-        return counts[0] >= local && counts[1] >= replicas
-      } catch {
-        return false
-      }
+  /** Whether all that the session was told so far is on disk: it answers also when the time is over. */
+  async function acknowledged(session: Session) {
+    const { local, replicas } = acknowledgement
+    if (local + replicas === 0) return true
+    try {
+      const counts = await session.write<number[]>(['WAITAOF', String(local), String(replicas), String(ACKNOWLEDGE_MS)])
+      return counts[0] >= local && counts[1] >= replicas
+    } catch {
+      return false
     }
   }
 
+  const notAcknowledged = () =>
+    new Error(
+      `Valkey did not say within ${ACKNOWLEDGE_MS} ms that ${acknowledgement.replicas} replicas have the batch on disk`,
+    )
+
   /** The time for a call; none if Valkey is to look at its clock. */
-  const time = () => String(now?.() ?? '')
+  const time = () => String(valkeyNow?.() ?? '')
 
   function argumentsOf(publishes: Publish[], candidate: string) {
     const args = [time(), candidate].map(text => text as string | Buffer)
@@ -176,10 +218,10 @@ export async function openValkeyLog({
   }
 
   /** @param reply of append */
-  function outcomesOf([epochNow, bytes, rooms, outcomes]: any): Outcome[] {
+  function outcomesOf([epochNow, bytes, rooms, outcomes]: Appended): Outcome[] {
     stored = { bytes, rooms }
     noteEpoch(epochNow)
-    return outcomes.map(([what, seq, at, oldest]: number[]) => {
+    return outcomes.map(([what, seq, at, oldest]) => {
       if (what === KEPT || what === DUPLICATE) {
         return { position: { epoch: epochNow, seq }, at, oldest, duplicate: what === DUPLICATE }
       }
@@ -187,25 +229,35 @@ export async function openValkeyLog({
     })
   }
 
-  /** Tells other journals of the rooms that have news. */
-  function hint({ read }: Session, publishes: Publish[], outcomes: Outcome[]) {
+  /** Tells other journals of a room that has news. */
+  function hintOf({ read }: Session, room: string, { epoch, seq }: Position) {
+    read(['SPUBLISH', CHANNEL + room, `${epoch} ${seq}`]).catch(() => {}) // the next comparison tells
+  }
+
+  function hint(session: Session, publishes: Publish[], outcomes: Outcome[]) {
     const heads = new Map<string, Position>()
     for (const [index, outcome] of outcomes.entries()) {
       if (outcome.error === undefined && !outcome.duplicate) heads.set(publishes[index].room, outcome.position)
     }
-    for (const [room, { epoch, seq }] of heads) {
-      read(['SPUBLISH', CHANNEL + room, `${epoch} ${seq}`]).catch(() => {}) // the next comparison tells
-    }
+    for (const [room, position] of heads) hintOf(session, room, position)
   }
 
   async function read(room: string, range: Range): Promise<{ head: Head; messages: Message[] }> {
     const [side, bound] = 'after' in range ? ['after', range.after] : ['before', range.before]
     const args = [room, side, String(bound), String(range.limit), String(range.bytesMax), range.epoch ?? '']
-    const reply = await sessionNow().read(['FCALL_RO', `${library}_read`, '0', ...args])
-    const [epochNow, seq, oldest, bytes, entries] = reply
+    const reply = await sessionNow().read<[Buffer | null, number, number, number, Entry[], number]>([
+      'FCALL_RO',
+      `${library}_read`,
+      '0',
+      ...args,
+    ])
+    const [epochNow, seq, oldest, bytes, entries, isEnd] = reply
     if (epochNow === null) throw new Error('Valkey was emptied')
-    const messages = entries.map(messageOf)
-    if (side === 'before') messages.reverse()
+    const isForward = 'after' in range
+    const first = isForward ? Math.max(range.after + 1, oldest) : Math.min(range.before - 1, seq)
+    const end = isEnd === 1 && !isForward ? oldest - 1 : undefined
+    const messages = withDeleted(entries.map(messageOf), { first, end, step: isForward ? 1 : -1 }).slice(0, range.limit)
+    if (!isForward) messages.reverse()
     return { head: { epoch: String(epochNow), seq, oldest, bytes }, messages }
   }
 
@@ -218,9 +270,15 @@ export async function openValkeyLog({
     if (walk.retentionOf !== retentionOf) walk = newWalk(retentionOf)
     if (walk.isOver) return 0
     if (walk.rooms.length === 0) {
-      const [cursor, scored] = await session.write(['ZSCAN', EXPIRY, walk.cursor, 'COUNT', String(EXPIRE_AT_ONCE)])
+      const [cursor, scored] = await session.write<[string, string[]]>([
+        'ZSCAN',
+        EXPIRY,
+        walk.cursor,
+        'COUNT',
+        String(EXPIRE_AT_ONCE),
+      ])
       walk.cursor = cursor
-      walk.rooms = scored.filter((room: string, index: number) => {
+      walk.rooms = scored.filter((room, index) => {
         return index % 2 === 0 && retentionOf(room) !== undefined
       })
     }
@@ -229,7 +287,7 @@ export async function openValkeyLog({
       const { messages, ageMs, bytes } = retentionOf(room) as Retention
       return [room, String(messages), String(ageMs), String(bytes)]
     })
-    const [done, bytes, rooms] = await session.write(['FCALL', `${library}_retain`, '0', time(), ...args])
+    const [done, bytes, rooms] = await session.write<number[]>(['FCALL', `${library}_retain`, '0', time(), ...args])
     stored = { bytes, rooms }
     walk.rooms = walk.rooms.slice(done)
     walk.isOver = walk.rooms.length === 0 && walk.cursor === '0'
@@ -252,9 +310,33 @@ export async function openValkeyLog({
       if (!session) return { trimmed: [], more: false }
       const walked = retentionOf ? await retain(session, retentionOf) : 0
       const args = [time(), String(EXPIRE_AT_ONCE), CHANNEL]
-      const [touched, bytes, rooms] = await session.write(['FCALL', `${library}_expire`, '0', ...args])
+      const [touched, bytes, rooms] = await session.write<number[]>(['FCALL', `${library}_expire`, '0', ...args])
       stored = { bytes, rooms }
       return { trimmed: [], more: touched + walked > 0 }
+    },
+
+    async delete(room, seqs) {
+      const session = connection.session()
+      if (!session) return { error: 'journal_unavailable' }
+      const args = [time(), newEpoch(), room, ...(seqs ? ['some', ...seqs.map(String)] : ['all'])]
+      const deleting = session.write<DeletedReply>(['FCALL', `${library}_delete`, '0', ...args])
+      const isAcknowledged = acknowledged(session)
+      const [epochNow, bytes, rooms, messages, more, told] = await deleting
+      stored = { bytes, rooms }
+      noteEpoch(String(epochNow))
+      if (!(await isAcknowledged)) throw notAcknowledged()
+      if (told.length === 0) return { messages, more: more === 1, notice: undefined }
+      const [seq, at, deletes, oldest] = told
+      hintOf(session, room, { epoch, seq })
+      const message = { seq, at, from: '', messageId: undefined, data: NO_DATA, deletes: JSON.parse(String(deletes)) }
+      return { messages, more: false, notice: { epoch, oldest, message } }
+    },
+
+    async rooms(cursor) {
+      const args = [EXPIRY, cursor === '' ? '0' : cursor, 'COUNT', String(EXPIRE_AT_ONCE)]
+      const [next, scored] = await sessionNow().read<[Buffer, Buffer[]]>(['ZSCAN', ...args])
+      const rooms = scored.filter((_: unknown, index: number) => index % 2 === 0).map(String)
+      return { rooms, cursor: String(next) === '0' ? undefined : String(next) }
     },
 
     watch(room) {
@@ -275,7 +357,7 @@ export async function openValkeyLog({
 
     notes: {
       async read() {
-        const [text, at] = await sessionNow().read(['FCALL_RO', `${library}_notes`, '0', time()])
+        const [text, at] = await sessionNow().read<[Buffer, number]>(['FCALL_RO', `${library}_notes`, '0', time()])
         return { text: String(text), at }
       },
       async replace(before, after) {
@@ -293,12 +375,9 @@ export async function openValkeyLog({
         const found = []
         for (let start = 0; start === 0 || start < rooms.length; start += HEADS_AT_ONCE) {
           const part = rooms.slice(start, start + HEADS_AT_ONCE)
-          const [isRight, epochThere, idThere, ...stored] = await session.read([
-            'FCALL_RO',
-            `${library}_heads`,
-            '0',
-            ...part,
-          ])
+          const [isRight, epochThere, idThere, ...stored] = await session.read<[number, Buffer, Buffer, ...number[][]]>(
+            ['FCALL_RO', `${library}_heads`, '0', ...part],
+          )
           if (isRight === 1) {
             id = String(idThere)
             noteEpoch(String(epochThere))
@@ -324,7 +403,7 @@ export async function openValkeyLog({
  * Publishes in parts, each room's together and in their order: a room costs the same reads and writes for one publish
  * as for fifty.
  */
-export function callsOf(publishes: Publish[]): Publish[][] {
+function callsOf(publishes: Publish[]): Publish[][] {
   const byRoom = new Map<string, Publish[]>()
   for (const publish of publishes) {
     const together = byRoom.get(publish.room)
@@ -365,15 +444,39 @@ const newWalk = (retentionOf?: (room: string) => Retention | undefined) => ({
   isOver: false,
 })
 
-/** @param entry of a stream: its id, then names and values by turns */
-function messageOf([id, [, at, , from, , messageId, , data]]: any): Message {
-  return {
-    seq: Number.parseInt(id, 10),
+function messageOf([id, [, at, , from, , messageId, , data, , deletes]]: Entry): Message {
+  const message: Message = {
+    seq: Number.parseInt(String(id), 10),
     at: Number(at),
     from: String(from),
     messageId: messageId.length > 0 ? String(messageId) : undefined,
     data,
   }
+  return deletes === undefined ? message : { ...message, deletes: JSON.parse(String(deletes)) }
 }
 
-const newEpoch = () => randomBytes(9).toString('base64url')
+/**
+ * Puts a message into the place of each that is missing: those were deleted. A stream keeps no place for them.
+ *
+ * @param places `first`: the seq that they begin with. `end`: the one after the last place, where that is known. `step`: 1
+ *   where they ascend, -1 where they descend
+ */
+function withDeleted(
+  found: Message[],
+  { first, end, step }: { first: number; end: number | undefined; step: 1 | -1 },
+): Message[] {
+  const messages: Message[] = []
+  let next = first
+  const fill = (until: number, at: number) => {
+    for (; (until - next) * step > 0; next += step) {
+      messages.push({ seq: next, at, from: '', messageId: undefined, data: NO_DATA, deleted: true })
+    }
+  }
+  for (const message of found) {
+    fill(message.seq, message.at)
+    messages.push(message)
+    next += step
+  }
+  if (end !== undefined) fill(end, found.at(-1)?.at ?? 0)
+  return messages
+}

@@ -3,6 +3,7 @@
 import { createHub, createRoomsBackbone, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
 import { errorCodes, type Problem } from '@keycast/protocol'
+import { realWorld } from '@keycast/service'
 import { createMetrics } from '@keycast/service/metrics'
 import { createJournal } from '../journal.ts'
 import { createMemoryLog } from '../log/memory.ts'
@@ -18,7 +19,7 @@ async function setup() {
   const network = createMemoryNetwork()
   const rules = { history: {}, bytesMax: 1_000, members: 'named', names: 'unique' } as any
   const namespaces = { get: (name: string) => (name === 'room' ? rules : undefined), names: ['room'] }
-  const log = createMemoryLog({ bytesMax: 1e9 })
+  const log = createMemoryLog({ ...realWorld, bytesMax: 1e9 })
   for (const node of ['n1', 'n2']) {
     const hub = createHub({ codec: roomsCodec, bind: network.bindOf(node), log: silent, ...network })
     const metrics = createMetrics({ service: 'journal' })

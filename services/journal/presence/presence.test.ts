@@ -3,6 +3,7 @@
 import { createHub, createRoomsBackbone, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
 import { errorCodes, USER_CHARACTERS_MAX } from '@keycast/protocol'
+import { realWorld } from '@keycast/service'
 import { createMetrics } from '@keycast/service/metrics'
 import { randomNumbers } from '../../../test/support/random.js'
 import { createJournal } from '../journal.ts'
@@ -25,7 +26,7 @@ async function setup({ members = 'named', names = 'unique' }: { members?: string
   async function startJournal() {
     const hub = createHub({ codec: roomsCodec, bind: network.bindOf('n1'), log: silent, ...network })
     const { registry, ...makers } = createMetrics({ service: 'journal' })
-    const log = createMemoryLog({ bytesMax: 1e9 })
+    const log = createMemoryLog({ ...realWorld, bytesMax: 1e9 })
     const journal = createJournal({
       namespaces,
       hub,

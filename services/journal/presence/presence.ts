@@ -10,7 +10,15 @@ import {
   readPresenceKey,
 } from '@keycast/backbone'
 import { errorCodes, isClaim, isUser, readMemberName } from '@keycast/protocol'
-import { createAwakeClock, createTurns, type Every, type JournalNamespace } from '@keycast/service'
+import {
+  createAwakeClock,
+  createStock,
+  createTurns,
+  type Every,
+  type Holder,
+  type JournalNamespace,
+  type Payer,
+} from '@keycast/service'
 import { createGhosts } from './ghosts.ts'
 import { type AnyTab, createMembers } from './members.ts'
 
@@ -35,8 +43,8 @@ interface Room {
   settledAt: number
 }
 
-/** `link` is missing where its gateway said that the connection broke. */
-type Tab = AnyTab & { key: string; room: Room; link: Link | undefined }
+/** `link` is missing where its gateway said that the connection broke. `holder`: of its place. */
+type Tab = AnyTab & { key: string; room: Room; link: Link | undefined; holder: Holder | undefined }
 
 /**
  * What one link said. `watches` and `gets` by key. `answers`: to joins, and refusals, which it is still to be sent.
@@ -48,6 +56,13 @@ interface Link {
   gets: Set<string>
   answers: Map<string, Answer>
   isLost: boolean
+}
+
+interface Wanted {
+  key: string
+  position: Position | undefined
+  payload?: Join
+  payer?: Payer
 }
 
 type Rules = Pick<JournalNamespace, 'members' | 'names'>
@@ -68,8 +83,10 @@ const TICK_MS = 20
  */
 const SETTLE_MS = 6_000
 
+const SHARE_TAKEN = 'this user, address or network has joined as many rooms as it may: leave some first'
+
 /** Tabs in all rooms: some 150 MiB. */
-export const TABS_MAX = 200_000
+const TABS_MAX = 200_000
 
 const NOTHING: { answers: Answer[]; more: boolean } = Object.freeze({ answers: [], more: false })
 
@@ -92,6 +109,8 @@ export function createPresence({ rulesOf, tell, counts, now, every, turn, random
   const rooms = new Map<string, Room>()
   /** By key of the join, ghosts included. */
   const tabs = new Map<string, Tab>()
+  /** Places for tabs, by who takes them. */
+  const places = createStock({ free: () => tabsMax - tabs.size })
   const awake = createAwakeClock({ periodMs: TICK_MS, every, now })
   const ghosts: ReturnType<typeof createGhosts<Tab>> = createGhosts(awake.now)
   /** Rooms with changes to tell. */
@@ -194,7 +213,7 @@ export function createPresence({ rulesOf, tell, counts, now, every, turn, random
     changed.delete(room)
   }
 
-  function onWatch(id: string, want: { key: string; position: Position | undefined; payload?: Join }) {
+  function onWatch(id: string, want: Wanted) {
     const link = linkOf(id)
     const { room, tab } = readPresenceKey(want.key) as { room: string; tab?: string }
     const rules = rulesOf(room)
@@ -203,7 +222,7 @@ export function createPresence({ rulesOf, tell, counts, now, every, turn, random
     if (tab === undefined) watch(link, want, roomOf(room, rules))
     else if (!want.payload) answer(link, want.key, 'bad_message')
     else if (want.payload.leaving) leave(link, want.key, want.payload.leaving)
-    else join(link, want.key, want.payload, roomOf(room, rules))
+    else join(link, want.key, want.payload, want.payer, roomOf(room, rules))
   }
 
   function watch(link: Link, { key, position }: { key: string; position: Position | undefined }, room: Room) {
@@ -215,16 +234,20 @@ export function createPresence({ rulesOf, tell, counts, now, every, turn, random
     else tell(link.id, key)
   }
 
-  function join(link: Link, key: string, said: Join, room: Room) {
+  function join(link: Link, key: string, said: Join, payer: Payer | undefined, room: Room) {
     const { name, problem } = nameOf(said)
     if (problem !== undefined) return refuse(link, key, room, 'bad_message', problem)
     const known = tabs.get(key)
     if (!known && tabs.size >= tabsMax) return refuse(link, key, room, 'capacity')
-    const tab: Tab = known ?? { key, room, link, member: undefined, name: '' }
+    if (!known && !places.hasRoom(payer, 1)) return refuse(link, key, room, 'capacity', SHARE_TAKEN)
+    const tab: Tab = known ?? { key, room, link, member: undefined, name: '', holder: undefined }
     const { refusal, replaced } = room.members.join(tab, { ...said, name })
     if (refusal) return refuse(link, key, room, refusal)
     if (replaced) forget(replaced)
-    if (!known) room.tabs++
+    if (!known) {
+      room.tabs++
+      tab.holder = places.charge(payer, 1)
+    }
     tab.link?.tabs.delete(key)
     tab.link = link
     link.tabs.set(key, tab)
@@ -268,6 +291,7 @@ export function createPresence({ rulesOf, tell, counts, now, every, turn, random
     room.members.leave(tab)
     tab.link?.tabs.delete(key)
     tabs.delete(key)
+    if (tab.holder) places.change(tab.holder, -1)
     room.tabs--
     schedule(room)
   }

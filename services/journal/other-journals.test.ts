@@ -1,6 +1,7 @@
 // A journal whose log others append to as well: their messages reach its links, and a new epoch is reported as a gap.
-import { createHub, createRoomsBackbone, roomsCodec } from '@keycast/backbone'
+import { createHub, createRoomsBackbone, publishTo, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
+import { realWorld } from '@keycast/service'
 import { createMetrics } from '@keycast/service/metrics'
 import { createJournal } from './journal.ts'
 import { createMemoryLog } from './log/memory.ts'
@@ -18,7 +19,7 @@ const publishOf = (text: string) => ({
 
 /** A log that can turn into another one at any moment, like a Valkey that failed over. */
 function createSharedLog() {
-  let log = createMemoryLog({ bytesMax: 2 ** 30 })
+  let log = createMemoryLog({ ...realWorld, bytesMax: 2 ** 30 })
   let hear = (_room: string, _position: any) => {}
   return {
     ...log,
@@ -26,7 +27,7 @@ function createSharedLog() {
     head: (room: string) => log.head(room),
     read: (room: string, range: any) => log.read(room, range),
     async failOver(...texts: string[]) {
-      log = createMemoryLog({ bytesMax: 2 ** 30 })
+      log = createMemoryLog({ ...realWorld, bytesMax: 2 ** 30 })
       await log.append(texts.map(publishOf))
     },
     hint: async () => hear('room:1', await log.head('room:1')),
@@ -66,7 +67,8 @@ async function setup() {
   backbone.watch('room:1')
   await network.settle()
   const publish = (text: string) =>
-    backbone.publish(
+    publishTo(
+      backbone,
       { room: 'room:1', messageId: undefined, from: 'ann', data: Buffer.from(JSON.stringify(text)) },
       { deadlineMs: 10_000 },
     )

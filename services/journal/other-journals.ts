@@ -8,13 +8,13 @@ const COMPARE_MS = 1_000
 
 interface Deps {
   news: News
-  rooms: Pick<ReturnType<typeof import('./watched-rooms.ts').createWatchedRooms>, 'raise' | 'keys'>
+  rooms: { raise: (room: string, head: Position & { oldest?: number }) => Iterable<string>; keys: () => string[] }
   tell: (link: string, room: string) => void
   every: Every
 }
 
 /** @returns stops it */
-export function followNews({ news, rooms, tell, every }: Deps): () => void {
+export function followOtherJournals({ news, rooms, tell, every }: Deps): () => void {
   let isComparing = false
 
   function note(room: string, head: Position & { oldest?: number }) {

@@ -1,0 +1,110 @@
+// Deletes messages for an operator: a room's, or a user's in every room. The log forgets them, readers are told by a
+// message, and so is whoever keeps copies.
+import type { DeleteCommand, Deleted } from '@keycast/backbone'
+import { type Problem, problemText } from '@keycast/protocol'
+import { revocationsRoom } from '@keycast/service'
+import { type Deletion, type Log, LogBroken } from './log/log.ts'
+
+/** Messages that one look for a user's reads. */
+const LOOK_MESSAGES = 500
+const LOOK_BYTES = 2 ** 20
+
+/** A gateway waits this long until it asks again. */
+const RETRY_MS = 1_000
+
+interface Deps {
+  log: {
+    delete: Log['delete']
+    read: Log['read']
+    rooms: Log['rooms']
+  }
+  /** Runs a task when nothing else writes. */
+  between: (task: () => Promise<unknown>) => void
+  /** Once for each part of a room that went, and what tells of it with the last. */
+  onDeleted: (room: string, notice: Deletion['notice']) => void
+  turn: (run: () => void) => void
+}
+
+export function createDeletions({ log, between, onDeleted, turn }: Deps) {
+  /** By user, the messages deleted in the end: who asks again waits for the same. */
+  const underWay = new Map<string, Promise<number>>()
+
+  const nextTurn = () => new Promise<void>(resolve => turn(resolve))
+
+  function deletePart(room: string, seqs: number[] | undefined): ReturnType<Log['delete']> {
+    return new Promise((resolve, reject) => {
+      between(async () => {
+        try {
+          resolve(await log.delete(room, seqs))
+        } catch (error) {
+          if (error instanceof LogBroken) throw error
+          reject(error)
+        }
+      })
+    })
+  }
+
+  /** @throws {NotDeleted} @throws {Error} where nobody knows */
+  async function deleteIn(room: string, seqs: number[] | undefined): Promise<number> {
+    for (let messages = 0; ; ) {
+      const deletion = await deletePart(room, seqs)
+      if ('error' in deletion) throw new NotDeleted(deletion.error)
+      messages += deletion.messages
+      if (deletion.messages > 0) onDeleted(room, deletion.notice)
+      if (!deletion.more) return messages
+    }
+  }
+
+  async function deleteOf(user: string): Promise<number> {
+    let messages = 0
+    for (let cursor: string | undefined = ''; cursor !== undefined; ) {
+      const part: Awaited<ReturnType<Log['rooms']>> = await log.rooms(cursor)
+      // Names of users say nothing about who published there.
+      for (const room of part.rooms) if (room !== revocationsRoom) messages += await deleteOfIn(room, user)
+      cursor = part.cursor
+    }
+    return messages
+  }
+
+  async function deleteOfIn(room: string, user: string): Promise<number> {
+    let deleted = 0
+    let end = Number.POSITIVE_INFINITY
+    for (let after = 0; after < end; ) {
+      const { head, messages } = await log.read(room, { after, limit: LOOK_MESSAGES, bytesMax: LOOK_BYTES })
+      end = Math.min(end, head.seq)
+      const seqs = messages.filter(({ from }) => from === user).map(({ seq }) => seq)
+      if (seqs.length > 0) deleted += await deleteIn(room, seqs)
+      after = messages.at(-1)?.seq ?? end
+      await nextTurn()
+    }
+    return deleted
+  }
+
+  function deleteOnce(user: string): Promise<number> {
+    const deleting = underWay.get(user) ?? deleteOf(user).finally(() => underWay.delete(user))
+    underWay.set(user, deleting)
+    return deleting
+  }
+
+  return {
+    /** Never rejects. Said again it does no harm. */
+    async delete(command: DeleteCommand): Promise<Deleted | Problem> {
+      try {
+        if ('user' in command) return { messages: await deleteOnce(command.user) }
+        return { messages: await deleteIn(command.room, command.seqs) }
+      } catch (error) {
+        const code = error instanceof NotDeleted ? error.code : 'journal_unavailable'
+        return { code, message: problemText({ code, message: (error as Error).message }), retryAfterMs: RETRY_MS }
+      }
+    },
+  }
+}
+
+class NotDeleted extends Error {
+  readonly code
+
+  constructor(code: 'log_full' | 'journal_unavailable') {
+    super(code === 'log_full' ? 'the disk is full: to delete takes some space, too' : 'the log cannot be reached')
+    this.code = code
+  }
+}
