@@ -1,6 +1,7 @@
 // For tests: invariants of a primary, true whenever none of its functions runs. Each message says what a viewer would
 // notice.
 
+import type { Holder } from '@keycast/service'
 import { lanes } from './fetching/fetch-queue.ts'
 import { type Entry, isInUse } from './keys/entry.ts'
 import { isAnswered, isFailing } from './keys/held.ts'
@@ -57,6 +58,17 @@ function checkCounts(entries: Entry[], table: KeyTable) {
   let bytes = 0
   for (const entry of entries) bytes += entry.bytes
   const expected = { keys: entries.length, bytes }
+  // What nobody wants is charged to nobody, and everything else to somebody who wants it.
+  const held = new Map<Holder, number>()
+  for (const entry of entries) {
+    const { holder, bytes, key } = entry
+    if (!holder) continue
+    if (!isInUse(entry)) throw new Error(`${key} is charged, and not in use`)
+    held.set(holder, (held.get(holder) ?? 0) + bytes)
+  }
+  for (const [holder, bytes] of held) {
+    if (holder.held !== bytes) throw new Error(`${holder.payer} is charged ${holder.held} bytes of ${bytes}`)
+  }
   const stats = table.stats()
   for (const name of ['keys', 'bytes'] as const) {
     if (stats[name] !== expected[name]) throw new Error(`${name}: ${stats[name]} are counted of ${expected[name]}`)

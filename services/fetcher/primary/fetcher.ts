@@ -4,20 +4,21 @@ import {
   type Containment,
   type JournalNamespaces,
   type Log,
-  type Metrics,
+  type MetricMakers,
   type Namespaces,
-  realWorld,
   valuesAndRooms,
+  type World,
 } from '@keycast/service'
 import { createAsks, isAsk } from './authorize/asks.ts'
 import { createAuthorize } from './authorize/authorize.ts'
-import { createAuthorizeMetrics } from './authorize/metrics.ts'
+import { createAuthorizeMetrics, exportAuthorizeLevels } from './authorize/metrics.ts'
 import { createFetcherMetrics, exportLevels } from './metrics.ts'
 import { originNames } from './origins/origins.ts'
 import { createPrimary } from './primary.ts'
 import { createBackoff } from './timing/backoff.ts'
 import { createInTurns } from './timing/in-turns.ts'
 import { createTimerWheel } from './timing/timer-wheel.ts'
+import { createTokens } from './tokens/tokens.ts'
 import { creditFor } from './workers/credit.ts'
 import { createForks } from './workers/processes.ts'
 import { bindWork, type WorkSocket } from './workers/work-socket.ts'
@@ -29,23 +30,25 @@ const RESTART_MS_INITIAL = 250
 /** Upper end of the first wait before an `authorize` question is asked again. */
 const QUESTION_MS_INITIAL = 1_000
 
-const now = () => performance.now()
+/** From here on operators are told, before many clients are. */
+const NEARLY_FULL = 0.8
 
-interface Deps {
+interface Deps extends World {
   namespaces: Namespaces & { journal: JournalNamespaces }
   hub: ValuesHub
-  metrics: Metrics
+  metrics: MetricMakers
   settings: { workers: number; inFlightMax: number; authorizeInFlightMax: number; cacheBytesMax: number }
   containment: Containment
   log: Log
 }
 
-export function createFetcher({ namespaces, hub, metrics, settings, containment, log }: Deps) {
-  const wheel = createTimerWheel({ now })
+export function createFetcher({ namespaces, hub, metrics, settings, containment, log, ...world }: Deps) {
+  const { now, random } = world
+  const wheel = createTimerWheel({ now, every: world.every })
   const counts = createFetcherMetrics(metrics, originNames(namespaces))
-  const firstBackoff = createBackoff({ initialMs: RESTART_MS_INITIAL, random: Math.random })
-  const every = realWorld.every
-  const workers = createWorkers({ count: settings.workers, firstBackoff, wheel, every, metrics: counts, log, now })
+  const firstBackoff = createBackoff({ initialMs: RESTART_MS_INITIAL, random })
+  const workers = createWorkers({ count: settings.workers, firstBackoff, wheel, metrics: counts, log, ...world })
+  const tokens = createTokens({ namespaces, log, ...world })
   const primary = createPrimary({
     namespaces,
     pool: workers,
@@ -54,11 +57,13 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     metrics: counts,
     settings,
     containment,
-    now,
+    tokens,
+    ...world,
   })
   const { inFlightMax, authorizeInFlightMax } = settings
-  const authorizeMetrics = createAuthorizeMetrics(metrics)
   const deciding = valuesAndRooms(namespaces)
+  const askedOrigins = new Set(deciding.names.flatMap(name => deciding.get(name)?.authorize?.origin ?? []))
+  const authorizeMetrics = createAuthorizeMetrics(metrics, askedOrigins)
   const asks = createAsks({
     namespaces: deciding,
     pool: workers,
@@ -71,15 +76,15 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     namespaces: deciding,
     asks,
     tellDecision: hub.tellResult,
-    firstBackoff: createBackoff({ initialMs: QUESTION_MS_INITIAL, random: Math.random }),
+    firstBackoff: createBackoff({ initialMs: QUESTION_MS_INITIAL, random }),
     metrics: authorizeMetrics,
     now,
   })
-  authorizeMetrics.exportLevels(asks)
+  exportAuthorizeLevels(metrics, asks)
   const credit = creditFor({
     origins: originNames(namespaces).size,
     inFlightMax,
-    authorizeOrigins: asks.origins,
+    authorizeOrigins: askedOrigins.size,
     authorizeInFlightMax,
   })
   exportLevels(metrics, { primary, workers, hub, settings })
@@ -89,6 +94,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
   /** Resolves once gateways can connect and every worker takes leases. */
   async function start() {
     socket = await bindWork({
+      ...world,
       onMessage: workers.onMessage,
       onFailed: workers.end,
       // Without its workers this process is of no use: it is started anew.
@@ -109,6 +115,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
         },
       },
     )
+    await tokens.start()
     await hub.start({ ...primary.hubEvents, onCommand })
     serving = true
   }
@@ -120,6 +127,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
 
   async function stopServing() {
     serving = false
+    tokens.stop()
     await hub.stop()
     wheel.stop()
   }
@@ -130,5 +138,12 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     socket.close()
   }
 
-  return { start, notReady, workerPids: workers.pids, stopServing, stopFetching }
+  /** What is wrong though keys are served. */
+  function problems() {
+    const wanted = primary.table.wantedBytes()
+    if (wanted <= settings.cacheBytesMax * NEARLY_FULL) return []
+    return [`watched keys take ${wanted} of ${settings.cacheBytesMax} bytes (FETCHER_CACHE_BYTES_MAX)`]
+  }
+
+  return { start, notReady, problems, workerPids: workers.pids, stopServing, stopFetching }
 }

@@ -36,6 +36,7 @@ async function start() {
   const metrics = createMetrics({ service: 'fetcher' })
   containment.export(metrics)
   const fetcher = createFetcher({
+    ...realWorld,
     namespaces,
     hub,
     metrics,
@@ -48,6 +49,7 @@ async function start() {
     port: config.metricsPort,
     metrics,
     ready: fetcher.notReady,
+    problems: fetcher.problems,
     containment,
   })
   const metricsPort = await internal.listen()

@@ -1,5 +1,5 @@
 // Puts the primary's state and its events together; its links to gateways and workers are given to it.
-import type { Containment, Namespaces } from '@keycast/service'
+import type { Containment, Namespaces, World } from '@keycast/service'
 import { createFetches, type Pool } from './fetching/fetches.ts'
 import { createResults } from './fetching/results.ts'
 import { createRefusals } from './gateways/refusals.ts'
@@ -15,13 +15,14 @@ import { createInTurns } from './timing/in-turns.ts'
 import { createRefreshes } from './timing/refreshes-under-way.ts'
 import { createSchedule } from './timing/schedule.ts'
 import type { TimerWheel } from './timing/timer-wheel.ts'
+import type { Tokens } from './tokens/tokens.ts'
 
 export type Primary = ReturnType<typeof createPrimary>
 
 /** Upper end of the first wait after a failed fetch. */
 const BACKOFF_MS_INITIAL = 250
 
-interface Deps {
+interface Deps extends World {
   namespaces: Namespaces
   pool: Pool
   /** The link is due the key's latest state. */
@@ -29,67 +30,31 @@ interface Deps {
   wheel: TimerWheel
   metrics: FetchMetrics
   settings: { inFlightMax: number; cacheBytesMax: number }
-  containment?: Pick<Containment, 'guard'>
-  /** Monotonic, in milliseconds. */
-  now: () => number
-  /** In milliseconds since 1970. */
-  wallNow?: () => number
-  /** 0 up to 1. */
-  random?: () => number
+  containment?: Containment
+  tokens: Pick<Tokens, 'authorizationOf' | 'refused'>
 }
 
-export function createPrimary({
-  namespaces,
-  pool,
-  markDue,
-  wheel,
-  metrics,
-  settings,
-  containment,
-  now,
-  wallNow = Date.now,
-  random = Math.random,
-}: Deps) {
+export function createPrimary({ settings, ...given }: Deps) {
+  const { namespaces, markDue, wheel, now, random } = given
   const sources = createKeySources({ namespaces, inFlightMax: settings.inFlightMax, now })
   const table = createKeyTable({ bytesMax: settings.cacheBytesMax, onEvicted: entry => refusals.refuseAll(entry) })
   const interest = createInterest({ markDue, wheel, now })
   const inTurns = createInTurns({ wheel, now })
-  const fetches = createFetches({ sources: sources.values(), pool, inTurns, metrics, containment, now, wallNow })
+  const fetches = createFetches({ ...given, sources: sources.values(), inTurns })
   const { want } = fetches
   const firstBackoff = createBackoff({ initialMs: BACKOFF_MS_INITIAL, random })
   const refreshes = createRefreshes({ namespaces, wheel, onOverdue: interest.notifyAll, now })
   const schedule = createSchedule({ wheel, firstBackoff, refreshes, want, now, random })
   const recovery = createRecovery({ wheel, inTurns, schedule, want, now, random })
   const refused = createRefusedWants()
-  const refusals = createRefusals({ table, interest, fetches, schedule, refused, markDue, metrics })
-  const hubEvents = createGatewayWants({
-    namespaces,
-    sources,
-    table,
-    interest,
-    fetches,
-    schedule,
-    refreshes,
-    recovery,
-    inTurns,
-    refused,
-    refusals,
-    markDue,
-    metrics,
-    now,
-    wallNow,
-  })
+  const parts = { ...given, sources, table, interest, inTurns, fetches, schedule, refreshes, recovery, refused }
+  const refusals = createRefusals(parts)
+  const hubEvents = createGatewayWants({ ...parts, refusals })
   const results = createResults({
-    table,
-    interest,
-    schedule,
-    refreshes,
-    recovery,
-    fetches,
+    ...parts,
     onNoRoom: refusals.refuseAll,
+    onNoShare: refusals.refuseShares,
     onForbidden: refusals.forbid,
-    now,
-    wallNow,
   })
   fetches.start({
     onResult: results.take,

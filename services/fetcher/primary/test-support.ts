@@ -1,7 +1,9 @@
 // For tests: a primary on a clock that the test turns, with a backend and workers that answer when the test says so.
+
 import type { Answer, Credentials, Held } from '@keycast/backbone'
 import type { ErrorCode } from '@keycast/protocol'
-import type { Containment, Namespace } from '@keycast/service'
+import type { Containment, Namespace, Payer } from '@keycast/service'
+import { realWorld } from '@keycast/service'
 import type { Result } from '../work/messages.ts'
 import { checkInvariants } from './check-invariants.fixture.ts'
 import type { Fetch, Pool } from './fetching/fetches.ts'
@@ -28,7 +30,8 @@ const namespaceOf = (name: string, own: Partial<Namespace>): Namespace => ({
 
 interface Wanted {
   key: string
-  held: Held | undefined
+  held?: Held
+  payer?: Payer
   quiet?: boolean
   credentials?: Credentials
 }
@@ -40,7 +43,8 @@ interface Options {
   /** Leases the workers take. */
   credit?: number
   random?: () => number
-  containment?: Pick<Containment, 'guard'>
+  containment?: Containment
+  tokens?: Parameters<typeof createPrimary>[0]['tokens']
   /** The time it takes to note that a link is due something. */
   markDueMs?: number
 }
@@ -52,6 +56,7 @@ export function setup({
   credit = Number.POSITIVE_INFINITY,
   random = () => 0.5,
   containment,
+  tokens = { authorizationOf: () => undefined, refused() {} },
   markDueMs = 0,
 }: Options = {}) {
   let at = 1_000_000
@@ -80,6 +85,7 @@ export function setup({
   const ownEnded: string[] = []
 
   const primary = createPrimary({
+    ...realWorld,
     namespaces: { get: name => byName.get(name), names: [...byName.keys()] },
     pool: {
       hasCredit: () => leased.length < credit,
@@ -107,6 +113,7 @@ export function setup({
       ownEnded: why => ownEnded.push(why),
     },
     settings: { inFlightMax, cacheBytesMax },
+    tokens,
     containment,
     now,
     wallNow: now,
@@ -159,8 +166,8 @@ export function setup({
     lease: (key: string) => leased.find(({ message }) => message.key === key),
     onRefresh: (key: string) => events.onNotice('a', { keys: [key] }),
     lagsMs: primary.lagsMs,
-    onWatch: (link: string, { key, held, quiet, credentials }: Wanted) =>
-      events.onWatch(link, { key, position: held, payload: { quiet, ...credentials } }),
+    onWatch: (link: string, { key, held, payer, quiet, credentials }: Wanted) =>
+      events.onWatch(link, { key, position: held, payload: { quiet, ...credentials }, payer }),
     watch: (link: string, key: string, held?: Held, credentials?: Credentials) =>
       events.onWatch(link, { key, position: held, payload: credentials }),
     get: (link: string, key: string, held?: Held, credentials?: Credentials) =>

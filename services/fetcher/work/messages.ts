@@ -25,7 +25,7 @@ export type Credit = { type: 'credit'; worker: number; credit: number } & Usage
  * Primary → worker: ask the backend once. `headers` are the namespace's (secret: never logged). `version`, `etag` and
  * `lastModified` are of the value the primary holds; absent where it holds none. `delta`: one may be of use.
  * `body`: JSON, to be sent by POST; otherwise it is a GET. `redirects`: those that stay at the
- * origin are followed. `statusOf`: only the status is wanted, of a request with this method; `headers` are then the viewer's own.
+ * origin are followed. `lacksToken`: there is none to ask with, so nobody is asked. `statusOf`: only the status is wanted, of a request with this method; `headers` are then the viewer's own.
  */
 export interface Lease {
   type: 'lease'
@@ -41,6 +41,7 @@ export interface Lease {
   version?: string
   body?: string
   redirects?: boolean
+  lacksToken?: boolean
   statusOf?: 'HEAD' | 'GET'
 }
 
@@ -101,7 +102,7 @@ export const WORK_ENDPOINT_VARIABLE = 'KEYCAST_WORK_ENDPOINT'
 /** The environment variable in which a primary tells its workers how many leases each takes at one time. */
 export const WORK_CREDIT_VARIABLE = 'KEYCAST_WORK_CREDIT'
 
-const kinds = new Set(['value', 'current', 'failed', 'status'])
+const kinds = new Set<unknown>(['value', 'current', 'failed', 'status'])
 
 /** A message that does not follow this file. Both sides run the same code: this is a programmer's error. */
 export class WorkError extends Error {
@@ -143,7 +144,7 @@ export function decodeLeases(parts: Buffer[]): Lease[] {
     if (message.type !== 'lease' || typeof message.lease !== 'number' || typeof message.url !== 'string') {
       throw new WorkError('a worker was sent something that is no lease')
     }
-    return message as Lease
+    return message as unknown as Lease
   })
 }
 
@@ -156,14 +157,14 @@ export function decodeFromWorker(parts: Buffer[]): Loaded<Credit | ResultMessage
   let next = 1
   const loaded = parse(parts[0]).map(message => {
     if (message.type === 'credit' && [message.credit, message.cpuMs, message.residentBytes].every(Number.isFinite)) {
-      return { message: message as Credit }
+      return { message: message as unknown as Credit }
     }
     const whole = message.type === 'result' && typeof message.lease === 'number' && kinds.has(message.kind)
     const known = message.kind !== 'failed' || isErrorCode(message.code)
     if (!whole || !known) throw new WorkError('the primary was sent something that is neither credit nor result')
     const body = message.kind === 'value' ? parts[next++] : undefined
     const delta = message.deltaFrom === undefined ? undefined : parts[next++]
-    return { message: message as ResultMessage, body, delta }
+    return { message: message as unknown as ResultMessage, body, delta }
   })
   if (next !== parts.length) throw new WorkError(`results that need ${next} parts came with ${parts.length}`)
   return loaded
@@ -172,14 +173,14 @@ export function decodeFromWorker(parts: Buffer[]): Loaded<Credit | ResultMessage
 /** Of an object the look-up would throw: it needs a text first. */
 const isErrorCode = (code: unknown) => typeof code === 'string' && Object.hasOwn(errorCodes, code)
 
-function parse(part: Buffer): Record<string, any>[] {
+function parse(part: Buffer): Record<string, unknown>[] {
   let parsed
   try {
     parsed = JSON.parse(part.toString())
   } catch {
     throw new WorkError('a message is no JSON')
   }
-  const isObject = (one: unknown) => typeof one === 'object' && one !== null
+  const isObject = (one: unknown): one is Record<string, unknown> => typeof one === 'object' && one !== null
   if (!Array.isArray(parsed) || !parsed.every(isObject)) throw new WorkError('a message is no list of JSON objects')
   return parsed
 }

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
+import { realWorld } from '@keycast/service'
 import type { Lease } from '../work/messages.ts'
 import { createAsker } from './ask.ts'
 import { createConnections } from './http/connections.ts'
@@ -25,8 +26,8 @@ async function askerOf(server: Server) {
   server.on('connection', () => connections++)
   await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
   const { port } = server.address() as AddressInfo
-  const clientConnections = createConnections()
-  const asker = createAsker({ connections: clientConnections })
+  const clientConnections = createConnections(realWorld)
+  const asker = createAsker({ ...realWorld, connections: clientConnections })
   cleanups.push(() => {
     clientConnections.close()
     server.close()

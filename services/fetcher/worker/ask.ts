@@ -1,8 +1,8 @@
 // One lease whose status alone is wanted: asks a backend whether a viewer may read. The body is thrown away.
 import type { Lease, Result } from '../work/messages.ts'
-import { retryAfterMsOf } from './freshness.ts'
 import type { Connections } from './http/connections.ts'
 import { Exchange, ExchangeError } from './http/exchange.ts'
+import { retryAfterMsOf } from './response-headers.ts'
 
 export type Asker = ReturnType<typeof createAsker>
 
@@ -11,11 +11,10 @@ const BODY_BYTES_MAX = 65_536
 
 interface Options {
   connections: Connections
-  /** Milliseconds since 1970. */
-  now?: () => number
+  wallNow: () => number
 }
 
-export function createAsker({ connections, now = Date.now }: Options) {
+export function createAsker({ connections, wallNow }: Options) {
   return {
     /** @returns never rejects, whatever a backend or a network does */
     async ask({ url, headers, statusOf, timeoutMs }: Lease): Promise<Result> {
@@ -29,7 +28,7 @@ export function createAsker({ connections, now = Date.now }: Options) {
         if (!error.head) return failureOf(error, timeoutMs)
         head = error.head // however the body ends, the status stands
       }
-      return { kind: 'status', status: head.status, retryAfterMs: retryAfterMsOf(head.headers, now()) }
+      return { kind: 'status', status: head.status, retryAfterMs: retryAfterMsOf(head.headers, wallNow()) }
     },
   }
 }

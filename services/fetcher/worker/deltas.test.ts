@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { jest } from '@jest/globals'
 import { viewerKey } from '@keycast/backbone'
 import { versionOf } from '@keycast/protocol'
+import { realWorld } from '@keycast/service'
 import { applyDelta } from 'fossil-delta'
 import { randomNumbers } from '../../../test/support/random.js'
 import { createDeltas, type Deltas } from './deltas.ts'
@@ -26,7 +27,7 @@ function follow(deltas: Deltas, key = 'a:1') {
 }
 
 test('a small change makes a small delta, from the version held to the bytes themselves', () => {
-  const next = follow(createDeltas({ bytesMax: MIB }))
+  const next = follow(createDeltas({ ...realWorld, bytesMax: MIB }))
   expect(next(body(1))).toEqual({})
   const { delta } = next(body(2))
   expect(delta?.length).toBeLessThan(60)
@@ -36,7 +37,7 @@ test('a small change makes a small delta, from the version held to the bytes the
 test('whatever is changed, cut, doubled or put in, a delta makes exactly the new bytes', () => {
   const random = randomNumbers(7)
   const upTo = (max: number) => Math.floor(random() * max)
-  const next = follow(createDeltas({ bytesMax: MIB, now: () => 0 }))
+  const next = follow(createDeltas({ ...realWorld, bytesMax: MIB, now: () => 0 }))
   let held = randomBytes(2_000)
   next(held)
   let made = 0
@@ -64,7 +65,7 @@ test('whatever is changed, cut, doubled or put in, a delta makes exactly the new
 })
 
 test('none is made from a version that is not held here', () => {
-  const deltas = createDeltas({ bytesMax: MIB })
+  const deltas = createDeltas({ ...realWorld, bytesMax: MIB })
   expect(deltas.make(lease('a:1', 'v1'), of('v2'), body(2))).toEqual({ skipped: 'no_base' })
   expect(deltas.make(lease('a:1', 'v1'), of('v3'), body(3))).toEqual({ skipped: 'no_base' })
   expect(deltas.make(lease('a:1', 'v3'), of('v4'), body(4)).delta).toBeDefined()
@@ -72,7 +73,7 @@ test('none is made from a version that is not held here', () => {
 })
 
 test('where none can be of use none is made, and no body is held for the next one', () => {
-  const deltas = createDeltas({ bytesMax: 12_000 })
+  const deltas = createDeltas({ ...realWorld, bytesMax: 12_000 })
   for (const key of ['a:1', 'a:2']) deltas.make(lease(key, undefined), of('v1'), body(1))
   for (const key of ['a:3', 'a:4', 'a:2']) {
     expect(deltas.make(lease(key, undefined, false), of('v1'), body(1))).toEqual({})
@@ -87,13 +88,13 @@ test.each([
   ['too large to be quick', Buffer.alloc(MIB / 2 + 1), 'size'],
   ['too different', randomBytes(5_000), 'gain'],
 ])('none is made of a body that is %s', (_, bytes, skipped) => {
-  const next = follow(createDeltas({ bytesMax: 8 * MIB }))
+  const next = follow(createDeltas({ ...realWorld, bytesMax: 8 * MIB }))
   next(body(1))
   expect(next(bytes)).toEqual({ skipped })
 })
 
 test('the bodies held are those used last, up to a limit of bytes', () => {
-  const deltas = createDeltas({ bytesMax: 12_000 })
+  const deltas = createDeltas({ ...realWorld, bytesMax: 12_000 })
   for (const key of ['a:1', 'a:2', 'a:3']) deltas.make(lease(key, undefined), of('v1'), body(1))
   expect(deltas.make(lease('a:1', 'v1'), of('v2'), body(2))).toEqual({ skipped: 'no_base' })
   expect(deltas.make(lease('a:3', 'v1'), of('v2'), body(2)).delta).toBeDefined()
@@ -102,7 +103,7 @@ test('the bodies held are those used last, up to a limit of bytes', () => {
 test('a body that is to be held only while watched is let go of ten seconds after it was pulled', () => {
   jest.useFakeTimers()
   try {
-    const deltas = createDeltas({ bytesMax: MIB, now: Date.now })
+    const deltas = createDeltas({ ...realWorld, bytesMax: MIB, now: Date.now })
     deltas.make(lease('a:1', undefined), of('v1', false), body(1))
     deltas.make(lease('a:2', undefined), of('v1'), body(1))
     jest.advanceTimersByTime(9_000)
@@ -119,7 +120,7 @@ test("a user's own body is let go of a minute after it was pulled, though it may
   jest.useFakeTimers()
   try {
     const own = viewerKey('a:1', 'x'.repeat(43))
-    const deltas = createDeltas({ bytesMax: MIB, now: Date.now })
+    const deltas = createDeltas({ ...realWorld, bytesMax: MIB, now: Date.now })
     deltas.make(lease(own, undefined), of('v1'), body(1))
     jest.advanceTimersByTime(59_000)
     expect(deltas.make(lease(own, 'v1'), of('v2'), body(2)).delta).toBeDefined()
@@ -134,7 +135,7 @@ test("a user's own body is held for as long as the backend confirms it, and no l
   jest.useFakeTimers()
   try {
     const own = viewerKey('a:1', 'x'.repeat(43))
-    const deltas = createDeltas({ bytesMax: MIB, now: Date.now })
+    const deltas = createDeltas({ ...realWorld, bytesMax: MIB, now: Date.now })
     deltas.make(lease(own, undefined), of('v1'), body(1))
     for (let times = 0; times < 3; times++) {
       jest.advanceTimersByTime(50_000)
@@ -153,7 +154,7 @@ test("a user's own body is held for as long as the backend confirms it, and no l
 })
 
 test('without bytes to hold bodies in there are no deltas', () => {
-  const next = follow(createDeltas({ bytesMax: 0 }))
+  const next = follow(createDeltas({ ...realWorld, bytesMax: 0 }))
   next(body(1))
   expect(next(body(2))).toEqual({})
 })
@@ -161,7 +162,7 @@ test('without bytes to hold bodies in there are no deltas', () => {
 test('deltas take a quarter of the time at most, saved up for when many keys change at once', () => {
   let nowMs = 0
   // Each look at the clock finds it 50 ms on: that long a delta takes.
-  const deltas = createDeltas({ bytesMax: MIB, now: () => (nowMs += 50) })
+  const deltas = createDeltas({ ...realWorld, bytesMax: MIB, now: () => (nowMs += 50) })
   const next = follow(deltas)
   next(body(0))
   let made = 0

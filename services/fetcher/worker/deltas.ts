@@ -50,11 +50,10 @@ const SAVED_MS_MAX = 500
 interface Options {
   /** Bodies held; 0: no deltas. */
   bytesMax: number
-  /** Monotonic, in milliseconds. */
-  now?: () => number
+  now: () => number
 }
 
-export function createDeltas({ bytesMax, now = () => performance.now() }: Options) {
+export function createDeltas({ bytesMax, now }: Options) {
   const bases = bytesMax > 0 ? createBases(bytesMax, now) : undefined
   let savedMs = SAVED_MS_MAX
   let savedAt = now()

@@ -1,6 +1,6 @@
 // A worker process of the fetcher: forked, ended and replaced by the primary, which is its only peer.
 import cluster from 'node:cluster'
-import { BEAT_MS, common, createLog, readSettings, setting } from '@keycast/service'
+import { BEAT_MS, common, createLog, readSettings, realWorld, setting } from '@keycast/service'
 import { settings as declared } from '../settings.ts'
 import { WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../work/messages.ts'
 import { createAsker } from './ask.ts'
@@ -52,11 +52,11 @@ export async function runWorker() {
 
   const lookup = createLookups()
   // Separate connections: bytes that a misbehaving server sends late after a value must never be read as a verdict.
-  const pullConnections = createConnections({ lookup })
-  const askConnections = createConnections({ lookup })
-  const puller = createPuller({ connections: pullConnections })
-  const asker = createAsker({ connections: askConnections })
-  const deltas = createDeltas({ bytesMax: deltaBytesMax })
+  const pullConnections = createConnections({ ...realWorld, lookup })
+  const askConnections = createConnections({ ...realWorld, lookup })
+  const puller = createPuller({ ...realWorld, connections: pullConnections })
+  const asker = createAsker({ ...realWorld, connections: askConnections })
+  const deltas = createDeltas({ ...realWorld, bytesMax: deltaBytesMax })
   let worker: ReturnType<typeof startWorker> | undefined
   // The primary asked for it, or died: either way no result is wanted any more.
   self.once('disconnect', () => {
@@ -65,9 +65,10 @@ export async function runWorker() {
     askConnections.close()
     process.exit(0)
   })
-  await warmUp({ puller, deltas, pullsMax: warmUpPulls })
+  await warmUp({ ...realWorld, puller, deltas, pullsMax: warmUpPulls })
   worker = startWorker({
-    openWorkSocket: onLease => openWorkSocket({ endpoint: workEndpoint, onLease, onBroken: die }),
+    ...realWorld,
+    openWorkSocket: onLease => openWorkSocket({ ...realWorld, endpoint: workEndpoint, onLease, onBroken: die }),
     puller,
     asker,
     deltas,

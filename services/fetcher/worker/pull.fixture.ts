@@ -1,6 +1,8 @@
 // A backend on a free port and a puller that asks it, for the tests of pull.ts.
+
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { realWorld } from '@keycast/service'
 import type { Lease } from '../work/messages.ts'
 import { createConnections } from './http/connections.ts'
 import { createPuller } from './pull.ts'
@@ -25,8 +27,8 @@ export async function setup(handler: RequestListener) {
   server.on('connection', () => connections++)
   await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
   const { port } = server.address() as AddressInfo
-  const clientConnections = createConnections()
-  const puller = createPuller({ connections: clientConnections })
+  const clientConnections = createConnections(realWorld)
+  const puller = createPuller({ ...realWorld, connections: clientConnections })
   cleanups.push(() => {
     clientConnections.close()
     server.close()

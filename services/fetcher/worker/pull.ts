@@ -1,5 +1,5 @@
 // One lease, one request (and those it is redirected to), one result, whatever happens. A worker retries nothing: the primary does.
-import { Axios, AxiosHeaders, type AxiosRequestConfig } from 'axios'
+import { Axios, AxiosHeaders, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios'
 import type { FailedResult, Lease } from '../work/messages.ts'
 import type { Connections } from './http/connections.ts'
 import { Exchange, ExchangeError, type Response } from './http/exchange.ts'
@@ -14,45 +14,46 @@ const REDIRECTS_MAX = 5
 /** axios takes headers of its own class as they are, and copies any others: nobody reads those of its responses here. */
 const noHeaders = new AxiosHeaders()
 
+type Config = InternalAxiosRequestConfig & { exchange: Exchange }
+
 interface Options {
   connections: Connections
-  /** Milliseconds since 1970. */
-  now?: () => number
+  now: () => number
+  wallNow: () => number
 }
 
-export function createPuller({ connections, now = Date.now }: Options) {
-  /** axios's way to the network. @param config axios's, with the exchange */
-  async function adapter(config: any): Promise<any> {
-    const exchange: Exchange = config.exchange
-    const data = await inflate(await connections.send(exchange), exchange.bytesMax)
-    return { status: data.status, headers: noHeaders, data, config }
+export function createPuller({ connections, now, wallNow }: Options) {
+  /** axios's way to the network. */
+  async function adapter(config: Config): Promise<AxiosResponse<Response>> {
+    const data = await inflate(await connections.send(config.exchange), config.exchange.bytesMax)
+    return { status: data.status, statusText: '', headers: noHeaders, data, config }
   }
 
   // Not `axios.create`, whose defaults are merged anew for each request and say nothing here.
-  const client = new Axios({ adapter, validateStatus: null })
+  const client = new Axios({ adapter: config => adapter(config as Config), validateStatus: null })
 
   async function send(lease: Lease, url: string, timeoutMs: number): Promise<Response> {
     const { body, bytesMax } = lease
     const method = body === undefined ? 'GET' : 'POST'
     const exchange = new Exchange({ url, method, body, headers: headersOf(lease), timeoutMs, bytesMax })
-    return (await client.request({ exchange } as AxiosRequestConfig)).data
+    return (await client.request<Response>({ exchange } as Config)).data
   }
 
   return {
     /** @returns never rejects, whatever a backend or a network does */
     async pull(lease: Lease): Promise<Pulled> {
       try {
-        const endsAt = performance.now() + lease.timeoutMs
+        const endsAt = now() + lease.timeoutMs
         let response = await send(lease, lease.url, lease.timeoutMs)
         let url = redirectOf(lease, lease.url, response)
         for (let followed = 0; url !== undefined && followed < REDIRECTS_MAX; followed++) {
-          response = await send(lease, url, Math.max(1, endsAt - performance.now()))
+          response = await send(lease, url, Math.max(1, endsAt - now()))
           url = redirectOf(lease, url, response)
         }
-        return resultOf(lease, response, now())
+        return resultOf(lease, response, wallNow())
       } catch (error) {
         if (!(error instanceof ExchangeError)) throw error
-        return { result: failureOf(lease, error, now()) }
+        return { result: failureOf(lease, error, wallNow()) }
       }
     },
   }

@@ -1,8 +1,8 @@
 // From a backend's whole response to the result that the primary gets.
 import type { FailedResult, Lease, Result } from '../work/messages.ts'
 import { readContent } from './content.ts'
-import { confirmedFreshnessOf, freshnessOf, type Headers, retryAfterMsOf, validatorsOf } from './freshness.ts'
 import type { Response } from './http/exchange.ts'
+import { confirmedFreshnessOf, freshnessOf, type Headers, retryAfterMsOf, validatorsOf } from './response-headers.ts'
 import { failureOfStatus } from './status.ts'
 
 /** `body` exactly where the result is a `value`. */

@@ -1,13 +1,15 @@
+import { realWorld } from '@keycast/service'
 import { createDeltas } from './deltas.ts'
 import { createConnections } from './http/connections.ts'
 import { createPuller } from './pull.ts'
 import { warmUp } from './warm-up.ts'
 
 test('code that leases take is run: values and confirmations, with nothing left open', async () => {
-  const connections = createConnections()
-  const puller = createPuller({ connections })
+  const connections = createConnections(realWorld)
+  const puller = createPuller({ ...realWorld, connections })
   const kinds: Record<string, number> = {}
   const pulls = await warmUp({
+    ...realWorld,
     puller: {
       async pull(lease) {
         // On a busy machine some would take longer than a warm-up waits for.
@@ -16,7 +18,7 @@ test('code that leases take is run: values and confirmations, with nothing left 
         return pulled
       },
     },
-    deltas: createDeltas({ bytesMax: 0 }),
+    deltas: createDeltas({ ...realWorld, bytesMax: 0 }),
     pullsMax: 300,
     now: () => 0,
   })
@@ -29,13 +31,14 @@ test('code that leases take is run: values and confirmations, with nothing left 
 test('a slow machine starts all the same', async () => {
   let at = 0
   const pulls = await warmUp({
+    ...realWorld,
     puller: {
       async pull() {
         at += 300
         return { result: { kind: 'failed', code: 'backend_timeout', message: '' } }
       },
     },
-    deltas: createDeltas({ bytesMax: 0 }),
+    deltas: createDeltas({ ...realWorld, bytesMax: 0 }),
     pullsMax: 300,
     now: () => at,
   })
@@ -45,5 +48,7 @@ test('a slow machine starts all the same', async () => {
 
 test('it can be left out', async () => {
   const puller = { pull: () => Promise.reject(new Error('nothing is to be pulled')) }
-  expect(await warmUp({ puller, deltas: createDeltas({ bytesMax: 0 }), pullsMax: 0 })).toBe(0)
+  expect(await warmUp({ ...realWorld, puller, deltas: createDeltas({ ...realWorld, bytesMax: 0 }), pullsMax: 0 })).toBe(
+    0,
+  )
 })

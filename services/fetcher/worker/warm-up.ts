@@ -15,16 +15,15 @@ const WARM_UP_MS_MAX = 1_000
 const body = JSON.stringify({ warm: 'up', text: 'x'.repeat(1_000) })
 
 interface Options {
-  puller: Pick<Puller, 'pull'>
+  puller: Puller
   deltas: Deltas
   /** 0: none. */
   pullsMax: number
-  /** Monotonic, in milliseconds. */
-  now?: () => number
+  now: () => number
 }
 
 /** @returns pulls made */
-export async function warmUp({ puller, deltas, pullsMax, now = () => performance.now() }: Options): Promise<number> {
+export async function warmUp({ puller, deltas, pullsMax, now }: Options): Promise<number> {
   if (pullsMax === 0) return 0
   const endsAt = now() + WARM_UP_MS_MAX
   let etags = 0

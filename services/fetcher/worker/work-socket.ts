@@ -1,5 +1,6 @@
 // A worker's socket to its primary; work/messages.ts shows what it carries.
 import { createWriter, receive } from '@keycast/backbone'
+import type { World } from '@keycast/service'
 import { Dealer } from 'zeromq'
 import { batchPerTurn } from '../work/batch-per-turn.ts'
 import { type Credit, decodeLeases, encodeWork, type Lease, type Loaded, type ResultMessage } from '../work/messages.ts'
@@ -17,6 +18,7 @@ export interface WorkSocket {
 type Sending = Loaded<Credit | ResultMessage> & { taken: () => void }
 
 interface Options {
+  turn: World['turn']
   endpoint: string
   /** Must return soon: the next lease waits for it. An error that it throws breaks the socket. */
   onLease: (lease: Lease) => void
@@ -24,13 +26,13 @@ interface Options {
   onBroken: (error: Error) => void
 }
 
-export function openWorkSocket({ endpoint, onLease, onBroken }: Options): WorkSocket {
+export function openWorkSocket({ endpoint, onLease, onBroken, turn }: Options): WorkSocket {
   // No routing id: a reused one can stay deaf for ever. Linger 0: a primary that ends a worker reads nothing more.
   const dealer = new Dealer({ linger: 0, maxMessageSize: LEASES_BYTES_MAX })
   let closed = false
   dealer.connect(endpoint)
   const writer = createWriter(dealer)
-  const batch = batchPerTurn((sendings: Sending[]) => {
+  const batch = batchPerTurn(turn, (sendings: Sending[]) => {
     if (closed) return
     writer.write(encodeWork(sendings), error => {
       if (error) broken(error)

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { realWorld } from '@keycast/service'
 import { Router } from 'zeromq'
 import { decodeFromWorker, encodeWork, type Lease } from '../work/messages.ts'
 import type { Deltas } from './deltas.ts'
@@ -36,7 +37,8 @@ async function setup({
     onBroken = resolve
   })
   const worker = startWorker({
-    openWorkSocket: onLease => openWorkSocket({ endpoint, onLease, onBroken }),
+    ...realWorld,
+    openWorkSocket: onLease => openWorkSocket({ ...realWorld, endpoint, onLease, onBroken }),
     puller: { pull },
     asker: { ask: async ({ headers }) => ({ kind: 'status', status: headers.authorization ? 204 : 401 }) },
     deltas,
@@ -268,4 +270,18 @@ test('a lease whose status alone is wanted is no pull', async () => {
   const { next, lease } = await setup({ pull: () => Promise.reject(new Error('pulled')) })
   await lease(1, { statusOf: 'HEAD', headers: { authorization: 'Bearer ann' } })
   expect((await next()).message).toMatchObject({ type: 'result', kind: 'status', status: 204 })
+})
+
+test('nobody is asked without the token that the backend is to be shown', async () => {
+  const pulled: string[] = []
+  const { lease, next } = await setup({
+    pull: async ({ url }) => {
+      pulled.push(url)
+      return current
+    },
+  })
+  await lease(1, { lacksToken: true })
+  const { message } = await next()
+  expect(message).toMatchObject({ lease: 1, kind: 'failed', code: 'backend_refused' })
+  expect(pulled).toEqual([])
 })

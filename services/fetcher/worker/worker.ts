@@ -1,17 +1,17 @@
 // A worker announces its credit each second, pulls the keys it is leased, asks backends whether viewers may read, and
 // sends the results.
 import { namespaceOf } from '@keycast/protocol'
-import { createOnceAMinute, type Log } from '@keycast/service'
+import { createOnceAMinute, type Log, type World } from '@keycast/service'
 import type { Lease, Result, Usage } from '../work/messages.ts'
 import type { Asker } from './ask.ts'
 import type { Deltas } from './deltas.ts'
 import type { Puller } from './pull.ts'
 import type { WorkSocket } from './work-socket.ts'
 
-interface Options {
+interface Options extends World {
   openWorkSocket: (onLease: (lease: Lease) => void) => WorkSocket
-  puller: Pick<Puller, 'pull'>
-  asker: Pick<Asker, 'ask'>
+  puller: Puller
+  asker: Asker
   deltas: Deltas
   /** As the primary's cluster knows this worker. */
   id: number
@@ -23,10 +23,27 @@ interface Options {
   log: Pick<Log, 'error'>
 }
 
-export function startWorker({ openWorkSocket, puller, asker, deltas, id, credit, beatMs, usage, log }: Options) {
+const noToken: Result = {
+  kind: 'failed',
+  code: 'backend_refused',
+  message: 'the fetcher has no token for the backend yet',
+}
+
+export function startWorker({
+  openWorkSocket,
+  puller,
+  asker,
+  deltas,
+  id,
+  credit,
+  beatMs,
+  usage,
+  log,
+  ...world
+}: Options) {
   let pulling = 0
   let beating = false
-  const isLogDue = createOnceAMinute(() => performance.now())
+  const isLogDue = createOnceAMinute(world.now)
 
   const socket = openWorkSocket(lease => {
     // The primary counts a lease until it has read the result, so it counts more than this worker has, never fewer.
@@ -43,6 +60,7 @@ export function startWorker({ openWorkSocket, puller, asker, deltas, id, credit,
 
   async function resultOf(lease: Lease): Promise<{ result: Result; body?: Buffer; delta?: Buffer }> {
     if (lease.statusOf) return { result: await asker.ask(lease) }
+    if (lease.lacksToken) return { result: noToken }
     const { result, body } = await puller.pull(lease)
     if (result.kind === 'current') deltas.confirm(lease, result)
     if (result.kind !== 'value' || !body) return { result }
@@ -70,12 +88,12 @@ export function startWorker({ openWorkSocket, puller, asker, deltas, id, credit,
   }
 
   beat()
-  const timer = setInterval(beat, beatMs)
+  const stopBeating = world.every(beatMs, beat)
 
   return {
     /** Leases under way end without a result. */
     stop() {
-      clearInterval(timer)
+      stopBeating()
       socket.close()
     },
   }

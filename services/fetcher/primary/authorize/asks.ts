@@ -2,7 +2,16 @@
 // a cap, a queue and a breaker of their own, so that a flood of viewers stops no fetch, and slow fetches keep no viewer
 // out.
 import { ANONYMOUS_VIEWER, readViewerKey } from '@keycast/backbone'
-import { ANSWER_GRACE_MS, type Deciding } from '@keycast/service'
+import {
+  ANSWER_GRACE_MS,
+  accountsOf,
+  createStock,
+  type Deciding,
+  type Holder,
+  NO_LANE,
+  type Payer,
+  type Stock,
+} from '@keycast/service'
 import type { Lease, Result } from '../../work/messages.ts'
 import type { Verdict } from '../origins/breaker.ts'
 import { createDispatcher, type Dispatcher, type Request } from '../origins/dispatcher.ts'
@@ -19,7 +28,7 @@ export interface Reply {
   retryAfterMs: number | undefined
 }
 
-/** One request, from being queued to its end. `authorization` is secret. */
+/** One request, from being queued to its end. `authorization` is secret. `holder`: of its place in the queue. */
 export interface Ask extends Request {
   /** Tells it from a fetch. */
   kind: 'ask'
@@ -28,8 +37,11 @@ export interface Ask extends Request {
   url: string
   method: 'HEAD' | 'GET'
   authorization: string | undefined
+  /** Of the key. */
+  headers: Record<string, string> | undefined
   timeoutMs: number
   source: Source<Ask>
+  holder: Holder | undefined
   done: (reply: Reply) => void
 }
 
@@ -41,7 +53,7 @@ interface Pool {
 
 /**
  * Of all namespaces together: each holds a token, mostly 1 KB and at most 8. Every namespace has an equal share, or one
- * slow backend would have the questions to all others refused.
+ * slow backend would have the questions to all others refused. Of that, an account may have its share.
  */
 const QUEUED_MAX = 10_000
 
@@ -69,12 +81,16 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
     newLimit: () => ({ inForce: () => cap, started() {}, ended() {} }),
     now,
   })
-  const origins = originsOf(sources.values())
   /** Whose backends know no HEAD: they are asked by GET from then on. */
   const byGet = new Set<Source<Ask>>()
   const queuedPerSourceMax = Math.ceil(queuedMax / sources.size)
+  /** Places in each queue, by who takes them. */
+  const places = new Map<Source<Ask>, Stock>()
+  for (const source of sources.values()) {
+    places.set(source, createStock({ free: () => queuedPerSourceMax - source.queue.queuedIn('cold') }))
+  }
   const dispatcher: Dispatcher<Ask> = createDispatcher<Ask>({
-    origins,
+    origins: originsOf(sources.values()),
     hasCredit: pool.hasCredit,
     inTurns,
     steps: {
@@ -92,28 +108,43 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
   /** @param wanted `done` is called once */
   function add({
     namespace,
+    payer,
     ...wanted
-  }: Pick<Ask, 'key' | 'url' | 'method' | 'authorization' | 'timeoutMs' | 'done'> & { namespace: string }) {
+  }: Pick<Ask, 'key' | 'url' | 'method' | 'authorization' | 'headers' | 'timeoutMs' | 'done'> & {
+    namespace: string
+    payer: Payer | undefined
+  }) {
     const source = sources.get(namespace) as Source<Ask>
     const ask: Ask = {
       kind: 'ask',
       ...wanted,
       source,
+      holder: undefined,
       lane: 'cold',
+      path: payer === undefined ? NO_LANE : accountsOf(payer),
       queuedAt: now(),
       sentAt: undefined,
       attempt: 1,
       probe: false,
     }
     if (!source.breaker.admits()) return refuse(ask)
-    if (source.queue.queuedIn('cold') >= queuedPerSourceMax) {
+    const stock = places.get(source) as Stock
+    if (source.queue.queuedIn('cold') >= queuedPerSourceMax || !stock.hasRoom(payer, 1)) {
       return fail(ask, 'too many viewers wait for the backend to be asked', FULL_RETRY_MS)
     }
+    ask.holder = stock.charge(payer, 1)
     dispatcher.add(ask)
+  }
+
+  /** It waits no more. */
+  function leaveQueue(ask: Ask) {
+    if (ask.holder) places.get(ask.source)?.change(ask.holder, -1)
+    ask.holder = undefined
   }
 
   /** @param ask that is late, or whose namespace's breaker is open */
   function refuse(ask: Ask) {
+    leaveQueue(ask)
     const { breaker } = ask.source
     if (breaker.admits()) {
       return fail(ask, 'the backend answers too slowly to be asked who may read, so many viewers wait')
@@ -128,10 +159,11 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
   }
 
   function lease(ask: Ask) {
-    const { source, key, url, authorization, timeoutMs } = ask
+    leaveQueue(ask)
+    const { source, key, url, authorization, headers: ofKey, timeoutMs } = ask
     if (byGet.has(source)) ask.method = 'GET'
     // The viewer's own right to it, and nothing of the namespace's: its headers could open what the viewer may not see.
-    const headers: Record<string, string> = authorization === undefined ? {} : { authorization }
+    const headers = { ...ofKey, ...(authorization !== undefined && { authorization }) }
     pool.lease(ask, { key, url, headers, timeoutMs, bytesMax: 0, delta: false, statusOf: ask.method })
   }
 
@@ -160,9 +192,7 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
       queued: sum(({ queue }) => queue.queuedIn('cold')),
       inFlight: sum(({ queue }) => queue.inFlight()),
     }),
-    /** The number of origins that are asked. */
-    origins: origins.length,
-    sources: () => sources.values(),
+    sources: () => [...sources.values()],
   }
 }
 

@@ -6,7 +6,9 @@ import {
   type Authorize as AuthorizeSettings,
   createUniqueQueue,
   type Deciding,
+  headersOfKey,
   idProblem,
+  type Payer,
   type UniqueQueue,
 } from '@keycast/service'
 import type { Backoff } from '../timing/backoff.ts'
@@ -20,6 +22,7 @@ interface Waiting {
   link: string
   id: string
   question: Question
+  payer: Payer | undefined
   notBefore: number
 }
 
@@ -64,11 +67,10 @@ const MISCONFIGURED_RETRY_MS = 5_000
 
 interface Deps {
   namespaces: { get: (name: string) => Deciding | undefined; names: string[] }
-  asks: Pick<Asks, 'add'>
+  asks: { add: Asks['add'] }
   tellDecision: (link: string, id: string, decision: Decision) => void
   firstBackoff: () => Backoff
   metrics: { questioned: (met: 'memory' | 'coalesced' | 'asked') => void }
-  /** Monotonic, in milliseconds. */
   now: () => number
   keptMax?: number
 }
@@ -87,13 +89,13 @@ export function createAuthorize({
   const decided: UniqueQueue<Kept> = createUniqueQueue()
 
   /** A question may come twice; it is answered with `tellDecision`. */
-  function onCommand(link: string, id: string, question: Question) {
+  function onCommand(link: string, id: string, question: Question, _leftMs?: number, payer?: Payer) {
     const { maxAgeMs = Number.POSITIVE_INFINITY } = question
-    answer({ link, id, question, notBefore: now() - maxAgeMs })
+    answer({ link, id, question, payer, notBefore: now() - maxAgeMs })
   }
 
   function answer(asked: Waiting) {
-    const { link, id, question, notBefore } = asked
+    const { link, id, question, payer, notBefore } = asked
     const { key, authorization } = question
     const read = readQuestion(key, authorization)
     if ('problem' in read) {
@@ -121,7 +123,9 @@ export function createAuthorize({
     asks.add({
       key,
       namespace: namespaceOf(read.key),
+      payer,
       url: kept.settings.urlFor(idOf(read.key)),
+      headers: read.headers,
       method: kept.settings.method,
       authorization: read.authorization,
       timeoutMs: read.timeoutMs,
@@ -134,7 +138,13 @@ export function createAuthorize({
     text: string,
     authorization: string | undefined,
   ):
-    | { key: string; settings: AuthorizeSettings; timeoutMs: number; authorization: string | undefined }
+    | {
+        key: string
+        settings: AuthorizeSettings
+        timeoutMs: number
+        authorization: string | undefined
+        headers: Record<string, string> | undefined
+      }
     | { problem: string } {
     const viewed = readViewerKey(text)
     if (!viewed || keyProblem(viewed.key)) return { problem: 'the question names no viewer of a key' }
@@ -147,7 +157,8 @@ export function createAuthorize({
     // Asked without, the backend would answer for anybody.
     if (!isAnonymous && authorization === undefined) return { problem: 'the question brings no token' }
     const { authorize: settings, timeoutMs = 0 } = namespace
-    return { key, settings, timeoutMs, authorization: isAnonymous ? undefined : authorization }
+    const headers = headersOfKey(namespace, idOf(key))
+    return { key, settings, timeoutMs, authorization: isAnonymous ? undefined : authorization, headers }
   }
 
   function open(key: string, settings: AuthorizeSettings): Kept {
@@ -184,7 +195,7 @@ export function createAuthorize({
     if (verdict === 'admitted') return begunAt >= notBefore && now() - decidedAt < settings.keepMs
     if (verdict === 'failed') return now() < retryAt
     // Another token may be good for more than those refused, which may have been revoked.
-    return refusals.some(each => each.token === token && now() - each.at < settings.keepMs)
+    return refusals.some(each => each.token === token && now() - each.at < settings.keepRefusedMs)
   }
 
   function conclude(kept: Kept, { status, message, sentAt, retryAfterMs = 0 }: Reply) {
@@ -228,7 +239,7 @@ export function createAuthorize({
   /** @param kept whose last token was refused @param at when the backend was asked with it */
   const withRefusal = ({ refusals, askedWith, settings }: Kept, at: number) =>
     refusals
-      .filter(each => each.token !== askedWith && now() - each.at < settings.keepMs)
+      .filter(each => each.token !== askedWith && now() - each.at < settings.keepRefusedMs)
       .concat({ token: askedWith, at })
       .slice(-REFUSALS_MAX)
 

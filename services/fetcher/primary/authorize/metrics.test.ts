@@ -1,17 +1,15 @@
 import { createMetrics } from '@keycast/service/metrics'
-import { createAuthorizeMetrics } from './metrics.ts'
+import { createAuthorizeMetrics, exportAuthorizeLevels } from './metrics.ts'
 
 test('answers are counted by the backend that gave them, from zero', async () => {
   const { registry, ...makers } = createMetrics({ service: 'fetcher' })
-  const metrics = createAuthorizeMetrics(makers)
+  const metrics = createAuthorizeMetrics(makers, ['http://a', 'http://b'])
   const sources = ['http://a', 'http://b'].map(name => ({
     namespace: 'doc',
     origin: { name },
     breaker: { isOpen: () => name === 'http://b' },
   }))
-  metrics.exportLevels({ sources: () => sources, stats: () => ({ queued: 3, inFlight: 2 }) } as unknown as Parameters<
-    typeof metrics.exportLevels
-  >[0])
+  exportAuthorizeLevels(makers, { sources: () => sources, stats: () => ({ queued: 3, inFlight: 2 }) })
   metrics.asked('http://a', 'failed', 30)
   metrics.questioned('memory')
 

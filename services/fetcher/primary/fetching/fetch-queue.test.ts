@@ -1,8 +1,10 @@
 import { jest } from '@jest/globals'
+import { NO_LANE } from '@keycast/service'
 import { createFetchQueue, type FetchQueue, type Lane } from './fetch-queue.ts'
 
 interface Item {
   lane: Lane
+  path: readonly unknown[]
   name: string
 }
 
@@ -19,8 +21,8 @@ function setup(cap: number) {
     queue.ended(item)
     return item
   }
-  const add = (lane: Lane, count = 1) => {
-    const items = Array.from({ length: count }, (_, i) => ({ lane, name: `${lane} ${i}` }))
+  const add = (lane: Lane, count = 1, path: readonly unknown[] = NO_LANE) => {
+    const items = Array.from({ length: count }, (_, i) => ({ lane, path, name: `${lane} ${i}` }))
     for (const item of items) queue.add(item)
     return items
   }
@@ -123,7 +125,7 @@ test('all that is queued can be taken out', () => {
   const { queue, start, add } = setup(1)
   const [cold] = add('cold')
   const [refresh] = add('refresh')
-  const [again] = [{ lane: 'refresh' as const, name: 'again' }]
+  const [again] = [{ lane: 'refresh' as const, path: NO_LANE, name: 'again' }]
   queue.putBack(again)
   expect([1, 2, 3, 4].map(() => queue.withdraw())).toEqual([cold, again, refresh, undefined])
   expect(start()).toEqual([])
@@ -137,4 +139,32 @@ test('starting a fetch walks over no set of those that are queued: a walk costs 
   while (queue.next());
   expect(walks).not.toHaveBeenCalled()
   walks.mockRestore()
+})
+
+test.each(['cold', 'refresh', 'missing'] as const)('of %s fetches, accounts take turns', lane => {
+  const { queue, running, start, end, add } = setup(1)
+  add(lane)
+  start()
+  add(lane, 50_000, ['a1'])
+  const [other] = add(lane, 1, ['a2'])
+  for (let ends = 0; ends < 2; ends++) {
+    end(() => true)
+    start()
+  }
+  expect(running).toEqual([other])
+  expect(queue.queuedIn(lane)).toBe(49_999)
+})
+
+test('a fetch that another account wants, too, comes up in its turn', () => {
+  const { queue, running, start, end, add } = setup(1)
+  add('cold')
+  start()
+  const many = add('cold', 1_000, ['a1'])
+  const last = many.at(-1) as (typeof many)[0]
+  queue.join(last, ['a2'])
+  for (let ends = 0; ends < 2; ends++) {
+    end(() => true)
+    start()
+  }
+  expect(running).toEqual([last])
 })

@@ -1,15 +1,17 @@
 // Chooses the next fetch of one namespace: a limit of fetches in flight, shared by lanes. Cold fetches, for which somebody
-// waits, go first; refreshes follow; keys that the backend never had come behind both. Each of the first two gets at most three quarters of the limit while the other has
-// fetches queued. So a flood of new keys does not stop refreshes, and a slow backend's refreshes do not stop new keys.
-import { createUniqueQueue, type UniqueQueue } from '@keycast/service'
+// waits, go first; refreshes follow; keys that the backend never had come behind both. Each of the first two gets at most
+// three quarters of the limit while the other has fetches queued. So a flood of new keys does not stop refreshes, and a slow backend's refreshes do not stop new keys.
+// Within a lane accounts take turns: one that wants 50,000 keys keeps no other waiting.
+import { createFairQueue, createUniqueQueue, type FairQueue, type LanePath, type UniqueQueue } from '@keycast/service'
 
 export const lanes = ['cold', 'refresh', 'missing'] as const
 
 export type Lane = (typeof lanes)[number]
 
-/** The lane it is queued in, or was started from. */
+/** `lane`: it is queued in, or was started from. `path`: of the account that it is for. */
 interface Queued {
   lane: Lane
+  path: LanePath
 }
 
 /** A lane's share of the limit while the other has fetches queued. */
@@ -19,18 +21,27 @@ export type FetchQueue<T extends Queued> = ReturnType<typeof createFetchQueue<T>
 
 /** @param options at least 1 */
 export function createFetchQueue<T extends Queued>({ limit }: { limit: () => number }) {
-  const newLanes = (): Record<Lane, UniqueQueue<T>> => ({
+  const queued: Record<Lane, FairQueue<T>> = {
+    cold: createFairQueue(),
+    refresh: createFairQueue(),
+    missing: createFairQueue(),
+  }
+  /** Items that were started and given back. */
+  const returned: Record<Lane, UniqueQueue<T>> = {
     cold: createUniqueQueue(),
     refresh: createUniqueQueue(),
     missing: createUniqueQueue(),
-  })
-  const queued = newLanes()
-  /** Items that were started and given back. */
-  const returned = newLanes()
+  }
   const inFlight = { cold: 0, refresh: 0, missing: 0 }
 
   function add(item: T) {
-    queued[item.lane].add(item)
+    queued[item.lane].add(item, item.path)
+  }
+
+  /** Another account wants a queued item: it comes up in the turn of either. */
+  function join(item: T, path: LanePath) {
+    const { lane } = item
+    if (queued[lane].has(item)) queued[lane].add(item, path)
   }
 
   /** Puts an item before the others of its lane: it has had its turn already. @param item that {@link ended} */
@@ -42,11 +53,10 @@ export function createFetchQueue<T extends Queued>({ limit }: { limit: () => num
   function promote(item: T, to: Lane) {
     const from = item.lane
     if (lanes.indexOf(to) >= lanes.indexOf(from)) return
-    for (const inLanes of [queued, returned]) {
-      if (!inLanes[from].delete(item)) continue
-      item.lane = to
-      inLanes[to].add(item)
-    }
+    if (queued[from].delete(item)) queued[to].add(item, item.path)
+    else if (returned[from].delete(item)) returned[to].add(item)
+    else return
+    item.lane = to
   }
 
   function remove(item: T) {
@@ -101,6 +111,7 @@ export function createFetchQueue<T extends Queued>({ limit }: { limit: () => num
 
   return {
     add,
+    join,
     putBack,
     promote,
     remove,

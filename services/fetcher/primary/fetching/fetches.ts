@@ -1,6 +1,6 @@
 // A fetch from start to end: wanted, queued, leased to a worker, ended with a result. At most one per key at a time.
 import { idOf } from '@keycast/protocol'
-import { type Containment, noContainment } from '@keycast/service'
+import { type Containment, headersOfKey, NO_LANE, noContainment } from '@keycast/service'
 import type { Lease as LeaseMessage, Result } from '../../work/messages.ts'
 import { authorizationOf, mayAsk } from '../keys/credentials.ts'
 import { type Entry, sharedKeyOf, viewerOf } from '../keys/entry.ts'
@@ -12,6 +12,7 @@ import { createDispatcher, type Dispatcher, type Request } from '../origins/disp
 import type { Sign } from '../origins/fetch-limit.ts'
 import { type KeySource, originsOf } from '../origins/origins.ts'
 import type { InTurns } from '../timing/in-turns.ts'
+import type { Tokens } from '../tokens/tokens.ts'
 import type { Lane } from './fetch-queue.ts'
 
 export type Fetches = ReturnType<typeof createFetches>
@@ -50,13 +51,24 @@ interface Deps {
   pool: Pool
   inTurns: InTurns
   metrics: FetchMetrics
-  containment?: Pick<Containment, 'guard'>
+  containment?: Containment
   now: () => number
   /** In milliseconds since 1970, as tokens tell the time. */
   wallNow: () => number
+  /** Of namespaces that have one. */
+  tokens: Pick<Tokens, 'authorizationOf' | 'refused'>
 }
 
-export function createFetches({ sources, pool, inTurns, metrics, containment = noContainment, now, wallNow }: Deps) {
+export function createFetches({
+  sources,
+  pool,
+  inTurns,
+  metrics,
+  containment = noContainment,
+  now,
+  wallNow,
+  tokens,
+}: Deps) {
   let events: FetchEvents
   const dispatcher: Dispatcher<Fetch> = createDispatcher<Fetch>({
     origins: originsOf(sources),
@@ -103,7 +115,9 @@ export function createFetches({ sources, pool, inTurns, metrics, containment = n
   function want(entry: Entry) {
     const { source, fetch } = entry
     if (fetch) {
-      if (fetch.sentAt === undefined) source.queue.promote(fetch, laneOf(entry))
+      if (fetch.sentAt !== undefined) return
+      source.queue.promote(fetch, laneOf(entry))
+      source.queue.join(fetch, pathOf(entry))
       return
     }
     if (!mayAsk(entry, wallNow()) || !source.breaker.admits()) return refuse(entry)
@@ -111,6 +125,7 @@ export function createFetches({ sources, pool, inTurns, metrics, containment = n
       kind: 'fetch',
       entry,
       lane: laneOf(entry),
+      path: pathOf(entry),
       queuedAt: now(),
       sentAt: undefined,
       attempt: 1,
@@ -164,13 +179,17 @@ export function createFetches({ sources, pool, inTurns, metrics, containment = n
     metrics.started(lane, sentAt - queuedAt)
     const authorization = authorizationOf(entry, wallNow())
     fetch.authorization = authorization
+    const sent = authorization ?? tokens.authorizationOf(namespace.name)
+    const ofKey = headersOfKey(namespace, id)
     pool.lease(fetch, {
       key: entry.key,
       // Computed each time: with a million keys the addresses alone would take 100 MB.
       url: namespace.urlFor(id),
       body: namespace.bodyFor?.(id),
       redirects: namespace.followsRedirects,
-      headers: authorization === undefined ? namespace.headers : { ...namespace.headers, authorization },
+      headers:
+        !sent && !ofKey ? namespace.headers : { ...namespace.headers, ...ofKey, ...(sent && { authorization: sent }) },
+      lacksToken: sent === null || undefined,
       timeoutMs: namespace.timeoutMs,
       bytesMax: namespace.bytesMax,
       // No delta answers a get: if nobody watches the key, the delta and the body held for the next one would be
@@ -184,6 +203,7 @@ export function createFetches({ sources, pool, inTurns, metrics, containment = n
 
   function ended(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) {
     const { entry, sentAt = now() } = fetch
+    if (result.kind === 'failed' && result.status === 401) tokens.refused(entry.namespace.name)
     metrics.ended(entry.source.origin.name, result, body?.length ?? 0, now() - sentAt)
     entry.fetch = undefined
     apply(fetch, result, body, delta, closed)
@@ -205,6 +225,9 @@ export function createFetches({ sources, pool, inTurns, metrics, containment = n
   const { startAll, ended: take, lost } = dispatcher
   return { start, hasOtherToken, want, wantSince, repeat, abandon, startAll, ended: take, lost }
 }
+
+/** Accounts take turns. */
+const pathOf = ({ holder }: Entry) => holder?.accounts ?? NO_LANE
 
 /** Anybody can make up keys, and those must keep no other waiting. After a refresh call the key may be there. */
 function laneOf(entry: Entry): Lane {

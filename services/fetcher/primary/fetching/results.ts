@@ -3,26 +3,32 @@ import { detached } from '@keycast/service'
 import type { FailedResult, Result } from '../../work/messages.ts'
 import type { Entry } from '../keys/entry.ts'
 import { confirmValue, holdFailure, holdNotFound, holdValue, invalidate, isFailing } from '../keys/held.ts'
-import { type Interest, isCold, isKept, isWaitedFor } from '../keys/interest.ts'
-import type { KeyTable } from '../keys/key-table.ts'
-import type { Recovery } from '../origins/recovery.ts'
-import type { Refreshes } from '../timing/refreshes-under-way.ts'
+import { isCold, isKept, isWaitedFor } from '../keys/interest.ts'
+import type { KeySource } from '../origins/origins.ts'
 import type { Schedule } from '../timing/schedule.ts'
 import type { Fetch, Fetches } from './fetches.ts'
 
 interface Deps {
-  table: Pick<KeyTable, 'hasRoomFor' | 'recount'>
-  interest: Pick<Interest, 'notifyAll'>
+  table: {
+    hasRoomFor: (entry: Entry, bytes: number) => boolean
+    hasShareFor: (entry: Entry, bytes: number) => boolean
+    recount: (entry: Entry) => void
+  }
+  interest: { notifyAll: (entry: Entry, how?: { isAsAssured: boolean }) => void }
   schedule: Schedule
-  refreshes: Pick<Refreshes, 'end'>
-  recovery: Pick<Recovery, 'noteEnd' | 'probe'>
-  fetches: Pick<Fetches, 'want'>
+  refreshes: { end: (entry: Entry) => void }
+  recovery: {
+    noteEnd: (source: KeySource, succeeded: boolean, closed: boolean) => void
+    probe: (source: KeySource) => void
+  }
+  fetches: { want: Fetches['want'] }
   /** The first value of a wanted key does not fit. */
   onNoRoom: (entry: Entry) => void
+  /** Those who want it have no room for it in their shares. */
+  onNoShare: (entry: Entry) => void
   /** The backend refused the user whose own value it is, asked with this token. */
   onForbidden: (entry: Entry, authorization: string | undefined) => void
   now: () => number
-  /** In milliseconds since 1970. */
   wallNow: () => number
 }
 
@@ -34,6 +40,7 @@ export function createResults({
   recovery,
   fetches,
   onNoRoom,
+  onNoShare,
   onForbidden,
   now,
   wallNow,
@@ -51,7 +58,9 @@ export function createResults({
       return recovery.noteEnd(entry.source, false, closed)
     }
     const fits = result.kind !== 'value' || !body || table.hasRoomFor(entry, body.length)
-    if (fits || entry.held.value) {
+    // Of the first value alone: all who watch a value that has grown would lose it.
+    const isWithinShare = entry.held.value || result.kind !== 'value' || !body || table.hasShareFor(entry, body.length)
+    if ((fits || entry.held.value) && isWithinShare) {
       // Links that have watched for long keep their value and do not pay for newer watchers. They are told that it is
       // old, and get the next value that fits.
       const before = termsOf(entry)
@@ -69,7 +78,8 @@ export function createResults({
       table.recount(entry)
     } else {
       refreshes.end(entry)
-      onNoRoom(entry)
+      if (fits) onNoShare(entry)
+      else onNoRoom(entry)
     }
     recovery.noteEnd(entry.source, result.kind !== 'failed' || result.code === 'not_found', closed)
   }

@@ -3,7 +3,7 @@
 import type { Answer } from '@keycast/backbone'
 import type { Entry } from '../keys/entry.ts'
 import { isFresh, isNoOlder } from '../keys/held.ts'
-import { type Interest, type Waiter, waiterOf, watcherOf } from '../keys/interest.ts'
+import { type Waiter, waiterOf, watcherOf } from '../keys/interest.ts'
 import { ASSURED, OWED, QUIET, type Watcher } from '../keys/watchers.ts'
 import { isOverdue, nextOf } from '../timing/refreshes-under-way.ts'
 
@@ -13,7 +13,7 @@ import { isOverdue, nextOf } from '../timing/refreshes-under-way.ts'
  * @returns `more`: the link is due another one
  */
 export function takeAnswer(
-  interest: Pick<Interest, 'noteSent'>,
+  interest: { noteSent: (link: string, entry: Entry, answer: Answer | undefined) => void },
   entry: Entry,
   link: string,
   now: number,

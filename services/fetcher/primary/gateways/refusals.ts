@@ -1,6 +1,7 @@
 // The refusals of wants: the links are told the reason, and what nobody wants any more is dropped.
 import { type FailedAnswer, REFUSED_BY_BACKEND, tokenDigest } from '@keycast/backbone'
 import { errorCodes } from '@keycast/protocol'
+import type { Payer } from '@keycast/service'
 import type { Fetches } from '../fetching/fetches.ts'
 import type { Entry } from '../keys/entry.ts'
 import { dropAll, dropValue, invalidate } from '../keys/held.ts'
@@ -8,6 +9,7 @@ import { type Interest, isWanted, isWatched, type Want } from '../keys/interest.
 import type { KeyTable } from '../keys/key-table.ts'
 import type { FetchMetrics } from '../metrics.ts'
 import type { Schedule } from '../timing/schedule.ts'
+import type { RefusedWants } from './refused-wants.ts'
 
 export type RefusalCode = 'bad_key' | 'unknown_namespace' | 'capacity' | 'forbidden' | 'token_expired'
 export type Refusals = ReturnType<typeof createRefusals>
@@ -15,12 +17,17 @@ export type Refusals = ReturnType<typeof createRefusals>
 /** A gateway may ask again after this time if its user's token had expired. It reports a new token by itself. */
 const EXPIRED_RETRY_MS = 1_000
 
+/** Somebody who holds too much lets go of something first. */
+const SHARE_RETRY_MS = 5_000
+
+const SHARE_TAKEN = 'this user, address or network holds as much as it may: unsubscribe from other keys first'
+
 interface Deps {
   table: KeyTable
   interest: Interest
   fetches: Fetches
   schedule: Schedule
-  refused: ReturnType<typeof import('./refused-wants.ts').createRefusedWants>
+  refused: RefusedWants
   /** The link is due the key's latest state. */
   markDue: (link: string, key: string) => void
   metrics: FetchMetrics
@@ -33,14 +40,23 @@ export function createRefusals({ table, interest, fetches, schedule, refused, ma
     code: RefusalCode,
     message: string,
     want: Want,
-    more?: { tokenDigest?: string },
+    more?: { tokenDigest?: string; payer?: Payer; retryAfterMs?: number },
   ) {
-    metrics.refused(code)
+    metrics.refused(more?.payer === undefined ? code : 'share')
     const answer: FailedAnswer = { type: 'failed', key, code, message, ageMs: 0, ...more }
     if (code === 'token_expired') answer.retryAfterMs = EXPIRED_RETRY_MS
     refused.add(link, answer, want)
     markDue(link, key)
     return undefined
+  }
+
+  /**
+   * A payer has had their share. Another one may have the key: the gateway says who.
+   *
+   * @param payer `undefined` where nobody is charged
+   */
+  function refuseShare(link: string, key: string, want: Want, payer: Payer | undefined) {
+    return refuse(link, key, 'capacity', SHARE_TAKEN, want, { payer, retryAfterMs: SHARE_RETRY_MS })
   }
 
   /** Tells all that want a key why they cannot have it, and drops it. */
@@ -79,8 +95,14 @@ export function createRefusals({ table, interest, fetches, schedule, refused, ma
 
   return {
     refuse,
+    refuseShare,
     /** @param entry for which there is no room beside all else */
     refuseAll: (entry: Entry) => endAll(entry, 'capacity', errorCodes.capacity),
+    /** @param entry for which those who want it have no room in their shares */
+    refuseShares(entry: Entry) {
+      for (const { link, want, payer } of interest.drop(entry)) refuseShare(link, entry.key, want, payer)
+      forget(entry)
+    },
     forbid,
     /** @param entry of whose user no token is valid any more */
     expireAll(entry: Entry) {

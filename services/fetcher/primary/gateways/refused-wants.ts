@@ -10,6 +10,8 @@ interface Refusal {
   wants: Set<Want>
 }
 
+export type RefusedWants = ReturnType<typeof createRefusedWants>
+
 export function createRefusedWants() {
   /** By link and key. */
   const byLink = new Map<string, Map<string, Refusal>>()

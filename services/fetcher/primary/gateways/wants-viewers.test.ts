@@ -1,7 +1,7 @@
 // Values that differ per user: each is fetched with its own user's token while that user wants it, and shown to no
 // other user.
 import { createHash } from 'node:crypto'
-import { ANONYMOUS_VIEWER, tokenDigest, viewerKey } from '@keycast/backbone'
+import { ANONYMOUS_VIEWER, tokenDigest, userName, viewerKey, viewerOfUser } from '@keycast/backbone'
 import { setup as setupPrimary } from '../test-support.ts'
 
 const K = 'me:inbox'
@@ -415,4 +415,15 @@ test("a node that comes to own a user's value leaves it at what the gateway hold
   onWatch('a', { key: bob, held, quiet: true, credentials: token('bob') })
   expect(headersOf(bob)?.authorization).toBe('Bearer bob')
   watch('a', anybody)
+})
+
+test("a refresh that names users has their values fetched, of each of their viewers, and nobody else's", () => {
+  const { watch, onNotice, lease, token, value } = setup({ namespaces: { me: { isPerUser: true, refreshMs: 0 } } })
+  const narrow = viewerKey(K, viewerOfUser(userName('ann'), viewerOf('ann with another scope')))
+  for (const key of [ann, narrow, bob, anybody]) {
+    watch('a', key, undefined, key === anybody ? undefined : token(key))
+    value(key, 'v1')
+  }
+  onNotice('a', { keys: [K], users: [userName('ann'), userName('nobody')] })
+  expect([ann, narrow, bob, anybody].map(key => lease(key) !== undefined)).toEqual([true, true, false, false])
 })

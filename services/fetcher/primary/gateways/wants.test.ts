@@ -226,7 +226,8 @@ describe('a key that cannot be served', () => {
   test.each([
     ['no-key', 'bad_key'],
     ['doc:../../admin', 'bad_key'],
-    ['doc:a b', 'bad_key'],
+    ['doc:a|b', 'bad_key'],
+    ['doc:', 'bad_key'],
     ['doc:1?x=http://other/', 'bad_key'],
     ['other:1', 'unknown_namespace'],
     ['__proto__:1', 'bad_key'],

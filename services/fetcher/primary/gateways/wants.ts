@@ -6,13 +6,14 @@ import {
   type NodeEvents,
   type Plan,
   readViewerKey,
+  userOfViewer,
   type Values,
 } from '@keycast/backbone'
-import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
-import type { Namespaces } from '@keycast/service'
+import { errorCodes, idOf, keyProblem, namespaceOf } from '@keycast/protocol'
+import { idProblem, type Namespaces, type Payer } from '@keycast/service'
 import type { Fetches } from '../fetching/fetches.ts'
 import { isValidFor } from '../keys/credentials.ts'
-import { createEntry, type Entry, sharedKeyOf } from '../keys/entry.ts'
+import { createEntry, type Entry, sharedKeyOf, viewerOf } from '../keys/entry.ts'
 import {
   dropValue,
   forgetTakenOver,
@@ -39,13 +40,13 @@ import type { KeyTable } from '../keys/key-table.ts'
 import { isSentBefore } from '../keys/watchers.ts'
 import type { FetchMetrics } from '../metrics.ts'
 import type { KeySource } from '../origins/origins.ts'
-import type { Recovery } from '../origins/recovery.ts'
 import type { InTurns } from '../timing/in-turns.ts'
-import { QUIET_REFRESH_MS_MIN, type Refreshes } from '../timing/refreshes-under-way.ts'
+import { QUIET_REFRESH_MS_MIN } from '../timing/refreshes-under-way.ts'
 import { notBeforeAtOf, type Schedule } from '../timing/schedule.ts'
 import { takeAnswer } from './answers.ts'
 import { createMarks, MARK } from './marks.ts'
 import type { Refusals } from './refusals.ts'
+import type { RefusedWants } from './refused-wants.ts'
 import { createToldChanges } from './told-changes.ts'
 
 /** `position`: what the gateway holds. A quiet watch hears of changes only. */
@@ -53,11 +54,12 @@ interface Wanted {
   key: string
   position: GatewayHeld | undefined
   payload?: { quiet?: boolean } & Credentials
+  payer?: Payer
 }
 
 type Events = Omit<NodeEvents<Values>, 'onNotice' | 'onCommand'> & {
   /** The backend's content changed: it must be asked now. */
-  onNotice: (link: string, refresh: { keys: string[] }) => void
+  onNotice: (link: string, refresh: { keys: string[]; users?: string[] }) => void
 }
 
 const NOTHING = Object.freeze({ answers: [], more: false })
@@ -77,16 +79,15 @@ interface Deps {
   interest: Interest
   fetches: Fetches
   schedule: Schedule
-  refreshes: Pick<Refreshes, 'lagsMs'>
-  recovery: Pick<Recovery, 'probe'>
+  refreshes: { lagsMs: () => Record<string, number> | undefined }
+  recovery: { probe: (source: KeySource) => void }
   inTurns: InTurns
-  refused: ReturnType<typeof import('./refused-wants.ts').createRefusedWants>
-  refusals: Pick<Refusals, 'refuse'>
+  refused: RefusedWants
+  refusals: { refuse: Refusals['refuse']; refuseShare: Refusals['refuseShare'] }
   /** The link is due the key's latest state. */
   markDue: (link: string, key: string) => void
   metrics: FetchMetrics
   now: () => number
-  /** In milliseconds since 1970. */
   wallNow: () => number
 }
 
@@ -107,16 +108,16 @@ export function createGatewayWants({
   now,
   wallNow,
 }: Deps): Events {
-  const { refuse } = refusals
+  const { refuse, refuseShare } = refusals
   const toldChanges = createToldChanges({ now })
   const marks = createMarks({ tell: markDue, lagsMs: refreshes.lagsMs, now })
 
-  function onWatch(link: string, { key, position: held, payload }: Wanted) {
+  function onWatch(link: string, { key, position: held, payload, payer }: Wanted) {
     const quiet = payload?.quiet === true
     const credentials = credentialsIn(payload)
-    const entry = open(link, key, 'watch', credentials)
+    const entry = open(link, key, 'watch', credentials, payer)
     if (!entry) return
-    if (refused.forgive(link, key, 'watch')) onGet(link, { key, position: held, payload })
+    if (refused.forgive(link, key, 'watch')) onGet(link, { key, position: held, payload, payer })
     noteHeld(entry, held)
     const wasKept = isKept(entry)
     // A gateway drops a user's own value when the token that fetched it is revoked.
@@ -125,6 +126,7 @@ export function createGatewayWants({
       version: held?.version,
       askedAt: askedAtOf(held),
       quiet,
+      payer: table.shared(payer),
       credentials,
     })
     if (wasLetGo) askAnew(entry)
@@ -201,13 +203,13 @@ export function createGatewayWants({
     if (entry && interest.unwatch(link, entry)) afterWatch(entry)
   }
 
-  function onGet(link: string, { key, position: held, payload }: Wanted) {
+  function onGet(link: string, { key, position: held, payload, payer }: Wanted) {
     const credentials = credentialsIn(payload)
-    const entry = open(link, key, 'get', credentials)
+    const entry = open(link, key, 'get', credentials, payer)
     if (!entry) return
-    if (refused.forgive(link, key, 'get')) onWatch(link, { key, position: held, payload: credentials })
+    if (refused.forgive(link, key, 'get')) onWatch(link, { key, position: held, payload: credentials, payer })
     noteHeld(entry, held)
-    const seen = { version: held?.version, askedAt: askedAtOf(held), credentials }
+    const seen = { version: held?.version, askedAt: askedAtOf(held), payer: table.shared(payer), credentials }
     const ready = (isFresh(entry, now()) && isNoOlder(entry, seen)) || (!entry.fetch && isBackingOff(entry))
     interest.wait(link, entry, seen, { ready, needsFollowUp: entry.fetch?.again === true })
     table.recount(entry)
@@ -224,17 +226,18 @@ export function createGatewayWants({
     if (entry && interest.stopWaiting(link, entry)) release(entry)
   }
 
-  function onNotice(_: string, { keys }: { keys: string[] }) {
-    for (const key of keys) refreshAll(key)
+  function onNotice(_: string, { keys, users }: { keys: string[]; users?: string[] }) {
+    const named = users && new Set(users)
+    for (const key of keys) refreshAll(key, named)
   }
 
-  /** @param key of one value, or of each user's own */
-  function refreshAll(key: string) {
+  /** @param key of one value, or of each user's own @param users whose alone */
+  function refreshAll(key: string, users: ReadonlySet<string> | undefined) {
     toldChanges.add(key)
     const entry = table.get(key)
     // With no value and no `not_found`, nothing can be old.
     if (entry) return refreshOne(entry)
-    const own = [...table.ownOf(key)]
+    const own = [...table.ownOf(key)].filter(entry => !users || users.has(userOfViewer(viewerOf(entry) ?? '')))
     inTurns(() => {
       const next = own.pop()
       if (next && table.get(next.key) === next) refreshOne(next)
@@ -302,7 +305,7 @@ export function createGatewayWants({
    *
    * @param key anything a gateway sent
    */
-  function open(link: string, key: string, want: Want, credentials: Credentials | undefined) {
+  function open(link: string, key: string, want: Want, credentials: Credentials | undefined, payer: Payer | undefined) {
     const opened = table.get(key)
     const viewed = readViewerKey(key)
     if (viewed && !isValidFor(viewed.viewer, credentials, wallNow())) {
@@ -319,8 +322,11 @@ export function createGatewayWants({
     if ((namespace.isPerUser === true) !== (viewed !== undefined)) {
       return refuse(link, key, 'unknown_namespace', OTHER_CONFIGURATION, want)
     }
-    const entry = table.open(key, () => createEntry(key, namespace, source))
-    return entry ?? refuse(link, key, 'capacity', errorCodes.capacity, want)
+    const unfit = idProblem(namespace, idOf(viewed?.key ?? key))
+    if (unfit) return refuse(link, key, 'bad_key', unfit, want)
+    const entry = table.open(key, payer, () => createEntry(key, namespace, source))
+    if (entry === 'share') return refuseShare(link, key, want, payer)
+    return entry === 'full' ? refuse(link, key, 'capacity', errorCodes.capacity, want) : entry
   }
 
   /** A link dropped a want; it may still have the other. */

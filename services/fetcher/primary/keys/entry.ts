@@ -7,8 +7,9 @@
 // fetch           fetching/fetches.ts             the fetch under way
 // refresh         timing/refreshes-under-way.ts   the refresh under way
 // bytes, counted  keys/key-table.ts               what the entry costs
+// holder          keys/key-table.ts               who pays for it
 import { readViewerKey } from '@keycast/backbone'
-import type { Namespace } from '@keycast/service'
+import type { Holder, Namespace } from '@keycast/service'
 import type { Fetch } from '../fetching/fetches.ts'
 import type { KeySource } from '../origins/origins.ts'
 import type { Refresh } from '../timing/refreshes-under-way.ts'
@@ -29,6 +30,8 @@ export interface Entry {
   refresh: Refresh | undefined
   /** The entry's size, as the key table counted it. */
   bytes: number
+  /** Who is charged for these bytes; nobody while the entry is not in use. */
+  holder: Holder | undefined
   /** Whether the count of its backend's keys kept fresh has it. */
   counted: boolean
 }
@@ -45,6 +48,7 @@ export function createEntry(key: string, namespace: Namespace, source: KeySource
     fetch: undefined,
     refresh: undefined,
     bytes: 0,
+    holder: undefined,
     counted: false,
   }
 }
@@ -56,9 +60,7 @@ export const isInUse = (entry: Entry) => isWanted(entry) || entry.fetch !== unde
  * The viewer whose own value it is; `undefined` if all have the same. Read from the key each time: most keys have none,
  * and a field would cost a million of them 8 MB.
  */
-export const viewerOf = ({ key, namespace }: Pick<Entry, 'key' | 'namespace'>) =>
-  namespace.isPerUser ? readViewerKey(key)?.viewer : undefined
+export const viewerOf = ({ key, namespace }: Entry) => (namespace.isPerUser ? readViewerKey(key)?.viewer : undefined)
 
 /** The key as clients and backends know it. */
-export const sharedKeyOf = ({ key, namespace }: Pick<Entry, 'key' | 'namespace'>) =>
-  (namespace.isPerUser && readViewerKey(key)?.key) || key
+export const sharedKeyOf = ({ key, namespace }: Entry) => (namespace.isPerUser && readViewerKey(key)?.key) || key

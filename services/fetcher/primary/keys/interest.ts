@@ -1,7 +1,8 @@
 // The links that watch a key or wait for it. Each want stands in the key's entry and in an index by link. So a lost
 // link costs its own keys, and not a walk over all of them. Only this file changes either.
 import type { Answer, Credentials } from '@keycast/backbone'
-import type { Timer, TimerWheel } from '../timing/timer-wheel.ts'
+import type { Payer } from '@keycast/service'
+import type { Timer } from '../timing/timer-wheel.ts'
 import type { Entry } from './entry.ts'
 import { isFailing, isNoOlder } from './held.ts'
 import {
@@ -23,12 +24,13 @@ import {
 export type Interest = ReturnType<typeof createInterest>
 
 /**
- * What a link's gateway holds of a key. `askedAt`: when the backend was asked for that. `credentials` come with wants
- * of a user's own value: see credentials.ts.
+ * What a link's gateway holds of a key. `askedAt`: when the backend was asked for that. `payer`: of those who want it
+ * there. `credentials` come with wants of a user's own value: see credentials.ts.
  */
 export interface Seen {
   version: string | undefined
   askedAt: number
+  payer?: Payer
   credentials?: Credentials
 }
 
@@ -61,7 +63,7 @@ export function newInterest(): EntryInterest {
 interface Deps {
   /** The link is due the key's latest state. */
   markDue: (link: string, key: string) => void
-  wheel: Pick<TimerWheel, 'set' | 'cancel'>
+  wheel: { set: (atMs: number, run: () => void) => Timer; cancel: (timer: Timer | undefined) => void }
   now: () => number
 }
 
@@ -85,9 +87,9 @@ export function createInterest({ markDue, wheel, now }: Deps) {
   function watch(
     link: string,
     entry: Entry,
-    { version, askedAt, credentials, quiet = false }: Seen & { quiet?: boolean },
+    { version, askedAt, payer, credentials, quiet = false }: Seen & { quiet?: boolean },
   ): Watcher {
-    const watcher = newWatcher(link, { version, askedAt, quiet, credentials })
+    const watcher = newWatcher(link, { version, askedAt, quiet, payer, credentials })
     entry.interest.watchers = withWatcher(entry.interest.watchers, watcher)
     index(link, entry)
     stopLingering(entry)
@@ -105,10 +107,10 @@ export function createInterest({ markDue, wheel, now }: Deps) {
   function wait(
     link: string,
     entry: Entry,
-    { version, askedAt, credentials }: Seen,
+    { version, askedAt, payer, credentials }: Seen,
     { ready, needsFollowUp }: Pick<Waiter, 'ready' | 'needsFollowUp'>,
   ): Waiter {
-    const waiter = { version, askedAt, credentials, ready, needsFollowUp }
+    const waiter = { version, askedAt, payer, credentials, ready, needsFollowUp }
     entry.interest.waiters ??= new Map()
     entry.interest.waiters.set(link, waiter)
     index(link, entry)
@@ -141,16 +143,16 @@ export function createInterest({ markDue, wheel, now }: Deps) {
   function drop(
     entry: Entry,
     isMeant: (want: Pick<Seen, 'credentials'>) => boolean = () => true,
-  ): { link: string; want: Want }[] {
+  ): { link: string; want: Want; payer: Payer | undefined }[] {
     const { watchers, waiters } = entry.interest
-    const watches = [...eachWatcher(watchers)].filter(isMeant).map(({ link }) => link)
-    const gets = [...(waiters ?? [])].filter(([, waiter]) => isMeant(waiter)).map(([link]) => link)
-    for (const link of watches) unwatch(link, entry)
-    for (const link of gets) stopWaiting(link, entry)
+    const watches = [...eachWatcher(watchers)].filter(isMeant)
+    const gets = [...(waiters ?? [])].filter(([, waiter]) => isMeant(waiter))
+    for (const { link } of watches) unwatch(link, entry)
+    for (const [link] of gets) stopWaiting(link, entry)
     stopLingering(entry)
     return [
-      ...watches.map(link => ({ link, want: 'watch' as const })),
-      ...gets.map(link => ({ link, want: 'get' as const })),
+      ...watches.map(({ link, payer }) => ({ link, want: 'watch' as const, payer })),
+      ...gets.map(([link, { payer }]) => ({ link, want: 'get' as const, payer })),
     ]
   }
 
@@ -251,6 +253,12 @@ export const waiterOf = ({ interest }: Entry, link: string) => interest.waiters?
 /** Whether the link wants the key already. */
 export const isWantedBy = (entry: Entry, link: string) =>
   watcherOf(entry, link) !== undefined || waiterOf(entry, link) !== undefined
+
+/** Those whom links name to pay for the key: one for each want. */
+export function* payersOf({ interest: { watchers, waiters } }: Entry): Generator<Payer> {
+  for (const { payer } of eachWatcher(watchers)) if (payer !== undefined) yield payer
+  if (waiters) for (const { payer } of waiters.values()) if (payer !== undefined) yield payer
+}
 
 /** The number of wants that links have of the key. */
 export const wantsOf = ({ interest: { watchers, waiters } }: Entry) => countOf(watchers) + (waiters?.size ?? 0)

@@ -210,7 +210,7 @@ test('making room walks over no set of what may go: a walk costs more with each 
   const table = createKeyTable({ bytesMax: room(10) })
   const walks = jest.spyOn(Set.prototype, Symbol.iterator)
   for (let id = 0; id < 100; id++) {
-    const entry = table.open(`doc:${id}`, () => newEntry(`doc:${id}`)) as Entry
+    const entry = table.open(`doc:${id}`, undefined, () => newEntry(`doc:${id}`)) as Entry
     holdFailure(entry, { code: 'backend_refused', message: '', askedAt: 0 })
     table.recount(entry)
   }

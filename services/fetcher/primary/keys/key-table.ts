@@ -1,10 +1,11 @@
 // Entries by key, within a limit of bytes: wanted keys stay; of the others the least recently used is evicted first.
-// Strangers can invent keys that the backend never had, so these get little room, and none that another key needs.
-import { createUniqueQueue, type UniqueQueue } from '@keycast/service'
+// Strangers can invent keys that the backend never had, so these get little room, and none that another key needs. Each
+// wanted key is charged to one of those who want it, and nobody may hold more than their share.
+import { createStock, createUniqueQueue, type Payer, type UniqueQueue } from '@keycast/service'
 import { credentialBytesOf } from './credentials.ts'
 import { type Entry, isInUse, sharedKeyOf } from './entry.ts'
 import { dropAllButFailure, dropValue, isMissing } from './held.ts'
-import { isKept, wantsOf } from './interest.ts'
+import { isKept, payersOf, wantsOf } from './interest.ts'
 
 export type KeyTable = ReturnType<typeof createKeyTable>
 
@@ -47,6 +48,7 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }: Options) {
   const missing = newEvictable()
   const evictables = [idle, missingIdle, missing]
   let bytes = 0
+  const stock = createStock({ free: () => bytesMax - wantedBytes() })
 
   function get(key: string) {
     return entries.get(key)
@@ -55,12 +57,15 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }: Options) {
   /**
    * The entry of a key that a link is about to want.
    *
-   * @returns `undefined` if wanted keys take all the room
+   * @returns 'full' if wanted keys take all the room, 'share' if the payer has had theirs
    */
-  function open(key: string, create: () => Entry): Entry | undefined {
+  function open(key: string, payer: Payer | undefined, create: () => Entry): Entry | 'full' | 'share' {
     const opened = entries.get(key)
-    if (opened) return hasRoomForWant(opened) ? opened : undefined
-    if (wantedBytes() + ENTRY_BYTES > bytesMax) return undefined
+    if (opened && !hasRoomForWant(opened)) return 'full'
+    // One that is in use is charged to another payer already.
+    if (!opened?.holder && !stock.hasRoom(payer, opened?.bytes ?? ENTRY_BYTES)) return 'share'
+    if (opened) return opened
+    if (wantedBytes() + ENTRY_BYTES > bytesMax) return 'full'
     const entry = create()
     entry.bytes = ENTRY_BYTES
     bytes += entry.bytes
@@ -84,6 +89,32 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }: Options) {
     return wantedBytes() - own + bareCostOf(entry) + bodyBytes <= bytesMax
   }
 
+  /** The same in the share of its payer. */
+  const hasShareFor = (entry: Entry, bodyBytes: number) =>
+    stock.hasRoom(entry.holder?.payer, bareCostOf(entry) + bodyBytes - entry.bytes)
+
+  /** Charges an entry to the payer who holds least of those who want it, once that is less than half. */
+  function charge(entry: Entry, inUse: boolean) {
+    const { holder } = entry
+    const payer = inUse ? leastLoaded(entry) : undefined
+    // A fetch may be under way that nobody wants any more.
+    if (holder && (payer === holder.payer || (inUse && payer === undefined))) return
+    if (holder) stock.change(holder, -entry.bytes)
+    entry.holder = stock.charge(payer, entry.bytes)
+  }
+
+  function leastLoaded(entry: Entry): Payer | undefined {
+    let least: Payer | undefined
+    let leastLoad = Number.POSITIVE_INFINITY
+    for (const payer of payersOf(entry)) {
+      const load = stock.loadOf(payer) * (payer === entry.holder?.payer ? 0.5 : 1)
+      if (load >= leastLoad) continue
+      least = payer
+      leastLoad = load
+    }
+    return least
+  }
+
   /**
    * Counts an entry again. Removes it if it is of no use, and others if there is no room. Must be called after each
    * change of an entry's content, of its links, or of whether it is fetched; check-invariants.fixture.ts finds a missed
@@ -104,7 +135,9 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }: Options) {
 
     const cost = costOf(entry)
     bytes += cost - entry.bytes
+    if (entry.holder) stock.change(entry.holder, cost - entry.bytes)
     entry.bytes = cost
+    charge(entry, inUse)
     if (!inUse && !entry.held.value && !entry.held.failure) return remove(entry)
     const evictable = evictableOf(entry, inUse)
     evictable?.queue.add(entry)
@@ -174,10 +207,16 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }: Options) {
     open,
     hasRoomForWant,
     hasRoomFor,
+    hasShareFor,
+    /** The same string for a payer of many keys. */
+    shared: stock.shared,
     recount,
     /** All of them, for checks. */
     entries: () => entries.values(),
     stats: () => ({ keys: entries.size, bytes }),
+    wantedBytes,
+    /** The number of users, addresses and networks that pay for a key. */
+    accounts: stock.size,
     /** Every user's own value of a key. */
     ownOf: (key: string): Iterable<Entry> => own.get(key) ?? [],
     /** The number of users' own values. */

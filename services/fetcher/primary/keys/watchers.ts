@@ -1,11 +1,12 @@
 // The links that watch a key, and each gateway's state of it. Small, since there may be millions.
 import type { Credentials } from '@keycast/backbone'
+import type { Payer } from '@keycast/service'
 import type { Failure } from './held.ts'
 
 /**
  * A link that watches, with what its gateway holds by its own word or because it was sent since. `askedAt`: when the
  * backend was asked for that, in whole milliseconds. `failure`: the last one it was sent, unless something better
- * followed. `state`: bits of this file. `credentials`: only there where the key is a user's own; see credentials.ts.
+ * followed. `state`: bits of this file. `payer`: of the gateway's subscribers, the one who is to pay. `credentials`: only there where the key is a user's own; see credentials.ts.
  */
 export interface Watcher {
   link: string
@@ -13,6 +14,7 @@ export interface Watcher {
   askedAt: number
   failure: Failure | undefined
   state: number
+  payer: Payer | undefined
   credentials?: Credentials
 }
 
@@ -52,11 +54,18 @@ export function newWatcher(
     version,
     askedAt,
     quiet,
+    payer,
     credentials,
-  }: { version: string | undefined; askedAt: number; quiet: boolean; credentials?: Credentials },
+  }: {
+    version: string | undefined
+    askedAt: number
+    quiet: boolean
+    payer?: Payer
+    credentials?: Credentials
+  },
 ): Watcher {
   const state = quiet ? OWED | QUIET : OWED
-  const watcher = { link, version, askedAt: wholeMs(askedAt), failure: undefined, state }
+  const watcher = { link, version, askedAt: wholeMs(askedAt), failure: undefined, state, payer }
   return credentials ? { ...watcher, credentials } : watcher
 }
 

@@ -1,6 +1,7 @@
 // Sends the requests to backends: each from being queued to its end, whether it fetches a key or asks if a viewer may
 // read. Backends take turns, and so do the namespaces of one; another worker takes over from a lost one; an open breaker
 // refuses.
+import type { LanePath } from '@keycast/service'
 import type { Result } from '../../work/messages.ts'
 import type { Lane } from '../fetching/fetch-queue.ts'
 import type { InTurns } from '../timing/in-turns.ts'
@@ -8,9 +9,10 @@ import type { Verdict } from './breaker.ts'
 import type { Sign } from './fetch-limit.ts'
 import type { Origin, Source } from './origins.ts'
 
-/** Without `sentAt` it is queued. `attempt`: which worker this is. `probe`: it tests a backend that failed. */
+/** Without `sentAt` it is queued, in its account's turn (`path`). `attempt`: which worker this is. `probe`: it tests a backend that failed. */
 export interface Request {
   lane: Lane
+  path: LanePath
   queuedAt: number
   sentAt: number | undefined
   attempt: 1 | 2
@@ -18,7 +20,7 @@ export interface Request {
 }
 
 /** News that a result brings. `who`: the viewer it is about, where backends may answer each in another way. */
-export interface Judgement {
+interface Judgement {
   verdict: Verdict
   sign: Sign
   who?: string

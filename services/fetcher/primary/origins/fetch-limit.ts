@@ -89,7 +89,6 @@ interface Options {
   max: number
   /** How many namespaces the backend has. */
   sources?: number
-  /** Monotonic, in milliseconds. */
   now: () => number
 }
 
@@ -110,8 +109,7 @@ export function createFetchLimit({ max, sources = 1, now }: Options): Limit {
   let isMeasuring = false
   let round = newRound()
 
-  /** @returns fetches that may be in flight now */
-  function inForce(): number {
+  function inForce() {
     return isMeasuring ? Math.max(min, Math.floor(limit * QUICKEST_SHARE)) : Math.floor(limit)
   }
 
@@ -177,22 +175,15 @@ export function createFetchLimit({ max, sources = 1, now }: Options): Limit {
     slowRounds = 0
   }
 
-  /** Where none was answered, it says nothing. */
-  function meanMs() {
-    return round.tookMs / (round.results - round.overloaded)
-  }
+  /** NaN where none was answered: it says nothing. */
+  const meanMs = () => round.tookMs / (round.results - round.overloaded)
 
   function learnQuickest() {
-    if (isMeasuring) {
-      isMeasuring = false
-      quickestMs = Number.POSITIVE_INFINITY
-    } else if (now() >= measureAt) {
-      isMeasuring = true
-      // At the same time as the backend's other namespaces: one that went on at its full limit would be measured, too.
-      measureAt = (Math.floor(now() / QUICKEST_MS) + 1) * QUICKEST_MS
-    }
-    const took = meanMs()
-    if (took < quickestMs) quickestMs = took
+    if (isMeasuring) quickestMs = Number.POSITIVE_INFINITY
+    isMeasuring = !isMeasuring && now() >= measureAt
+    // At the same time as the backend's other namespaces: one that went on at its full limit would be measured, too.
+    if (isMeasuring) measureAt = (Math.floor(now() / QUICKEST_MS) + 1) * QUICKEST_MS
+    if (meanMs() < quickestMs) quickestMs = meanMs()
   }
 
   return { inForce, started, ended }

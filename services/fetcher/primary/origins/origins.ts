@@ -62,7 +62,6 @@ interface Options {
   inFlightMax: number
   /** `sources`: how many namespaces its backend has. */
   newLimit: (sources: number) => Limit
-  /** Monotonic, in milliseconds. */
   now: () => number
 }
 
@@ -92,7 +91,6 @@ export function createKeySources({
   namespaces: Namespaces
   /** Fetches, each backend. */
   inFlightMax: number
-  /** Monotonic, in milliseconds. */
   now: () => number
 }): Map<string, KeySource> {
   const sources = createSources<Fetch>({

@@ -2,12 +2,10 @@
 // one of them is tried each second. Once any key's fetch succeeds, the others follow, spread over a second.
 import type { Entry } from '../keys/entry.ts'
 import type { InTurns } from '../timing/in-turns.ts'
-import { notBeforeAtOf, type Schedule, WAKE_MS_MIN, wokenAtOf } from '../timing/schedule.ts'
-import type { TimerWheel } from '../timing/timer-wheel.ts'
+import { notBeforeAtOf, WAKE_MS_MIN, wokenAtOf } from '../timing/schedule.ts'
+import type { Timer } from '../timing/timer-wheel.ts'
 import { PROBE_MS } from './breaker.ts'
 import type { KeySource } from './origins.ts'
-
-export type Recovery = ReturnType<typeof createRecovery>
 
 /** All keys of a recovered backend are tried within this time. */
 const SPREAD_MS = 1_000
@@ -16,16 +14,15 @@ const SPREAD_MS = 1_000
  * Failing keys that one probe looks at: the next one goes on behind them. With all of 100,000 keys waiting out a
  * Retry-After, a look at each would take milliseconds, and find none to try.
  */
-export const LOOKED_AT_MAX = 10_000
+const LOOKED_AT_MAX = 10_000
 
 interface Deps {
-  wheel: Pick<TimerWheel, 'set' | 'cancel'>
+  wheel: { set: (atMs: number, run: () => void) => Timer; cancel: (timer: Timer | undefined) => void }
   inTurns: InTurns
-  schedule: Pick<Schedule, 'wake'>
+  schedule: { wake: (entry: Entry, atMs: number) => void }
   /** Has the key fetched, unless that is under way. */
   want: (entry: Entry) => void
   now: () => number
-  /** 0 up to 1. */
   random: () => number
 }
 

@@ -12,7 +12,6 @@ export const BACKOFF_MS_MAX = 5_000
 interface Options {
   /** Upper end of the first step. */
   initialMs: number
-  /** 0 up to 1. */
   random: () => number
 }
 

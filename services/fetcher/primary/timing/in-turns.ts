@@ -1,12 +1,10 @@
 // Long work in short pieces, so that beats, results and gateways do not wait for 100,000 keys to be gone through.
 import { workTurn } from '@keycast/service'
-import type { TimerWheel } from './timer-wheel.ts'
 
 export type InTurns = (step: () => boolean) => void
 
 interface Deps {
-  wheel: Pick<TimerWheel, 'set'>
-  /** Monotonic, in milliseconds. */
+  wheel: { set: (atMs: number, run: () => void) => unknown }
   now: () => number
 }
 

@@ -3,9 +3,6 @@
 import type { Next } from '@keycast/backbone'
 import { createUniqueQueue, type Namespaces, type UniqueQueue, workTurn } from '@keycast/service'
 import type { Entry } from '../keys/entry.ts'
-import type { TimerWheel } from './timer-wheel.ts'
-
-export type Refreshes = ReturnType<typeof createRefreshes>
 
 /** A refresh from its time on until its fetch ended. `isOverdue`: it takes so long that links are told, key by key. */
 export interface Refresh {
@@ -25,7 +22,7 @@ export const OVERDUE_MS = 1_000
 
 interface Deps {
   namespaces: Namespaces
-  wheel: Pick<TimerWheel, 'reachedMs'>
+  wheel: { reachedMs: () => number }
   /** Links that rely on being told of changes only must be told now. */
   onOverdue: (entry: Entry) => void
   now: () => number
@@ -92,7 +89,7 @@ const isQuiet = ({ namespace, refresh, held }: Entry) =>
   namespace.refreshMs >= QUIET_REFRESH_MS_MIN && !isOverdue({ refresh }) && held.failure === undefined
 
 /** Whether the key's refresh takes so long that links are told. */
-export const isOverdue = ({ refresh }: Pick<Entry, 'refresh'>) => refresh?.isOverdue === true
+export const isOverdue = ({ refresh }: { refresh: Entry['refresh'] }) => refresh?.isOverdue === true
 
 /**
  * The time at which a quiet watcher is told of the key again at the earliest, and the period.

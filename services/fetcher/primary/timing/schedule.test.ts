@@ -152,10 +152,10 @@ test('a key that is not refreshed by itself is tried once where it is told to be
   const wheelTimes = [] as number[]
   const fire = [] as (() => void)[]
   const wheel = {
-    set(tick: number, run: (of: unknown) => void, of: unknown) {
+    set(tick: number, run: (entry: Entry) => void, entry: Entry) {
       wheelTimes.push(tick)
-      fire.push(() => run(of))
-      return { tick, run, of }
+      fire.push(() => run(entry))
+      return { tick, run() {} }
     },
     cancel() {},
   }

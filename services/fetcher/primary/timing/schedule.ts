@@ -4,8 +4,8 @@ import type { Entry } from '../keys/entry.ts'
 import { isFailing, isMissing } from '../keys/held.ts'
 import { isKept } from '../keys/interest.ts'
 import type { Backoff } from './backoff.ts'
-import { QUIET_REFRESH_MS_MIN, type Refreshes } from './refreshes-under-way.ts'
-import type { Timer, TimerWheel } from './timer-wheel.ts'
+import { QUIET_REFRESH_MS_MIN } from './refreshes-under-way.ts'
+import type { Timer } from './timer-wheel.ts'
 
 export type Schedule = ReturnType<typeof createSchedule>
 
@@ -53,11 +53,10 @@ const noFailures = (): Failures => ({
 })
 
 /** The end of the time for which the backend asked for patience. */
-export const notBeforeAtOf = ({ timing }: Pick<Entry, 'timing'>) =>
-  timing.failures?.notBeforeAt ?? Number.NEGATIVE_INFINITY
+export const notBeforeAtOf = ({ timing }: Entry) => timing.failures?.notBeforeAt ?? Number.NEGATIVE_INFINITY
 
 /** The last early try of the key because its backend had recovered. */
-export const wokenAtOf = ({ timing }: Pick<Entry, 'timing'>) => timing.failures?.wokenAt ?? Number.NEGATIVE_INFINITY
+export const wokenAtOf = ({ timing }: Entry) => timing.failures?.wokenAt ?? Number.NEGATIVE_INFINITY
 
 /**
  * A longer Retry-After is cut to this. It is the backend's guess (RFC 9110 section 10.2.3), and a viewer sees an old
@@ -89,13 +88,15 @@ const phaseOf = (atMs: number, refreshMs: number) =>
   refreshMs >= QUIET_REFRESH_MS_MIN ? Math.floor(atMs / TOGETHER_MS) * TOGETHER_MS : Math.ceil(atMs)
 
 interface Deps {
-  wheel: Pick<TimerWheel, 'set' | 'cancel'>
+  wheel: {
+    set: (atMs: number, run: (entry: Entry) => void, entry: Entry) => Timer
+    cancel: (timer: Timer | undefined) => void
+  }
   firstBackoff: () => Backoff
-  refreshes: Pick<Refreshes, 'begin' | 'end'>
+  refreshes: { begin: (entry: Entry, dueAt: number) => void; end: (entry: Entry) => void }
   /** Has the key fetched, unless that is under way. */
   want: (entry: Entry) => void
   now: () => number
-  /** 0 up to 1. */
   random: () => number
 }
 

@@ -1,11 +1,11 @@
 // Many deadlines, one real timer: a hashed timing wheel (Varghese and Lauck, 1987). Setting and cancelling cost the
 // same however many timers there are.
-import { type Every, realWorld, TURN_MS } from '@keycast/service'
+import { type Every, TURN_MS } from '@keycast/service'
 
 /** `of`: handed to `run`, so that a million timers need no million functions. */
 export interface Timer {
   tick: number
-  run: (of?: any) => void
+  run: (of: unknown) => void
   of?: unknown
 }
 
@@ -18,12 +18,11 @@ export const TICK_MS = 10
 const SLOTS = 1_024
 
 interface Options {
-  /** Monotonic, in milliseconds. */
   now: () => number
-  every?: Every
+  every: Every
 }
 
-export function createTimerWheel({ now, every = realWorld.every }: Options) {
+export function createTimerWheel({ now, every }: Options) {
   const slots: Set<Timer>[] = Array.from({ length: SLOTS }, () => new Set())
   let size = 0
   let reached = tickOf(now())
@@ -34,13 +33,13 @@ export function createTimerWheel({ now, every = realWorld.every }: Options) {
   }
 
   /** @param atMs never fires earlier; where that is past, at the next tick */
-  function set(atMs: number, run: (of?: any) => void, of?: unknown): Timer {
+  function set<Of = undefined>(atMs: number, run: (of: Of) => void, of?: Of): Timer {
     if (!stopTicking) {
       // Nothing waited, so nothing has turned the wheel.
       reached = Math.floor(now() / TICK_MS)
       stopTicking = every(TICK_MS, turn)
     }
-    const timer = { tick: Math.max(tickOf(atMs), reached + 1), run, of }
+    const timer = { tick: Math.max(tickOf(atMs), reached + 1), run: run as Timer['run'], of }
     slots[timer.tick % SLOTS].add(timer)
     size++
     return timer

@@ -1,3 +1,4 @@
+import { realWorld } from '@keycast/service'
 import { createBackoff } from '../timing/backoff.ts'
 import { createTimerWheel, TICK_MS } from '../timing/timer-wheel.ts'
 import { createSupervisor } from './supervisor.ts'
@@ -18,6 +19,7 @@ function setup(count: number) {
   const processes: FakeProcess[] = []
   const ended: string[] = []
   const supervisor = createSupervisor({
+    ...realWorld,
     count,
     fork(onExit) {
       const process = {

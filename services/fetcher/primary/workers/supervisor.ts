@@ -1,8 +1,8 @@
 // Keeps one worker process running in each place: starts another when one ended, and ends all of them at the end.
 // watchdog.ts decides whether a running worker is of any use. workers.ts gives a lost worker's fetches to others
 // (`giveUp`).
+import type { World } from '@keycast/service'
 import type { Backoff } from '../timing/backoff.ts'
-import type { TimerWheel } from '../timing/timer-wheel.ts'
 import type { Fork, WorkerProcess } from './processes.ts'
 
 export type Supervisor = ReturnType<typeof createSupervisor>
@@ -28,12 +28,12 @@ interface Deps {
   onEnd: (process: WorkerProcess, how: { code: number | null; signal: string | null }) => void
   /** Between restarts. */
   firstBackoff: () => Backoff
-  wheel: Pick<TimerWheel, 'set'>
-  /** Monotonic, in milliseconds. */
+  wheel: { set: (atMs: number, run: () => void) => unknown }
+  after: World['after']
   now: () => number
 }
 
-export function createSupervisor({ count, fork, onStart, onEnd, firstBackoff, wheel, now }: Deps) {
+export function createSupervisor({ count, fork, onStart, onEnd, firstBackoff, wheel, after, now }: Deps) {
   /** Processes that have not ended. */
   const processes = new Set<WorkerProcess>()
   let stopping = false
@@ -73,15 +73,15 @@ export function createSupervisor({ count, fork, onStart, onEnd, firstBackoff, wh
   async function stop(): Promise<void> {
     stopping = true
     if (processes.size === 0) return
-    const ended = new Promise(resolve => {
-      onAllEnded = () => resolve(undefined)
+    const ended = new Promise<void>(resolve => {
+      onAllEnded = resolve
     })
     for (const process of processes) process.disconnect()
-    const timer = setTimeout(() => {
+    const cancel = after(DISCONNECT_MS, () => {
       for (const process of processes) process.kill()
-    }, DISCONNECT_MS)
+    })
     await ended
-    clearTimeout(timer)
+    cancel()
   }
 
   return { start, stop }

@@ -1,7 +1,6 @@
 // Finds workers that hang: silent ones, and those that keep a lease long after its deadline. All times are by the clock of
 // each worker (worker-clock.ts): one that is given no CPU does not hang.
 import { SILENT_MS } from '@keycast/service'
-import type { Leases } from './leases.ts'
 import type { Worker } from './workers.ts'
 
 /** `overdueMs`: of its lease that is most overdue. */
@@ -28,7 +27,7 @@ export const SWEEP_MS = 100
 interface Deps {
   /** Those that are counted on. */
   workers: Map<number, Worker>
-  leases: Pick<Leases<unknown>, 'overdue'>
+  leases: { overdue: () => Map<number, number> }
   /** The worker is to be killed. */
   onSilent: (worker: Worker, silence: Silence) => void
 }

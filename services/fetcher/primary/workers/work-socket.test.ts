@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, utim
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createContainment } from '@keycast/service'
+import { createContainment, realWorld } from '@keycast/service'
 import { Dealer } from 'zeromq'
 import { type Credit, decodeLeases, encodeWork, type Lease, type ResultMessage } from '../../work/messages.ts'
 import { bindWork } from './work-socket.ts'
@@ -21,6 +21,7 @@ afterEach(async () => {
 
 async function bind(options?: Partial<Parameters<typeof bindWork>[0]>) {
   const socket = await bindWork({
+    ...realWorld,
     parent,
     onMessage() {},
     onBroken: error => {

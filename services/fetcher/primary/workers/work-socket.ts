@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createWriter, receive } from '@keycast/backbone'
-import { type Containment, noContainment } from '@keycast/service'
+import { type Containment, noContainment, type World } from '@keycast/service'
 import { Router } from 'zeromq'
 import { batchPerTurn } from '../../work/batch-per-turn.ts'
 import { type Credit, decodeFromWorker, encodeWork, type Lease, type ResultMessage } from '../../work/messages.ts'
@@ -17,7 +17,7 @@ const SOCKET_NAME = 'work'
 /** A younger socket without a listener may be of a primary that is just starting, not of one that was killed. */
 const LEFTOVER_MS_MIN = 60_000
 
-interface Options {
+interface Options extends World {
   onMessage: (
     routingId: Buffer,
     message: Credit | ResultMessage,
@@ -28,7 +28,7 @@ interface Options {
   onFailed?: (routingId: Buffer) => void
   /** The socket cannot be used any more. */
   onBroken: (error: Error) => void
-  containment?: Pick<Containment, 'guard'>
+  containment?: Containment
   /** Directory. */
   parent?: string
 }
@@ -43,8 +43,10 @@ export async function bindWork({
   onBroken,
   containment = noContainment,
   parent = tmpdir(),
+  wallNow,
+  turn,
 }: Options) {
-  await removeLeftovers(parent)
+  await removeLeftovers(parent, wallNow())
   const directory = mkdtempSync(join(parent, DIRECTORY_PREFIX))
   chmodSync(directory, 0o700)
   const endpoint = `ipc://${join(directory, SOCKET_NAME)}`
@@ -62,7 +64,7 @@ export async function bindWork({
   process.once('exit', remove)
   const writer = createWriter(router)
   let closed = false
-  const batch = batchPerTurn((leases: { message: Lease }[], routingId: Buffer) => {
+  const batch = batchPerTurn(turn, (leases: { message: Lease }[], routingId: Buffer) => {
     // Leases that cannot be sent are for a worker that just ended: others get them when its end is noticed.
     if (!closed) writer.write([routingId, ...encodeWork(leases)], () => {})
   })
@@ -97,13 +99,13 @@ export async function bindWork({
 }
 
 /** Removes the sockets of primaries that were killed. */
-async function removeLeftovers(parent: string) {
+async function removeLeftovers(parent: string, nowMs: number) {
   for (const name of readdirSync(parent)) {
     if (!name.startsWith(DIRECTORY_PREFIX)) continue
     const directory = join(parent, name)
     try {
       const { mtimeMs, uid } = statSync(directory)
-      if (uid !== process.getuid?.() || Date.now() - mtimeMs < LEFTOVER_MS_MIN) continue
+      if (uid !== process.getuid?.() || nowMs - mtimeMs < LEFTOVER_MS_MIN) continue
       if (!(await isListenedTo(join(directory, SOCKET_NAME)))) rmSync(directory, { recursive: true, force: true })
     } catch (error) {
       // Another primary that starts removes the same files.

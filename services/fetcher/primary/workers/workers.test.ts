@@ -1,4 +1,4 @@
-import { SILENT_MS } from '@keycast/service'
+import { realWorld, SILENT_MS } from '@keycast/service'
 import type { Credit } from '../../work/messages.ts'
 import type { Fetch } from '../fetching/fetches.ts'
 import { createBackoff } from '../timing/backoff.ts'
@@ -61,6 +61,7 @@ function setup(count: number) {
     },
   }
   const workers = createWorkers({
+    ...realWorld,
     count,
     firstBackoff: createBackoff({ initialMs: 250, random: () => 1 }),
     wheel,

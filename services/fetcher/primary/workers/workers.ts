@@ -1,12 +1,11 @@
 // The workers in service, and the choice of the one that gets a fetch. This file does not look at what a fetch is
 // about.
 import { fnv1a } from '@keycast/backbone'
-import { createAwakeClock, type Every, type Log } from '@keycast/service'
+import { createAwakeClock, type Every, type Log, type World } from '@keycast/service'
 import type { Credit, Lease as LeaseMessage, Result, ResultMessage, Usage } from '../../work/messages.ts'
 import type { Ask } from '../authorize/asks.ts'
 import type { Fetch } from '../fetching/fetches.ts'
 import type { Backoff } from '../timing/backoff.ts'
-import type { TimerWheel } from '../timing/timer-wheel.ts'
 import { createLeases, type Leases } from './leases.ts'
 import type { Fork, WorkerProcess } from './processes.ts'
 import { createSupervisor, type Supervisor } from './supervisor.ts'
@@ -60,11 +59,11 @@ interface Deps {
   count: number
   /** Between restarts. */
   firstBackoff: () => Backoff
-  wheel: Pick<TimerWheel, 'set'>
+  wheel: { set: (atMs: number, run: () => void) => unknown }
   every: Every
+  after: World['after']
   metrics: WorkerMetrics
   log: Pick<Log, 'info' | 'warn' | 'error'>
-  /** Monotonic, in milliseconds. */
   now: () => number
   readThread?: typeof readMainThread
 }
@@ -74,6 +73,7 @@ export function createWorkers({
   firstBackoff,
   wheel,
   every,
+  after,
   metrics,
   log,
   now,
@@ -102,7 +102,7 @@ export function createWorkers({
   function start(connection: Connection, workerEvents: WorkerEvents): Promise<void> {
     send = connection.send
     events = workerEvents
-    supervisor = createSupervisor({ count, fork: connection.fork, onStart, onEnd, firstBackoff, wheel, now })
+    supervisor = createSupervisor({ count, fork: connection.fork, onStart, onEnd, firstBackoff, wheel, after, now })
     awake.start(createWatchdog({ workers, leases, onSilent }))
     const allReady = new Promise<void>(resolve => {
       onAllReady = resolve

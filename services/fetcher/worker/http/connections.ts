@@ -2,6 +2,7 @@
 // undici's, Node's own HTTP client without what makes `node:http` cost twice as much: docs/decisions, 14.
 import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
+import type { World } from '@keycast/service'
 import type { Exchange, Response } from './exchange.ts'
 import { createLookups, type Lookup } from './lookups.ts'
 
@@ -37,11 +38,17 @@ const clientOptions = {
   bodyTimeout: 0,
 }
 
+interface Deps {
+  lookup?: Lookup
+  after: World['after']
+  turn: World['turn']
+}
+
 /**
  * Connections are as many as exchanges under way at one time, and the leases bound those. Nothing waits here for a
  * connection: it would use up its deadline, behind others that are still connecting.
  */
-export function createConnections({ lookup = createLookups() }: { lookup?: Lookup } = {}) {
+export function createConnections({ lookup = createLookups(), after, turn }: Deps) {
   // One for all, as it keeps the TLS sessions. No time-out: an exchange that meets its deadline ends the connecting.
   const connector = buildConnector({ allowH2: false, timeout: 0, keepAliveInitialDelay: PROBE_MS, lookup })
   /** By origin, and the one used last at the end: the others may be closed. */
@@ -100,7 +107,7 @@ export function createConnections({ lookup = createLookups() }: { lookup?: Looku
     release() {
       this.isUnproven = true
       this.idlers.push(this)
-      if (released.push(this) === 1) setImmediate(proveReleased)
+      if (released.push(this) === 1) turn(proveReleased)
     }
 
     /** If the server has closed the connection, undici opens another for the exchange that waits. */
@@ -153,7 +160,10 @@ export function createConnections({ lookup = createLookups() }: { lookup?: Looku
       const pathAt = url.indexOf('/', 'https://'.length)
       return new Promise((resolve, reject) => {
         const connection = connectionTo(url.slice(0, pathAt), headers.host)
-        exchange.begin(connection, resolve, reject)
+        // Over the whole exchange, and not from byte to byte: a body may drip. Timers run before sockets are read: a process
+        // that stood still first reads what came meanwhile.
+        const cancelDeadline = after(exchange.timeoutMs, () => turn(() => exchange.fail('deadline')))
+        exchange.begin(connection, resolve, reject, cancelDeadline)
         connection.carry(exchange, url.slice(pathAt))
       })
     },

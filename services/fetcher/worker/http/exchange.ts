@@ -1,5 +1,5 @@
 // One request and its whole response, within a deadline and a limit of bytes.
-import type { Headers } from '../freshness.ts'
+import type { Headers } from '../response-headers.ts'
 
 interface Head {
   status: number
@@ -83,7 +83,7 @@ export class Exchange {
   #connection: Connection | undefined
   #resolve: (response: Response) => void = () => {}
   #reject: (error: ExchangeError) => void = () => {}
-  #deadline: NodeJS.Timeout | undefined
+  #cancelDeadline = () => {}
   #head: Head | undefined
   #chunks: Buffer[] = []
   /** Of the chunks, those at the start that are joined ones. */
@@ -99,13 +99,20 @@ export class Exchange {
     this.bytesMax = bytesMax
   }
 
-  /** @param connection for this exchange alone, until that releases or destroys it */
-  begin(connection: Connection, resolve: (response: Response) => void, reject: (error: ExchangeError) => void) {
+  /**
+   * @param connection for this exchange alone, until that releases or destroys it
+   * @param cancelDeadline keeps it from failing when its time is over
+   */
+  begin(
+    connection: Connection,
+    resolve: (response: Response) => void,
+    reject: (error: ExchangeError) => void,
+    cancelDeadline: () => void,
+  ) {
     this.#connection = connection
     this.#resolve = resolve
     this.#reject = reject
-    // Over the whole exchange, and not from byte to byte: a body may drip.
-    this.#deadline = setTimeout(meetDeadline, this.timeoutMs, this)
+    this.#cancelDeadline = cancelDeadline
   }
 
   onRequestStart() {}
@@ -178,17 +185,8 @@ export class Exchange {
 
   #end() {
     this.#connection = undefined
-    clearTimeout(this.#deadline)
+    this.#cancelDeadline()
   }
-}
-
-/** Timers run before sockets are read: a process that stood still first reads what came meanwhile. */
-function meetDeadline(exchange: Exchange) {
-  setImmediate(fail, exchange)
-}
-
-function fail(exchange: Exchange) {
-  exchange.fail('deadline')
 }
 
 function codeOf({ name, code }: NodeJS.ErrnoException) {

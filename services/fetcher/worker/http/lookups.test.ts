@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net'
+import { realWorld } from '@keycast/service'
 import { answering, json, lease, setup } from '../pull.fixture.ts'
 import { createPuller } from '../pull.ts'
 import { createConnections } from './connections.ts'
@@ -50,8 +51,8 @@ test('names wait for no other name', () => {
 
 test('pulls from a name whose servers are silent leave one lookup behind, however many meet their deadline', async () => {
   const { asked, lookup } = setupLookups()
-  const connections = createConnections({ lookup })
-  const puller = createPuller({ connections })
+  const connections = createConnections({ ...realWorld, lookup })
+  const puller = createPuller({ ...realWorld, connections })
   const { server } = await setup(answering(200, json, '1'))
   const { port } = server.address() as AddressInfo
   const pull = (timeoutMs: number) => puller.pull(lease({ url: `http://silent.test:${port}/`, timeoutMs }))

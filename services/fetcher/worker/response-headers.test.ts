@@ -1,4 +1,4 @@
-import { confirmedFreshnessOf, freshnessOf, retryAfterMsOf, validatorsOf } from './freshness.ts'
+import { confirmedFreshnessOf, freshnessOf, retryAfterMsOf, validatorsOf } from './response-headers.ts'
 
 const now = Date.UTC(2026, 0, 1)
 
