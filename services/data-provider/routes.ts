@@ -1,6 +1,6 @@
 // The routes of the simulated backend: its content, its counters, and the faults that a test can set.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Metrics, Problem } from '@keycast/service'
+import type { MetricMakers, Problem } from '@keycast/service'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isNotModified } from './conditional.ts'
 import { DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MIN } from './documents.ts'
@@ -20,10 +20,9 @@ interface Deps {
   documents: ReturnType<typeof import('./documents.ts').createDocuments>
   faults: ReturnType<typeof import('./faults.ts').createFaults>
   stats: ReturnType<typeof import('./stats.ts').createStats>
-  metrics: Pick<Metrics, 'counter' | 'gauge'>
+  metrics: MetricMakers
   /** Length of a document, unless the request asks for another. */
   documentBytes: number
-  /** Milliseconds since 1970. */
   now: () => number
   monotonicNs: () => bigint
 }
@@ -32,18 +31,11 @@ export function addRoutes(
   app: FastifyInstance,
   { documents, faults, stats, metrics, documentBytes, now, monotonicNs }: Deps,
 ) {
-  const answered = metrics.counter({
-    name: 'requests_total',
-    help: 'Requests for content that were answered.',
-    labelNames: ['route', 'status'],
+  const answered = metrics.count<string>('requests_total', 'Requests for content that were answered.', {
+    route: kinds,
+    status: ['200', '304'],
   })
-  metrics.gauge({
-    name: 'requests_in_flight',
-    help: 'Requests for content under way, hanging ones included.',
-    collect() {
-      this.set(stats.concurrency())
-    },
-  })
+  metrics.read('requests_in_flight', 'Requests for content under way, hanging ones included.', stats.concurrency)
 
   for (const kind of kinds) {
     addContent(kind, (request, reply, id) => {
@@ -109,7 +101,7 @@ export function addRoutes(
 
       const { status, type = 'application/json; charset=utf-8', body } = faulty(fault) ?? answer(request, reply, id)
       visit.answered(status === 304 ? 'notModified' : status === 200 && fault === 'none' ? 'full' : 'failed', status)
-      answered.inc({ route, status })
+      answered(route, String(status))
       reply.code(status)
       return status === 304 ? reply.send() : reply.type(type).send(body)
     })

@@ -99,9 +99,7 @@ test('where what a session did cannot be taken back, the gateway restarts', () =
   containment.onRestart(why => restarts.push(why))
   const nothing = () => {}
   const sessions = createSessions({
-    topics: { drop: bug },
-    joins: { drop: nothing },
-    gate: { giveUp: nothing },
+    takeBack: bug,
     sessionLog: { opened: nothing, ended: nothing },
     containment,
     counts: { closed: {} },

@@ -2,9 +2,9 @@
 // much as encoding a pong.
 import { roomErrorCodes } from '@keycast/backbone'
 import { closeCodes, type ErrorCode, errorCodes } from '@keycast/protocol'
-import { createFastHistogram } from '@keycast/service'
+import { createHistogram } from '@keycast/service'
 import { decisionCodes } from './access/backend/decisions.ts'
-import { refusalReasons } from './access/tokens/tokens.ts'
+import { refusalReasons } from './access/tokens/refusal.ts'
 import { statusOf } from './doors/http/problems.ts'
 
 export type Counts = ReturnType<typeof createCounts>
@@ -92,9 +92,9 @@ export function createCounts() {
     /** Requests at /v1/wait, likewise. */
     httpWaits: zeros(statuses),
     /** From when a change reaches this gateway to when it is written to a session. */
-    deliveries: createFastHistogram(DELIVERY_BUCKETS),
+    deliveries: createHistogram(DELIVERY_BUCKETS),
     /** From when a session does not take what was written to when it has taken it. */
-    stalls: createFastHistogram(DELIVERY_BUCKETS),
+    stalls: createHistogram(DELIVERY_BUCKETS),
     /** Sessions, by why they ended. */
     closed: zeros([...Object.keys(closeCodes), ...otherEnds]),
     /** Tokens that were accepted, by how they came. */
@@ -112,9 +112,9 @@ export function createCounts() {
     /** Joins of rooms, by what became of them. */
     joins: zeros(['joined', ...joinRefusals]),
     /** From when a publish reaches this gateway to when the journal's word does. */
-    publishSeconds: createFastHistogram(DELIVERY_BUCKETS),
+    publishSeconds: createHistogram(DELIVERY_BUCKETS),
     /** From when messages reach this gateway to when they are written to a session, once a write. */
-    messageDeliveries: createFastHistogram(DELIVERY_BUCKETS),
+    messageDeliveries: createHistogram(DELIVERY_BUCKETS),
     /** Subscriptions to rooms that named a position, by whether all after it was there. */
     resumes: { recovered: 0, not_recovered: 0 },
     /** Sessions told of a gap, by why. */

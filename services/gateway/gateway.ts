@@ -1,12 +1,13 @@
 // Puts a gateway together from its parts, each of which its folder's index.ts builds. main.ts gives it the real world, tests
 // give it theirs.
 import type { Backbone, BackboneEvents, RoomsBackbone, RoomsEvents } from '@keycast/backbone'
-import type { Containment, JournalNamespaces, Metrics, Namespaces, World } from '@keycast/service'
+import type { Containment, JournalNamespaces, MetricMakers, Namespaces, World } from '@keycast/service'
 import { assembleAccess } from './access/index.ts'
 import type { Policy } from './access/policy-file.ts'
 import { createCounts } from './counts.ts'
 import { assembleDelivery } from './delivery/index.ts'
 import { assembleDoors } from './doors/index.ts'
+import { createEncodings } from './encodings/index.ts'
 import { assembleGate } from './gate/index.ts'
 import { createLinks } from './links.ts'
 import { createHistograms, exportCounts } from './metrics.ts'
@@ -25,11 +26,9 @@ interface Deps extends World {
   createBackbone: (events: BackboneEvents) => Backbone
   /** For the namespaces of rooms; absent if there are none. */
   createRoomsBackbone?: (events: RoomsEvents) => RoomsBackbone
-  metrics: Pick<Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>
+  metrics: MetricMakers
   log?: Log
   containment: Pick<Containment, 'guard'>
-  /** For the log. */
-  jwksEvents?: Parameters<typeof assembleAccess>[0]['jwksEvents']
 }
 
 export function createGateway({ createBackbone, createRoomsBackbone = createNoJournal, metrics, ...given }: Deps) {
@@ -38,15 +37,23 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
   const all = { ...given, counts }
 
   const links = createLinks({ createBackbone, createRoomsBackbone })
-  const access = assembleAccess(all)
+  const access = assembleAccess({ ...all, links })
   const gate = assembleGate({ ...all, backbone: links.values })
   const outbox = assembleDelivery(all)
   const topics = assembleTopics({ ...all, links, viewers: access.viewers, gate, outbox, histograms })
-  const sessions = assembleSessions({ ...all, links, access, gate, topics, outbox, histograms })
-  const doors = assembleDoors({ ...all, access, gate, topics, sessions, outbox })
+  const encodings = createEncodings({
+    latest: topics.latest,
+    grown: topics.grown,
+    resume: outbox.resume,
+    counts,
+    observe: histograms.compressed,
+    now: given.now,
+  })
+  const sessions = assembleSessions({ ...all, access, gate, topics, encodings, outbox })
+  const doors = assembleDoors({ ...all, links, access, gate, topics, sessions, outbox })
 
   // From here on parts call those that were built after them.
-  links.start({ ...topics.events, revocations: sessions.revocationEvents })
+  links.start({ ...topics.events, revocations: access.revocationEvents })
   access.start({
     forgotten(viewer) {
       gate.forget(viewer)
@@ -54,6 +61,7 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
     },
     renewed: topics.tokens.renewed,
     expired: topics.tokens.expired,
+    endSessions: sessions.endRevoked,
   })
   gate.start(topics.holders)
   outbox.start({ onEnd: sessions.end, onWritable: doors.resumeGets })
@@ -66,30 +74,33 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
   })
   const parts = [doors, sessions, outbox, gate, topics, links, access]
   const stats = () => Object.assign({}, ...parts.map(part => part.stats()))
-  exportCounts(metrics, counts, stats, access.jwksStatus, given.settings, sessions.missingRevocations)
+  exportCounts(metrics, counts, stats, access.jwksStatus, given.settings, access.missingRevocations)
 
   /** The problem of a key itself, be it of a value or of a room. @param key anything an operator sent */
   const problemOf = (key: string) => gate.operator(topics.topics.isRoom(key) ? 'room' : 'value', key)
 
-  const { values, singleFlight, ownValues, rooms, histories, publishes } = topics
-  const { open, attach, revoke, shareRevocation, notReady } = sessions
+  const { values, singleFlight, ownValues, rooms, histories } = topics
+  const { open, attach, notReady, endAddress } = sessions
   return {
     gate,
     values,
+    coded: encodings.coded,
     singleFlight,
     ownValues,
     rooms,
     histories,
-    publishes,
+    publishes: doors.publishes,
     backbone: links.values,
     counts,
     open,
     attach,
-    revoke,
-    shareRevocation,
+    endAddress,
+    revoke: access.revoke,
+    shareRevocation: access.shareRevocation,
     notReady,
     authenticate: doors.authenticate,
     waits: doors.waits,
+    streams: doors.streams,
     explain: access.explaining(problemOf),
 
     /** Looks at everything whose time has come, as a timer does once started. */
@@ -109,7 +120,8 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
 
     async start() {
       await links.open()
-      await sessions.serve()
+      await access.readRevocations()
+      sessions.serve()
       // Not awaited: an identity provider that is down keeps nobody else waiting.
       void access.open()
       sweeps.start()

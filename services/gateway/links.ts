@@ -21,6 +21,7 @@ export function createLinks({ createBackbone, createRoomsBackbone }: Deps) {
   const values = createBackbone({
     held: key => handlers.values.held(key),
     credentials: key => handlers.values.credentials(key),
+    payer: key => handlers.values.payer(key),
     onAnswer: (...of) => handlers.values.onAnswer(...of),
   })
 

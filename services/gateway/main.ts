@@ -7,6 +7,8 @@ import { createMetrics } from '@keycast/service/metrics'
 import { readNamespaces } from '@keycast/service/namespaces'
 import { readClient } from './access/client-address.ts'
 import { readAccess } from './access/policy-file.ts'
+import { readApiTokens } from './doors/http/api-tokens.ts'
+import { createAuditLog } from './doors/http/audit-log.ts'
 import { addInternal } from './doors/http/internal.ts'
 import { createPublicApp } from './doors/http/public.ts'
 import { createGateway } from './gateway.ts'
@@ -71,38 +73,13 @@ function assemble() {
     metrics,
     containment,
     log,
-    jwksEvents: {
-      ok: (issuer, keys) => log.debug({ issuer, keys }, 'the key set was fetched'),
-      failed: (issuer, problem) =>
-        log.warn({ issuer, problem }, 'the key set cannot be fetched: the keys held go on serving'),
-    },
   })
-  const {
-    gate,
-    ownValues,
-    authenticate,
-    explain,
-    values,
-    singleFlight,
-    backbone,
-    histories,
-    waits,
-    publishes,
-    rooms,
-    revoke,
-    shareRevocation,
-    counts,
-  } = gateway
   const publicApp = createPublicApp({
-    gate,
-    authenticate,
-    values,
-    singleFlight,
-    histories,
-    waits,
-    counts,
+    ...realWorld,
+    ...gateway,
     containment,
     log,
+    origins: config.origins,
     connectionsMax: httpConnectionsWithin(sessionsMax, filesMax),
     clientOf: readClient(config.trustedProxies),
     unreadBytesMax: config.unsentTotalBytesMax,
@@ -118,17 +95,11 @@ function assemble() {
     containment,
   })
   addInternal(internal.app, {
-    gate,
-    explain,
-    values,
-    ownValues,
-    backbone,
+    ...realWorld,
+    ...gateway,
     namespaces,
-    revoke,
-    publishes,
-    rooms,
-    shareRevocation,
-    apiToken: config.apiToken,
+    apiTokens: readApiTokens(config.apiTokens ?? ''),
+    audit: createAuditLog({ path: config.auditLog, log }),
   })
   return { gateway, publicApp, internal }
 }

@@ -22,6 +22,7 @@ test('counts are exported at a scrape, again and again the same', async () => {
     rooms: 5,
     tailBytes: 77,
     waits: 9,
+    streams: 8,
     journalNodesAlive: 1,
     journalLogs: { inUse: 'A', others: ['n2', 'n3'] },
     roomsHealed: 6,

@@ -9,7 +9,7 @@ test('without any variable set a gateway serves the loopback interface and asks 
     port: 8080,
     internalPort: 8081,
     fetcherNodes: '127.0.0.1:7001:7002',
-    apiToken: undefined,
+    apiTokens: undefined,
   })
 })
 

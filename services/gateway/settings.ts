@@ -2,6 +2,7 @@
 import { curveKeyProblems, hostsBeyondLoopback, readNodes } from '@keycast/backbone'
 import { type Config, common, setting } from '@keycast/service'
 import { trustedProxiesProblem } from './access/client-address.ts'
+import { readApiTokens } from './doors/http/api-tokens.ts'
 import { originsProblem } from './sessions/allowed-origins.ts'
 
 export const settings = {
@@ -51,16 +52,21 @@ export const settings = {
     env: 'BACKBONE_SERVER_KEY',
     doc: 'The public CURVE key (Z85) of the fetcher and journal nodes. Set together with BACKBONE_SECRET_KEY, or neither.',
   }),
-  apiToken: setting.secret({
-    env: 'API_TOKEN',
-    doc: 'Bearer token of the internal calls. Without it they answer 403.',
+  apiTokens: setting.secret({
+    env: 'API_TOKENS',
+    doc: 'Bearer tokens of the internal calls: entries NAME:SCOPES:TOKEN, separated by white space, as in backend:refresh,publish:… A scope is refresh, publish, revoke or admin, which may do all. Without any the calls answer 403.',
+  }),
+  auditLog: setting.path({
+    env: 'GATEWAY_AUDIT_LOG',
+    default: '',
+    doc: 'File to which a line of JSON is added for each call that ends sessions or deletes messages, with the name of the caller. Empty: the standard output.',
   }),
   origins: setting.text({
     env: 'GATEWAY_ORIGINS',
     default: '*',
     expects: '* alone, or origins as browsers send them: lower case, no slash at the end, no standard port',
     check: originsProblem,
-    doc: 'Origins whose pages may connect, comma-separated, as in https://example.org. *: any. It does not stop programs that are not browsers.',
+    doc: 'Origins whose pages may connect and read the answers over HTTP, comma-separated, as in https://example.org. *: any. It does not stop programs that are not browsers.',
   }),
   sessionsMax: setting.integer({
     env: 'GATEWAY_SESSIONS_MAX',
@@ -140,7 +146,7 @@ export const settings = {
     env: 'GATEWAY_PUBLISHES_PENDING_BYTES_MAX',
     default: 512 * 1024,
     min: 1024,
-    doc: 'Publishes of one session that may wait while the journal is busy, or be kept and wait for the client to read: their data and 512 bytes each; further ones get too_many_waiting.',
+    doc: 'Publishes of one session that may wait while the journal is busy, or be kept and wait for the client to read: their data and 512 bytes each; further ones get too_many_waiting. All sessions share 24 MiB: one may have as much as is left.',
   }),
   tailBytesMax: setting.bytes({
     env: 'GATEWAY_TAIL_BYTES_MAX',
@@ -181,7 +187,7 @@ export const settings = {
   compression: setting.flag({
     env: 'GATEWAY_COMPRESSION',
     default: false,
-    doc: 'Send values of 1 KiB and more compressed (permessage-deflate) to clients that offer it. Each version is compressed once for all of them, beside the event loop, in about 2 ms for 130 KB of JSON.',
+    doc: 'Send values of 1 KiB and more compressed (permessage-deflate) to clients that offer it. Each version is compressed once for all of them, beside the event loop. Over HTTP a client that asks for gzip or br gets it whatever is set.',
   }),
   drainMs: setting.milliseconds({
     env: 'GATEWAY_DRAIN_MS',
@@ -200,6 +206,7 @@ export function conflictsOf(
   config: Pick<
     Settings,
     | 'profile'
+    | 'apiTokens'
     | 'host'
     | 'trustedProxies'
     | 'drainMs'
@@ -213,6 +220,7 @@ export function conflictsOf(
   const { backboneSecretKey, backboneServerKey } = config
   const isPlain = backboneSecretKey === undefined && backboneServerKey === undefined
   return [
+    ...apiTokenProblems(config.apiTokens),
     ...drainProblems(config),
     ...plaintextProblems(config),
     ...nodeProblems('FETCHER_NODES', config.fetcherNodes, { isPlain }),
@@ -222,6 +230,15 @@ export function conflictsOf(
       BACKBONE_SERVER_KEY: backboneServerKey === undefined ? [] : [backboneServerKey],
     }),
   ]
+}
+
+function apiTokenProblems(text: string | undefined) {
+  try {
+    readApiTokens(text ?? '')
+    return []
+  } catch (error) {
+    return [`API_TOKENS: ${(error as Error).message}`]
+  }
 }
 
 function drainProblems({ drainMs, shutdownGraceMs }: Pick<Settings, 'drainMs' | 'shutdownGraceMs'>) {

@@ -1,15 +1,12 @@
 // Looks at what has to be looked at now and then: what is due often, whole lists seldom.
-import { type Every, SWEEP_MS } from '@keycast/service'
+import { SWEEP_MS, type World } from '@keycast/service'
 
 /** Between two walks over whole lists. */
 const SELDOM_MS = 10_000
 
-interface Deps {
+interface Deps extends Pick<World, 'now' | 'every'> {
   often: (() => void)[]
   seldom: (() => void)[]
-  /** Monotonic, in milliseconds. */
-  now: () => number
-  every: Every
 }
 
 export function createSweeps({ often, seldom, now, every }: Deps) {

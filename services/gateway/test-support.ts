@@ -17,19 +17,19 @@ import {
   type Containment,
   type JournalNamespace,
   type JournalNamespaces,
-  type Metrics,
+  type MetricMakers,
   type Namespace,
   type Namespaces,
   noContainment,
   realWorld,
 } from '@keycast/service'
 import type { Policy } from './access/policy-file.ts'
-import { grantedByRead, readRule } from './access/rights.ts'
+import { grantedByRead, readRule } from './access/rule.ts'
 import { createGateway } from './gateway.ts'
 import type { Session } from './sessions/session.ts'
 import type { Log } from './sessions/session-log.ts'
 import { settings as declared, type Settings } from './settings.ts'
-import type { Kind } from './topics/topic.ts'
+import type { Kind } from './topics/topics.ts'
 import type { TransportEvents } from './transport/transport.ts'
 import { WebSocketTransport } from './transport/websocket.ts'
 
@@ -135,6 +135,9 @@ export function createFakeBackbone() {
     /** The token with which the gateway has the backend asked for a key. */
     credentials: (key: string) => events.credentials?.(key),
 
+    /** Whom the fetcher charges for a key. */
+    payer: (key: string) => events.payer?.(key),
+
     /** @returns the version */
     value(
       key: string,
@@ -173,7 +176,7 @@ export function createFakeBackbone() {
     unwatch: key => void calls.push(`unwatch ${key}`),
     get: key => say('get', key),
     cancelGet: key => void calls.push(`cancelGet ${key}`),
-    renewCredentials: key => say('renewCredentials', key),
+    renewWatch: key => say('renewWatch', key),
     async refresh(keys) {
       calls.push(`refresh ${keys.join(' ')}`)
     },
@@ -412,9 +415,9 @@ export function createTestGateway({
 export const noKind = {} as Kind
 
 /** Metrics that go nowhere. */
-export const noMetrics = {
-  counter: () => ({}),
-  gauge: () => ({}),
-  histogram: () => ({ observe() {} }),
-  fastHistogram() {},
-} as unknown as Pick<Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>
+export const noMetrics: MetricMakers = {
+  sum: () => () => {},
+  count: () => () => {},
+  histogram: () => () => {},
+  read() {},
+}

@@ -1,7 +1,7 @@
 // Limits how often an address may have tokens checked: a bucket each, so that garbage costs its sender's share and
 // nobody else's.
-import { createRecent } from '@keycast/service'
-import { type Bucket, fullBucket, refill, waitMsFor } from '../sessions/bucket.ts'
+import { createRecent, type World } from '@keycast/service'
+import { type Bucket, fullBucket, refill, waitMsFor } from '../sessions/rate-limit.ts'
 
 /** Checks that fail, a second and address. One costs some 0.25 ms of a core, so 20 are half a percent of it. */
 const PER_SECOND = 20
@@ -12,9 +12,7 @@ const BURST = 200
 /** Addresses remembered: at some 150 bytes each they take 10 MB. An address forgotten has a full bucket again. */
 const ADDRESSES_MAX = 65_536
 
-interface Options {
-  /** Monotonic, in milliseconds. */
-  now: () => number
+interface Options extends Pick<World, 'now'> {
   perSecond?: number
   burst?: number
   addressesMax?: number
@@ -37,7 +35,7 @@ export function createAttempts({ now, perSecond = PER_SECOND, burst = BURST, add
     /**
      * Takes one attempt.
      *
-     * @param address as {@link import('./client-address.ts').limitKeyOf} gives it
+     * @param address as `limitKeyOf` gives it
      * @returns 0: it may be made; else how long to wait, in milliseconds, and nothing is taken
      */
     take(address: string): number {

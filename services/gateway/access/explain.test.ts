@@ -1,6 +1,6 @@
 import { createTestGateway } from '../test-support.ts'
 import type { Policy } from './policy-file.ts'
-import { readRule } from './rights.ts'
+import { readRule } from './rule.ts'
 import { badTokens, issuers, sign } from './test-tokens.ts'
 
 const nowMs = 1_800_000_000_000

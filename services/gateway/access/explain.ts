@@ -1,13 +1,13 @@
 // Answers an operator who asks why a user may or may not use a key: rule by rule, by the rules and key sets in force.
 // Clients are never told as much.
 import { type Problem, problemText } from '@keycast/protocol'
-import type { Deciding, Namespaces } from '@keycast/service'
+import type { Deciding, Namespaces, World } from '@keycast/service'
 import { decodeJwt } from 'jose'
-import { createPatternSet, fillUser } from './pattern.ts'
 import type { Policy } from './policy-file.ts'
-import type { Revocations } from './revocations/revocations.ts'
-import { decide, mapVerbs, type Rights, type Rule, readRule, type Verb, verbs } from './rights.ts'
-import type { RefusalReason, Tokens } from './tokens/tokens.ts'
+import { createPatternSet, decide, type Rights } from './rights.ts'
+import { fillUser, mapVerbs, type Rule, readRule, type Verb, verbs } from './rule.ts'
+import { type RefusalReason, type Refused, refusalTexts } from './tokens/refusal.ts'
+import type { Verified } from './tokens/tokens.ts'
 
 /** Patterns of a rule that an answer lists: a token may hold 1,000. */
 const PATTERNS_SHOWN_MAX = 10
@@ -48,43 +48,17 @@ export interface Explanation {
   verbs: Partial<Record<Verb, Verdict>>
 }
 
-/** The text that an operator reads for each reason. */
-const refusalTexts: Record<RefusalReason, string> = {
-  not_accepted: 'access.tokens names nobody who may sign tokens',
-  too_big: 'it is longer than 8 KiB',
-  malformed: 'it is no JWT',
-  wrong_algorithm: 'no entry of access.tokens takes its "alg"',
-  wrong_type: 'no entry of access.tokens that takes its "alg" takes its "typ": it was made for something else',
-  wrong_issuer: 'no entry of access.tokens that takes its "alg" has its "iss"',
-  wrong_audience: 'its "aud" does not hold the audience of access.tokens; an entry without one takes no "aud"',
-  no_sub: 'it has no "sub"',
-  no_exp: 'it has no "exp"',
-  no_iat: 'it has no "iat": nobody knows when it was issued',
-  bad_claims:
-    'a claim is too long or deep, of the wrong type or has control characters, or its "sub" begins with the prefix of another entry',
-  expired: 'its "exp" is over',
-  not_yet_valid: 'its "nbf" or "iat" is over 30 s ahead of the clock here',
-  too_long_lived: 'its "exp" is more than access.maxLifetime after its "iat"',
-  unknown_key: 'the key set has no key with its "kid" and "alg"',
-  bad_signature: 'no key of access.tokens made its signature',
-  bad_rights: 'its claim with the rights cannot be read',
-  revoked: 'it, or its user, was revoked',
-  too_many_attempts: 'too many tokens were asked about at once: ask again',
-  keys_unavailable: 'the key set of its issuer cannot be fetched now',
-  busy: 'too many tokens are being checked: ask again',
-}
+export type Explain = ReturnType<typeof createExplain>
 
-interface Deps {
+interface Deps extends Pick<World, 'wallNow'> {
   policy: Policy
-  rights: ReturnType<typeof import('./rights.ts').createRights>
-  tokens: Pick<Tokens, 'verify'>
-  revocations: Pick<Revocations, 'revokedBefore'>
+  rights: { anonymous: Rights; of(user: string, granted?: Rule): Rights }
+  tokens: { verify(token: string, from: { address: string }): Promise<{ verified: Verified } | { refused: Refused }> }
+  revocations: { revokedBefore(user: string): number | undefined }
   problemOf: (key: string) => Problem | undefined
   namespaces: Pick<Namespaces, 'get'>
   /** The same and those of rooms. */
   deciding: { get: (name: string) => Deciding | undefined }
-  /** In milliseconds since 1970. */
-  wallNow: () => number
 }
 
 export function createExplain({ policy, rights, tokens, revocations, problemOf, namespaces, deciding, wallNow }: Deps) {

@@ -3,7 +3,8 @@ import type { IncomingMessage } from 'node:http'
 import { type Counts, countOne } from '../counts.ts'
 import { limitKeyOf, readClientAddress, readIsTrusted } from './client-address.ts'
 import { readTokenSource } from './token-source.ts'
-import type { Refused, Tokens, Verified } from './tokens/tokens.ts'
+import type { Refused } from './tokens/refusal.ts'
+import type { Verified } from './tokens/tokens.ts'
 
 export type Identify = ReturnType<typeof createIdentify>
 
@@ -17,7 +18,7 @@ export interface Peer {
 }
 
 interface Deps {
-  tokens: Pick<Tokens, 'verify'>
+  tokens: { verify(token: unknown, from: { address: string }): Promise<{ verified: Verified } | { refused: Refused }> }
   cookie: string | undefined
   trustedProxies: string
   counts: Pick<Counts, 'tokensAccepted' | 'tokensRefused'>

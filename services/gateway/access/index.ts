@@ -1,12 +1,16 @@
 // Puts together what the gate decides by: rights, tokens and their revocation, and for whom backends are asked.
-import { type JournalNamespaces, type Namespaces, valuesAndRooms } from '@keycast/service'
+import { type JournalNamespaces, type Namespaces, revocationsRoom, valuesAndRooms, type World } from '@keycast/service'
 import type { Counts } from '../counts.ts'
+import type { Links } from '../links.ts'
+import type { Log } from '../sessions/session-log.ts'
 import { createAttempts } from './attempts.ts'
 import { createViewers, type Viewer } from './backend/viewers.ts'
 import { createExplain } from './explain.ts'
 import { createIdentify } from './identify.ts'
 import type { Policy } from './policy-file.ts'
-import { createRevocations } from './revocations/revocations.ts'
+import { createRevocations, type Issued } from './revocations/revocations.ts'
+import { createRevoke } from './revocations/revoke.ts'
+import { createSharedRevocations } from './revocations/shared-revocations.ts'
 import { createRights } from './rights.ts'
 import { createTokens } from './tokens/tokens.ts'
 
@@ -19,22 +23,21 @@ interface Handlers {
   renewed: (viewer: Viewer) => void
   /** One of its tokens is known no more. */
   expired: (viewer: Viewer) => void
+  /** Ends the sessions whose tokens are revoked; returns how many there were. */
+  endSessions: (isRevoked: (token: Issued) => boolean) => number
 }
 
-interface Deps {
+interface Deps extends Pick<World, 'now' | 'wallNow' | 'after'> {
   settings: { trustedProxies: string }
   namespaces: Namespaces & { journal: JournalNamespaces }
+  links: Pick<Links, 'rooms'>
   policy: Policy
-  /** For the log. */
-  jwksEvents?: Parameters<typeof createTokens>[0]['jwksEvents']
   counts: Counts
-  /** Monotonic, in milliseconds. */
-  now: () => number
-  /** In milliseconds since 1970. */
-  wallNow: () => number
+  log?: Log
 }
 
-export function assembleAccess({ settings, namespaces, policy, jwksEvents, counts, now, wallNow }: Deps) {
+export function assembleAccess(deps: Deps) {
+  const { settings, namespaces, links, policy, counts, log, now, wallNow, after } = deps
   let handlers: Handlers
   const deciding = valuesAndRooms(namespaces)
   const isViewerNeeded = deciding.names.some(
@@ -49,7 +52,7 @@ export function assembleAccess({ settings, namespaces, policy, jwksEvents, count
     attempts: createAttempts({ now }),
     now,
     wallNow,
-    jwksEvents,
+    log,
     keepTokens: isViewerNeeded,
   })
   const viewers = createViewers({
@@ -60,6 +63,11 @@ export function assembleAccess({ settings, namespaces, policy, jwksEvents, count
     now,
     wallNow,
   })
+  const revoke = createRevoke({ revocations, viewers, endSessions: isRevoked => handlers.endSessions(isRevoked) })
+  const shared =
+    namespaces.journal.names.length === 0
+      ? undefined
+      : createSharedRevocations({ backbone: links.rooms, apply: revoke.all, log, after })
 
   return {
     rights,
@@ -69,6 +77,16 @@ export function assembleAccess({ settings, namespaces, policy, jwksEvents, count
     identify: createIdentify({ tokens, cookie: policy.cookie, trustedProxies: settings.trustedProxies, counts }),
     jwksStatus: tokens.jwksStatus,
 
+    revoke: revoke.one,
+
+    /** Tells the other gateways, and those that start later; absent where there is no journal to keep the list. */
+    shareRevocation: shared?.publish,
+    revocationEvents: shared && { room: revocationsRoom, events: shared.events },
+    missingRevocations: () => shared?.missing(),
+
+    /** Resolves soon: a user who was signed out must not get in at a gateway that starts. */
+    readRevocations: async () => shared?.start(),
+
     /** Tells an operator why a user may or may not use a key. */
     explaining: (problemOf: Parameters<typeof createExplain>[0]['problemOf']) =>
       createExplain({ policy, rights, tokens, revocations, problemOf, namespaces, deciding, wallNow }),
@@ -77,7 +95,10 @@ export function assembleAccess({ settings, namespaces, policy, jwksEvents, count
       handlers = given
     },
     open: tokens.start,
-    close: tokens.stop,
+    close() {
+      shared?.stop()
+      tokens.stop()
+    },
 
     /** Walks over all there is: seldom. */
     sweep() {

@@ -1,4 +1,5 @@
-import { createRights, decide, readRule, type Verb } from './rights.ts'
+import { createRights, decide } from './rights.ts'
+import { readRule, type Verb } from './rule.ts'
 
 const rule = (written: unknown, { user = true, strict = true }: { user?: boolean; strict?: boolean } = {}) => {
   const read = readRule(written, { user, strict })

@@ -1,5 +1,5 @@
 // Flushes sessions once per turn of the event loop, however much was queued for them in it.
-import { createFifo } from '@keycast/service'
+import { createFifo, type World } from '@keycast/service'
 import type { Session } from '../sessions/session.ts'
 
 /** Sessions are written to for at most this long at a time: a fan-out to thousands must not delay other events. */
@@ -8,10 +8,8 @@ const TURN_MS_MAX = 5
 /** The clock is read once in so many flushes: one takes 10 µs. */
 const FLUSHES_PER_LOOK = 8
 
-interface Deps {
+interface Deps extends Pick<World, 'now'> {
   flush: (session: Session) => void
-  /** Monotonic, in milliseconds. */
-  now: () => number
   /** Runs it once what came in during this turn was read. */
   nextTurn: (run: () => void) => void
 }

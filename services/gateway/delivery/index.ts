@@ -1,17 +1,13 @@
 // Puts delivery together: what sessions are written, when, and those that do not take it.
-import type { Containment } from '@keycast/service'
+import type { Containment, World } from '@keycast/service'
 import type { Counts } from '../counts.ts'
 import { createOutbox } from './outbox.ts'
 import { createSlowClients } from './slow-clients.ts'
 
-interface Deps {
+interface Deps extends Pick<World, 'now' | 'turn'> {
   settings: { stallMsMax: number; unsentTotalBytesMax: number; unsentBytesMax: number }
   containment: Pick<Containment, 'guard'>
   counts: Counts
-  /** Monotonic, in milliseconds. */
-  now: () => number
-  /** Calls it in the next turn of the event loop. */
-  turn: (run: () => void) => void
 }
 
 export function assembleDelivery({ settings, containment, counts, now, turn }: Deps) {

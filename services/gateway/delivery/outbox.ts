@@ -1,16 +1,16 @@
 // Everything that goes to a session goes through here, a close included. Messages queued during one turn of the event
 // loop leave in one write. While a session's socket does not drain, only control messages are queued: its values stay
 // due. No send ends a session: one that takes no more is cut, and ends when the flusher comes to it.
-import { type ControlMessage, encode, type RequestId } from '@keycast/protocol'
-import { type Containment, noContainment } from '@keycast/service'
+import { type ControlMessage, type closeCodes, encode, type RequestId } from '@keycast/protocol'
+import type { Containment, World } from '@keycast/service'
 import type { Counts } from '../counts.ts'
 import type { Session } from '../sessions/session.ts'
-import { PARKED, type Subscription } from '../topics/topic.ts'
+import { PARKED, type Subscription } from '../topics/topics.ts'
 import type { Value } from '../topics/values/value.ts'
 import { createFlusher } from './flusher.ts'
 import { queuedBytesOf, type SlowClients } from './slow-clients.ts'
 
-export type CloseCode = keyof typeof import('@keycast/protocol').closeCodes
+export type CloseCode = keyof typeof closeCodes
 
 export type Outbox = ReturnType<typeof createOutbox>
 
@@ -28,19 +28,15 @@ interface OutboxEvents {
  */
 const BATCH_BYTES = 256 * 1024
 
-interface Deps {
-  slowClients: Pick<SlowClients, 'begin' | 'finish' | 'sweep'>
+interface Deps extends Pick<World, 'now' | 'turn'> {
+  slowClients: SlowClients
   /** Queued for one session that does not drain. */
   unsentBytesMax: number
-  containment?: Pick<Containment, 'guard'>
+  containment: Pick<Containment, 'guard'>
   counts: Counts
-  /** Monotonic, in milliseconds. */
-  now: () => number
-  /** Calls it in the next turn of the event loop. */
-  turn: (run: () => void) => void
 }
 
-export function createOutbox({ slowClients, unsentBytesMax, containment = noContainment, counts, now, turn }: Deps) {
+export function createOutbox({ slowClients, unsentBytesMax, containment, counts, now, turn }: Deps) {
   let handlers: OutboxEvents
   // The sessions behind one that fails are still to be written to.
   const flushOne = containment.guard('session', flush, session => handlers.onEnd(session, 'internalError'))

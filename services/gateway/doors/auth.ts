@@ -1,12 +1,11 @@
 // Says for whom a session is, with a token: as its first message, in place of anonymous rights, or to renew it in place.
-import { type Auth, errorMessage, type Problem } from '@keycast/protocol'
-import type { Identify } from '../access/identify.ts'
-import type { Revocations } from '../access/revocations/revocations.ts'
-import { tokenRefused } from '../access/tokens/tokens.ts'
-import type { Outbox } from '../delivery/outbox.ts'
-import type { Accounts } from '../sessions/accounts.ts'
-import type { Credentials } from '../sessions/credentials.ts'
-import { OFFENCE_REQUESTS, type RateLimit } from '../sessions/rate-limit.ts'
+import { type Auth, type ControlMessage, errorMessage, type Problem, type RequestId } from '@keycast/protocol'
+import type { Identify, Peer } from '../access/identify.ts'
+import type { Issued } from '../access/revocations/revocations.ts'
+import { type Refused, tokenRefused } from '../access/tokens/refusal.ts'
+import type { Verified } from '../access/tokens/tokens.ts'
+import type { Account } from '../sessions/accounts.ts'
+import { OFFENCE_REQUESTS } from '../sessions/rate-limit.ts'
 import type { Session } from '../sessions/session.ts'
 
 /** Tokens of one session that may be under verification. More would only wait for each other. */
@@ -16,12 +15,17 @@ const PENDING_MAX = 4
 const FULL_RETRY_MS = 5_000
 
 interface Deps {
-  readonly identify: Pick<Identify, 'verify'>
-  readonly revocations: Pick<Revocations, 'isRevoked'>
-  readonly accounts: Pick<Accounts, 'of' | 'hasRoom'>
-  readonly credentials: Pick<Credentials, 'renew'>
-  readonly outbox: Pick<Outbox, 'send'>
-  readonly rateLimit: Pick<RateLimit, 'charge'>
+  readonly identify: {
+    verify(token: string, address: string, source: 'message'): Promise<{ verified: Verified } | { refused: Refused }>
+  }
+  readonly revocations: { isRevoked(token: Issued): boolean }
+  readonly accounts: {
+    of(user: string | undefined, peer: Peer): Account | undefined
+    hasRoom(account: Account | undefined): boolean
+  }
+  readonly credentials: { renew(session: Session, verified: Verified, id: RequestId | undefined): void }
+  readonly outbox: { send(session: Session, message: ControlMessage): void }
+  readonly rateLimit: { charge(session: Session, requests: number): number }
 }
 
 export const createAuth = ({ identify, revocations, accounts, credentials, outbox, rateLimit }: Deps) => {

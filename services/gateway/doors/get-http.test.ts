@@ -1,7 +1,9 @@
+import { jest } from '@jest/globals'
 import type { Problem } from '@keycast/protocol'
-import { type Containment, createContainment, noContainment } from '@keycast/service'
+import { type Containment, createContainment, noContainment, realWorld } from '@keycast/service'
 import { createCounts } from '../counts.ts'
-import type { Found, Result } from '../topics/values/entry.ts'
+import type { Codings } from '../encodings/codings.ts'
+import type { Found, Result } from '../topics/values/cache.ts'
 import { createValue } from '../topics/values/value.ts'
 import { createPublicApp } from './http/public.ts'
 import { closeServed, serve } from './http/test-support.ts'
@@ -25,18 +27,22 @@ async function setup({
   fresh,
   later,
   refused,
+  coded = async () => undefined,
   caller = { hasToken: false, rights: {} },
   containment = noContainment,
 }: {
   fresh?: Result
   later?: Result
   refused?: Result
+  coded?: Codings
   caller?: any
   containment?: Containment
 } = {}) {
   const asked: string[] = []
   const counts = createCounts()
   const app = createPublicApp({
+    ...realWorld,
+    origins: '*',
     connectionsMax: 1_000,
     clientOf: () => undefined,
     unreadBytesMax: 1_000_000,
@@ -52,9 +58,12 @@ async function setup({
         return refused?.problem ?? { asker, act, key, wireKey, rights, viewer }
       },
       recheck: ({ asker }) => asker.revoked?.(),
+      isViewers: key => key.startsWith('own:'),
     },
     histories: undefined as any,
-    waits: { namespaces: { get: () => undefined }, wallNow: () => 0 } as any,
+    waits: { wallNow: () => 0 } as any,
+    coded,
+    streams: {} as any,
     authenticate: async () => ({ revoked: () => undefined, leave() {}, ...caller }),
     values: {
       fresh: key => {
@@ -113,6 +122,84 @@ test.each(['text/plain; charset=utf-8', 'text/html', 'application/octet-stream',
     expect(headers['cross-origin-resource-policy']).toBe('same-origin')
   },
 )
+
+describe('a value that compresses', () => {
+  const large = createValue({
+    key: 'tick:1',
+    version: 'abc',
+    contentType: 'application/json',
+    format: 'json',
+    body: Buffer.from(JSON.stringify('good morning '.repeat(100))),
+  })
+  const encoding = (accepted: string) => ({ headers: { 'accept-encoding': accepted } })
+
+  test.each(['br', 'gzip'] as const)('is sent in %s where the client prefers it', async coding => {
+    const { get } = await setup({ fresh: { ...found, value: large }, coded: async (_, coding) => Buffer.from(coding) })
+    const response = await get('/v1/values/tick:1', encoding(`${coding}, *;q=0.1`))
+    expect(String(response.body)).toBe(coding)
+    expect(response.headers).toMatchObject({
+      'content-encoding': coding,
+      'content-length': String(coding.length),
+      'content-type': 'application/json',
+      etag: 'W/"abc"',
+      vary: 'Accept-Encoding',
+    })
+    const head = await get('/v1/values/tick:1', { ...encoding(coding), method: 'HEAD' })
+    expect(head.headers).toMatchObject({ 'content-encoding': coding, 'content-length': String(coding.length) })
+  })
+
+  test('is sent as it is where nothing is gained, or the client asks for that, and varies all the same', async () => {
+    const { get } = await setup({ fresh: { ...found, value: large } })
+    for (const accepted of ['gzip', 'identity']) {
+      const { body, headers } = await get('/v1/values/tick:1', encoding(accepted))
+      expect(body.equals(large.body)).toBe(true)
+      expect(headers).toMatchObject({ etag: '"abc"', vary: 'Accept-Encoding' })
+      expect(headers).not.toHaveProperty('content-encoding')
+    }
+  })
+
+  test('is answered 304 in any coding, with the tag that it would be sent with, and is not compressed for it', async () => {
+    const coded = jest.fn<Codings>()
+    const { get } = await setup({ fresh: { ...found, value: large }, coded })
+    for (const [accepted, etag] of [
+      ['gzip', 'W/"abc"'],
+      ['identity', '"abc"'],
+    ]) {
+      const headers = { 'accept-encoding': accepted, 'if-none-match': 'W/"abc"' }
+      const response = await get('/v1/values/tick:1', { headers })
+      expect(response.status).toBe(304)
+      expect(response.headers).toMatchObject({ etag, vary: 'Accept-Encoding' })
+    }
+    expect(coded).not.toHaveBeenCalled()
+  })
+
+  test('is not sent to one whose token is revoked while it is compressed', async () => {
+    let isRevoked = false
+    const revoked = () => (isRevoked ? { code: 'token_refused' } : undefined)
+    const { get } = await setup({
+      fresh: { ...found, value: large },
+      caller: { hasToken: true, rights: {}, revoked },
+      coded: async () => {
+        isRevoked = true
+        return Buffer.from('secret')
+      },
+    })
+    expect((await get('/v1/values/tick:1', encoding('gzip'))).status).toBe(401)
+  })
+
+  test.each([
+    ['small', { body: large.body.subarray(0, 1_023) }, 'tick:1'],
+    ['no text', { format: 'base64' as const }, 'tick:1'],
+    ["a user's own", {}, 'own:1'],
+  ])('is never compressed where it is %s', async (_, given, key) => {
+    const coded = jest.fn<Codings>()
+    const { get } = await setup({ fresh: { ...found, value: { ...large, ...given } }, coded })
+    const { headers } = await get(`/v1/values/${key}`, encoding('gzip'))
+    expect(headers).not.toHaveProperty('content-encoding')
+    expect(headers.vary ?? '').not.toContain('Accept-Encoding')
+    expect(coded).not.toHaveBeenCalled()
+  })
+})
 
 test('a body of 130 KB arrives whole', async () => {
   const large = Buffer.alloc(130_000, 'x')

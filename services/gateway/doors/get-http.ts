@@ -1,31 +1,32 @@
 // GET /v1/values/{key}: the value a WebSocket client would get, for code that still polls. From the same cache and the same
 // single flight, with the version as entity tag.
-import type { Namespaces } from '@keycast/service'
-import type { FastifyInstance, FastifyReply, FastifyRequest, onResponseHookHandler } from 'fastify'
-import { type Counts, countOne } from '../counts.ts'
-import type { Gate } from '../gate/gate.ts'
-import type { Found } from '../topics/values/entry.ts'
-import type { SingleFlight } from '../topics/values/single-flight.ts'
-import type { Values } from '../topics/values/values.ts'
+import type { ServerResponse } from 'node:http'
+import type { Problem } from '@keycast/protocol'
+import type { World } from '@keycast/service'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Counts } from '../counts.ts'
+import { type Coding, type Codings, isCodable } from '../encodings/codings.ts'
+import type { Admitted, Asker } from '../gate/gate.ts'
+import type { Found, Result } from '../topics/values/cache.ts'
+import type { Value } from '../topics/values/value.ts'
+import { chooseCoding } from './http/accept-encoding.ts'
 import { type Admit, securityHeaders } from './http/admit.ts'
+import { countStatuses } from './http/count-statuses.ts'
 import { matchesAny } from './http/entity-tags.ts'
 import type { PendingLimit } from './http/pending-limit.ts'
 import { sendProblem } from './http/problems.ts'
-import type { UnreadBodies } from './http/unread-bodies.ts'
+import { addVary } from './http/vary.ts'
 import { cursorText, edgeAfter } from './wait/cursor.ts'
-import { isForAll } from './wait/wait.ts'
 
-export interface ValuesDeps {
-  gate: Pick<Gate, 'recheck'>
+export interface ValuesDeps extends Pick<World, 'wallNow'> {
+  gate: { recheck(admitted: Admitted): Problem | 'again' | undefined; isViewers(key: string): boolean }
   admit: Admit
-  values: Pick<Values, 'fresh'>
-  singleFlight: Pick<SingleFlight, 'want'>
-  namespaces: Pick<Namespaces, 'get'>
+  values: { fresh(wireKey: string, asOfMs?: number): Result | undefined }
+  coded: Codings
+  singleFlight: { want(wireKey: string, asker: Asker): Promise<Result> }
   pending: PendingLimit
-  unreadBodies: Pick<UnreadBodies, 'hold'>
+  unreadBodies: { hold(body: Buffer, response: ServerResponse): boolean }
   counts: Pick<Counts, 'httpHits' | 'httpMisses' | 'httpValues'>
-  /** In milliseconds since 1970. */
-  wallNow: () => number
 }
 
 /** Under it the rest of the path is the key: an id may hold `/`. */
@@ -33,55 +34,70 @@ const VALUES_PATH = '/v1/values/'
 
 export function addValues(
   app: FastifyInstance,
-  { gate, admit, values, singleFlight, namespaces, pending, unreadBodies, counts, wallNow }: ValuesDeps,
+  { gate, admit, values, coded, singleFlight, pending, unreadBodies, counts, wallNow }: ValuesDeps,
 ) {
-  const onResponse: onResponseHookHandler = (_, reply, done) => {
-    countOne(counts.httpValues, String(reply.statusCode))
-    done()
-  }
-
   // Fastify adds HEAD, and has percent-decoded the key, once.
-  app.get(`${VALUES_PATH}*`, { onResponse }, async (request, reply) => {
+  app.get(`${VALUES_PATH}*`, { onResponse: countStatuses(counts.httpValues) }, async (request, reply) => {
     const admitted = await admit(request, reply, 'get')
     if (!admitted) return reply
-    const { key, wireKey, hasToken } = admitted
+    const { asker, key, wireKey, hasToken } = admitted
     const isOwn = wireKey !== key
+    // Errors and requests without a token vary, too: another user has another answer.
+    if (isOwn && !hasToken) addVary(reply, 'Authorization, Cookie')
     const cached = values.fresh(wireKey)
     if (cached) counts.httpHits++
     else counts.httpMisses++
-    const waited = cached ? { result: cached } : await pending.wait(() => singleFlight.want(wireKey))
+    const waited = cached ? { result: cached } : await pending.wait(() => singleFlight.want(wireKey, asker))
     if (waited.problem) return sendProblem(reply, waited.problem)
     const { result } = waited
+    const form = result.value && (await formOf(request, result.value, isOwn))
     const refusal = gate.recheck(admitted)
     if (refusal && refusal !== 'again') return sendProblem(reply, refusal)
-    // Errors and requests without a token vary, too: another user has another answer.
-    if (isOwn) reply.header('vary', 'Authorization, Cookie')
     if (!result.value) return sendProblem(reply, result.problem)
     const { order } = result.value
     // From here on the client may wait for changes: see wait/wait.ts.
-    if (!hasToken && result.store && order !== undefined && isForAll(namespaces, key)) {
+    if (!hasToken && result.store && order !== undefined && !gate.isViewers(key)) {
       reply.header('keycast-cursor', cursorText({ order, edge: edgeAfter(key, wallNow()) }))
     }
-    return sendValue(request, reply, result, { unreadBodies, isOwn, isPrivate: hasToken })
+    return sendValue(reply, result, form as Form, { unreadBodies, isOwn, isPrivate: hasToken })
   })
+
+  async function formOf({ headers }: FastifyRequest, value: Value, isOwn: boolean): Promise<Form> {
+    // What one user alone is sent: a page that has text of its own put into it could learn the rest from the length.
+    const varies = !isOwn && isCodable(value)
+    const coding = varies ? chooseCoding(headers['accept-encoding']) : undefined
+    if (matchesAny(headers['if-none-match'], value.version)) return { body: undefined, coding, varies }
+    const body = coding && (await coded(value, coding))
+    return body ? { body, coding, varies } : { body: value.body, coding: undefined, varies }
+  }
+}
+
+/** `body`: none where the client holds the version; `varies`: another request may be answered in another coding. */
+interface Form {
+  body: Buffer | undefined
+  coding: Coding | undefined
+  varies: boolean
 }
 
 /** @param how `isOwn`: only this user has the value; `isPrivate`: it is sent because of a token */
 function sendValue(
-  { headers }: FastifyRequest,
   reply: FastifyReply,
   { value, ageMs, maxAgeMs, store }: Found,
+  { body, coding, varies }: Form,
   { unreadBodies, isOwn, isPrivate }: { unreadBodies: ValuesDeps['unreadBodies']; isOwn: boolean; isPrivate: boolean },
 ) {
+  if (varies) addVary(reply, 'Accept-Encoding')
   reply.headers(securityHeaders).headers({
-    etag: `"${value.version}"`,
+    // Weak for a coding (RFC 9110 section 8.8.3.3): other bytes, and the same version.
+    etag: `${coding ? 'W/' : ''}"${value.version}"`,
     // The age is rounded up and its limit down: a cache on the way must not keep a value longer than this gateway
     // would.
     age: String(Math.ceil(ageMs / 1_000)),
   })
   const maxAge = `${isPrivate ? 'private, ' : ''}max-age=${Math.floor(maxAgeMs / 1_000)}`
   reply.header('cache-control', isOwn ? 'private, no-store' : store ? maxAge : 'no-store')
-  if (matchesAny(headers['if-none-match'], value.version)) return reply.code(304).send()
-  if (!unreadBodies.hold(value.body, reply.raw)) return sendProblem(reply, { code: 'capacity' })
-  return reply.header('content-type', value.contentType).send(value.body)
+  if (!body) return reply.code(304).send()
+  if (!unreadBodies.hold(body, reply.raw)) return sendProblem(reply, { code: 'capacity' })
+  if (coding) reply.header('content-encoding', coding)
+  return reply.header('content-type', value.contentType).send(body)
 }

@@ -1,24 +1,28 @@
 // Answers one request for one value: from memory if that is fresh enough, else from the fetcher, asked once for all
 // requests of the key. If the client does not read, its get waits without the value.
-import { errorMessage, type Get, isProblem, type Problem } from '@keycast/protocol'
+import { type ControlMessage, errorMessage, type Get, isProblem, type Problem, type RequestId } from '@keycast/protocol'
+import type { World } from '@keycast/service'
 import type { Counts } from '../counts.ts'
-import type { Outbox } from '../delivery/outbox.ts'
-import type { Admitted, Gate } from '../gate/gate.ts'
+import type { Act, Admitted, Asker } from '../gate/gate.ts'
 import type { Session } from '../sessions/session.ts'
-import type { Result } from '../topics/values/entry.ts'
-import type { SingleFlight } from '../topics/values/single-flight.ts'
-import type { Values } from '../topics/values/values.ts'
+import type { Result } from '../topics/values/cache.ts'
+import type { Value } from '../topics/values/value.ts'
 
-interface Deps {
-  readonly gate: Pick<Gate, 'enter' | 'recheck'>
-  readonly values: Pick<Values, 'fresh'>
-  readonly singleFlight: Pick<SingleFlight, 'want'>
-  readonly outbox: Pick<Outbox, 'send' | 'sendValue' | 'isWritable'>
+interface Deps extends Pick<World, 'now'> {
+  readonly gate: {
+    enter(asker: Asker, act: Act, key: string): Admitted | Problem | Promise<Admitted | Problem>
+    recheck(admitted: Admitted): Problem | 'again' | undefined
+  }
+  readonly values: { fresh(wireKey: string, asOfMs?: number): Result | undefined }
+  readonly singleFlight: { want(wireKey: string, asker: Asker): Promise<Result> }
+  readonly outbox: {
+    send(session: Session, message: ControlMessage): void
+    sendValue(session: Session, value: Value, id: RequestId | undefined): void
+    isWritable(session: Session): boolean
+  }
   /** Of one session. */
   readonly getsWaitingMax: number
   readonly counts: Pick<Counts, 'getHits' | 'getMisses'>
-  /** Monotonic, in milliseconds. */
-  readonly now: () => number
 }
 
 export const createGet = ({ gate, values, singleFlight, outbox, getsWaitingMax, counts, now }: Deps) => {
@@ -50,7 +54,7 @@ export const createGet = ({ gate, values, singleFlight, outbox, getsWaitingMax, 
     if (!mayWait(session)) return sendProblem(session, message, tooManyWaiting)
     session.pendingGets++
     // Never rejects. For a session that ended meanwhile the outbox queues nothing.
-    return singleFlight.want(entered.wireKey).then(fetched => {
+    return singleFlight.want(entered.wireKey, entered.asker).then(fetched => {
       session.pendingGets--
       const changed = gate.recheck(entered)
       if (changed === 'again') return session.ended ? undefined : get(session, message, now())

@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals'
-import { noContainment } from '@keycast/service'
+import { noContainment, realWorld } from '@keycast/service'
 import type { Policy } from '../access/policy-file.ts'
-import { readRule } from '../access/rights.ts'
+import { readRule } from '../access/rule.ts'
 import { issuers, sign } from '../access/test-tokens.ts'
 import { createTestGateway } from '../test-support.ts'
 import { createPublicApp } from './http/public.ts'
@@ -15,9 +15,11 @@ async function setUp(policy?: Partial<Policy>) {
   const { gateway, journal } = createTestGateway({ rooms: { room: {} }, policy })
   await gateway.start()
   const app = createPublicApp({
+    ...realWorld,
     ...gateway,
     containment: noContainment,
     log: { warn() {} },
+    origins: '*',
     connectionsMax: 1_000,
     clientOf: () => undefined,
     unreadBytesMax: 2 ** 24,
@@ -86,9 +88,9 @@ test('a request whose token is revoked while it waits for the journal is sent no
   const headers = { authorization: `Bearer ${await sign({ sub: 'ann', nowMs: Date.now() })}` }
   expect((await get(`/v1/messages/${key}`, { headers })).status).toBe(200)
   const { read } = gateway.histories
-  jest.spyOn(gateway.histories, 'read').mockImplementation(asked => {
+  jest.spyOn(gateway.histories, 'read').mockImplementation((...asked) => {
     gateway.revoke({ sub: 'ann', before: Date.now() / 1_000 + 60 })
-    return read(asked)
+    return read(...asked)
   })
   const response = await get(`/v1/messages/${key}`, { headers })
   expect([response.status, response.json().code]).toEqual([401, 'token_refused'])

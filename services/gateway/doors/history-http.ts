@@ -1,19 +1,20 @@
 // GET /v1/messages/{key}: a part of a room's history, for code that polls or renders on a server. The same that `history`
 // answers over the WebSocket.
-import { type History, historyBody, isProblem, ProtocolError, readHistoryQuery } from '@keycast/protocol'
-import type { FastifyInstance, onResponseHookHandler } from 'fastify'
-import { type Counts, countOne } from '../counts.ts'
-import type { Gate } from '../gate/gate.ts'
+import type { ServerResponse } from 'node:http'
+import { type History, historyBody, isProblem, type Problem, ProtocolError, readHistoryQuery } from '@keycast/protocol'
+import type { FastifyInstance } from 'fastify'
+import type { Counts } from '../counts.ts'
+import type { Admitted } from '../gate/gate.ts'
 import type { Histories } from '../topics/rooms/histories.ts'
 import { type Admit, securityHeaders } from './http/admit.ts'
+import { countStatuses } from './http/count-statuses.ts'
 import { type HttpProblem, sendProblem } from './http/problems.ts'
-import type { UnreadBodies } from './http/unread-bodies.ts'
 
 export interface MessagesDeps {
-  gate: Pick<Gate, 'recheck'>
+  gate: { recheck(admitted: Admitted): Problem | 'again' | undefined }
   admit: Admit
-  histories: Pick<Histories, 'read'>
-  unreadBodies: Pick<UnreadBodies, 'hold'>
+  histories: Histories
+  unreadBodies: { hold(body: Buffer, response: ServerResponse): boolean }
   counts: Pick<Counts, 'httpMessages'>
 }
 
@@ -32,12 +33,7 @@ const headers = Object.freeze({
 export function addMessages(app: FastifyInstance, { gate, admit, histories, unreadBodies, counts }: MessagesDeps) {
   let pending = 0
 
-  const onResponse: onResponseHookHandler = (_, reply, done) => {
-    countOne(counts.httpMessages, String(reply.statusCode))
-    done()
-  }
-
-  app.get('/v1/messages/*', { onResponse }, async (request, reply) => {
+  app.get('/v1/messages/*', { onResponse: countStatuses(counts.httpMessages) }, async (request, reply) => {
     const admitted = await admit(request, reply, 'history')
     if (!admitted) return reply
     const { key } = admitted
@@ -48,7 +44,7 @@ export function addMessages(app: FastifyInstance, { gate, admit, histories, unre
     }
     pending++
     // Never rejects.
-    const history = await histories.read(asked)
+    const history = await histories.read(asked, admitted.asker.payer)
     pending--
     const refusal = gate.recheck(admitted)
     if (refusal && refusal !== 'again') return sendProblem(reply, refusal)

@@ -1,24 +1,40 @@
 // Answers requests for parts of rooms' histories, one after the other for each session: the journal is asked for the next
 // once the answer before is written. If the client does not read, the request waits without the messages.
-import { errorMessage, type History, historyBody, isProblem, type Problem } from '@keycast/protocol'
-import type { Containment } from '@keycast/service'
+import {
+  type ControlMessage,
+  errorMessage,
+  type History,
+  historyBody,
+  isProblem,
+  type Problem,
+} from '@keycast/protocol'
+import type { Containment, World } from '@keycast/service'
+import type { Rights } from '../access/rights.ts'
 import type { Counts } from '../counts.ts'
-import type { Outbox } from '../delivery/outbox.ts'
-import type { Admitted, Gate } from '../gate/gate.ts'
+import type { CloseCode } from '../delivery/outbox.ts'
+import type { Act, Admitted, Asker } from '../gate/gate.ts'
 import type { Session } from '../sessions/session.ts'
 import type { Histories } from '../topics/rooms/histories.ts'
 import { textFrame } from '../transport/frames.ts'
 
-interface Deps {
-  readonly gate: Pick<Gate, 'enter' | 'recheck' | 'check'>
-  readonly histories: Pick<Histories, 'read'>
-  readonly outbox: Pick<Outbox, 'send' | 'sendFrame' | 'isWritable' | 'close' | 'fence'>
+interface Deps extends Pick<World, 'now'> {
+  readonly gate: {
+    enter(asker: Asker, act: Act, key: string): Admitted | Problem | Promise<Admitted | Problem>
+    recheck(admitted: Admitted): Problem | 'again' | undefined
+    check(rights: Rights, act: Act, key: string): Problem | undefined
+  }
+  readonly histories: Histories
+  readonly outbox: {
+    send(session: Session, message: ControlMessage): void
+    sendFrame(session: Session, frame: Buffer): void
+    isWritable(session: Session): boolean
+    close(session: Session, code: CloseCode): void
+    fence(reached: () => void): void
+  }
   /** Of one session. */
   readonly getsWaitingMax: number
   readonly containment: Pick<Containment, 'guard'>
   readonly counts: Pick<Counts, 'sent'>
-  /** Monotonic, in milliseconds. */
-  readonly now: () => number
 }
 
 export const createHistory = ({ gate, histories, outbox, getsWaitingMax, containment, counts, now }: Deps) => {
@@ -53,7 +69,7 @@ export const createHistory = ({ gate, histories, outbox, getsWaitingMax, contain
   async function read(session: Session, message: History, admitted: Admitted) {
     reading.add(session)
     session.pendingGets++
-    const result = await histories.read(message)
+    const result = await histories.read(message, session.payer)
     session.pendingGets--
     answer(session, message, result, admitted)
     outbox.fence(() => {

@@ -1,45 +1,54 @@
 // Everything a client can ask, each request in a file of its own.
 import { type ClientMessage, excerpt } from '@keycast/protocol'
-import type { Containment, Namespaces, World } from '@keycast/service'
+import type { Containment, JournalNamespaces, World } from '@keycast/service'
 import type { Access } from '../access/index.ts'
 import type { Counts } from '../counts.ts'
 import type { Outbox } from '../delivery/outbox.ts'
-import type { Gate } from '../gate/gate.ts'
+import type { GatePart } from '../gate/index.ts'
+import type { Links } from '../links.ts'
 import type { SessionsPart } from '../sessions/index.ts'
 import type { DeferredGet, Session } from '../sessions/session.ts'
 import type { TopicsPart } from '../topics/index.ts'
+import type { EventStream } from '../transport/event-stream.ts'
 import { createAuth } from './auth.ts'
 import { createGet } from './get.ts'
 import { createHistory } from './history.ts'
 import { createAuthenticate } from './http/authenticate.ts'
 import { createPing } from './ping.ts'
+import { createPublishes } from './publish.ts'
+import { createTickets } from './stream/tickets.ts'
 import { createSubscribe } from './subscribe.ts'
 import { createUnsubscribe } from './unsubscribe.ts'
 import { createWaitedKeys } from './wait/waited-keys.ts'
 
-interface Deps extends Pick<World, 'now' | 'wallNow' | 'after' | 'turn'> {
-  settings: { getsWaitingMax: number }
-  namespaces: Pick<Namespaces, 'get'>
+interface Deps extends World {
+  settings: { getsWaitingMax: number; publishMs: number; publishesPendingBytesMax: number; messageBytesMax: number }
+  namespaces: { journal: JournalNamespaces }
+  links: Pick<Links, 'rooms'>
   access: Pick<Access, 'identify' | 'revocations' | 'viewers' | 'anonymous'>
-  gate: Pick<Gate, 'enter' | 'recheck' | 'check' | 'grants'>
-  topics: Pick<TopicsPart, 'topics' | 'values' | 'peek' | 'singleFlight' | 'publishes' | 'histories' | 'joins'>
-  sessions: Pick<SessionsPart, 'accounts' | 'credentials' | 'rateLimit'>
+  gate: GatePart
+  topics: TopicsPart
+  sessions: SessionsPart
   outbox: Outbox
   containment: Pick<Containment, 'guard'>
   counts: Counts
 }
 
 export function assembleDoors(deps: Deps) {
-  const { access, gate, sessions, outbox, containment, counts, now } = deps
-  const { getsWaitingMax } = deps.settings
-  const { topics, values, singleFlight, publishes, histories, joins } = deps.topics
-  const auth = createAuth({ ...access, ...sessions, outbox })
-  const get = createGet({ gate, values, singleFlight, outbox, getsWaitingMax, counts, now })
-  const history = createHistory({ gate, histories, outbox, getsWaitingMax, containment, counts, now })
-  const subscribe = createSubscribe({ gate, topics, outbox, rateLimit: sessions.rateLimit })
-  const unsubscribe = createUnsubscribe({ topics, outbox })
-  const ping = createPing({ outbox })
+  const { settings, namespaces, links, access, sessions, outbox, containment, counts, now } = deps
+  const { topics, joins } = deps.topics
+  const parts = { ...deps, ...settings, ...access, ...sessions, ...deps.topics }
+  const auth = createAuth(parts)
+  const get = createGet(parts)
+  const history = createHistory(parts)
+  const subscribe = createSubscribe(parts)
+  const unsubscribe = createUnsubscribe(parts)
+  const ping = createPing(parts)
+  const publishes = createPublishes({ ...parts, namespaces: namespaces.journal, backbone: links.rooms })
   const waitedKeys = createWaitedKeys({ topics, anonymous: access.anonymous, world: deps })
+
+  const authenticate = createAuthenticate(parts)
+  const streams = new Map<string, EventStream>()
 
   /** @returns a promise where some of the work is still to be done */
   function handle(session: Session, message: ClientMessage): unknown {
@@ -86,21 +95,32 @@ export function assembleDoors(deps: Deps) {
   return {
     handle,
     resumeGets,
+    publishes,
 
     /** For the requests that wait for a change: wait/. */
     waits: {
-      namespaces: deps.namespaces,
       peek: deps.topics.peek,
       waitedKeys,
       anonymous: access.anonymous,
       now,
       wallNow: deps.wallNow,
     },
+    /** For sessions over server-sent events: stream/. */
+    streams: {
+      admission: sessions.admission,
+      authenticate,
+      tickets: createTickets(deps),
+      streams,
+      open: sessions.open,
+      messageBytesMax: deps.settings.messageBytesMax,
+      world: deps,
+    },
+
     drain: waitedKeys.drain,
-    stats: waitedKeys.stats,
+    stats: () => ({ ...waitedKeys.stats(), streams: streams.size }),
 
     /** The user and rights of an HTTP request. */
-    authenticate: createAuthenticate({ ...access, accounts: sessions.accounts }),
+    authenticate,
   }
 }
 

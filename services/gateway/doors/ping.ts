@@ -1,6 +1,5 @@
 // Answers pings, which clients use to measure: the cheapest request there is, so the text is put together, not encoded.
-import { encode, type Ping, type RequestId } from '@keycast/protocol'
-import type { Outbox } from '../delivery/outbox.ts'
+import { type ControlMessage, encode, type Ping, type RequestId } from '@keycast/protocol'
 import type { Session } from '../sessions/session.ts'
 
 /** A pong's text around its numbers, as the protocol spells it. */
@@ -8,7 +7,7 @@ const [start, middle, end] = encode({ type: 'pong', id: 111, count: 222 }).split
 const [startWithoutId] = encode({ type: 'pong', count: 222 }).split('222')
 
 interface Deps {
-  readonly outbox: Pick<Outbox, 'sendText'>
+  readonly outbox: { sendText(session: Session, type: ControlMessage['type'], text: string): void }
 }
 
 export const createPing = ({ outbox }: Deps) => {

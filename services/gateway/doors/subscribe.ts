@@ -1,21 +1,27 @@
 // Subscribes a session to keys. Values are confirmed at once, then the state of each follows; each room once it is known
 // where its stream begins.
-import { errorMessage, type Subscribe } from '@keycast/protocol'
-import type { Outbox } from '../delivery/outbox.ts'
-import type { Gate } from '../gate/gate.ts'
-import type { RateLimit } from '../sessions/rate-limit.ts'
+import { type ControlMessage, errorMessage, type Problem, type Subscribe } from '@keycast/protocol'
+import type { Rights } from '../access/rights.ts'
+import type { Act } from '../gate/gate.ts'
 import type { Session } from '../sessions/session.ts'
-import type { Start } from '../topics/topic.ts'
-import type { Topics } from '../topics/topics.ts'
+import type { Start } from '../topics/topics.ts'
 
 /** Cheap enough for a client that asks for thousands of keys too many, once. */
 const REFUSALS_PER_TOKEN = 10
 
 interface Deps {
-  readonly gate: Pick<Gate, 'grants'>
-  readonly topics: Pick<Topics, 'subscribe' | 'isRoom' | 'asked'>
-  readonly outbox: Pick<Outbox, 'send'>
-  readonly rateLimit: Pick<RateLimit, 'charge' | 'keysWaitMs' | 'chargeKeys'>
+  readonly gate: { grants(rights: Rights, act: Act, key: string): boolean }
+  readonly topics: {
+    subscribe(session: Session, key: string, start: Start): Problem | undefined
+    isRoom(key: string): boolean
+    asked(): number
+  }
+  readonly outbox: { send(session: Session, message: ControlMessage): void }
+  readonly rateLimit: {
+    charge(session: Session, requests: number): number
+    keysWaitMs(session: Session): number
+    chargeKeys(session: Session, keys: { watchedBefore: number; watchedAnew: number }): void
+  }
 }
 
 export const createSubscribe = ({ gate, topics, outbox, rateLimit }: Deps) => {

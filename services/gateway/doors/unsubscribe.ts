@@ -1,12 +1,10 @@
 // Ends a session's subscriptions to keys. The request is idempotent: a key it was not subscribed to is no error.
-import type { Unsubscribe } from '@keycast/protocol'
-import type { Outbox } from '../delivery/outbox.ts'
+import type { ControlMessage, Unsubscribe } from '@keycast/protocol'
 import type { Session } from '../sessions/session.ts'
-import type { Topics } from '../topics/topics.ts'
 
 interface Deps {
-  readonly topics: Pick<Topics, 'unsubscribe'>
-  readonly outbox: Pick<Outbox, 'send'>
+  readonly topics: { unsubscribe(session: Session, key: string): void }
+  readonly outbox: { send(session: Session, message: ControlMessage): void }
 }
 
 export const createUnsubscribe = ({ topics, outbox }: Deps) =>

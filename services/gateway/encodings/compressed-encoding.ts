@@ -6,12 +6,12 @@ import type { Counts } from '../counts.ts'
 import type { Value } from '../topics/values/value.ts'
 import { compressedFrameStart } from '../transport/frames.ts'
 import type { Piece } from '../transport/transport.ts'
-import type { CompressedForm, Compression } from './compression-queue.ts'
+import type { CompressedForm } from './compression-queue.ts'
 import { storedBlock } from './deflate.ts'
 import type { Encoding, PlainEncoding } from './encoding.ts'
 
 interface Deps {
-  compression: Pick<Compression, 'formOf'>
+  compression: { formOf(value: Value, slot: number, plain: PlainEncoding): CompressedForm }
   counts: Pick<Counts, 'sentCompressed' | 'savedBytes'>
 }
 

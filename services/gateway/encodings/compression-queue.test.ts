@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { createCounts } from '../counts.ts'
-import { PARKED } from '../topics/topic.ts'
+import { PARKED } from '../topics/topics.ts'
 import { mustWait, VALUE } from '../topics/values/due-values.ts'
 import type { ValueSubscription } from '../topics/values/subscriptions.ts'
 import { createValue, type Value } from '../topics/values/value.ts'

@@ -1,11 +1,13 @@
 // Compresses values: each version's body once per encoding, off the event loop, for all sessions that negotiated
-// permessage-deflate. deflate.ts has the format; this file decides which values, in which order, and who waits.
+// permessage-deflate, and once per coding for all requests over HTTP. deflate.ts and codings.ts have the formats; this
+// file decides which values, in which order, and who waits.
 //
 // A session that is due a value which is still being compressed waits for that; nobody else does. A version that is
 // overtaken meanwhile is dropped, and sessions that waited for it are sent the newer one uncompressed: otherwise a key
 // that changes faster than it compresses would keep them waiting for ever.
+import type { World } from '@keycast/service'
 import type { Counts } from '../counts.ts'
-import type { Subscription } from '../topics/topic.ts'
+import type { Subscription } from '../topics/topics.ts'
 import type { Value } from '../topics/values/value.ts'
 import { DEFLATE_BYTES_MIN, deflateBlocks } from './deflate.ts'
 import type { PlainEncoding } from './encoding.ts'
@@ -25,11 +27,15 @@ export interface CompressedForm {
   waiting: Subscription[]
 }
 
+/** @returns the bytes, compressed, in memory of their own */
+type Make = (source: Buffer) => Promise<Buffer>
+
 interface Job {
   value: Value
-  slot: number
   source: Buffer
-  form: CompressedForm
+  make: Make
+  /** Given fewer bytes than the source has, or none. */
+  done: (made: Buffer | undefined) => void
   atMs: number
 }
 
@@ -41,7 +47,7 @@ const RUNNING_MAX = 2
 /** Most bytes queued for compression, 0.1 s of work: past it values go uncompressed rather than late. */
 const BACKLOG_BYTES_MAX = 4 * 1024 ** 2
 
-interface Deps {
+interface Deps extends Pick<World, 'now'> {
   latest: (wireKey: string) => Value | undefined
   /** The key's value takes more memory now. */
   grown: (wireKey: string) => void
@@ -50,9 +56,7 @@ interface Deps {
   counts: Pick<Counts, 'compressions'>
   /** The time from first demand to the form. */
   observe: (ms: number) => void
-  /** Monotonic, in milliseconds. */
-  now: () => number
-  deflate?: (source: Buffer) => Promise<Buffer>
+  deflate?: Make
 }
 
 export function createCompression({ latest, grown, resume, counts, observe, now, deflate = deflateBlocks }: Deps) {
@@ -68,19 +72,30 @@ export function createCompression({ latest, grown, resume, counts, observe, now,
   function formOf(value: Value, slot: number, plain: Pick<PlainEncoding, 'body'>): CompressedForm {
     const made = value.forms[slot] as CompressedForm | undefined
     if (made) return made
+    const form = put(value, slot, false)
     const source = plain.body(value)
-    const isBusy = backlogBytes > 0 && backlogBytes + source.length > BACKLOG_BYTES_MAX
-    const isSmall = source.length < DEFLATE_BYTES_MIN
-    const form = put(value, slot, isSmall || isBusy)
-    if (isSmall) return form
-    if (isBusy) {
+    compress(value, source, deflate, blocks => {
+      if (latest(value.wireKey) !== value) sendNewerPlain(value, slot, form)
+      form.blocks = blocks
+      form.savedBytes = blocks ? source.length - blocks.length : 0
+      form.isPlain = blocks === undefined
+      const { waiting } = form
+      form.waiting = []
+      resume(waiting)
+    })
+    return form
+  }
+
+  /** What is small, or more than may be queued, is done with at once. */
+  function compress(value: Value, source: Buffer, make: Make, done: Job['done']) {
+    if (source.length < DEFLATE_BYTES_MIN) return done(undefined)
+    if (backlogBytes > 0 && backlogBytes + source.length > BACKLOG_BYTES_MAX) {
       counts.compressions.busy++
-      return form
+      return done(undefined)
     }
     backlogBytes += source.length
-    queue.push({ value, slot, source, form, atMs: now() })
+    queue.push({ value, source, make, done, atMs: now() })
     next()
-    return form
   }
 
   function next() {
@@ -97,38 +112,31 @@ export function createCompression({ latest, grown, resume, counts, observe, now,
   }
 
   /** Never rejects. */
-  async function run(job: Job) {
-    const { value, source, form } = job
-    const blocks = latest(value.wireKey) === value ? await deflate(source).catch(() => undefined) : undefined
-    if (latest(value.wireKey) !== value) {
-      counts.compressions.overtaken++
-      sendNewerPlain(job)
-    } else if (blocks && blocks.length < source.length) {
-      counts.compressions.kept++
-      observe(now() - job.atMs)
-      form.blocks = blocks
-      form.savedBytes = source.length - blocks.length
-      value.compressedBytes += blocks.length
-      grown(value.wireKey)
-    } else {
-      counts.compressions[blocks ? 'larger' : 'failed']++
+  async function run({ value, source, make, done, atMs }: Job) {
+    const isLatest = () => latest(value.wireKey) === value
+    const made = isLatest() ? await make(source).catch(() => undefined) : undefined
+    const isSmaller = made !== undefined && made.length < source.length
+    if (!isLatest() || !isSmaller) {
+      counts.compressions[!isLatest() ? 'overtaken' : made ? 'larger' : 'failed']++
+      return done(undefined)
     }
-    form.isPlain = form.blocks === undefined
-    const { waiting } = form
-    form.waiting = []
-    resume(waiting)
+    counts.compressions.kept++
+    observe(now() - atMs)
+    value.compressedBytes += made.length
+    grown(value.wireKey)
+    done(made)
   }
 
   /** Sessions that waited for an overtaken version do not wait again for the one that overtook it. */
-  function sendNewerPlain({ value: { wireKey }, slot, form }: Job) {
+  function sendNewerPlain({ wireKey }: Value, slot: number, { waiting }: CompressedForm) {
     const newer = latest(wireKey)
-    if (!newer || form.waiting.length === 0) return
+    if (!newer || waiting.length === 0) return
     const its = newer.forms[slot] as CompressedForm | undefined
     if (its) its.isPlain = true
     else put(newer, slot, true)
   }
 
-  return { formOf }
+  return { formOf, compress }
 }
 
 function put(value: Value, slot: number, isPlain: boolean): CompressedForm {

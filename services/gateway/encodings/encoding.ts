@@ -1,7 +1,7 @@
 // An encoding is the form in which the sessions of one subprotocol are sent their messages. A session has one for
 // its life; a value keeps what each encoding made of it, so that thousands of sessions are written the same bytes.
 import type { RequestId } from '@keycast/protocol'
-import type { Subscription } from '../topics/topic.ts'
+import type { Subscription } from '../topics/topics.ts'
 import type { Value } from '../topics/values/value.ts'
 import type { Piece } from '../transport/transport.ts'
 

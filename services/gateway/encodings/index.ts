@@ -3,6 +3,7 @@ import type { Counts } from '../counts.ts'
 import type { Value } from '../topics/values/value.ts'
 import type { Transport } from '../transport/transport.ts'
 import { createBytes } from './bytes.ts'
+import { createCodings } from './codings.ts'
 import { createCompressed } from './compressed-encoding.ts'
 import { createCompression } from './compression-queue.ts'
 import type { Encoding } from './encoding.ts'
@@ -42,12 +43,12 @@ export function createEncodings(deps: Omit<Parameters<typeof createCompression>[
     return candidates.find(each => each.subprotocol === subprotocol) ?? candidates[0]
   }
 
-  return { forTransport }
+  return { forTransport, coded: createCodings(compression) }
 }
 
 /**
  * The bytes that a value counts as in the cache: its body, its form in each plain encoding, whether made yet or not,
- * and the compressed forms there are.
+ * and the compressed forms there are, those for HTTP among them.
  */
 export function valueBytes(value: Value) {
   let bytes = value.body.length + value.compressedBytes

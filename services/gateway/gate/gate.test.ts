@@ -1,5 +1,6 @@
 import type { Problem } from '@keycast/protocol'
-import { createRights, readRule } from '../access/rights.ts'
+import { createRights } from '../access/rights.ts'
+import { readRule } from '../access/rule.ts'
 import { createNamespaces, createTestGateway } from '../test-support.ts'
 import type { Holder } from './gate.ts'
 import { createTestGate } from './test-gate.ts'
@@ -14,7 +15,7 @@ const all = rightsTo(['*:**'])
 
 const setup = () => {
   const counts = { accessRefused: { unauthenticated: 0, forbidden: 0 } }
-  const gate = createTestGate({ namespaces: createNamespaces({ tick: {}, file: { idSegmentsMax: 3 } }), counts })
+  const gate = createTestGate({ namespaces: createNamespaces({ tick: {}, file: { ids: { min: 1, max: 3 } } }), counts })
   return { ...gate, counts }
 }
 
@@ -52,7 +53,7 @@ test('the operator is bound by no rights', () => {
 test('a key that no door checked is never asked for', () => {
   const { gateway, backbone } = createTestGateway()
   for (const key of ['no key', 'no:key', 'tick:../x']) {
-    expect(() => gateway.values.open(key)).toThrow('nobody checked')
+    expect(() => gateway.singleFlight.want(key)).toThrow('nobody checked')
   }
   expect(backbone.calls).toEqual([])
 })
@@ -62,14 +63,15 @@ const authorize = {
   origin: 'http://127.0.0.1',
   method: 'HEAD' as const,
   keepMs: 1_000,
+  keepRefusedMs: 1_000,
 }
 
 /** A gate of rooms and values whose backend decides about `doc:*` and `asked:*`. */
 const deciding = ({
-  places,
+  quota,
   registered = [],
 }: {
-  places?: Parameters<typeof createTestGate>[0]['places']
+  quota?: Parameters<typeof createTestGate>[0]['quota']
   registered?: string[]
 } = {}) => {
   const verdict: { isAdmitted: boolean; problem?: Problem } = { isAdmitted: false }
@@ -87,12 +89,12 @@ const deciding = ({
       },
       unregister: ({ viewer }, key) => void registered.splice(registered.indexOf(`${viewer?.name} ${key}`), 1),
     },
-    places,
+    quota,
   })
   const everything = { read: ['*:**'], publish: ['*:**'], join: ['*:**'] }
   const rule = (written: unknown) => readRule(written, { user: false, strict: true }).rule
   const { anonymous: rights } = createRights({ anonymous: rule(everything), everyone: rule({}) })
-  const asker = { rights, viewer: { name: 'ann' } as any, account: undefined }
+  const asker = { rights, viewer: { name: 'ann' } as any, account: undefined, payer: undefined }
   return { gate, questions, asker, verdict }
 }
 
@@ -103,13 +105,13 @@ const holding = () => {
   const registered: string[] = []
   const held = new Map<string, 'waits' | 'stands'>()
   const { gate, asker, verdict } = deciding({
-    places: {
+    quota: {
       take(_, act) {
         if (taken.length === 2) return { code: 'too_many_keys' }
         taken.push(act)
         return undefined
       },
-      leave: (_, act) => void taken.splice(taken.indexOf(act), 1),
+      giveBack: (_, act) => void taken.splice(taken.indexOf(act), 1),
     },
     registered,
   })
@@ -130,7 +132,7 @@ test('an admitted key comes with all that was looked up for it', () => {
     asker,
     act: 'get',
     key: 'own:1',
-    wireKey: 'own:1 ann',
+    wireKey: 'own:1|ann',
     rights: asker.rights,
     viewer: asker.viewer,
   })
@@ -153,6 +155,15 @@ test.each([
   const { gate, asker } = deciding()
   expect(gate.enter(asker, act, key)).toMatchObject({ code: 'unknown_namespace' })
 })
+
+test.each(['subscribe', 'history', 'publish', 'join'] as const)(
+  'to %s a room with a space is refused: its members are named so',
+  act => {
+    const { gate, asker } = deciding()
+    expect(gate.enter(asker, act, 'room:1')).not.toHaveProperty('code')
+    expect(gate.enter(asker, act, 'room:1 members')).toMatchObject({ code: 'bad_key' })
+  },
+)
 
 test('a backend that decides is waited for, and its refusal is the answer', async () => {
   const { gate, asker, questions } = deciding()
@@ -202,7 +213,7 @@ test('after a wait rights that were lost, or a token that was revoked, refuse th
 
 test('a key that is held takes a place until it is released, also while its backend has not decided', () => {
   const { gate, session, taken, registered } = holding()
-  expect(gate.hold(session, 'subscribe', 'own:1')).toMatchObject({ wireKey: 'own:1 ann' })
+  expect(gate.hold(session, 'subscribe', 'own:1')).toMatchObject({ wireKey: 'own:1|ann' })
   expect(gate.hold(session, 'join', 'asked:1')).toBe('waits')
   expect(gate.hold(session, 'subscribe', 'doc:1')).toEqual({ code: 'too_many_keys' })
   expect(taken).toEqual(['subscribe', 'join'])
@@ -257,7 +268,7 @@ test('another viewer is asked about anew, and until then told nothing of what de
     expect(registered).toEqual([])
     session.viewer = { name: 'bob' }
   })
-  expect(told).toEqual(['pause doc:1', 'pause own:1', ['own:1', expect.objectContaining({ wireKey: 'own:1 bob' })]])
+  expect(told).toEqual(['pause doc:1', 'pause own:1', ['own:1', expect.objectContaining({ wireKey: 'own:1|bob' })]])
   expect(registered).toEqual(['bob doc:1'])
 })
 

@@ -3,11 +3,17 @@
 // key that is cached is no exception.
 import { viewerKey } from '@keycast/backbone'
 import { idOf, isProblem, keyProblem, namespaceOf, type Problem } from '@keycast/protocol'
-import type { JournalNamespace, JournalNamespaces, Namespace, Namespaces } from '@keycast/service'
-import { idProblem } from '@keycast/service'
+import {
+  idProblem,
+  type JournalNamespace,
+  type JournalNamespaces,
+  type Namespaces,
+  roomIdProblem,
+} from '@keycast/service'
 import { JOINED, SUBSCRIBED } from '../access/backend/decisions.ts'
 import type { Viewer } from '../access/backend/viewers.ts'
-import { decide, type Rights, type Verb } from '../access/rights.ts'
+import { decide, type Rights } from '../access/rights.ts'
+import type { Verb } from '../access/rule.ts'
 import { countOne } from '../counts.ts'
 import type { Account } from '../sessions/accounts.ts'
 import type { Session } from '../sessions/session.ts'
@@ -23,6 +29,8 @@ export interface Asker {
   readonly rights: Rights
   readonly viewer: Viewer | undefined
   readonly account: Account | undefined
+  /** Whom nodes and journals charge. */
+  readonly payer: Session['payer']
   /** Of an HTTP request: its token was revoked while it waited. A session ends when its token is revoked. */
   readonly revoked?: () => Problem | undefined
 }
@@ -55,8 +63,6 @@ export interface Holder {
 /** Tells sessions the members of rooms that they are subscribed to. */
 export type Watcher = Pick<Holder, 'keysOf' | 'decided'>
 
-export type Gate = ReturnType<typeof createGate>
-
 interface Deps {
   readonly namespaces: Namespaces & { readonly journal: JournalNamespaces }
   readonly decisions: {
@@ -65,9 +71,9 @@ interface Deps {
     unregister(session: Session, key: string, role: number): void
     giveUp(asker: Asker): void
   }
-  readonly places: {
+  readonly quota: {
     take(session: Session, act: Lasting): Problem | undefined
-    leave(session: Session, act: Lasting): void
+    giveBack(session: Session, act: Lasting): void
   }
   readonly counts: { readonly accessRefused: { unauthenticated: number; forbidden: number } }
 }
@@ -102,7 +108,7 @@ const LASTING = ['subscribe', 'join'] as const satisfies Lasting[]
 /** A client repeats a publish that its session's change of user overtook after this time. */
 const RETRY_MS = 100
 
-export function createGate({ namespaces, decisions, places, counts }: Deps) {
+export function createGate({ namespaces, decisions, quota, counts }: Deps) {
   const { journal } = namespaces
   let holders: Readonly<Record<Lasting, Holder> & { members: Watcher }>
 
@@ -161,10 +167,10 @@ export function createGate({ namespaces, decisions, places, counts }: Deps) {
     const state = holders[act].stateOf(session, key)
     if (state === 'waits') return state
     if (state === 'stands' && act === 'subscribe') return admit(session, act, key)
-    const full = state ? undefined : places.take(session, act)
+    const full = state ? undefined : quota.take(session, act)
     if (full) return full
     const outcome = askToHold(session, act, key)
-    if (!state && outcome !== 'waits' && isProblem(outcome)) places.leave(session, act)
+    if (!state && outcome !== 'waits' && isProblem(outcome)) quota.giveBack(session, act)
     return outcome
   }
 
@@ -177,7 +183,7 @@ export function createGate({ namespaces, decisions, places, counts }: Deps) {
 
   /** @param key that the session holds */
   function release(session: Session, act: Lasting, key: string) {
-    places.leave(session, act)
+    quota.giveBack(session, act)
     forgo(session, act, key)
   }
 
@@ -229,7 +235,7 @@ export function createGate({ namespaces, decisions, places, counts }: Deps) {
   const heldBy = (session: Session) =>
     LASTING.flatMap(act => holders[act].keysOf(session).map(key => [act, key] as const))
 
-  /** Whether it matters to a key which viewer asks. */
+  /** Whether it matters to a key which viewer asks: a backend decides who reads it, or each has a value of their own. */
   const isViewers = (key: string) => isOwn(key) || isDecided(key)
 
   /** Whether each user has a value of their own under the key. */
@@ -296,14 +302,14 @@ export function createGate({ namespaces, decisions, places, counts }: Deps) {
   /** @param key keeps the grammar */
   function valueProblem(key: string): Problem | undefined {
     const namespace = namespaces.get(namespaceOf(key))
-    if (namespace) return idProblemOf(namespace, key)
+    if (namespace) return badKey(idProblem(namespace, idOf(key)))
     return { code: 'unknown_namespace', message: journal.get(namespaceOf(key)) && NO_VALUES }
   }
 
   /** @param key keeps the grammar */
   function roomProblem(act: Act | undefined, key: string): Problem | undefined {
     const namespace = journal.get(namespaceOf(key))
-    if (namespace) return idProblemOf({}, key) ?? actProblem(namespace, act)
+    if (namespace) return badKey(roomIdProblem(idOf(key))) ?? actProblem(namespace, act)
     return { code: 'unknown_namespace', message: namespaces.get(namespaceOf(key)) && NO_ROOMS }
   }
 
@@ -317,10 +323,8 @@ export function createGate({ namespaces, decisions, places, counts }: Deps) {
     return undefined
   }
 
-  function idProblemOf(namespace: Partial<Namespace>, key: string): Problem | undefined {
-    const message = idProblem(namespace, idOf(key))
-    return message === undefined ? undefined : { code: 'bad_key', message }
-  }
+  const badKey = (message: string | undefined): Problem | undefined =>
+    message === undefined ? undefined : { code: 'bad_key', message }
 
   return {
     enter,
@@ -332,6 +336,7 @@ export function createGate({ namespaces, decisions, places, counts }: Deps) {
     changeViewer,
     check,
     grants,
+    isViewers,
     operator,
 
     /** The session is gone, and none of its requests waits any more. What it holds is its holders' to release. */

@@ -1,23 +1,25 @@
-// Puts the gate together with what it alone asks: the backends' decisions, and the places that sessions take.
+// Puts the gate together with what it alone asks: the backends' decisions, and how many keys sessions may hold.
 import { valuesAndRooms } from '@keycast/service'
 import { createDecisions } from '../access/backend/decisions.ts'
 import { createGate } from './gate.ts'
-import { createPlaces } from './places.ts'
+import { createQuota } from './quota.ts'
 
-type Deps = Omit<Parameters<typeof createGate>[0], 'decisions' | 'places'> &
+type Deps = Omit<Parameters<typeof createGate>[0], 'decisions' | 'quota'> &
   Omit<Parameters<typeof createDecisions>[0], 'onDecided' | 'namespaces'> & {
-    readonly settings: Parameters<typeof createPlaces>[0]
+    readonly settings: Parameters<typeof createQuota>[0]
   }
 
+export type GatePart = ReturnType<typeof assembleGate>
+
 export function assembleGate({ settings, namespaces, counts, ...deps }: Deps) {
-  const places = createPlaces(settings)
+  const quota = createQuota(settings)
   const decisions = createDecisions({
     ...deps,
     counts,
     namespaces: valuesAndRooms(namespaces),
     onDecided: (...decided) => gate.decided(...decided),
   })
-  const gate = createGate({ namespaces, counts, decisions, places })
+  const gate = createGate({ namespaces, counts, decisions, quota })
   const { decided, ...doors } = gate
-  return { ...doors, forget: decisions.forget, sweep: decisions.sweep, stats: places.stats }
+  return { ...doors, forget: decisions.forget, sweep: decisions.sweep, stats: quota.stats }
 }

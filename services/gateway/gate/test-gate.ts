@@ -7,7 +7,7 @@ export const createTestGate = (
   given: Pick<Deps, 'namespaces'> & Partial<Omit<Deps, 'decisions'>> & { decisions?: Partial<Deps['decisions']> },
 ) =>
   createGate({
-    places: { take: () => undefined, leave() {} },
+    quota: { take: () => undefined, giveBack() {} },
     counts: { accessRefused: { unauthenticated: 0, forbidden: 0 } },
     ...given,
     decisions: {

@@ -1,12 +1,11 @@
 // Accounts: the sessions of one user, or else of one address, share limits. Without them 20 connections would buy 20
 // times the allowance of one.
+import { createPayers, type Payer, type World } from '@keycast/service'
 import type { Peer } from '../access/identify.ts'
-import { type Bucket, fullBucket, ratesOf, refill, waitMsFor } from './bucket.ts'
+import { fullBuckets, ratesOf, refill, type SharedAllowance } from './rate-limit.ts'
 import type { Session } from './session.ts'
 
-export type Accounts = ReturnType<typeof createAccounts>
-
-export interface Account {
+export interface Account extends SharedAllowance {
   /** `user USER` or `address ADDRESS`. */
   name: string
   sessions: number
@@ -14,11 +13,6 @@ export interface Account {
   /** Subscriptions of all its sessions. */
   keys: number
   keysMax: number
-  /** At which the next two refill: those of some sessions together. */
-  rates: ReturnType<typeof ratesOf>
-  /** Of all its sessions together, as the next. */
-  requestAllowance: Bucket
-  keyAllowance: Bucket
 }
 
 /** A user's tabs and devices. */
@@ -27,15 +21,17 @@ const USER_SHARES = 4
 /** The people of an office behind one address, of whom few are busy at a time. */
 const ADDRESS_SHARES = 10
 
-interface Deps {
+interface Deps extends Pick<World, 'now'> {
   sessionsPerUserMax: number
   /** 0: addresses are not counted. */
   sessionsPerAddressMax: number
   /** Of one session. */
   requestsPerSecondMax: number
   keysPerSessionMax: number
-  /** Monotonic, in milliseconds. */
-  now: () => number
+  /** Names accounts to nodes and journals: all gateways have the same. */
+  accountsSecret: string
+  /** Whether anybody has a token. */
+  hasUsers: boolean
 }
 
 export function createAccounts({
@@ -43,11 +39,14 @@ export function createAccounts({
   sessionsPerAddressMax,
   requestsPerSecondMax,
   keysPerSessionMax,
+  accountsSecret,
+  hasUsers,
   now,
 }: Deps) {
   const accounts = new Map<string, Account>()
   /** Those without a session, which are dropped once they have their full allowance again. */
   const idle = new Set<Account>()
+  const payers = createPayers({ secret: accountsSecret, hasUsers })
   const limitsOfUser = limitsOf(USER_SHARES, sessionsPerUserMax)
   const limitsOfAddress = limitsOf(ADDRESS_SHARES, sessionsPerAddressMax)
 
@@ -70,15 +69,7 @@ export function createAccounts({
   function find(name: string, limits: ReturnType<typeof limitsOf>) {
     const known = accounts.get(name)
     if (known) return known
-    const nowMs = now()
-    const account = {
-      name,
-      sessions: 0,
-      keys: 0,
-      ...limits,
-      requestAllowance: fullBucket(limits.rates.requests, nowMs),
-      keyAllowance: fullBucket(limits.rates.keys, nowMs),
-    }
+    const account = { name, sessions: 0, keys: 0, ...limits, ...fullBuckets(limits.rates, now()) }
     accounts.set(name, account)
     idle.add(account)
     return account
@@ -86,6 +77,10 @@ export function createAccounts({
 
   return {
     of,
+
+    /** Whom nodes and journals charge for what is used; `undefined`: nobody. */
+    payerOf: (user: string | undefined, { address, isNamed }: Peer): Payer | undefined =>
+      payers({ user, address: isNamed && sessionsPerAddressMax > 0 ? address : undefined }),
 
     /** Whether one more session fits. */
     hasRoom: (account: Account | undefined) => account === undefined || account.sessions < account.sessionsMax,
@@ -106,33 +101,6 @@ export function createAccounts({
         account.keys += keys
         idle.delete(account)
       }
-    },
-
-    /**
-     * Charges a request's price, or nothing if it is too much: no session pays for another session's refused request.
-     *
-     * @param requests the number of requests that it counts as
-     * @returns 0, or the time to wait, in milliseconds
-     */
-    charge(account: Account | undefined, requests: number): number {
-      if (!account) return 0
-      const rate = account.rates.requests
-      const allowance = refill(account.requestAllowance, rate, now())
-      // As large as a message may be, it is served when the bucket is full.
-      if (allowance.left < Math.min(requests, rate.max)) return waitMsFor(requests - allowance.left, rate)
-      allowance.left -= requests
-      return 0
-    },
-
-    /** The wait until more keys may be subscribed to, in milliseconds. */
-    keysWaitMs(account: Account | undefined) {
-      if (!account) return 0
-      const { left } = refill(account.keyAllowance, account.rates.keys, now())
-      return left > 0 ? 0 : waitMsFor(1 - left, account.rates.keys)
-    },
-
-    chargeKeys(account: Account | undefined, keys: number) {
-      if (account) account.keyAllowance.left -= keys
     },
 
     /** Drops unused accounts with a full allowance. Dropped earlier, they would come back with a full one at once. */

@@ -2,7 +2,7 @@
 import { excerpt } from '@keycast/protocol'
 
 /** Stands for all of them. */
-const ANY = '*'
+export const ANY_ORIGIN = '*'
 
 /**
  * Finds what is wrong with a list of origins, if anything. An origin that no browser sends as it is written would match
@@ -11,9 +11,9 @@ const ANY = '*'
  * @param text comma-separated
  */
 export function originsProblem(text: string) {
-  if (text === ANY) return undefined
+  if (text === ANY_ORIGIN) return undefined
   for (const origin of listOf(text)) {
-    if (origin === ANY) return '* means any origin, and stands alone'
+    if (origin === ANY_ORIGIN) return '* means any origin, and stands alone'
     const sent = sentFor(origin)
     if (sent === undefined) return `${excerpt(origin)} is no origin, as in https://example.org`
     if (sent !== origin) return `no browser sends ${excerpt(origin)}: write ${sent}`
@@ -26,7 +26,7 @@ export function originsProblem(text: string) {
  * @returns whether pages of that origin may connect
  */
 export function readOrigins(text: string): (origin: string) => boolean {
-  if (text === ANY) return () => true
+  if (text === ANY_ORIGIN) return () => true
   const allowed = new Set(listOf(text))
   return origin => allowed.has(origin)
 }

@@ -1,4 +1,4 @@
-import { readRule } from '../access/rights.ts'
+import { readRule } from '../access/rule.ts'
 import { issuers, sign } from '../access/test-tokens.ts'
 import { createTestGateway } from '../test-support.ts'
 
@@ -220,7 +220,7 @@ test('2,000 sessions renew at once, and none misses a change meanwhile', async (
   const isSubscribed = () => gateway.values.describe('tick:1').subscribers === SESSIONS
   // Without a pause most turns would find nothing new, and take the CPU time of the checks.
   const someChecked = () => new Promise(resolve => setTimeout(resolve, 20))
-  for (const endsAt = performance.now() + GIVE_UP_MS; !isSubscribed() && performance.now() < endsAt; ) {
+  while (!isSubscribed()) {
     await someChecked()
     await turn()
     for (const client of clients) {
@@ -234,8 +234,7 @@ test('2,000 sessions renew at once, and none misses a change meanwhile', async (
   for (const [n, client] of clients.entries()) client.send({ type: 'auth', token: next[n] })
   const seen: { changes: number[]; authed: number }[] = clients.map(() => ({ changes: [], authed: 0 }))
   let change = 0
-  const endsAt = performance.now() + GIVE_UP_MS
-  while ((change < 20 || seen.some(({ authed }) => authed === 0)) && performance.now() < endsAt) {
+  while (change < 20 || seen.some(({ authed }) => authed === 0)) {
     change++
     backbone.value('tick:1', String(change))
     await someChecked()

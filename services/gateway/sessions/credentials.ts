@@ -1,28 +1,30 @@
 // Keeps a session's rights over its life: those of anybody, of its first token, of those that renew it, until it
 // expires or is revoked. No session has a timer: the gateway's sweep looks at all whose time has come.
-import { errorMessage, type RequestId } from '@keycast/protocol'
-import type { Viewers } from '../access/backend/viewers.ts'
+import { type ControlMessage, errorMessage, type RequestId } from '@keycast/protocol'
+import type { Payer, World } from '@keycast/service'
+import type { Viewer } from '../access/backend/viewers.ts'
 import { createExpiries, type Expiries } from '../access/expiry.ts'
+import type { Peer } from '../access/identify.ts'
 import type { Verified } from '../access/tokens/tokens.ts'
-import type { Outbox } from '../delivery/outbox.ts'
-import type { Gate } from '../gate/gate.ts'
-import type { Accounts } from './accounts.ts'
+import type { CloseCode } from '../delivery/outbox.ts'
+import type { Account } from './accounts.ts'
 import type { Session } from './session.ts'
 
-export type Credentials = ReturnType<typeof createCredentials>
-
-interface Deps {
-  rights: ReturnType<typeof import('../access/rights.ts').createRights>
-  viewers: Pick<Viewers, 'enter' | 'leave'>
-  gate: Pick<Gate, 'endUncovered' | 'changeViewer'>
-  outbox: Pick<Outbox, 'send' | 'close'>
-  accounts: Pick<Accounts, 'of' | 'move'>
+interface Deps extends Pick<World, 'now' | 'wallNow'> {
+  rights: { anonymousMayAct: boolean }
+  viewers: {
+    enter(verified: Verified | undefined): Viewer | undefined
+    leave(viewer: Viewer | undefined, verified: Verified | undefined): void
+  }
+  gate: { endUncovered(session: Session): void; changeViewer(session: Session, change: () => void): void }
+  outbox: { send(session: Session, message: ControlMessage): void; close(session: Session, code: CloseCode): void }
+  accounts: {
+    of(user: string | undefined, peer: Peer): Account | undefined
+    payerOf(user: string | undefined, peer: Peer): Payer | undefined
+    move(session: Session, account: Account | undefined): void
+  }
   /** A session that may do nothing must send `auth` within this time. */
   authMs: number
-  /** Monotonic, in milliseconds. */
-  now: () => number
-  /** In milliseconds since 1970. */
-  wallNow: () => number
 }
 
 export function createCredentials({ rights, viewers, gate, outbox, accounts, authMs, now, wallNow }: Deps) {
@@ -44,6 +46,7 @@ export function createCredentials({ rights, viewers, gate, outbox, accounts, aut
    */
   function begin(session: Session, verified: Verified | undefined): { user: string; expiresInMs: number } | undefined {
     accounts.move(session, accounts.of(verified?.user, session))
+    session.payer = accounts.payerOf(verified?.user, session)
     session.viewer = viewers.enter(verified)
     if (verified) {
       session.verified = verified
@@ -71,6 +74,7 @@ export function createCredentials({ rights, viewers, gate, outbox, accounts, aut
     unauthenticated.delete(session)
     expiries.schedule(session, verified.expiresAtMs)
     accounts.move(session, accounts.of(verified.user, session))
+    session.payer = accounts.payerOf(verified.user, session)
     outbox.send(session, { type: 'authed', id, user: verified.user, expiresInMs: expiresInMs(verified) })
     if (!isSame) gate.endUncovered(session)
     const viewer = viewers.enter(verified)

@@ -21,8 +21,10 @@ function setup(count: number, { stubborn = [] }: { stubborn?: number[] } = {}) {
     } as any,
     spreadMs: 1_000,
     random: () => turn++ / count,
-    wait: async ms => {
+    after: (ms, run) => {
       waitedMs += ms
+      queueMicrotask(run)
+      return () => {}
     },
   })
   return { draining, log, waited: () => waitedMs }

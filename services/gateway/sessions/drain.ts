@@ -1,6 +1,7 @@
 // Sends the clients of a gateway that stops to other gateways, spread over time: all at once they would overload those.
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { Outbox } from '../delivery/outbox.ts'
+import type { ControlMessage } from '@keycast/protocol'
+import type { World } from '@keycast/service'
+import type { CloseCode } from '../delivery/outbox.ts'
 import type { Session } from './session.ts'
 
 /**
@@ -18,21 +19,19 @@ const CLOSE_MS = 500
 /** The sessions whose time has come are closed at this interval. */
 const STEP_MS = 50
 
-interface Deps {
+interface Deps extends Pick<World, 'after' | 'random'> {
   sessions: { all: () => Iterable<Session>; size: () => number; terminate: (session: Session, reason: string) => void }
-  outbox: Pick<Outbox, 'send' | 'close'>
+  outbox: { send(session: Session, message: ControlMessage): void; close(session: Session, code: CloseCode): void }
   /** Over which clients leave at most. */
   spreadMs: number
-  /** 0 to 1. */
-  random?: () => number
-  wait?: (ms: number) => Promise<unknown>
 }
 
 /**
  * Sends `closing` to every session, each with a random time to reconnect after. Sessions still there after that time are
  * closed with 1012; those that do not answer the close are cut.
  */
-export async function drain({ sessions, outbox, spreadMs, random = Math.random, wait = sleep }: Deps) {
+export async function drain({ sessions, outbox, spreadMs, random, after }: Deps) {
+  const wait = (ms: number) => new Promise<void>(resolve => void after(ms, resolve))
   /** Sessions by the step at which they are closed. */
   const leaving = new Map<number, Session[]>()
   const overMs = Math.min(spreadMs, sessions.size() * ARRIVAL_MS)

@@ -2,7 +2,10 @@ import { createHeartbeat } from './heartbeat.ts'
 
 function setup({ sessions, slices = 5 }: { sessions: number; slices?: number }) {
   let nowMs = 0
-  const all = Array.from({ length: sessions }, (_, id) => ({ id, heard: true, ended: false, transport: {} }) as any)
+  const all = Array.from(
+    { length: sessions },
+    (_, id) => ({ id, heard: true, ended: false, transport: { answersPings: true } }) as any,
+  )
   const sliced: Set<any>[] = Array.from({ length: slices }, () => new Set())
   for (const session of all) sliced[session.id % slices].add(session)
   const pinged: number[] = []
@@ -19,6 +22,7 @@ function setup({ sessions, slices = 5 }: { sessions: number; slices?: number }) 
       sliced[Number(id) % slices].delete(all[Number(id)])
     },
     now: () => nowMs,
+    every: () => () => {},
   })
   const tickAfter = (ms: number) => {
     nowMs += ms
@@ -59,5 +63,13 @@ test('a session that does not read, or has ended, is left to others', () => {
   all[1].ended = true
   for (let n = 0; n < 3; n++) tickAfter(5_000)
   expect(pinged).toEqual([])
+  expect(cut).toEqual([])
+})
+
+test('a session whose client cannot answer is pinged, and left to TCP', () => {
+  const { all, pinged, cut, tickAfter } = setup({ sessions: 1, slices: 1 })
+  all[0].transport.answersPings = false
+  for (let n = 0; n < 3; n++) tickAfter(5_000)
+  expect(pinged).toEqual([0, 0, 0])
   expect(cut).toEqual([])
 })

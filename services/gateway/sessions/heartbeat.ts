@@ -1,22 +1,20 @@
 // Finds clients that are gone without a close: each is pinged once a period, and cut when nothing came until the next ping.
-import type { Outbox } from '../delivery/outbox.ts'
+import type { World } from '@keycast/service'
 import type { Session } from './session.ts'
 
-interface Deps {
+interface Deps extends Pick<World, 'now' | 'every'> {
   slices: Set<Session>[]
   /** Between two pings of a session. */
   periodMs: number
-  outbox: Pick<Outbox, 'sendFrame' | 'isWritable'>
+  outbox: { sendFrame(session: Session, frame: Buffer): void; isWritable(session: Session): boolean }
   terminate: (session: Session) => void
-  /** Monotonic, in milliseconds. */
-  now: () => number
 }
 
-export function createHeartbeat({ slices, periodMs, outbox, terminate, now }: Deps) {
+export function createHeartbeat({ slices, periodMs, outbox, terminate, now, every }: Deps) {
   const tickMs = periodMs / slices.length
   let next = 0
   let lastTickMs = now()
-  let timer: NodeJS.Timeout | undefined
+  let stop = () => {}
 
   function tick() {
     const nowMs = now()
@@ -28,7 +26,7 @@ export function createHeartbeat({ slices, periodMs, outbox, terminate, now }: De
     for (const session of slice) {
       // One that does not read may be alive and slow: slow-clients.ts closes it when that takes too long.
       if (session.ended || !outbox.isWritable(session)) continue
-      if (!session.heard && !wasBlocked) {
+      if (!session.heard && !wasBlocked && session.transport.answersPings) {
         terminate(session)
         continue
       }
@@ -41,10 +39,8 @@ export function createHeartbeat({ slices, periodMs, outbox, terminate, now }: De
     tick,
     start() {
       lastTickMs = now()
-      timer = setInterval(tick, tickMs)
+      stop = every(tickMs, tick)
     },
-    stop() {
-      clearInterval(timer)
-    },
+    stop: () => stop(),
   }
 }

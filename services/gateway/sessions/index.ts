@@ -1,23 +1,26 @@
 // Puts sessions together: how they begin, what they may ask for, how they end.
-import { type Containment, type JournalNamespaces, revocationsRoom } from '@keycast/service'
+import type { Leaving } from '@keycast/backbone'
+import type { Containment, World } from '@keycast/service'
+import { limitKeyOf } from '../access/client-address.ts'
 import type { Access } from '../access/index.ts'
-import { createSharedRevocations } from '../access/revocations/shared-revocations.ts'
+import type { Policy } from '../access/policy-file.ts'
 import type { Counts } from '../counts.ts'
 import type { Outbox } from '../delivery/outbox.ts'
-import { chooseSubprotocol, createEncodings } from '../encodings/index.ts'
-import type { Gate } from '../gate/gate.ts'
-import type { Links } from '../links.ts'
+import { chooseSubprotocol, type Encodings } from '../encodings/index.ts'
+import type { GatePart } from '../gate/index.ts'
 import type { Settings } from '../settings.ts'
 import type { TopicsPart } from '../topics/index.ts'
 import { createAccept } from '../transport/accept.ts'
 import { createAccounts } from './accounts.ts'
+import { createAdmission } from './admission.ts'
+import { readOrigins } from './allowed-origins.ts'
 import { createCredentials } from './credentials.ts'
 import { drain } from './drain.ts'
-import { createEndRevoked } from './end-revoked.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import { createOpen } from './open.ts'
 import { createRateLimit } from './rate-limit.ts'
 import { createReceive } from './receive.ts'
+import type { Session } from './session.ts'
 import { createSessionLog, type Log } from './session-log.ts'
 import { createSessions } from './sessions.ts'
 import { createUnfinished } from './unfinished.ts'
@@ -25,80 +28,55 @@ import { createUpgrades } from './upgrade.ts'
 
 export type SessionsPart = ReturnType<typeof assembleSessions>
 
-interface Deps {
+interface Deps extends World {
   settings: Settings
-  namespaces: { journal: JournalNamespaces }
-  links: Pick<Links, 'rooms'>
+  policy: Pick<Policy, 'tokens'>
   access: Access
-  gate: Pick<Gate, 'endUncovered' | 'changeViewer' | 'giveUp'>
-  topics: Pick<TopicsPart, 'topics' | 'joins' | 'latest' | 'grown'>
+  gate: GatePart
+  topics: TopicsPart
+  encodings: Encodings
   outbox: Outbox
-  histograms: { compressed(ms: number): void }
   containment: Pick<Containment, 'guard'>
   counts: Counts
   log?: Log
-  /** Monotonic, in milliseconds. */
-  now: () => number
-  /** In milliseconds since 1970. */
-  wallNow: () => number
 }
 
 export function assembleSessions(deps: Deps) {
-  const { settings, namespaces, links, access, gate, outbox, histograms, containment, counts, log, now, wallNow } = deps
-  const { topics, joins, latest, grown } = deps.topics
-  const { identify, revocations, viewers, rights } = access
-  const { messageBytesMax, keysPerSessionMax, requestsPerSecondMax, heartbeatMs, compression, sessionsMax } = settings
+  const { settings, policy, access, gate, outbox, containment } = deps
+  const { topics, joins } = deps.topics
+  const { messageBytesMax, keysPerSessionMax, requestsPerSecondMax, heartbeatMs, sessionsMax } = settings
   let isDraining = false
 
-  const accounts = createAccounts({ ...settings, now })
-  const credentials = createCredentials({
-    rights,
-    viewers,
-    gate,
-    outbox,
-    accounts,
-    authMs: settings.authMs,
-    now,
-    wallNow,
+  const accounts = createAccounts({
+    ...deps,
+    ...settings,
+    accountsSecret: settings.backboneServerKey ?? '',
+    hasUsers: policy.tokens.length > 0,
   })
+  const credentials = createCredentials({ ...deps, ...access, accounts, authMs: settings.authMs })
   const unfinished = createUnfinished({ messageBytesMax })
-  const sessionLog = createSessionLog({ log, now })
-  const sessions = createSessions({
-    outbox,
-    topics,
-    joins,
-    gate,
-    credentials,
-    unfinished,
-    sessionLog,
-    containment,
-    counts,
-  })
-  const endRevoked = createEndRevoked({ revocations, sessions, viewers })
-  const shared =
-    namespaces.journal.names.length === 0
-      ? undefined
-      : createSharedRevocations({ backbone: links.rooms, apply: endRevoked.addAll, log })
-  const rateLimit = createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accounts, end: sessions.end, now })
+
+  /** Everything that the parts hold of a session that ended. @param leaving the rooms that it joined */
+  function takeBack(session: Session, leaving: Leaving) {
+    topics.drop(session)
+    joins.drop(session, leaving)
+    gate.giveUp(session)
+    credentials.forget(session)
+    outbox.discard(session)
+    unfinished.forget(session)
+  }
+
+  const sessions = createSessions({ ...deps, takeBack, sessionLog: createSessionLog(deps) })
+  const rateLimit = createRateLimit({ ...deps, ...settings, end: sessions.end })
   const receive = createReceive({ outbox, rateLimit })
-  const encodings = createEncodings({
-    latest,
-    grown,
-    resume: outbox.resume,
-    counts,
-    observe: histograms.compressed,
-    now,
-  })
   const open = createOpen({
+    ...deps,
     sessions,
-    encodings,
     receive,
     unfinished,
-    outbox,
     credentials,
-    anonymous: rights.anonymous,
+    anonymous: access.anonymous,
     rateLimit,
-    containment,
     welcome: {
       heartbeatMs,
       limits: {
@@ -108,76 +86,60 @@ export function assembleSessions(deps: Deps) {
       },
     },
   })
+
+  function unready() {
+    if (isDraining) return 'draining'
+    return sessions.size() >= sessionsMax ? 'full' : undefined
+  }
+
   const heartbeat = createHeartbeat({
+    ...deps,
     slices: sessions.slices,
     periodMs: heartbeatMs,
-    outbox,
     terminate: session => sessions.terminate(session, 'silent'),
-    now,
   })
-  const upgrades = createUpgrades({
-    accept: createAccept({ messageBytesMax, compression, chooseSubprotocol }),
-    open,
-    identify,
-    revocations,
-    accounts,
-    sessionCount: sessions.size,
-    isDraining: () => isDraining,
-    sessionsMax,
-    origins: settings.origins,
-    containment,
-    counts,
-    log,
-    now,
-  })
+  const isAllowedOrigin = readOrigins(settings.origins)
+  const admission = createAdmission({ ...deps, ...access, accounts, unready, sessionsMax, isAllowedOrigin })
+  const accept = createAccept({ ...settings, chooseSubprotocol })
+  const upgrades = createUpgrades({ accept, open, admission, containment })
 
   return {
     accounts,
+    admission,
     credentials,
     rateLimit,
     end: sessions.end,
 
-    /** Makes a session of one connection, as an upgrade does. */
+    /** Makes a session of one connection, as an upgrade and an event stream do. */
     open,
 
     /** Makes sessions of the server's upgrades. */
     attach: upgrades.attach,
 
-    /** See end-revoked.ts. */
-    revoke: endRevoked.add,
-
-    /** Tells the other gateways, and those that start later; absent where there is no journal to keep the list. */
-    shareRevocation: shared?.publish,
-    revocationEvents: shared && { room: revocationsRoom, events: shared.events },
-    missingRevocations: () => shared?.missing(),
+    endRevoked: sessions.endRevoked,
+    /** @param address of clients @returns how many sessions were ended */
+    endAddress: (address: string) => sessions.endAddress(limitKeyOf(address)),
 
     /**
      * The reason why no client should be sent here, or `undefined`. A lost fetcher is no reason: all gateways would
      * turn clients down at once, although they can serve the values in their memory and say how old these are.
      */
     notReady() {
-      if (isDraining) return 'draining'
-      return sessions.size() >= sessionsMax ? 'full: all sessions of GATEWAY_SESSIONS_MAX are taken' : undefined
+      const why = unready()
+      return why === 'full' ? 'full: all sessions of GATEWAY_SESSIONS_MAX are taken' : why
     },
 
     start: receive.start,
 
-    async serve() {
-      // Awaited, but not for long: a user who was signed out must not get in at a gateway that starts.
-      await shared?.start()
-      heartbeat.start()
-    },
+    serve: heartbeat.start,
 
     /** Sends all clients to other gateways. The listener is closed by then: otherwise the same clients come back. */
     async drain() {
       isDraining = true
-      await drain({ sessions, outbox, spreadMs: settings.drainMs })
+      await drain({ ...deps, sessions, spreadMs: settings.drainMs })
     },
 
-    stop() {
-      heartbeat.stop()
-      shared?.stop()
-    },
+    stop: heartbeat.stop,
 
     sweep: credentials.sweep,
     sweepSeldom: accounts.sweep,

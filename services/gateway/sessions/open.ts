@@ -1,28 +1,37 @@
 // Turns a connection into a session: gives it a record, an encoding and a welcome.
 import type { ControlMessage } from '@keycast/protocol'
-import type { Containment } from '@keycast/service'
+import type { Containment, World } from '@keycast/service'
 import type { Peer } from '../access/identify.ts'
 import type { Rights } from '../access/rights.ts'
 import type { Verified } from '../access/tokens/tokens.ts'
-import type { Outbox } from '../delivery/outbox.ts'
-import type { Encodings } from '../encodings/index.ts'
+import type { CloseCode } from '../delivery/outbox.ts'
+import type { Encoding } from '../encodings/encoding.ts'
 import type { Transport, TransportEvents } from '../transport/transport.ts'
-import type { Credentials } from './credentials.ts'
-import type { RateLimit } from './rate-limit.ts'
-import type { Receive } from './receive.ts'
+import type { Bucket } from './rate-limit.ts'
 import { createSession, type Session } from './session.ts'
-import type { Sessions } from './sessions.ts'
-import type { Unfinished } from './unfinished.ts'
 
-interface Deps {
-  sessions: Pick<Sessions, 'add' | 'end' | 'closed'>
-  encodings: Pick<Encodings, 'forTransport'>
-  receive: Pick<Receive, 'message' | 'ping' | 'pong'>
-  unfinished: Pick<Unfinished, 'report'>
-  outbox: Pick<Outbox, 'send' | 'drained'>
-  credentials: Pick<Credentials, 'begin'>
+/** Names a session in the log and to its client: 128 bits, so that no id is guessed or used twice. */
+const ID_BYTES = 16
+
+interface Deps extends Pick<World, 'after' | 'randomBytes'> {
+  sessions: {
+    add(session: Session): void
+    end(session: Session, name: CloseCode): void
+    closed(session: Session, code: number): void
+  }
+  encodings: { forTransport(transport: Transport): Encoding }
+  receive: {
+    message(session: Session, data: Buffer, isBinary: boolean): unknown
+    ping(session: Session, payload: Buffer): void
+    pong(session: Session): void
+  }
+  unfinished: { report(session: Session, bytes: number): Session | undefined }
+  outbox: { send(session: Session, message: ControlMessage): void; drained(session: Session): void }
+  credentials: {
+    begin(session: Session, verified: Verified | undefined): { user: string; expiresInMs: number } | undefined
+  }
   anonymous: Rights
-  rateLimit: Pick<RateLimit, 'allowances'>
+  rateLimit: { allowances(): { requestAllowance: Bucket; keyAllowance: Bucket } }
   containment: Pick<Containment, 'guard'>
   welcome: Omit<Extract<ControlMessage, { type: 'welcome' }>, 'type' | 'session' | 'user' | 'expiresInMs'>
 }
@@ -37,10 +46,12 @@ export function createOpen({
   anonymous,
   rateLimit,
   containment,
+  randomBytes,
+  after,
   welcome,
 }: Deps) {
   /** An error that no code foresaw ends the session that it came with. */
-  const guarded = (handle: (session: Session, ...of: any[]) => unknown) =>
+  const guarded = <Of extends unknown[]>(handle: (session: Session, ...of: Of) => unknown) =>
     containment.guard('session', handle, (session, ..._) => sessions.end(session, 'internalError'))
 
   const events: TransportEvents = {
@@ -53,6 +64,7 @@ export function createOpen({
     }),
     onDrain: guarded(outbox.drained),
     onClose: guarded(sessions.closed),
+    after,
   }
 
   const begin = guarded((session: Session, verified: Verified | undefined) => {
@@ -66,7 +78,8 @@ export function createOpen({
    * @param transport open, and nothing read from it yet
    */
   return function open(transport: Transport, { peer, verified }: { peer: Peer; verified?: Verified }) {
-    const start = { ...rateLimit.allowances(), peer, rights: anonymous }
+    const id = randomBytes(ID_BYTES).toString('base64url')
+    const start = { id, ...rateLimit.allowances(), peer, rights: anonymous }
     const session = createSession(transport, encodings.forTransport(transport), start)
     sessions.add(session)
     // From here on the end of the connection is the end of the session, also where one of the next lines fails.

@@ -1,4 +1,4 @@
-import { costOf, createRateLimit } from './rate-limit.ts'
+import { costOf, createRateLimit, fullBucket, fullBuckets, ratesOf, refill, waitMsFor } from './rate-limit.ts'
 
 function create() {
   let nowMs = 0
@@ -6,7 +6,6 @@ function create() {
   const { allowances, ...limit } = createRateLimit({
     requestsPerSecondMax: 100,
     keysPerSessionMax: 1_000,
-    accounts: { charge: () => 0, keysWaitMs: () => 0, chargeKeys() {} },
     end: (_, code) => ended.push(code),
     now: () => nowMs,
   })
@@ -99,4 +98,74 @@ test('keys that are watched already cost a tenth', () => {
   expect(wait(0)).toBe(0)
   subscribed(0, 10)
   expect(wait(0)).toBe(1)
+})
+
+const rate = { perSecond: 100, max: 50 }
+
+test('a bucket begins full, and never holds more', () => {
+  const bucket = fullBucket(rate, 1_000)
+  expect(refill(bucket, rate, 9_000)).toEqual({ left: 50, atMs: 9_000 })
+})
+
+test('debt is paid off as time goes by, however often one looks', () => {
+  const bucket = fullBucket(rate, 0)
+  bucket.left -= 60
+  for (let nowMs = 1; nowMs <= 100; nowMs++) refill(bucket, rate, nowMs)
+  expect(bucket.left).toBeCloseTo(0)
+})
+
+test('after the time it takes, what was missing has come in, and not before', () => {
+  const bucket = fullBucket(rate, 0)
+  bucket.left = 0
+  const waitMs = waitMsFor(2.55, rate)
+  expect(waitMs).toBe(26)
+  expect(refill({ ...bucket }, rate, waitMs - 1).left).toBeLessThan(2.55)
+  expect(refill({ ...bucket }, rate, waitMs).left).toBeGreaterThanOrEqual(2.55)
+})
+
+test('an account has the rates of its shares; as many keys as requests may be named at once, however few a session has', () => {
+  const settings = { requestsPerSecondMax: 100, keysPerSessionMax: 50 }
+  expect(ratesOf(settings).keys).toEqual({ perSecond: 100, max: 100 })
+  expect(ratesOf({ ...settings, keysPerSessionMax: 1_000 }, 4)).toEqual({
+    requests: { perSecond: 400, max: 400 },
+    keys: { perSecond: 400, max: 4_000 },
+  })
+})
+
+function setupAccount() {
+  const { chargeAccount, keysWaitMs, chargeKeys, at } = create()
+  const rates = ratesOf({ requestsPerSecondMax: 100, keysPerSessionMax: 50 }, 4)
+  const account = { rates, ...fullBuckets(rates, 0) }
+  const session = (): any => ({ account, keyAllowance: { left: 1_000, atMs: 0 } })
+  return {
+    charge: (nowMs: number, requests: number) => at(nowMs, () => chargeAccount(account, requests)),
+    wait: (nowMs: number) => at(nowMs, () => keysWaitMs(session())),
+    subscribed: (watchedAnew: number) => chargeKeys(session(), { watchedAnew, watchedBefore: 0 }),
+  }
+}
+
+test('connections together have the allowance of a few, which refills', () => {
+  const { charge } = setupAccount()
+  for (let n = 0; n < 400; n++) expect(charge(0, 1)).toBe(0)
+  expect(charge(0, 1)).toBe(3)
+  expect(charge(10, 4)).toBe(0)
+  expect(charge(10, 1)).toBeGreaterThan(0)
+})
+
+test('what is refused costs nothing, and what is larger than the bucket is served when that is full', () => {
+  const { charge } = setupAccount()
+  expect(charge(0, 1_000)).toBe(0)
+  expect(charge(0, 1)).toBe(1_503)
+  expect(charge(1_503, 1)).toBe(0)
+})
+
+test('keys are charged for all sessions of an account together', () => {
+  const { wait, subscribed } = setupAccount()
+  subscribed(410)
+  expect(wait(0)).toBeGreaterThan(0)
+  expect(wait(50)).toBe(0)
+})
+
+test('a request without an account is charged to nobody', () => {
+  expect(create().chargeAccount(undefined, 1_000_000)).toBe(0)
 })

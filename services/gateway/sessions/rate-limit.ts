@@ -1,10 +1,8 @@
 // The rate limit of each session: an allowance of requests, which may go into debt before the session is closed; and one of
-// keys that it subscribes to, since each that no session watches yet is a request to the backend.
-import type { Accounts } from './accounts.ts'
-import { fullBucket, ratesOf, refill, waitMsFor } from './bucket.ts'
+// keys that it subscribes to, since each that no session watches yet is a request to the backend. Sessions of one account
+// have a few times as much together. What was not used adds up to a bound, and may then be used at once.
+import type { World } from '@keycast/service'
 import type { Session } from './session.ts'
-
-export type RateLimit = ReturnType<typeof createRateLimit>
 
 /** A message counts as one request, and one more per so many bytes: a subscribe to thousands of keys is no single one. */
 const BYTES_PER_REQUEST = 1_024
@@ -18,16 +16,32 @@ const DEBT_SECONDS_MAX = 2
 /** A key that is watched already costs only a place in a list and a value from memory: so many count as one. */
 const WATCHED_KEYS_PER_KEY = 10
 
-interface Deps {
-  requestsPerSecondMax: number
-  keysPerSessionMax: number
-  accounts: Pick<Accounts, 'charge' | 'keysWaitMs' | 'chargeKeys'>
-  end: (session: Session, code: 'abusive') => void
-  /** Monotonic, in milliseconds. */
-  now: () => number
+/** The refill rate of a bucket, and its maximum. */
+interface Rate {
+  perSecond: number
+  max: number
 }
 
-export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accounts, end, now }: Deps) {
+/** The amount that may be taken, as of `atMs`. Below 0 it is in debt. A plain record, for there are tens of thousands. */
+export interface Bucket {
+  left: number
+  atMs: number
+}
+
+/** What the sessions of one account have together. */
+export interface SharedAllowance {
+  readonly rates: ReturnType<typeof ratesOf>
+  readonly requestAllowance: Bucket
+  readonly keyAllowance: Bucket
+}
+
+interface Deps extends Pick<World, 'now'> {
+  requestsPerSecondMax: number
+  keysPerSessionMax: number
+  end: (session: Session, code: 'abusive') => void
+}
+
+export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, end, now }: Deps) {
   const rates = ratesOf({ requestsPerSecondMax, keysPerSessionMax })
 
   /**
@@ -41,7 +55,7 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accou
   function charge(session: Session, requests: number): number {
     const allowance = refill(session.requestAllowance, rates.requests, now())
     allowance.left -= requests
-    if (allowance.left >= 0) return accounts.charge(session.account, requests)
+    if (allowance.left >= 0) return chargeAccount(session.account, requests)
     if (allowance.left < -DEBT_SECONDS_MAX * requestsPerSecondMax) {
       end(session, 'abusive')
       return Number.POSITIVE_INFINITY
@@ -52,14 +66,36 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accou
   }
 
   /**
+   * Charges an account a request's price, or nothing if it is too much: no session pays for another session's refused
+   * request.
+   *
+   * @param requests the number of requests that it counts as
+   * @returns 0, or the time to wait, in milliseconds
+   */
+  function chargeAccount(account: SharedAllowance | undefined, requests: number): number {
+    if (!account) return 0
+    const rate = account.rates.requests
+    const allowance = refill(account.requestAllowance, rate, now())
+    // As large as a message may be, it is served when the bucket is full.
+    if (allowance.left < Math.min(requests, rate.max)) return waitMsFor(requests - allowance.left, rate)
+    allowance.left -= requests
+    return 0
+  }
+
+  /**
    * The time a session should wait before it subscribes to keys, in milliseconds; 0 if it may now. It may then name any
    * number: their price is known when they are subscribed, see {@link chargeKeys}.
    */
-  function keysWaitMs(session: Session) {
-    const { left } = refill(session.keyAllowance, rates.keys, now())
-    if (left > 0) return accounts.keysWaitMs(session.account)
-    // The wait until the bucket holds more than nothing.
-    return Math.floor((-left * 1_000) / rates.keys.perSecond) + 1
+  function keysWaitMs({ keyAllowance, account }: Session) {
+    const waitMs = waitMsForAny(keyAllowance, rates.keys)
+    if (waitMs > 0 || !account) return waitMs
+    return waitMsForAny(account.keyAllowance, account.rates.keys)
+  }
+
+  /** The wait until the bucket holds more than nothing. */
+  function waitMsForAny(bucket: Bucket, rate: Rate) {
+    const { left } = refill(bucket, rate, now())
+    return left > 0 ? 0 : Math.floor((-left * 1_000) / rate.perSecond) + 1
   }
 
   /**
@@ -68,24 +104,68 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accou
    * @param keys their numbers
    */
   function chargeKeys(
-    session: Session,
+    { keyAllowance, account }: Session,
     { watchedBefore, watchedAnew }: { watchedBefore: number; watchedAnew: number },
   ) {
     const keys = watchedAnew + watchedBefore / WATCHED_KEYS_PER_KEY
-    session.keyAllowance.left -= keys
-    accounts.chargeKeys(session.account, keys)
+    keyAllowance.left -= keys
+    if (account) account.keyAllowance.left -= keys
   }
 
-  /** A new session's allowances. */
-  function allowances() {
-    const nowMs = now()
-    return { requestAllowance: fullBucket(rates.requests, nowMs), keyAllowance: fullBucket(rates.keys, nowMs) }
-  }
+  return {
+    charge,
+    chargeAccount,
+    keysWaitMs,
+    chargeKeys,
 
-  return { charge, keysWaitMs, chargeKeys, allowances }
+    /** A new session's. */
+    allowances: () => fullBuckets(rates, now()),
+  }
 }
 
 /** The number of requests that a message counts as. */
 export function costOf(messageBytes: number) {
   return 1 + Math.floor(messageBytes / BYTES_PER_REQUEST)
+}
+
+export function fullBucket({ max }: Rate, nowMs: number): Bucket {
+  return { left: max, atMs: nowMs }
+}
+
+export const fullBuckets = ({ requests, keys }: SharedAllowance['rates'], nowMs: number) => ({
+  requestAllowance: fullBucket(requests, nowMs),
+  keyAllowance: fullBucket(keys, nowMs),
+})
+
+/**
+ * Adds what came in since. To be called before `left` is read.
+ *
+ * @returns the same
+ */
+export function refill(bucket: Bucket, { perSecond, max }: Rate, nowMs: number): Bucket {
+  bucket.left = Math.min(max, bucket.left + ((nowMs - bucket.atMs) * perSecond) / 1_000)
+  bucket.atMs = nowMs
+  return bucket
+}
+
+/** The time until so much more has come in, in whole milliseconds. */
+export function waitMsFor(missing: number, { perSecond }: Rate) {
+  return Math.ceil((missing * 1_000) / perSecond)
+}
+
+/**
+ * One session's allowance. Sessions that share an account have it together, times the account's shares.
+ *
+ * @returns `requests`: one second's may be sent at once. `keys`: so many as a session may have may be subscribed to at
+ *   once, and after that as many new ones a second as requests
+ */
+export function ratesOf(
+  { requestsPerSecondMax, keysPerSessionMax }: { requestsPerSecondMax: number; keysPerSessionMax: number },
+  shares = 1,
+): { requests: Rate; keys: Rate } {
+  const perSecond = shares * requestsPerSecondMax
+  return {
+    requests: { perSecond, max: perSecond },
+    keys: { perSecond, max: Math.max(perSecond, shares * keysPerSessionMax) },
+  }
 }

@@ -1,17 +1,16 @@
 // Takes a client's message: charges the session, reads it, passes it to its handler, and answers errors.
 import {
   type ClientMessage,
+  type ControlMessage,
   errorCodes,
   errorMessage,
   ProtocolError,
   readClientMessage,
   readRequestId,
 } from '@keycast/protocol'
-import type { Outbox } from '../delivery/outbox.ts'
-import { costOf, OFFENCE_REQUESTS, type RateLimit } from './rate-limit.ts'
+import type { CloseCode } from '../delivery/outbox.ts'
+import { costOf, OFFENCE_REQUESTS } from './rate-limit.ts'
 import type { Session } from './session.ts'
-
-export type Receive = ReturnType<typeof createReceive>
 
 /** A session that may do nothing before `authed` may send so many bytes until then: two of the longest tokens. */
 const EARLY_BYTES_MAX = 16 * 1_024
@@ -20,8 +19,12 @@ const EARLY_BYTES_MAX = 16 * 1_024
 type Handle = (session: Session, message: ClientMessage) => unknown
 
 interface Deps {
-  outbox: Pick<Outbox, 'send' | 'sendFrame' | 'close'>
-  rateLimit: Pick<RateLimit, 'charge'>
+  outbox: {
+    send(session: Session, message: ControlMessage): void
+    sendFrame(session: Session, frame: Buffer): void
+    close(session: Session, code: CloseCode): void
+  }
+  rateLimit: { charge(session: Session, requests: number): number }
 }
 
 export function createReceive({ outbox, rateLimit }: Deps) {

@@ -1,5 +1,5 @@
 // Logs how sessions begin and end, under the id that their client was told in welcome.
-import type { Log as LogOf } from '@keycast/service'
+import type { Log as LogOf, World } from '@keycast/service'
 import type { Session } from './session.ts'
 
 export type Log = Pick<LogOf, 'debug' | 'warn'>
@@ -11,10 +11,8 @@ const remarkable = new Set(['abusive', 'slow', 'unfinished'])
 const WARNINGS_MAX = 10
 const PERIOD_MS = 10_000
 
-interface Deps {
-  log: Log | undefined
-  /** Monotonic, in milliseconds. */
-  now: () => number
+interface Deps extends Pick<World, 'now'> {
+  log?: Log
 }
 
 export function createSessionLog({ log, now }: Deps) {

@@ -1,7 +1,7 @@
 // One connected client as the gateway sees it: a plain record, for there are tens of thousands of them. Each field names
 // the file that reads and writes it.
-import { randomBytes } from 'node:crypto'
 import type { Get, History } from '@keycast/protocol'
+import type { Payer } from '@keycast/service'
 import type { Viewer } from '../access/backend/viewers.ts'
 import type { Peer } from '../access/identify.ts'
 import type { Rights } from '../access/rights.ts'
@@ -9,10 +9,10 @@ import type { Verified } from '../access/tokens/tokens.ts'
 import type { CloseCode } from '../delivery/outbox.ts'
 import type { Encoding } from '../encodings/encoding.ts'
 import type { Membership } from '../topics/rooms/presence/joins.ts'
-import type { Subscription } from '../topics/topic.ts'
+import type { Subscription } from '../topics/topics.ts'
 import type { Piece, Transport } from '../transport/transport.ts'
 import type { Account } from './accounts.ts'
-import type { Bucket } from './bucket.ts'
+import type { Bucket } from './rate-limit.ts'
 
 /** A get that waits for its client to read, and the time as of which its answer must be fresh. */
 export interface DeferredGet {
@@ -35,9 +35,9 @@ export interface Session {
   due: Subscription[]
   /** The number of them that ended meanwhile. */
   dueEnded: number
-  /** handlers/get.ts. */
+  /** doors/get.ts. */
   deferredGets: DeferredGet[]
-  /** The number of gets that wait for the fetcher; handlers/get.ts. */
+  /** The number of gets that wait for the fetcher; doors/get.ts. */
   pendingGets: number
   /** The number of answers that wait for a message of a room; rooms/held-answers.ts. */
   answersHeld: number
@@ -68,11 +68,13 @@ export interface Session {
   viewer: Viewer | undefined
   /** The account whose limits it shares with others. */
   account: Account | undefined
+  /** Whom nodes and journals charge. */
+  payer: Payer | undefined
   /** Whether it may do nothing until it sent a token. */
   mustAuth: boolean
   /** Sent while it must; receive.ts. */
   earlyBytes: number
-  /** handlers/auth.ts, as the next. */
+  /** doors/auth.ts, as the next. */
   authsPending: number
   /** Of those pending. */
   lastAuth: Promise<unknown> | undefined
@@ -80,21 +82,19 @@ export interface Session {
   slice: number
 }
 
-/** Names a session in the log and to its client: 128 bits, so that no id is guessed or used twice. */
-const ID_BYTES = 16
-
 export function createSession(
   transport: Transport,
   encoding: Encoding,
   {
+    id,
     requestAllowance,
     keyAllowance,
     peer,
     rights,
-  }: Pick<Session, 'requestAllowance' | 'keyAllowance' | 'rights'> & { peer: Peer },
+  }: Pick<Session, 'id' | 'requestAllowance' | 'keyAllowance' | 'rights'> & { peer: Peer },
 ): Session {
   return {
-    id: randomBytes(ID_BYTES).toString('base64url'),
+    id,
     transport,
     encoding,
     subscriptions: new Map(),
@@ -120,6 +120,7 @@ export function createSession(
     verified: undefined,
     viewer: undefined,
     account: undefined,
+    payer: undefined,
     mustAuth: false,
     earlyBytes: 0,
     authsPending: 0,

@@ -1,20 +1,14 @@
 // The sessions there are: how they end, and the order of their pings.
 import type { Leaving } from '@keycast/backbone'
 import { closeCodes } from '@keycast/protocol'
-import { type Containment, noContainment } from '@keycast/service'
+import type { Containment, World } from '@keycast/service'
+import type { Verified } from '../access/tokens/tokens.ts'
 import { type Counts, countOne } from '../counts.ts'
-import type { CloseCode, Outbox } from '../delivery/outbox.ts'
-import type { Gate } from '../gate/gate.ts'
-import type { Joins } from '../topics/rooms/presence/joins.ts'
-import type { Topics } from '../topics/topics.ts'
-import type { Credentials } from './credentials.ts'
+import type { CloseCode } from '../delivery/outbox.ts'
 import type { Session } from './session.ts'
-import type { Unfinished } from './unfinished.ts'
-
-export type Sessions = ReturnType<typeof createSessions>
 
 /** Sessions are pinged in so many slices over the heartbeat, so that no turn of the event loop pings thousands. */
-export const SLICES = 25
+const SLICES = 25
 
 /** A client that is no longer read, or holds memory that others need, has this long to read the reason of its close. */
 const CLOSE_READ_MS = 1_000
@@ -25,29 +19,15 @@ const CLOSE_READ_MS = 1_000
  */
 const leavingCodes = new Set([1000, 1001, 1005])
 
-interface Deps {
-  outbox: Pick<Outbox, 'discard'>
-  topics: Pick<Topics, 'drop'>
-  joins: Pick<Joins, 'drop'>
-  gate: Pick<Gate, 'giveUp'>
-  credentials: Pick<Credentials, 'forget'>
-  unfinished: Pick<Unfinished, 'forget'>
-  sessionLog: ReturnType<typeof import('./session-log.ts').createSessionLog>
-  containment?: Pick<Containment, 'guard'>
+interface Deps extends Pick<World, 'after'> {
+  /** Takes back what the other parts hold of a session that ended. */
+  takeBack: (session: Session, leaving: Leaving) => void
+  sessionLog: { opened(session: Session): void; ended(session: Session, reason: string): void }
+  containment: Pick<Containment, 'guard'>
   counts: Pick<Counts, 'closed'>
 }
 
-export function createSessions({
-  outbox,
-  topics,
-  joins,
-  gate,
-  credentials,
-  unfinished,
-  sessionLog,
-  containment = noContainment,
-  counts,
-}: Deps) {
+export function createSessions({ takeBack, sessionLog, containment, counts, after }: Deps) {
   const slices: Set<Session>[] = Array.from({ length: SLICES }, () => new Set())
   let added = 0
   let size = 0
@@ -77,7 +57,7 @@ export function createSessions({
     // It may go on sending at full speed. Unread that costs nothing, but the answer to the close is not read either.
     const isSending = name === 'abusive' || name === 'unfinished'
     if (isSending) transport.pause()
-    if (isSending || isUrgent) setTimeout(() => transport.terminate(), CLOSE_READ_MS).unref()
+    if (isSending || isUrgent) after(CLOSE_READ_MS, () => transport.terminate())
   }
 
   /**
@@ -105,29 +85,39 @@ export function createSessions({
   function detach(session: Session, leaving: Leaving = 'later') {
     if (session.ended) return
     session.ended = true
-    takeBack(session, leaving)
+    takeBackAll(session, leaving)
   }
 
   // Nothing else takes back what a session did: what it shares with others is in doubt where this fails.
-  const takeBack = containment.guard(
-    'session',
-    (session: Session, leaving: Leaving) => {
-      topics.drop(session)
-      joins.drop(session, leaving)
-      gate.giveUp(session)
-      credentials.forget(session)
-      outbox.discard(session)
-      unfinished.forget(session)
-    },
-    () => {},
-    { isForAll: true },
-  )
+  const takeBackAll = containment.guard('session', takeBack, () => {}, { isForAll: true })
+
+  /** @returns the number of sessions ended */
+  function endRevoked(isRevoked: (verified: Verified) => boolean): number {
+    let ended = 0
+    for (const session of all()) {
+      if (session.ended || !session.verified || !isRevoked(session.verified)) continue
+      end(session, 'revoked')
+      ended++
+    }
+    return ended
+  }
 
   function* all() {
     for (const slice of slices) yield* slice
   }
 
-  return { add, end, terminate, closed, all, slices, size: () => size }
+  /** @param address as limits are counted by @returns how many were ended */
+  function endAddress(address: string): number {
+    let ended = 0
+    for (const session of all()) {
+      if (session.ended || session.address !== address) continue
+      end(session, 'abusive')
+      ended++
+    }
+    return ended
+  }
+
+  return { add, end, endRevoked, endAddress, terminate, closed, all, slices, size: () => size }
 }
 
 /** @param code a connection was closed with, not by this gateway's own decision */

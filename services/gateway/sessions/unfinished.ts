@@ -2,8 +2,6 @@
 // largest message allowed, and a client that goes on answering pings may leave one unfinished for ever.
 import type { Session } from './session.ts'
 
-export type Unfinished = ReturnType<typeof createUnfinished>
-
 /** Room for hundreds of the longest messages of the default size: an honest one is unfinished for milliseconds. */
 const BYTES_MAX = 64 * 1024 ** 2
 

@@ -6,6 +6,8 @@ import { createContainment } from '@keycast/service'
 import type { Verified } from '../access/tokens/tokens.ts'
 import { createCounts } from '../counts.ts'
 import type { Account } from './accounts.ts'
+import { createAdmission } from './admission.ts'
+import { readOrigins } from './allowed-origins.ts'
 import { createUpgrades } from './upgrade.ts'
 
 const cleanUps: (() => unknown)[] = []
@@ -56,17 +58,18 @@ async function setup({
   createUpgrades({
     accept: ((_: any, __: any, ___: any, then: (transport: any) => void) => then({})) as any,
     open: ((_: any, from: unknown) => opened.push(from)) as any,
-    identify: { peerOf: () => ({ address: '127.0.0.1', isNamed: true }), verifyRequest: () => verifying },
-    revocations: { isRevoked: () => isRevoked },
-    accounts: { of: () => fullAccount, hasRoom: () => fullAccount === undefined } as any,
-    sessionCount: () => sessions,
-    isDraining: () => isDraining,
-    sessionsMax: 1,
-    origins,
+    admission: createAdmission({
+      identify: { peerOf: () => ({ address: '127.0.0.1', isNamed: true }), verifyRequest: () => verifying },
+      revocations: { isRevoked: () => isRevoked },
+      accounts: { of: () => fullAccount, hasRoom: () => fullAccount === undefined } as any,
+      unready: () => (isDraining ? 'draining' : sessions >= 1 ? 'full' : undefined),
+      sessionsMax: 1,
+      isAllowedOrigin: readOrigins(origins),
+      counts,
+      log: { warn: (...line: unknown[]) => void warnings.push(line) },
+      now: () => 0,
+    }),
     containment,
-    counts,
-    log: { warn: (...line: unknown[]) => void warnings.push(line) },
-    now: () => 0,
   }).attach(server)
   await once(server.listen(0, '127.0.0.1'), 'listening')
   cleanUps.push(() => new Promise(resolve => server.close(resolve)))

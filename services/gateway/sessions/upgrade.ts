@@ -3,76 +3,30 @@
 import { type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { type Problem, problemText } from '@keycast/protocol'
-import { type Containment, createOnceAMinute, type Log, noContainment } from '@keycast/service'
-import type { Identify } from '../access/identify.ts'
-import type { Revocations } from '../access/revocations/revocations.ts'
-import { tokenRefused } from '../access/tokens/tokens.ts'
-import { type Counts, countOne } from '../counts.ts'
+import type { Containment } from '@keycast/service'
 import { INVALID_TOKEN } from '../doors/http/problems.ts'
 import { chooseSubprotocol, subprotocols } from '../encodings/index.ts'
-import type { Account, Accounts } from './accounts.ts'
-import { readOrigins } from './allowed-origins.ts'
-
-/** When to come back to a gateway that is full, or with too many sessions, in seconds: others may have room at once. */
-const RETRY_AFTER_SECONDS = 5
-
-/** Of an origin that is repeated in an answer and in the log: a client may send kilobytes. */
-const ORIGIN_CHARACTERS_MAX = 200
+import type { Transport } from '../transport/transport.ts'
+import type { Admission, Arrival, Refusal } from './admission.ts'
 
 interface Deps {
-  accept: ReturnType<typeof import('../transport/accept.ts').createAccept>
-  open: ReturnType<typeof import('./open.ts').createOpen>
-  identify: Pick<Identify, 'peerOf' | 'verifyRequest'>
-  revocations: Pick<Revocations, 'isRevoked'>
-  accounts: Pick<Accounts, 'of' | 'hasRoom'>
-  sessionCount: () => number
-  isDraining: () => boolean
-  sessionsMax: number
-  origins: string
-  containment?: Pick<Containment, 'guard'>
-  counts: Counts
-  log: Pick<Log, 'warn'> | undefined
-  /** Monotonic, in milliseconds. */
-  now: () => number
+  accept: (request: IncomingMessage, socket: Duplex, head: Buffer, opened: (transport: Transport) => void) => void
+  open: (transport: Transport, from: Arrival) => void
+  admission: Pick<Admission, 'admit' | 'refused'>
+  containment: Pick<Containment, 'guard'>
 }
 
-export function createUpgrades({
-  accept,
-  open,
-  identify,
-  revocations,
-  accounts,
-  sessionCount,
-  isDraining,
-  sessionsMax,
-  origins,
-  containment = noContainment,
-  counts,
-  log,
-  now,
-}: Deps) {
-  const isAllowed = readOrigins(origins)
-  const isLogDue = createOnceAMinute(now)
-
+export function createUpgrades({ accept, open, admission, containment }: Deps) {
   /** @returns once it was let in or turned away */
   function upgrade(httpServer: Server, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> | void {
     // First of all: an error without a listener ends the process.
     socket.on('error', destroy)
-    const refusal = refusalOf(request)
-    if (refusal) return turnAway(socket, refusal)
-    const peer = identify.peerOf(request)
-    const verifying = identify.verifyRequest(request, peer.address)
-    if (!verifying) return letIn(httpServer, request, socket, head, { peer })
-    return verifying.then(result => {
+    const answer = refusalOf(request) ?? admission.admit(request)
+    if (!(answer instanceof Promise)) return letIn(httpServer, request, socket, head, answer)
+    return answer.then(result => {
       // The client left before its token was checked: a handshake would be written to nobody.
       if (socket.destroyed || !socket.writable || socket.readableEnded) return void socket.destroy()
-      if ('refused' in result) return turnAway(socket, refusalForToken(result.refused.problem))
-      if (revocations.isRevoked(result.verified)) return turnAway(socket, refusalForToken(tokenRefused))
-      // Others may have taken the room meanwhile, or the gateway may be stopping.
-      const later = refusalOf(request)
-      if (later) return turnAway(socket, later)
-      letIn(httpServer, request, socket, head, { peer, verified: result.verified })
+      letIn(httpServer, request, socket, head, result)
     })
   }
 
@@ -81,23 +35,17 @@ export function createUpgrades({
     request: IncomingMessage,
     socket: Duplex,
     head: Buffer,
-    from: Parameters<typeof open>[1],
+    answer: Arrival | UpgradeRefusal,
   ) {
-    const account = accounts.of(from.verified?.user, from.peer)
-    if (account && !accounts.hasRoom(account)) return turnAway(socket, tooMany(account, from.verified?.user))
+    if ('reason' in answer) {
+      admission.refused(answer)
+      return refuse(socket, answer)
+    }
     accept(request, socket, head, transport => {
       socket.off('error', destroy)
-      httpServer.emit('webSocket', socket)
-      open(transport, from)
+      httpServer.emit('session', socket)
+      open(transport, answer)
     })
-  }
-
-  function turnAway(socket: Duplex, refusal: Refusal) {
-    const { reason, remedy } = refusal
-    countOne(counts.refused, reason)
-    // One a minute of each reason, not of each origin: a client chooses what it sends.
-    if (remedy && isLogDue(reason)) log?.warn({ reason, ...remedy.about }, remedy.message)
-    refuse(socket, refusal)
   }
 
   function attach(httpServer: Server) {
@@ -112,23 +60,20 @@ export function createUpgrades({
     httpServer.on('upgrade', take)
   }
 
-  function refusalOf({ url = '', headers }: IncomingMessage): Refusal | undefined {
-    if (url.split('?', 1)[0] !== '/ws') return { status: 404, reason: 'path', message: 'WebSockets are served at /ws' }
-    if (isDraining()) return unavailable('draining', 'this gateway is being stopped')
-    if (sessionCount() >= sessionsMax) return full(sessionsMax)
-    // Only browsers send an origin, and no page can change it. A program can, so a request without one is let in.
-    if (headers.origin !== undefined && !isAllowed(headers.origin)) {
-      return wrongOrigin(headers.origin)
-    }
-    const offered = headers['sec-websocket-protocol']?.split(',').map(name => name.trim())
-    if (offered && !chooseSubprotocol(offered)) {
-      return { status: 400, reason: 'subprotocol', message: `offer ${subprotocols.join(' or ')}, or no subprotocol` }
-    }
-    return undefined
-  }
-
   return { attach }
 }
+
+/** Why an upgrade is refused that is none to begin with. */
+function refusalOf({ url = '', headers }: IncomingMessage): UpgradeRefusal | undefined {
+  if (url.split('?', 1)[0] !== '/ws') return { status: 404, reason: 'path', message: 'WebSockets are served at /ws' }
+  const offered = headers['sec-websocket-protocol']?.split(',').map(name => name.trim())
+  if (offered && !chooseSubprotocol(offered)) {
+    return { status: 400, reason: 'subprotocol', message: `offer ${subprotocols.join(' or ')}, or no subprotocol` }
+  }
+  return undefined
+}
+
+type UpgradeRefusal = Omit<Refusal, 'code'>
 
 /**
  * Whether a request offers only a protocol other than WebSocket: most often `h2c`, as Java's HTTP client and `curl
@@ -155,87 +100,16 @@ function answerOrdinarily(httpServer: Server, request: IncomingMessage, socket: 
   httpServer.emit('request', request, response)
 }
 
-/**
- * `challenge`: the scheme that is asked for (RFC 9110 section 11.6.1); `remedy`: for the log, where an operator's
- * setting would let the client in.
- */
-interface Refusal {
-  status: number
-  reason: string
-  message: string
-  retryAfterSeconds?: number
-  challenge?: string
-  remedy?: { about: object; message: string }
-}
-
-const unavailable = (reason: string, message: string): Refusal => ({
-  status: 503,
-  reason,
-  message,
-  retryAfterSeconds: RETRY_AFTER_SECONDS,
-})
-
-function wrongOrigin(origin: string): Refusal {
-  const shown = origin.slice(0, ORIGIN_CHARACTERS_MAX)
-  return {
-    status: 403,
-    reason: 'origin',
-    message: `pages of ${shown} may not connect: GATEWAY_ORIGINS does not name this origin`,
-    remedy: {
-      about: { origin: shown },
-      message: 'a page of another origin was refused: if it is yours, add its origin to GATEWAY_ORIGINS',
-    },
-  }
-}
-
-function full(sessionsMax: number): Refusal {
-  return {
-    ...unavailable('full', 'this gateway is full'),
-    remedy: {
-      about: { sessionsMax },
-      message: 'a connection was refused, because this gateway is full: add a gateway, or raise GATEWAY_SESSIONS_MAX',
-    },
-  }
-}
-
-/** @param account that has no room */
-function tooMany({ name, sessionsMax }: Account, user: string | undefined): Refusal {
-  const [whose, setting, otherwise] =
-    user === undefined
-      ? [
-          'address',
-          'GATEWAY_SESSIONS_PER_ADDRESS_MAX',
-          ', or name the proxy at this address in GATEWAY_TRUSTED_PROXIES',
-        ]
-      : ['user', 'GATEWAY_SESSIONS_PER_USER_MAX', '']
-  return {
-    status: 429,
-    reason: 'account',
-    message: `this ${whose} has ${sessionsMax} sessions at this gateway, and ${setting} allows no more`,
-    retryAfterSeconds: RETRY_AFTER_SECONDS,
-    remedy: {
-      about: { account: name, sessionsMax },
-      message: `a connection was refused, because its ${whose} has too many: raise ${setting}${otherwise}`,
-    },
-  }
-}
-
-function refusalForToken(problem: Problem): Refusal {
-  const { retryAfterMs } = problem
-  const message = problemText(problem)
-  if (retryAfterMs === undefined) return { status: 401, reason: 'token', message, challenge: INVALID_TOKEN }
-  return { status: 503, reason: 'token', message, retryAfterSeconds: Math.ceil(retryAfterMs / 1_000) }
-}
-
-function refuse(socket: Duplex, { status, message, retryAfterSeconds, challenge }: Refusal) {
+function refuse(socket: Duplex, { status, message, retryAfterMs }: UpgradeRefusal) {
   const body = `${message}\n`
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Connection: close',
     'Content-Type: text/plain; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
-    ...(challenge ? [`WWW-Authenticate: ${challenge}`] : []),
-    ...(retryAfterSeconds ? [`Retry-After: ${retryAfterSeconds}`] : []),
+    // RFC 9110 section 11.6.1: the scheme that is asked for.
+    ...(status === 401 ? [`WWW-Authenticate: ${INVALID_TOKEN}`] : []),
+    ...(retryAfterMs === undefined ? [] : [`Retry-After: ${Math.ceil(retryAfterMs / 1_000)}`]),
   ]
   socket.once('finish', destroy)
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)

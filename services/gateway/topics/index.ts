@@ -19,9 +19,9 @@ export function assembleTopics({ namespaces, links, ...deps }: Deps) {
   const { gate, outbox } = deps
   const ofValues = assembleValues({ ...deps, namespaces, backbone: links.values })
   const ofRooms = assembleRooms({ ...deps, namespaces: namespaces.journal, backbone: links.rooms })
-  const { values, singleFlight, ownValues, tokens, peek, latest, grown } = ofValues
-  const { rooms, histories, publishes, joins } = ofRooms
-  const topics = createTopics({ namespaces: namespaces.journal, gate, values, rooms, outbox })
+  const { values, openWatched, singleFlight, ownValues, tokens, peek, latest, grown } = ofValues
+  const { rooms, histories, joins } = ofRooms
+  const topics = createTopics({ namespaces: namespaces.journal, gate, openValue: openWatched, rooms, outbox })
 
   return {
     topics,
@@ -34,7 +34,6 @@ export function assembleTopics({ namespaces, links, ...deps }: Deps) {
     grown,
     rooms,
     histories,
-    publishes,
     joins,
 
     events: { values: ofValues.events, rooms: ofRooms.events },

@@ -9,6 +9,7 @@ const authorize = {
   origin: 'http://127.0.0.1',
   method: 'HEAD' as const,
   keepMs: KEEP_MS,
+  keepRefusedMs: KEEP_MS,
 }
 
 const stops: (() => Promise<void>)[] = []

@@ -1,13 +1,70 @@
-// Subscribes sessions to topics while the gate lets them. A subscription whose backend cannot be asked waits, and goes on
-// where it stood once the gate admits it again.
-import { type ErrorCode, errorMessage, isProblem, namespaceOf, type Problem, type RequestId } from '@keycast/protocol'
-import type { JournalNamespaces } from '@keycast/service'
-import type { Outbox } from '../delivery/outbox.ts'
-import type { Admitted, Gate, Holder } from '../gate/gate.ts'
+// A topic is what one key names at this gateway: a value or a room. Sessions subscribe to topics while the gate lets them.
+// What differs between values and rooms is in their kinds, which have the methods: there may be a million topics. A
+// subscription whose backend cannot be asked waits, and goes on where it stood once the gate admits it again.
+import {
+  type ControlMessage,
+  type ErrorCode,
+  errorMessage,
+  isProblem,
+  namespaceOf,
+  type Problem,
+  type RequestId,
+  type Wanted,
+} from '@keycast/protocol'
+import { addIndexed, type JournalNamespaces, removeIndexed } from '@keycast/service'
+import type { Admitted, Holder, Lasting } from '../gate/gate.ts'
 import type { Session } from '../sessions/session.ts'
-import { attach, detach, type Kind, type Start, type Subscription, type Topic } from './topic.ts'
+import type { Piece } from '../transport/transport.ts'
 
-export type Topics = ReturnType<typeof createTopics>
+export interface Topic {
+  readonly kind: Kind
+  readonly key: string
+  /** While there are any, the key is watched. */
+  subscriptions: Subscription[]
+}
+
+/** One session's interest in one topic. There may be millions, so it is small. */
+export interface Subscription {
+  readonly session: Session
+  readonly topic: Topic
+  /** In the topic's list; -1 once it has ended. */
+  index: number
+  /**
+   * What is to be written to the session: 0 for nothing, else bits of the topic's kind, among them perhaps
+   * {@link PARKED}. While it is above 0 the subscription stands in its session's `due`.
+   */
+  due: number
+}
+
+/** Beside the bits of a kind, which makes `due` negative: nothing is written until the outbox is told to resume it. */
+export const PARKED = 1 << 31
+
+/** How a client asked for a key: with the version it holds of a value, or where the stream of a room is to begin. */
+export type Start = Omit<Wanted, 'key'> & {
+  /** Of the request, where the beginning of the stream answers it. */
+  id?: RequestId
+}
+
+export interface Kind {
+  /** `waiting`: the session has to be admitted before anything is told. */
+  readonly name: 'value' | 'room' | 'waiting'
+  /**
+   * Subscribes a session to a topic, and tells the state as `start` says. The first subscription watches the key.
+   */
+  join(session: Session, topic: Topic, start: Start): void
+  /** Tells the state anew: the client subscribed again. */
+  begin(subscription: Subscription, start: Start): void
+  /** With it another subscription goes on where this one stands. */
+  position(subscription: Subscription): Start
+  /**
+   * Appends what is due to the subscription, some `bytesMax` of it, and leaves in `due` what still is.
+   *
+   * @returns bytes added
+   */
+  write(subscription: Subscription, pieces: Piece[], bytesMax: number, nowMs: number): number
+  /** Ends the subscription: nothing of the key is written after. */
+  end(subscription: Subscription): void
+}
 
 /** A key that a session waits to be admitted to: a topic that it alone has. */
 interface WaitingSubscription extends Subscription {
@@ -17,14 +74,17 @@ interface WaitingSubscription extends Subscription {
 }
 
 interface Deps {
-  readonly gate: Pick<Gate, 'hold' | 'release'>
-  readonly values: { openWatched(wireKey: string): Topic | Problem }
+  readonly gate: {
+    hold(session: Session, act: Lasting, key: string): Admitted | Problem | 'waits'
+    release(session: Session, act: Lasting, key: string): void
+  }
+  readonly openValue: (wireKey: string) => Topic | Problem
   readonly namespaces: JournalNamespaces
   readonly rooms: { open(key: string): Topic }
-  readonly outbox: Pick<Outbox, 'send'>
+  readonly outbox: { send(session: Session, message: ControlMessage): void }
 }
 
-export function createTopics({ namespaces, gate, values, rooms, outbox }: Deps) {
+export function createTopics({ namespaces, gate, openValue, rooms, outbox }: Deps) {
   let awaiting = 0
   let asked = 0
 
@@ -77,7 +137,7 @@ export function createTopics({ namespaces, gate, values, rooms, outbox }: Deps) 
 
   /** @param admitted to a key that the session holds */
   function join(session: Session, { key, wireKey }: Admitted, start: Start): Problem | undefined {
-    const topic = isRoom(key) ? rooms.open(key) : values.openWatched(wireKey)
+    const topic = isRoom(key) ? rooms.open(key) : openValue(wireKey)
     if (isProblem(topic)) {
       gate.release(session, 'subscribe', key)
       return topic
@@ -169,3 +229,21 @@ export function createTopics({ namespaces, gate, values, rooms, outbox }: Deps) 
 /** The id of the request, where neither an error nor the beginning of a stream has answered it. */
 const unansweredId = (subscription: WaitingSubscription | undefined) =>
   subscription?.toldCode === undefined ? subscription?.start.id : undefined
+
+/** The start of a client that holds nothing. */
+export const FROM_NOTHING: Start = Object.freeze({ version: undefined })
+
+/** Puts a subscription on the lists of its topic and of its session. */
+export function attach(subscription: Subscription) {
+  const { session, topic } = subscription
+  addIndexed(topic.subscriptions, subscription)
+  // The topic's own string: that of the request would be in memory once per session.
+  session.subscriptions.set(topic.key, subscription)
+}
+
+export function detach(subscription: Subscription) {
+  const { session, topic } = subscription
+  session.subscriptions.delete(topic.key)
+  removeIndexed(topic.subscriptions, subscription)
+  subscription.index = -1
+}

@@ -39,8 +39,8 @@ export const deflateOptions = {
   serverNoContextTakeover: true,
   clientNoContextTakeover: true,
   // Declined where a client asks for it; ws's types have no word for that.
-  serverMaxWindowBits: false as any,
-} as PerMessageDeflateOptions
+  serverMaxWindowBits: false,
+} as unknown as PerMessageDeflateOptions
 
 /**
  * An offer that can be taken: a window of the server's smaller than the one values are compressed with cannot.

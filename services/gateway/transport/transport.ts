@@ -1,5 +1,6 @@
-// A session's connection, as sessions and delivery use it. They know only this interface, of which websocket.ts is the
-// one implementation. A stream over HTTP could carry a session as well.
+// A session's connection, as sessions and delivery use it. They know only this interface: websocket.ts and
+// event-stream.ts implement it.
+import type { World } from '@keycast/service'
 import type { Session } from '../sessions/session.ts'
 
 /**
@@ -22,6 +23,8 @@ export interface TransportEvents {
   onUnfinished: (session: Session, bytes: number) => void
   /** All that was written is gone, after `isStalled` was true (and at other times). */
   onDrain: (session: Session) => void
+  /** The world's. */
+  after: World['after']
   /** The connection is gone; `code` as in RFC 6455 section 7.4. */
   onClose: (session: Session, code: number) => void
 }
@@ -43,7 +46,9 @@ export interface Transport {
   takenBytes: () => number
   /** Memory of its own that a written piece takes until it is sent; 0 where the piece itself is kept. */
   copiedBytes: (piece: Piece) => number
-  /** A piece that makes the client answer. */
+  /** Whether a living client answers pings. If not, it is gone once TCP says so: pings are bytes to be acknowledged. */
+  answersPings: boolean
+  /** A piece that shows the client, and all on the way to it, that the connection lives. */
   pingFrame: Buffer
   /** The piece that answers the client's ping. */
   pongFrame: (payload: Buffer) => Buffer

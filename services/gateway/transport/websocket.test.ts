@@ -2,6 +2,7 @@ import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import { type AddressInfo, connect as connectTcp, type Socket } from 'node:net'
 import { jest } from '@jest/globals'
+import { realWorld } from '@keycast/service'
 import * as ws from 'ws'
 import { WebSocket, WebSocketServer } from 'ws'
 import { pingFrame, textFrame } from './frames.ts'
@@ -65,7 +66,7 @@ test('a socket has one listener of its end beside Node’s own, and forgets the 
     const socket = (ws as any)._socket
     const [, ofWs] = socket.listeners('end')
     expect(socket.remoteAddress).toMatch('127.0.0.1')
-    ws.serve({} as any, { onClose() {} } as any)
+    ws.serve({} as any, { onClose() {}, after: realWorld.after } as any)
     expect(socket.listeners('end')).toHaveLength(2)
     expect(socket.listeners('end')[1]).not.toBe(ofWs)
     expect(ofWs.name).toBe('socketOnEnd')
@@ -121,7 +122,9 @@ test('several small pieces cost one write to the socket', async () => {
 test('a socket whose client does not read is stalled, and says when it no longer is', async () => {
   const { ws, peer } = await connected()
   peer.pause()
-  const drained = new Promise(onDrain => ws.serve({ id: 'the session' } as any, { onDrain, onClose() {} } as any))
+  const drained = new Promise(onDrain =>
+    ws.serve({ id: 'the session' } as any, { onDrain, onClose() {}, after: realWorld.after } as any),
+  )
   const large = textFrame('x'.repeat(1_000_000)).frame
 
   ws.write([large])
@@ -173,6 +176,7 @@ test('what a connection reports comes with its session', async () => {
   const reported: unknown[][] = []
   const closed = new Promise(resolve =>
     ws.serve(session, {
+      after: realWorld.after,
       onMessage: (...given) => reported.push(['message', ...given]),
       onPing: (...given) => reported.push(['ping', ...given]),
       onPong: (...given) => reported.push(['pong', ...given]),
@@ -220,7 +224,9 @@ test.each([
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] })
   cleanUps.push(() => jest.useRealTimers())
   peer.pause()
-  const closed = new Promise(onClose => ws.serve({ id: 'the session' } as any, { onDrain() {}, onClose } as any))
+  const closed = new Promise(onClose =>
+    ws.serve({ id: 'the session' } as any, { onDrain() {}, onClose, after: realWorld.after } as any),
+  )
   const socket = (ws as any)._socket
   const ended = new Promise(resolve => socket.once('end', resolve))
   before(ws)

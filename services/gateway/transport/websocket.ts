@@ -8,8 +8,6 @@
 // - `_socket` is the net.Socket, and frames written to it stay whole: while nobody sends compressed messages or Blobs
 //   through ws it buffers nothing, and writes its own frames (the answers to a close or to a protocol error) in one
 //   piece as well;
-// - the socket's `_handle` is libuv's stream, whose `bytesWritten` and `writeQueueSize` Node itself reads to tell a
-//   slow connection from a dead one;
 // - `new WebSocketServer({ WebSocket })` constructs that class, `autoPong: false` leaves pings to us;
 // - when the client shuts down its side, `readyState` is CLOSING and the socket's `end()` was called; ws does so in the
 //   last listener of the socket's `end`, one function for all sockets;
@@ -22,6 +20,7 @@ import { type RawData, WebSocket } from 'ws'
 import type { Session } from '../sessions/session.ts'
 import { HEADER_BYTES_MAX, pingFrame, pongFrame, TEXT, writeHeader } from './frames.ts'
 import { isCompressed } from './inflate.ts'
+import { takenBytes } from './taken-bytes.ts'
 import type { Piece, TransportEvents } from './transport.ts'
 
 /** Up to this size copying bytes together costs less than one more entry in a gathered write. */
@@ -59,6 +58,10 @@ export class WebSocketTransport extends WebSocket {
 
   get isCompressed() {
     return isCompressed(this)
+  }
+
+  get answersPings() {
+    return true
   }
 
   get pingFrame() {
@@ -103,11 +106,7 @@ export class WebSocketTransport extends WebSocket {
   }
 
   takenBytes() {
-    const { _handle } = socketOf(this) as unknown as {
-      _handle: { bytesWritten: number; writeQueueSize: number } | null
-    }
-    // A socket that was closed meanwhile takes no more.
-    return _handle ? _handle.bytesWritten - _handle.writeQueueSize : 0
+    return takenBytes(socketOf(this))
   }
 
   copiedBytes(piece: Piece) {
@@ -200,10 +199,10 @@ function reportUnfinished(transport: WebSocketTransport, bytes: number) {
  * The client shut down its side. ws then ends ours, but sets no timer: the socket of a client that stopped reading
  * would stay for ever.
  */
-function onEnd(this: Socket) {
+function onEnd(this: OurSocket) {
   wsOnEnd?.call(this)
-  const timer = setTimeout(() => this.destroy(), HALF_CLOSED_MS)
-  this.once('close', () => clearTimeout(timer))
+  const cut = this[TRANSPORT].events?.after(HALF_CLOSED_MS, () => this.destroy())
+  if (cut) this.once('close', cut)
 }
 
 function ignore() {}

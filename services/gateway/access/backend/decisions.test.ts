@@ -19,7 +19,7 @@ test('a get waits for the decision, and the key is only then looked up', async (
   expect(backbone.calls).toEqual([])
   expect(backbone.questions).toMatchObject([
     {
-      key: `${KEY} ${viewerOf('ann')}`,
+      key: `${KEY}|${viewerOf('ann')}`,
       credentials: { authorization: `Bearer ${ann.token}`, expiresAt: nowMs + 300_000 },
     },
   ])
@@ -76,7 +76,7 @@ test('all without a token are one viewer, asked for without one', async () => {
   const [one, two] = [await connect(), await connect()]
   one.send({ type: 'get', id: 1, key: 'doc:open' })
   two.send({ type: 'get', id: 1, key: 'doc:open' })
-  expect(backbone.questions).toMatchObject([{ key: 'doc:open anonymous', credentials: {} }])
+  expect(backbone.questions).toMatchObject([{ key: 'doc:open|anonymous', credentials: {} }])
   expect(backbone.questions).toHaveLength(1)
   await decide(refused)
   expect(await one.received()).toMatchObject([{ code: 'forbidden' }])
@@ -180,7 +180,7 @@ test('what the backend says to another gateway of a viewer counts here', async (
   ann.send({ type: 'subscribe', id: 3, keys: [{ key: 'doc:3' }] })
   await decide({ ...admitted, ageMs: KEEP_MS - 1_000 })
   await pass(1_250)
-  expect(backbone.questions).toMatchObject([{ key: `doc:3 ${viewerOf('ann')}` }])
+  expect(backbone.questions).toMatchObject([{ key: `doc:3|${viewerOf('ann')}` }])
 })
 
 test('a fetcher that says nothing admits nobody, and is asked again', async () => {
@@ -242,8 +242,8 @@ test('a token that the backend refuses gives way to another of the user, though 
   await pass(KEEP_MS + 250)
   again.send({ type: 'get', id: 2, key: 'doc:2' })
   expect(backbone.questions).toMatchObject([
-    { key: `${KEY} ${viewerOf('ann')}`, credentials: { authorization: `Bearer ${second.token}` } },
-    { key: `doc:2 ${viewerOf('ann')}`, credentials: { authorization: `Bearer ${first.token}` } },
+    { key: `${KEY}|${viewerOf('ann')}`, credentials: { authorization: `Bearer ${second.token}` } },
+    { key: `doc:2|${viewerOf('ann')}`, credentials: { authorization: `Bearer ${first.token}` } },
   ])
 })
 

@@ -3,7 +3,14 @@
 // subscribed.
 import type { Backbone } from '@keycast/backbone'
 import { namespaceOf, type Problem } from '@keycast/protocol'
-import { createCalendar, createUniqueQueue, type Deciding, type UniqueQueue, workTurn } from '@keycast/service'
+import {
+  createCalendar,
+  createUniqueQueue,
+  type Deciding,
+  type UniqueQueue,
+  type World,
+  workTurn,
+} from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import type { Session } from '../../sessions/session.ts'
 import { silentFetcher } from '../../topics/values/failure.ts'
@@ -11,10 +18,8 @@ import { createQuestionQueue } from './question-queue.ts'
 import { type Answer, createVerdicts, type Decision, keepMsOf, newDecision, type Waiter } from './verdicts.ts'
 import type { Viewer } from './viewers.ts'
 
-export type Decisions = ReturnType<typeof createDecisions>
-
 /** For whom a door asks: a session, or the sender of an HTTP request. */
-export type Asker = Pick<Session, 'viewer' | 'account'>
+export type Asker = Pick<Session, 'viewer' | 'account' | 'payer'>
 
 /** The roles of a session in a key, one or both. */
 export const SUBSCRIBED = 1
@@ -39,7 +44,7 @@ const WAITING_MAX = 20_000
 /** When to come back where there are more, or the viewer's token has expired and may be renewed. */
 const RETRY_MS = 1_000
 
-interface Deps {
+interface Deps extends Pick<World, 'now' | 'wallNow' | 'turn'> {
   /** Of values and rooms. */
   namespaces: { get: (name: string) => Deciding | undefined }
   backbone: Pick<Backbone, 'authorize' | 'nodesAlive'>
@@ -48,26 +53,17 @@ interface Deps {
    */
   onDecided: (session: Session, key: string, roles: number, problem: Problem | undefined) => void
   counts: Pick<Counts, 'decisions' | 'accessRefused'>
-  /** Monotonic, in milliseconds. */
-  now: () => number
-  /** In milliseconds since 1970. */
-  wallNow: () => number
-  /** In the next turn of the event loop. */
-  turn: (run: () => void) => void
 }
 
 export function createDecisions({ namespaces, backbone, onDecided, counts, now, wallNow, turn }: Deps) {
   const calendar = createCalendar<Decision>()
   const idle: UniqueQueue<Decision> = createUniqueQueue()
   const verdicts = createVerdicts({ backbone, now, wallNow })
-  const { standing, isWithinGrace } = verdicts
+  const { isWithinGrace } = verdicts
   const questions = createQuestionQueue({ ask: verdicts.ask, conclude, now, turn })
   /** The requests that wait, by who asked. */
   const waits = new Map<Asker, Set<Waiter>>()
   let waiting = 0
-
-  /** The backend of this key's namespace decides, too. @param key that passed the gate */
-  const applies = (key: string) => namespaces.get(namespaceOf(key))?.authorize !== undefined
 
   function open(viewer: Viewer | undefined, key: string): Decision {
     const namespace = namespaces.get(namespaceOf(key))
@@ -81,26 +77,26 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   }
 
   /**
-   * Whether a viewer may read a key of which {@link applies} is true.
+   * Whether a viewer may read a key of a namespace with `authorize`.
    *
    * @returns `undefined`: it may. Never rejects
    */
   function ask(asker: Asker, key: string): Problem | undefined | Promise<Problem | undefined> {
     const decision = open(asker.viewer, key)
-    const known = standing(decision)
+    const known = verdicts.known(decision)
     if (known) {
       counts.decisions.memory++
-      rest(decision)
+      keepIdle(decision)
       return known.isAdmitted ? undefined : countRefusal(known.problem)
     }
     if (waiting >= WAITING_MAX) {
-      rest(decision)
+      keepIdle(decision)
       return { code: 'too_many_waiting', retryAfterMs: RETRY_MS }
     }
     return new Promise(resolve => {
       const settle = (problem: Problem | undefined) => resolve(countRefusal(problem))
       wait({ asker, decision, settle })
-      question(decision, laneOf(asker))
+      question(decision, asker)
     })
   }
 
@@ -125,23 +121,23 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   }
 
   /**
-   * A session subscribes to a key of which {@link applies} is true, or joined the room. Unless it is refused here it stays
+   * A session subscribes to a key of a namespace with `authorize`, or joined the room. Unless it is refused here it stays
    * with the decision until {@link unregister}, and is told by `onDecided`.
    *
    * @returns without a problem the decision is still to come
    */
   function register(session: Session, key: string, role: number): { isAdmitted: boolean; problem?: Problem } {
     const decision = open(session.viewer, key)
-    const known = standing(decision)
+    const known = verdicts.known(decision)
     if (known) counts.decisions.memory++
     if (known?.problem?.code === 'forbidden') {
-      rest(decision)
+      keepIdle(decision)
       countRefusal(known.problem)
       return known
     }
     idle.delete(decision)
     decision.sessions.set(session, (decision.sessions.get(session) ?? 0) | role)
-    if (!known) question(decision, laneOf(session))
+    if (!known) question(decision, session)
     else if (known.problem) {
       const { problem } = known
       // After what answers the subscribe.
@@ -159,11 +155,11 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     if (!decision || roles === undefined) return
     if ((roles & ~role) !== 0) return void decision.sessions.set(session, roles & ~role)
     decision.sessions.delete(session)
-    rest(decision)
+    keepIdle(decision)
   }
 
   /** Keeps a decision that nobody needs now, as long as there is room. */
-  function rest(decision: Decision) {
+  function keepIdle(decision: Decision) {
     if (isWaitedFor(decision)) return
     // Somebody may go through keys faster than a backend answers. Each question left behind would be asked all the same.
     if (decision.isAsking && questions.cancel(decision)) decision.isAsking = false
@@ -183,14 +179,16 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     viewer.decisions.delete(key)
   }
 
-  /** @param lane for whom; those of one viewer take turns */
-  function question(decision: Decision, lane: unknown) {
+  /** @param asker for whom; those of one viewer take turns */
+  function question(decision: Decision, asker: Asker | undefined) {
+    const lane = laneOf(asker)
     if (decision.isAsking) {
       counts.decisions.coalesced++
       return questions.coalesce(decision, lane)
     }
     counts.decisions.asked++
     decision.isAsking = true
+    decision.payer = asker?.payer
     idle.delete(decision)
     questions.add(decision, lane)
   }
@@ -199,14 +197,14 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   function conclude(decision: Decision, answer: Answer | undefined) {
     decision.isAsking = false
     if (!verdicts.take(decision, answer)) {
-      return isWaitedFor(decision) ? question(decision, laneOf(firstSession(decision))) : rest(decision)
+      return isWaitedFor(decision) ? question(decision, firstSession(decision)) : keepIdle(decision)
     }
     const problem = isWithinGrace(decision) ? undefined : decision.problem
     const { waiters = [] } = decision
     decision.waiters = undefined
     for (const waiter of waiters) settle(waiter, problem)
     tellSessions(decision, problem)
-    if (decision.sessions.size === 0) rest(decision)
+    if (decision.sessions.size === 0) keepIdle(decision)
     else schedule(decision)
   }
 
@@ -217,7 +215,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     }
   }
 
-  /** Has a decision that sessions are subscribed under looked at when something has to be done. */
+  /** Has a decision that sessions are subscribed under checked when something has to be done. */
   function schedule(decision: Decision) {
     const { admittedAtMs, problem, problemUntilMs } = decision
     const keepMs = keepMsOf(decision)
@@ -231,20 +229,20 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   }
 
   /** @param decision sessions are subscribed under it */
-  function look(decision: Decision) {
+  function check(decision: Decision) {
     if (!isWithinGrace(decision)) {
       const { problem } = decision
       tellSessions(decision, problem ?? silentFetcher(backbone.nodesAlive()))
     }
     if (decision.sessions.size === 0) return
-    if (!standing(decision)) question(decision, laneOf(firstSession(decision)))
+    if (!verdicts.known(decision)) question(decision, firstSession(decision))
     schedule(decision)
   }
 
   /** @returns whether there was one */
-  function lookAtNext(): boolean {
+  function checkNext(): boolean {
     const due = calendar.takeDue(now())
-    if (due) look(due)
+    if (due) check(due)
     return due !== undefined
   }
 
@@ -254,7 +252,6 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   }
 
   return {
-    applies,
     ask,
     register,
     unregister,
@@ -263,7 +260,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     giveUp(asker: Asker) {
       for (const waiter of waits.get(asker) ?? []) {
         settle(waiter, gone)
-        rest(waiter.decision)
+        keepIdle(waiter.decision)
       }
     },
 
@@ -280,7 +277,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     /** Asks again where that is due. */
     sweep() {
       // What no turn has room for comes with the next sweep.
-      workTurn(now, lookAtNext)
+      workTurn(now, checkNext)
     },
   }
 }

@@ -11,7 +11,7 @@ test('one user who asks for very many keys does not keep others waiting', async 
   ann.send({ type: 'subscribe', id: 1, keys: keysOf('', 500).map(key => ({ key })) })
   bob.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
   expect(backbone.questions).toHaveLength(65)
-  expect(backbone.questions.at(-1)?.key).toBe(`${KEY} ${viewerOf('bob')}`)
+  expect(backbone.questions.at(-1)?.key).toBe(`${KEY}|${viewerOf('bob')}`)
   await decide(admitted)
   expect(backbone.questions).toHaveLength(65)
 })
@@ -68,12 +68,12 @@ test('a key that one client left is asked about where another waits for it', asy
   tab.send({ type: 'get', id: 2, key: 'doc:got' })
   ann.connection.emit('close', 1000, Buffer.alloc(0))
   const asked: string[] = []
-  for (; backbone.questions.length > 0; await decide(admitted)) asked.push(backbone.questions[0].key.split(' ')[0])
+  for (; backbone.questions.length > 0; await decide(admitted)) asked.push(backbone.questions[0].key.split('|')[0])
   expect(asked).toHaveLength(66)
   expect(asked.slice(64)).toEqual(['doc:tab', 'doc:got'])
   expect(backbone.calls).toEqual(['watch doc:tab', 'get doc:got'])
   await pass(KEEP_MS + 250)
-  expect(backbone.questions.map(({ key }) => key.split(' ')[0])).toEqual(['doc:tab'])
+  expect(backbone.questions.map(({ key }) => key.split('|')[0])).toEqual(['doc:tab'])
 })
 
 test('without a token one address that asks for very many keys does not keep another waiting', async () => {
@@ -83,7 +83,7 @@ test('without a token one address that asks for very many keys does not keep ano
   busy.send({ type: 'subscribe', id: 1, keys: keysOf('', 500, 'page').map(key => ({ key })) })
   visitor.send({ type: 'get', id: 1, key: 'page:front' })
   await decide(admitted)
-  expect(backbone.questions.at(-1)?.key).toBe('page:64 anonymous')
+  expect(backbone.questions.at(-1)?.key).toBe('page:64|anonymous')
   await decide(admitted)
-  expect(backbone.questions.at(-1)?.key).toBe('page:front anonymous')
+  expect(backbone.questions.at(-1)?.key).toBe('page:front|anonymous')
 })

@@ -1,7 +1,13 @@
 // Sends at most 64 questions of a viewer to backends at a time; the others wait. All clients without a token are one
 // viewer, so accounts take turns. A decision has one question at a time, so it stands for its question here.
-import { createTurns, createUniqueQueue, type UniqueQueue } from '@keycast/service'
-import { createFairQueue, type FairQueue } from './fair-queue.ts'
+import {
+  createFairQueue,
+  createTurns,
+  createUniqueQueue,
+  type FairQueue,
+  type UniqueQueue,
+  type World,
+} from '@keycast/service'
 import type { Decision } from './verdicts.ts'
 import type { Viewer } from './viewers.ts'
 
@@ -14,14 +20,11 @@ interface Line {
 /** Of one viewer: more would keep the others from being asked for. */
 const UNDER_WAY_MAX = 64
 
-interface Deps<A> {
+interface Deps<A> extends Pick<World, 'now' | 'turn'> {
   /** Sends the question; `undefined` where no token of the viewer is valid. The promise never rejects. */
   ask: (decision: Decision) => Promise<A> | undefined
   /** The question has ended; `undefined` where it was not sent. */
   conclude: (decision: Decision, answer: A | undefined) => void
-  /** In milliseconds. */
-  now: () => number
-  turn: (run: () => void) => void
 }
 
 /** @template A the known part of the backend's answer */
@@ -75,7 +78,7 @@ export function createQuestionQueue<A>({ ask, conclude, now, turn }: Deps<A>) {
       const { viewer } = decision
       const line = lines.get(viewer) ?? { underWay: 0, waiting: createFairQueue() }
       lines.set(viewer, line)
-      line.waiting.add(decision, lane)
+      line.waiting.add(decision, [lane])
       sendNext(viewer, line)
     },
 
@@ -86,7 +89,7 @@ export function createQuestionQueue<A>({ ask, conclude, now, turn }: Deps<A>) {
      */
     coalesce(decision: Decision, lane: unknown) {
       const waiting = lines.get(decision.viewer)?.waiting
-      if (waiting?.has(decision)) waiting.add(decision, lane)
+      if (waiting?.has(decision)) waiting.add(decision, [lane])
     },
 
     /**

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Settings } from '../../settings.ts'
 import { createTestGateway } from '../../test-support.ts'
-import { readRule } from '../rights.ts'
+import { readRule } from '../rule.ts'
 import { issuers, sign } from '../test-tokens.ts'
 
 export const nowMs = 1_800_000_000_000
@@ -12,6 +12,7 @@ const authorize = {
   origin: 'http://127.0.0.1',
   method: 'HEAD' as const,
   keepMs: KEEP_MS,
+  keepRefusedMs: KEEP_MS,
 }
 const anonymous = readRule({ read: ['tick:*', 'doc:open', 'page:*'] }, { user: false, strict: true }).rule
 const everyone = readRule({ read: ['doc:*'] }, { user: true, strict: true }).rule

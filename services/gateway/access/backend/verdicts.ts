@@ -2,7 +2,7 @@
 // the sessions and requests that wait for it.
 import { type Backbone, type Decision as DecisionOf, REFUSED_BY_BACKEND, viewerKey } from '@keycast/backbone'
 import type { Problem } from '@keycast/protocol'
-import { ANSWER_GRACE_MS, type Authorize, type Deciding } from '@keycast/service'
+import { ANSWER_GRACE_MS, type Authorize, type Deciding, type Payer, type World } from '@keycast/service'
 import type { Session } from '../../sessions/session.ts'
 import { problemNow, silentFetcher } from '../../topics/values/failure.ts'
 import type { Asker } from './decisions.ts'
@@ -38,6 +38,8 @@ export interface Decision {
   problemUntilMs: number
   /** With which of the viewer's tokens the backend is asked. */
   choice: TokenChoice
+  /** For whom the backend is asked, of those who want to know. */
+  payer: Payer | undefined
   isAsking: boolean
   waiters: Set<Waiter> | undefined
   /** The viewer's sessions that are in the key, or wait to be, each with its roles: see SUBSCRIBED of decisions.ts. */
@@ -59,12 +61,8 @@ const REVOCATION_SPREAD_MS = 1_000
 /** When to ask again where nothing says when, or the viewer's token has expired and may be renewed. */
 const RETRY_MS = 1_000
 
-interface Deps {
+interface Deps extends Pick<World, 'now' | 'wallNow'> {
   backbone: Pick<Backbone, 'authorize' | 'nodesAlive'>
-  /** Monotonic, in milliseconds. */
-  now: () => number
-  /** In milliseconds since 1970. */
-  wallNow: () => number
 }
 
 export function createVerdicts({ backbone, now, wallNow }: Deps) {
@@ -74,7 +72,7 @@ export function createVerdicts({ backbone, now, wallNow }: Deps) {
    *
    * @returns `undefined` where the backend has to be asked
    */
-  function standing(decision: Decision): { isAdmitted: boolean; problem?: Problem } | undefined {
+  function known(decision: Decision): { isAdmitted: boolean; problem?: Problem } | undefined {
     const { viewer, admittedAtMs, problem, problemUntilMs, choice } = decision
     const nowMs = now()
     if (nowMs - admittedAtMs < keepMsOf(decision)) return { isAdmitted: true }
@@ -89,14 +87,14 @@ export function createVerdicts({ backbone, now, wallNow }: Deps) {
 
   /** @returns `undefined` where the viewer's tokens have expired */
   function ask(decision: Decision): Promise<Answer> | undefined {
-    const { viewer, key, namespace, choice } = decision
+    const { viewer, key, namespace, choice, payer } = decision
     const credentials = chooseCredentials(viewer, choice, wallNow())
     if (!credentials) return undefined
     // A refusal of other tokens is told to nobody while the backend is asked with this one.
     if (decision.problem?.code === 'forbidden') decision.problem = undefined
     const deadlineMs = (namespace.timeoutMs ?? 0) + ANSWER_GRACE_MS
     const { revokedAtMs } = viewer
-    const asked = { deadlineMs, maxAgeMs: maxAgeMsOf(decision) }
+    const asked = { deadlineMs, maxAgeMs: maxAgeMsOf(decision), payer }
     const answer = backbone.authorize(viewerKey(key, viewer.name), credentials, asked)
     return answer.then(said => ({ said, expiresAtMs: credentials.expiresAt, revokedAtMs }))
   }
@@ -130,7 +128,7 @@ export function createVerdicts({ backbone, now, wallNow }: Deps) {
       decision.admittedAtMs = Number.NEGATIVE_INFINITY
       if (noteRefused(viewer, choice, wallNow())) return false
       decision.problem = refusalOf(decision, answer?.expiresAtMs, ageMs)
-      decision.problemUntilMs = nowMs + (decision.problem.retryAfterMs ?? keepMsOf(decision) - ageMs)
+      decision.problemUntilMs = nowMs + (decision.problem.retryAfterMs ?? keepRefusedMsOf(decision) - ageMs)
     } else {
       // Another gateway may have heard it admitted later than this one.
       decision.admittedAtMs = Math.max(decision.admittedAtMs, nowMs - ageMs)
@@ -170,7 +168,7 @@ export function createVerdicts({ backbone, now, wallNow }: Deps) {
     return { code: 'backend_error', message, retryAfterMs: Math.ceil(retryAfterMs) }
   }
 
-  return { standing, isWithinGrace, ask, take }
+  return { known, isWithinGrace, ask, take }
 }
 
 export function newDecision(viewer: Viewer, key: string, namespace: Deciding): Decision {
@@ -182,11 +180,14 @@ export function newDecision(viewer: Viewer, key: string, namespace: Deciding): D
     problem: undefined,
     problemUntilMs: Number.NEGATIVE_INFINITY,
     choice: newTokenChoice(),
+    payer: undefined,
     isAsking: false,
     waiters: undefined,
     sessions: new Map(),
     calendarPage: Number.POSITIVE_INFINITY,
   }
 }
+
+const keepRefusedMsOf = ({ namespace }: Decision) => (namespace.authorize as Authorize).keepRefusedMs
 
 export const keepMsOf = ({ namespace }: Decision) => (namespace.authorize as Authorize).keepMs

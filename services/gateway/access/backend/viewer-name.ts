@@ -1,7 +1,8 @@
 // Tells viewers apart: two tokens are one viewer's if a backend judges them alike. It judges by the user, and by claims such
 // as the scope or the tenant, which an entry of `access.tokens` lists. A claim that is new with each token cannot be among
 // them, or each renewal would be another viewer.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
+import { userName, viewerOfUser } from '@keycast/backbone'
 
 /** What backends commonly judge by: RFC 9068, RFC 8693, RFC 9396, and the claims of the large identity providers. */
 export const VIEWER_CLAIMS: readonly string[] = Object.freeze([
@@ -31,7 +32,8 @@ const DEPTH_MAX = 8
 export class NotComparable extends Error {}
 
 /**
- * The viewer of a token, as it is named beyond this gateway: a digest, for the user's name is nobody else's business.
+ * The viewer of a token, as it is named beyond this gateway: digests, for the user's name is nobody else's business. The
+ * first of them is alike for all viewers of a user, so that a user's values can be refreshed.
  *
  * @param user the prefix of the token's issuer and its `sub`: no other issuer has such a user
  * @param claims of the token
@@ -44,7 +46,7 @@ export function viewerName(user: string, claims: Record<string, unknown>, listed
     .map(claim => [claim, isWords(claim) ? sortWords(claims[claim]) : comparable(claims[claim])])
   // A user's name holds no control characters.
   const text = judged.length === 0 ? user : `${user}\n${JSON.stringify(sortAsText(judged))}`
-  return createHash('sha256').update(text).digest('base64url')
+  return viewerOfUser(userName(user), hash('sha256', text, 'base64url'))
 }
 
 /** RFC 6749 section 3.3: a list in one text, whose order says nothing. */

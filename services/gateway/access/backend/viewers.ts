@@ -2,7 +2,7 @@
 // sessions and tokens there are, and all who came without a token are one together. A token is kept while a session or a
 // request uses it. With which of a viewer's tokens a key is asked for, token-choice.ts says.
 import { ANONYMOUS_VIEWER } from '@keycast/backbone'
-import { createRecent, createUniqueQueue, type UniqueQueue } from '@keycast/service'
+import { createRecent, createUniqueQueue, type UniqueQueue, type World } from '@keycast/service'
 import type { Issued } from '../revocations/revocations.ts'
 import type { Verified } from '../tokens/tokens.ts'
 import type { Bearer } from './bearer.ts'
@@ -45,7 +45,7 @@ const REVOKED_MAX = 50_000
 /** Of one viewer, that nobody uses any more. */
 const RESTING_MAX = 4
 
-interface Deps {
+interface Deps extends Pick<World, 'now' | 'wallNow'> {
   /** Whether some namespace has its backend asked for viewers. */
   isNeeded: boolean
   /** Nothing of the viewer is to be kept any more. */
@@ -54,10 +54,6 @@ interface Deps {
   onRenewed: (viewer: Viewer) => void
   /** One of its tokens is known no more. */
   onExpired: (viewer: Viewer) => void
-  /** Monotonic, in milliseconds. */
-  now: () => number
-  /** In milliseconds since 1970. */
-  wallNow: () => number
 }
 
 export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now, wallNow }: Deps) {
@@ -80,7 +76,7 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
     return viewer
   }
 
-  function rest(viewer: Viewer) {
+  function keepIdle(viewer: Viewer) {
     idle.delete(viewer)
     idle.add(viewer)
     while (idle.size > IDLE_MAX) forget(idle.take() as Viewer)
@@ -147,7 +143,7 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
       viewer.uses--
       const token = verified && viewer.tokens.find(({ digest }) => digest === verified.bearer?.digest)
       if (token && --token.uses === 0) letGo(viewer, token)
-      if (viewer.uses === 0 && viewer !== anonymous) rest(viewer)
+      if (viewer.uses === 0 && viewer !== anonymous) keepIdle(viewer)
     },
 
     /** @param name beyond this gateway */

@@ -123,5 +123,3 @@ export function createRevocations({ lifetimeMsMax, now, entriesMax = ENTRIES_MAX
     },
   }
 }
-
-export type Revocations = ReturnType<typeof createRevocations>

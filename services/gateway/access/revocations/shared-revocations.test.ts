@@ -1,6 +1,6 @@
 import type { RoomsEvents } from '@keycast/backbone'
 import { createMemoryRooms } from '@keycast/backbone/memory'
-import { revocationsRoom } from '@keycast/service'
+import { realWorld, revocationsRoom } from '@keycast/service'
 import { createTestGateway } from '../../test-support.ts'
 import { issuers, sign } from '../test-tokens.ts'
 import { createSharedRevocations, type SharedRevocations } from './shared-revocations.ts'
@@ -61,6 +61,40 @@ test('a gateway that starts later has read what was revoked before it listens', 
   expect((await connectAnn(later)).answer).toMatchObject({ code: 'token_refused' })
 })
 
+test.each([
+  ['nothing, and says that there is more', { messages: [], newest: 0 }],
+  [
+    'the same again and again',
+    { messages: [{ seq: 1, at: 1, from: '', messageId: undefined, data: Buffer.from('{}') }], newest: 1 },
+  ],
+])('a journal that gives %s is asked again later, and not at once for ever', async (_, page) => {
+  let asked = 0
+  const later: (() => void)[] = []
+  const shared = createSharedRevocations({
+    ...realWorld,
+    after: (_, run) => {
+      later.push(run)
+      return () => {}
+    },
+    backbone: {
+      watch() {},
+      unwatch() {},
+      isAvailable: () => true,
+      publish() {},
+      async history() {
+        asked++
+        if (asked > 10) throw new Error('it was asked for ever')
+        return { epoch: 'e', oldest: 1, more: true, truncated: false, ...page }
+      },
+    },
+    apply: () => ({ refused: 0 }),
+  })
+  await shared.events.onHead('', { epoch: 'e', seq: 9, oldest: 1, after: 9 })
+  await new Promise(setImmediate)
+  expect([asked, later.length, isRead(shared)]).toEqual([expect.any(Number), 1, false])
+  expect(asked).toBeLessThan(3)
+})
+
 test('no client can name the room, whatever it may read', async () => {
   const { connect } = await startGateway(createJournal())
   const client = await connect()
@@ -87,6 +121,7 @@ function setup(journal: ReturnType<typeof createMemoryRooms>, refused = 0) {
       return { refused }
     },
     log: { debug: note, warn: note },
+    after: realWorld.after,
     startMs: 0,
   })
   Object.assign(events, shared.events)

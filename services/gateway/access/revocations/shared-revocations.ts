@@ -1,9 +1,9 @@
 // Revocations that every gateway follows: messages of a room that the journal keeps and no client can name. A gateway reads
 // the room's history when it starts, so it knows those of before.
 import { createHash } from 'node:crypto'
-import type { Message, MessageEvents, RoomsBackbone } from '@keycast/backbone'
+import { type Message, type MessageEvents, publishTo, type RoomsBackbone } from '@keycast/backbone'
 import { isProblem, type Problem, problemText } from '@keycast/protocol'
-import { revocationsRoom } from '@keycast/service'
+import { revocationsRoom, type World } from '@keycast/service'
 import type { Log } from '../../sessions/session-log.ts'
 import { type Revocation, readRevocation } from './revocations.ts'
 
@@ -34,7 +34,7 @@ const START_MS = 3_000
 /** The publisher's name, as the journal knows it. */
 const FROM = 'gateway'
 
-interface Deps {
+interface Deps extends Pick<World, 'after'> {
   backbone: Pick<RoomsBackbone, 'watch' | 'unwatch' | 'history' | 'publish' | 'isAvailable'>
   /**
    * To this gateway's list, where they may stand already, and to its sessions; `atMs`: when it was revoked. `refused`:
@@ -46,7 +46,7 @@ interface Deps {
   startMs?: number
 }
 
-export function createSharedRevocations({ backbone, apply, log, startMs = START_MS }: Deps) {
+export function createSharedRevocations({ backbone, apply, log, after, startMs = START_MS }: Deps) {
   /** Whether all that the history holds was applied; then only new ones come. */
   let isRead = false
   let isReading = false
@@ -55,7 +55,7 @@ export function createSharedRevocations({ backbone, apply, log, startMs = START_
   let isStale = false
   /** Some revocations are not in force here, and no read of the list will change that. */
   let wereDropped = false
-  let retrying: NodeJS.Timeout | undefined
+  let endRetry = () => {}
   let isTold = false
   let read: () => void = () => {}
   const wasRead = new Promise<void>(resolve => {
@@ -86,8 +86,11 @@ export function createSharedRevocations({ backbone, apply, log, startMs = START_
     }
     isReading = true
     wereDropped = false
-    clearTimeout(retrying)
-    for (let after = 0, more = true; more && !isStopped; ) {
+    endRetry()
+    for (let after = 0, more = true, before = -1; more && !isStopped; ) {
+      // A journal that goes round in circles would be asked for ever.
+      if (after <= before) return readLater('the journal gave a part of it twice')
+      before = after
       const page = await backbone.history(revocationsRoom, { after, limit: PAGE_MESSAGES }, { deadlineMs: READ_MS })
       if (isProblem(page)) return readLater(problemText(page))
       if (page.truncated) {
@@ -116,7 +119,7 @@ export function createSharedRevocations({ backbone, apply, log, startMs = START_
     // Once, and not each second.
     if (!isTold) log?.warn({ why }, 'the list of revocations cannot be read: those of before are not known here')
     isTold = true
-    retrying = setTimeout(readHistory, RETRY_MS)
+    endRetry = after(RETRY_MS, readHistory)
   }
 
   return {
@@ -143,19 +146,19 @@ export function createSharedRevocations({ backbone, apply, log, startMs = START_
       // The same again, after an answer that did not come, is one message.
       const messageId = createHash('sha256').update(data).digest('base64url')
       const message = { room: revocationsRoom, messageId, from: FROM, data }
-      const outcome = await backbone.publish(message, { deadlineMs: PUBLISH_MS })
+      const outcome = await publishTo(backbone, message, { deadlineMs: PUBLISH_MS })
       return isProblem(outcome) ? outcome : undefined
     },
 
     /** Resolves when the list was read, or when waiting for it would cost more. */
     async start() {
       backbone.watch(revocationsRoom)
-      let timer: NodeJS.Timeout | undefined
-      const late = new Promise(resolve => {
-        timer = setTimeout(resolve, startMs)
+      let endWait = () => {}
+      const late = new Promise<void>(resolve => {
+        endWait = after(startMs, resolve)
       })
       await Promise.race([wasRead, late])
-      clearTimeout(timer)
+      endWait()
       if (isRead || isTold) return
       isTold = true
       log?.warn('no journal has answered yet: revocations of before are not known here')
@@ -163,7 +166,7 @@ export function createSharedRevocations({ backbone, apply, log, startMs = START_
 
     stop() {
       isStopped = true
-      clearTimeout(retrying)
+      endRetry()
       backbone.unwatch(revocationsRoom)
     },
 

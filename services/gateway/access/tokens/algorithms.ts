@@ -41,7 +41,7 @@ export function fitsJwk(algorithm: string, { kty, crv }: { kty?: unknown; crv?: 
   return shape !== undefined && kty === shape.kty && (shape.crv === undefined || crv === shape.crv)
 }
 
-export function fitsKey(algorithm: string, { asymmetricKeyType, asymmetricKeyDetails }: KeyObject) {
+function fitsKey(algorithm: string, { asymmetricKeyType, asymmetricKeyDetails }: KeyObject) {
   const shape = shapes.get(algorithm)
   if (!shape || asymmetricKeyType !== shape.nodeType) return false
   return shape.nodeCurve === undefined || asymmetricKeyDetails?.namedCurve === shape.nodeCurve

@@ -1,4 +1,5 @@
 // Signature checks, a few at a time: they run beside the event loop and would take its core from it.
+import { createFifo } from '@keycast/service'
 
 /** More would keep all threads that also look up names and read files from doing so. */
 const AT_ONCE = 2
@@ -14,35 +15,26 @@ export function createCheckQueue({
   waitingMax?: number
 } = {}) {
   let running = 0
-  /** Those before `next` have begun. */
-  let waiting: (() => void)[] = []
-  let next = 0
+  const waiting = createFifo<() => void>()
 
   function done() {
-    if (next === waiting.length) {
-      running--
-      return
-    }
+    const next = waiting.take()
     // The place is handed over as it is: were it free for a moment, another could take it, too.
-    waiting[next++]()
-    // Now and then, and not each time: taking the first out of an array moves all others.
-    if (next === waiting.length || next >= waitingMax) {
-      waiting = waiting.slice(next)
-      next = 0
-    }
+    if (next) next()
+    else running--
   }
 
   return {
     /** @returns `undefined`: too many wait, and the check is not made */
     run<T>(check: () => Promise<T>): Promise<T> | undefined {
-      if (running >= atOnce && waiting.length - next >= waitingMax) return undefined
+      if (running >= atOnce && waiting.size >= waitingMax) return undefined
       return begin(check)
     },
   }
 
   async function begin<T>(check: () => Promise<T>) {
     if (running < atOnce) running++
-    else await new Promise(resolve => waiting.push(() => resolve(undefined)))
+    else await new Promise<void>(resolve => waiting.add(resolve))
     try {
       return await check()
     } finally {

@@ -2,6 +2,7 @@
 // when a token names a key that is not in it. While it cannot be fetched, the keys already held go on serving.
 import { get as getHttp, type Agent as HttpAgent, type IncomingMessage } from 'node:http'
 import { type Agent, get as getHttps } from 'node:https'
+import type { World } from '@keycast/service'
 import { type CryptoKey, createLocalJWKSet, errors, type JWK } from 'jose'
 import { fitsJwk, publicAlgorithms, RSA_BITS_MAX, RSA_BITS_MIN } from './algorithms.ts'
 
@@ -30,25 +31,23 @@ const PROBLEM_CHARACTERS_MAX = 200
 
 interface JwksEvents {
   /** The set was fetched, with so many keys of use. */
-  ok?: (keys: number) => void
+  ok: (keys: number) => void
   /** It was not: why, in words for an operator. */
-  failed?: (problem: string) => void
+  failed: (problem: string) => void
 }
 
 export type NoKey = 'unknown_key' | 'keys_unavailable' | 'busy'
 
-interface Options {
+interface Options extends Pick<World, 'now'> {
   url: string
-  /** Monotonic, in milliseconds. */
-  now: () => number
-  events?: JwksEvents
+  events: JwksEvents
   /** Node's own unless given. */
   agent?: Agent | HttpAgent
   timeoutMs?: number
   bytesMax?: number
 }
 
-export function createJwks({ url, now, events = {}, agent, timeoutMs = TIMEOUT_MS, bytesMax = BYTES_MAX }: Options) {
+export function createJwks({ url, now, events, agent, timeoutMs = TIMEOUT_MS, bytesMax = BYTES_MAX }: Options) {
   let keys = 0
   let pick: ReturnType<typeof createLocalJWKSet> | undefined
   let hadAtMs = Number.NEGATIVE_INFINITY
@@ -79,12 +78,12 @@ export function createJwks({ url, now, events = {}, agent, timeoutMs = TIMEOUT_M
       keys = set.length
       failures = 0
       hadAtMs = now()
-      events.ok?.(keys)
+      events.ok(keys)
     } catch (error) {
       if (stopped.signal.aborted) return
       failures++
       if (keys === 0) askAgainAtMs = now() + Math.min(ASK_AGAIN_MS, FIRST_RETRY_MS * 2 ** (failures - 1))
-      events.failed?.(timedOut.aborted ? `was not fetched within ${timeoutMs} ms` : problemOf(error))
+      events.failed(timedOut.aborted ? `was not fetched within ${timeoutMs} ms` : problemOf(error))
     }
   }
 
@@ -198,19 +197,19 @@ function readSet(text: string): JWK[] {
  *
  * @param key not yet checked
  */
-function publicPart(key: any): JWK | undefined {
+function publicPart(key: unknown): JWK | undefined {
   if (typeof key !== 'object' || key === null) return undefined
-  const { kty, crv, kid, alg, use, key_ops: operations, n, e, x, y } = key
+  const { kty, crv, kid, alg, use, key_ops: operations, n, e, x, y } = key as Record<string, unknown>
   if (!publicAlgorithms.some(algorithm => fitsJwk(algorithm, key))) return undefined
   if (use !== undefined && use !== 'sig') return undefined
   if (Array.isArray(operations) && !operations.includes('verify')) return undefined
-  if (alg !== undefined && !publicAlgorithms.includes(alg)) return undefined
+  if (alg !== undefined && !publicAlgorithms.some(algorithm => algorithm === alg)) return undefined
   if (kid !== undefined && typeof kid !== 'string') return undefined
   if (kty === 'RSA') {
     const bits = typeof n === 'string' ? Buffer.from(n, 'base64url').length * 8 : 0
     if (bits < RSA_BITS_MIN || bits > RSA_BITS_MAX) return undefined
   }
-  return { kty, crv, kid, alg, n, e, x, y }
+  return { kty, crv, kid, alg, n, e, x, y } as JWK
 }
 
 function problemOf(error: unknown) {

@@ -8,9 +8,11 @@ import { createAttempts } from '../attempts.ts'
 import { VIEWER_CLAIMS } from '../backend/viewer-name.ts'
 import type { TokenIssuer } from '../policy-file.ts'
 import { createRevocations } from '../revocations/revocations.ts'
-import { createRights, decide, readRule } from '../rights.ts'
+import { createRights, decide } from '../rights.ts'
+import { readRule } from '../rule.ts'
 import { type CheckQueue, createCheckQueue } from './check-queue.ts'
-import { createTokens, refusalReasons, type Tokens } from './tokens.ts'
+import { refusalReasons } from './refusal.ts'
+import { createTokens, type Tokens } from './tokens.ts'
 
 const NOW_SECONDS = 1_800_000_000
 const LIFETIME_SECONDS_MAX = 30 * 24 * 3_600
@@ -347,8 +349,8 @@ test('a key that the set does not hold is unknown, and a set that cannot be fetc
   expect(await setup([issuerOf('jwks')]).reasonOf(token)).toBe('unknown_key')
 
   const events: string[] = []
-  const failed = (issuer: string, problem: string) => events.push(`${issuer} ${problem}`)
-  const away = setup([issuerOf('jwks', { jwks: 'http://127.0.0.1:9/' })], { jwksEvents: { failed } })
+  const warn = ({ issuer, problem }: any) => events.push(`${issuer} ${problem}`)
+  const away = setup([issuerOf('jwks', { jwks: 'http://127.0.0.1:9/' })], { log: { debug() {}, warn } })
   expect(await away.verify(token)).toEqual({
     refused: {
       reason: 'keys_unavailable',

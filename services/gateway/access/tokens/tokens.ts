@@ -2,18 +2,22 @@
 // that garbage is refused before it costs a signature check.
 import { createHash, type KeyObject } from 'node:crypto'
 import type { Agent } from 'node:https'
-import { isUser, type Problem, SUB_CHARACTERS_MAX } from '@keycast/protocol'
-import { createRecent } from '@keycast/service'
+import { isUser, SUB_CHARACTERS_MAX } from '@keycast/protocol'
+import { createRecent, type World } from '@keycast/service'
 import { type CryptoKey, compactVerify } from 'jose'
+import type { Log } from '../../sessions/session-log.ts'
 import type { Attempts } from '../attempts.ts'
 import { Bearer } from '../backend/bearer.ts'
 import { NotComparable, viewerName } from '../backend/viewer-name.ts'
 import type { Policy, TokenIssuer } from '../policy-file.ts'
-import { ISSUER_AHEAD_SECONDS_MAX, type Revocations } from '../revocations/revocations.ts'
-import { type Rights, readRule } from '../rights.ts'
+import { ISSUER_AHEAD_SECONDS_MAX, type Issued } from '../revocations/revocations.ts'
+import type { Rights } from '../rights.ts'
+import { type Rule, readRule } from '../rule.ts'
 import { type CheckQueue, createCheckQueue } from './check-queue.ts'
 import { createJwks, type Jwks, type NoKey } from './jwks.ts'
-import { isOfType, typeOf } from './token-type.ts'
+import { readToken } from './read-token.ts'
+import { type RefusalReason, type Refused, refuse } from './refusal.ts'
+import { isOfType } from './token-type.ts'
 
 /** Characters: a token is ASCII. Rights for hundreds of keys fit, and so does the header that brings it. */
 const TOKEN_BYTES_MAX = 8_192
@@ -25,39 +29,6 @@ const REMEMBERED_MAX = 4_000
 
 /** For so long a token is good without its signature being checked again; then a key may have been taken back. */
 const REMEMBERED_MS = 60_000
-
-/** A client comes back after this time if there were no checks left, though its token may be right. */
-const RETRY_AFTER_MS = 1_000
-
-/** Three parts in base64url; the last is empty where the header says that nobody signed (`none`). */
-const tokenGrammar = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/
-
-/** The reasons of refusals: the labels of a metric. A client is not told. */
-export const refusalReasons = Object.freeze([
-  'not_accepted', // no entry of access.tokens
-  'too_big',
-  'malformed',
-  'wrong_algorithm',
-  'wrong_type', // made for something else, as an ID token or a logout token is
-  'wrong_issuer',
-  'wrong_audience',
-  'no_sub',
-  'no_exp',
-  'no_iat',
-  'bad_claims', // of the wrong type, too long or deep, or a sub that names no user or another issuer's
-  'expired',
-  'not_yet_valid',
-  'too_long_lived',
-  'unknown_key',
-  'bad_signature',
-  'bad_rights',
-  'revoked',
-  'too_many_attempts', // of one address
-  'keys_unavailable',
-  'busy',
-] as const)
-
-export type RefusalReason = (typeof refusalReasons)[number]
 
 export interface Verified {
   /** The entry's prefix and `sub`. */
@@ -74,13 +45,6 @@ export interface Verified {
   bearer?: Bearer
 }
 
-export interface Refused {
-  /** For metrics and the log at debug. */
-  reason: RefusalReason
-  /** For the client: the same for every token that is wrong. With `retryAfterMs` the token may be right. */
-  problem: Problem
-}
-
 /** The claims that were checked before the token's signature. */
 interface Claims {
   sub: string
@@ -95,30 +59,15 @@ interface Signer {
   jwks: Jwks | undefined
 }
 
-/** Clients read this text, whatever the problem of the token. */
-export const tokenRefused: Problem = Object.freeze({ code: 'token_refused', message: 'the token was refused' })
-const NOT_NOW = 'the token cannot be checked now: send it again later'
-
-/** The reasons that say nothing about the token. */
-const passing: ReadonlySet<RefusalReason> = new Set(['too_many_attempts', 'keys_unavailable', 'busy'])
-
-function refuse(reason: RefusalReason, retryAfterMs: number = RETRY_AFTER_MS): { refused: Refused } {
-  if (!passing.has(reason)) return { refused: { reason, problem: tokenRefused } }
-  return { refused: { reason, problem: { code: 'token_refused', message: NOT_NOW, retryAfterMs } } }
-}
-
-interface Deps {
+interface Deps extends Pick<World, 'now'> {
   policy: Pick<Policy, 'tokens' | 'claim' | 'lifetimeMsMax'>
-  rights: Pick<ReturnType<typeof import('../rights.ts').createRights>, 'of'>
-  revocations: Pick<Revocations, 'isRevoked'>
+  rights: { of(user: string, granted?: Rule): Rights }
+  revocations: { isRevoked(token: Issued): boolean }
   attempts: Attempts
   checks?: CheckQueue
-  /** Monotonic, in milliseconds. */
-  now: () => number
   /** In milliseconds since 1970, as `exp` is counted from. */
-  wallNow?: () => number
-  /** `issuer` is an entry's name. */
-  jwksEvents?: { ok?: (issuer: string, keys: number) => void; failed?: (issuer: string, problem: string) => void }
+  wallNow: () => number
+  log?: Log
   /** Whether a verified token is kept, to ask backends with. */
   keepTokens?: boolean
   /** For fetching key sets; Node's own unless given. */
@@ -132,8 +81,8 @@ export function createTokens({
   attempts,
   checks = createCheckQueue(),
   now,
-  wallNow = Date.now,
-  jwksEvents = {},
+  wallNow,
+  log,
   agent,
   keepTokens = false,
 }: Deps) {
@@ -148,15 +97,16 @@ export function createTokens({
 
   function jwksOf({ name, jwks }: TokenIssuer) {
     const events = {
-      ok: (keys: number) => jwksEvents.ok?.(name, keys),
-      failed: (problem: string) => jwksEvents.failed?.(name, problem),
+      ok: (keys: number) => log?.debug({ issuer: name, keys }, 'the key set was fetched'),
+      failed: (problem: string) =>
+        log?.warn({ issuer: name, problem }, 'the key set cannot be fetched: the keys held go on serving'),
     }
     return createJwks({ url: jwks as string, now, events, agent })
   }
 
   /**
    * @param token as it came
-   * @param from as {@link import('../client-address.ts').limitKeyOf} gives it
+   * @param from as `limitKeyOf` gives it
    * @returns never rejects
    */
   async function verify(
@@ -172,7 +122,7 @@ export function createTokens({
     if (known) return revocations.isRevoked(known) ? refuse('revoked') : { verified: withBearer(known, token) }
 
     const waitMs = attempts.take(address)
-    if (waitMs > 0) return refuse('too_many_attempts', Math.max(waitMs, RETRY_AFTER_MS))
+    if (waitMs > 0) return refuse('too_many_attempts', waitMs)
     const result = await verifyAnew(token)
     if ('refused' in result) return result
     attempts.giveBack(address)
@@ -303,36 +253,6 @@ export function createTokens({
 }
 
 export type Tokens = ReturnType<typeof createTokens>
-
-function readToken(
-  token: string,
-):
-  | { algorithm: string; type: string | undefined; kid: string | undefined; claims: Record<string, unknown> }
-  | undefined {
-  if (!tokenGrammar.test(token)) return undefined
-  const [head, payload] = token.split('.', 2)
-  const header = readObject(head)
-  const claims = readObject(payload)
-  if (!header || !claims || typeof header.alg !== 'string') return undefined
-  const { alg, typ, kid, crit } = header
-  // An extension that must be understood, and none is here (RFC 7515 section 4.1.11).
-  if (crit !== undefined) return undefined
-  if (kid !== undefined && typeof kid !== 'string') return undefined
-  if (typ !== undefined && typeof typ !== 'string') return undefined
-  return { algorithm: alg, type: typ === undefined ? undefined : typeOf(typ), kid, claims }
-}
-
-const utf8 = new TextDecoder('utf-8', { fatal: true })
-
-/** @param part in base64url */
-function readObject(part: string): Record<string, unknown> | undefined {
-  try {
-    const value = JSON.parse(utf8.decode(Buffer.from(part, 'base64url')))
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
-  } catch {
-    return undefined
-  }
-}
 
 /** @returns `undefined` where a claim that counts cannot be compared */
 function viewerOf(user: string, { all }: Claims, { issuer, audience, viewer }: TokenIssuer) {

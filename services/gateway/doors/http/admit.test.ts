@@ -51,7 +51,7 @@ test.each(['answered', 'cut off'])(
       gate: { enter: () => new Promise(() => {}) },
       pending: createPendingLimit(1),
     })
-    void admit({ params: { '*': 'doc:1' }, raw: {} } as any, { raw, header() {} } as any, 'get')
+    void admit({ params: { '*': 'doc:1' }, raw: {} } as any, { raw, header() {}, getHeader() {} } as any, 'get')
     await new Promise(resolve => setImmediate(resolve))
     expect(left).toBe(0)
     if (how === 'answered') raw.end().resume()

@@ -1,12 +1,13 @@
 // Every GET for a key begins here: it finds the user, checks that the rights cover the key, and asks whether the
 // backend lets the user read it. Browsers are told to show the answer as it is, and to run nothing of it.
-
 import { finished } from 'node:stream'
-import { isProblem } from '@keycast/protocol'
+import { isProblem, type Problem } from '@keycast/protocol'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Act, Admitted, Gate } from '../../gate/gate.ts'
+import type { Act, Admitted, Asker } from '../../gate/gate.ts'
+import type { Authenticate } from './authenticate.ts'
 import type { PendingLimit } from './pending-limit.ts'
 import { sendProblem } from './problems.ts'
+import { addVary } from './vary.ts'
 
 export type Admit = ReturnType<typeof createAdmit>
 
@@ -19,8 +20,8 @@ export const securityHeaders = Object.freeze({
 })
 
 interface Deps {
-  authenticate: ReturnType<typeof import('./authenticate.ts').createAuthenticate>
-  gate: Pick<Gate, 'enter'>
+  authenticate: Authenticate
+  gate: { enter(asker: Asker, act: Act, key: string): Admitted | Problem | Promise<Admitted | Problem> }
   pending: PendingLimit
 }
 
@@ -37,7 +38,7 @@ export function createAdmit({ authenticate, gate, pending }: Deps) {
     const { '*': key } = request.params as { '*': string }
     const caller = await authenticate(request.raw)
     // A cache on the way must not give one user's answer to another user.
-    if (caller.hasToken) reply.header('vary', 'Authorization, Cookie')
+    if (caller.hasToken) addVary(reply, 'Authorization, Cookie')
     if ('problem' in caller) return void sendProblem(reply, caller.problem, caller.status)
     finished(reply.raw, caller.leave)
     const { result: entered, problem } = await pending.wait(() => gate.enter(caller, act, key))

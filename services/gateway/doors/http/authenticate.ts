@@ -2,23 +2,40 @@
 // For code that polls.
 import type { IncomingMessage } from 'node:http'
 import type { Problem } from '@keycast/protocol'
-import type { Viewer, Viewers } from '../../access/backend/viewers.ts'
-import type { Identify } from '../../access/identify.ts'
-import type { Revocations } from '../../access/revocations/revocations.ts'
+import type { Payer } from '@keycast/service'
+import type { Viewer } from '../../access/backend/viewers.ts'
+import type { Peer } from '../../access/identify.ts'
+import type { Issued } from '../../access/revocations/revocations.ts'
 import type { Rights } from '../../access/rights.ts'
-import { tokenRefused } from '../../access/tokens/tokens.ts'
-import type { Account, Accounts } from '../../sessions/accounts.ts'
+import { type Refused, tokenRefused } from '../../access/tokens/refusal.ts'
+import type { Verified } from '../../access/tokens/tokens.ts'
+import type { Account } from '../../sessions/accounts.ts'
 import type { HttpProblem } from './problems.ts'
 
+export type Authenticate = ReturnType<typeof createAuthenticate>
+
 interface Deps {
-  identify: Pick<Identify, 'peerOf' | 'verifyRequest'>
+  identify: {
+    peerOf(request: IncomingMessage): Peer
+    verifyRequest(
+      request: IncomingMessage,
+      address: string,
+    ): Promise<{ verified: Verified } | { refused: Refused }> | undefined
+  }
   anonymous: Rights
-  viewers: Pick<Viewers, 'enter' | 'leave'>
-  accounts: Pick<Accounts, 'of' | 'charge'>
-  revocations: Pick<Revocations, 'isRevoked'>
+  viewers: {
+    enter(verified: Verified | undefined): Viewer | undefined
+    leave(viewer: Viewer | undefined, verified: Verified | undefined): void
+  }
+  accounts: {
+    of(user: string | undefined, peer: Peer): Account | undefined
+    payerOf(user: string | undefined, peer: Peer): Payer | undefined
+  }
+  rateLimit: { chargeAccount(account: Account | undefined, requests: number): number }
+  revocations: { isRevoked(token: Issued): boolean }
 }
 
-export function createAuthenticate({ identify, anonymous, viewers, accounts, revocations }: Deps) {
+export function createAuthenticate({ identify, anonymous, viewers, accounts, rateLimit, revocations }: Deps) {
   /**
    * @returns `revoked`: ask it before anything is sent, because the token may have been revoked while the request
    *   waited
@@ -26,9 +43,12 @@ export function createAuthenticate({ identify, anonymous, viewers, accounts, rev
   return async function authenticate(request: IncomingMessage): Promise<
     { hasToken: boolean } & (
       | {
+          /** The token, if one came. */
+          verified: Verified | undefined
           rights: Rights
           viewer: Viewer | undefined
           account: Account | undefined
+          payer: Payer | undefined
           revoked: () => Problem | undefined
           leave: () => void
         }
@@ -44,7 +64,7 @@ export function createAuthenticate({ identify, anonymous, viewers, accounts, rev
     }
     const verified = result?.verified
     const account = accounts.of(verified?.user, peer)
-    const retryAfterMs = accounts.charge(account, 1)
+    const retryAfterMs = rateLimit.chargeAccount(account, 1)
     if (retryAfterMs > 0) {
       return {
         hasToken,
@@ -58,6 +78,7 @@ export function createAuthenticate({ identify, anonymous, viewers, accounts, rev
     const revoked = () => (verified && revocations.isRevoked(verified) ? tokenRefused : undefined)
     const viewer = viewers.enter(verified)
     const leave = () => viewers.leave(viewer, verified)
-    return { hasToken, rights: verified?.rights ?? anonymous, viewer, account, revoked, leave }
+    const payer = accounts.payerOf(verified?.user, peer)
+    return { hasToken, verified, rights: verified?.rights ?? anonymous, viewer, account, payer, revoked, leave }
   }
 }

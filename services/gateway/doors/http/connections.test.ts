@@ -1,6 +1,7 @@
 import { EventEmitter, once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
 import { jest } from '@jest/globals'
+import { realWorld } from '@keycast/service'
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 import { readClient } from '../../access/client-address.ts'
@@ -43,7 +44,7 @@ test('past the limit a connection is cut, until another has closed or become a s
   third.resume()
   await once(third, 'close')
 
-  app.server.emit('webSocket', firstAtServer)
+  app.server.emit('session', firstAtServer)
   const fourth = await open()
   fourth.write('GET /nothing HTTP/1.1\r\nhost: x\r\n\r\n')
   expect(String((await once(fourth, 'data'))[0])).toMatch(/^HTTP\/1.1 404/)
@@ -74,7 +75,7 @@ test('one address holds a quarter of the connections, a trusted proxy all of the
   expect(onRefused).toHaveBeenLastCalledWith(undefined, 8)
 
   // One that became a session counts no more, and is not counted down again when it closes.
-  app.server.emit('webSocket', keptAtServer)
+  app.server.emit('session', keptAtServer)
   const closed = once(keptAtServer, 'close')
   kept.destroy()
   await closed
@@ -91,7 +92,7 @@ test.each([
   ['', ''],
   [', which offered another protocol,', 'connection: upgrade\r\nupgrade: h2c\r\n'],
 ])('a client%s that does not take its response is cut in time', async (_, headers) => {
-  const { app, open } = await serve(app => limitResponses(app, 100))
+  const { app, open } = await serve(app => limitResponses(app, realWorld.after, 100))
   const arrived = once(app.server, 'connection')
   const client = await open()
   client.pause()

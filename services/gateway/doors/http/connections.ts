@@ -1,7 +1,8 @@
 // Limits the connections that are no sessions, and the time in which a client must read a response. Otherwise clients
-// that stop half-way would hold them for ever.
+// that stop half-way would hold them for ever. And ends those that are sessions and send requests all the same.
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
+import type { World } from '@keycast/service'
 import type { FastifyInstance } from 'fastify'
 
 /**
@@ -23,7 +24,7 @@ interface Options {
 
 /**
  * Past the limits new connections are cut: of one address, and in all. A connection counts until it closes or becomes a
- * session (the server's event `webSocket`).
+ * session (the server's event `session`).
  */
 export function limitConnections(server: Server, { connectionsMax, clientOf, onRefused }: Options) {
   const perClientMax = Math.ceil(connectionsMax * SHARE_OF_ADDRESS)
@@ -55,7 +56,7 @@ export function limitConnections(server: Server, { connectionsMax, clientOf, onR
     if (client !== undefined) counts.set(client, count + 1)
     socket.on('close', closed)
   })
-  server.on('webSocket', socket => {
+  server.on('session', socket => {
     release(socket)
     socket.off('close', closed)
   })
@@ -65,10 +66,26 @@ export function limitConnections(server: Server, { connectionsMax, clientOf, onR
  * Cuts a client that does not read its response in time. Node has no such time-out: its own end with the request, and
  * start again with an idle connection.
  */
-export function limitResponses(app: FastifyInstance, responseMsMax: number = RESPONSE_MS_MAX) {
+export function limitResponses(app: FastifyInstance, after: World['after'], responseMsMax: number = RESPONSE_MS_MAX) {
   app.addHook('onSend', (request, reply, _, done) => {
-    const timer = setTimeout(() => request.raw.socket.destroy(), responseMsMax)
-    reply.raw.once('close', () => clearTimeout(timer))
+    reply.raw.once(
+      'close',
+      after(responseMsMax, () => request.raw.socket.destroy()),
+    )
     done()
+  })
+}
+
+/**
+ * Cuts a session's connection on which another request comes. Its answer would wait behind a stream that does not end, and
+ * so would those of the thousand others that fit into one read.
+ */
+export function endWithRequests(app: FastifyInstance) {
+  const sessions = new WeakSet<Socket>()
+  app.server.on('session', socket => sessions.add(socket))
+  app.addHook('onRequest', ({ raw: { socket } }, reply, done) => {
+    if (!sessions.has(socket)) return done()
+    reply.hijack()
+    socket.destroy()
   })
 }

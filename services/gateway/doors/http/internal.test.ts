@@ -2,6 +2,7 @@ import { FetcherUnavailable } from '@keycast/backbone'
 import Fastify from 'fastify'
 import { createTestGate } from '../../gate/test-gate.ts'
 import { createNamespaces } from '../../test-support.ts'
+import type { ApiToken } from './api-tokens.ts'
 import { addInternal } from './internal.ts'
 import { closeServed, serve } from './test-support.ts'
 
@@ -21,29 +22,33 @@ const described = {
 }
 
 async function setup({
-  apiToken = 'secret',
+  apiTokens = [{ name: 'ops', scopes: ['admin'], token: 'secret' }],
   refresh = async () => {},
   known = {},
   revoke = { outcome: 'added', sessions: 2 },
   shareRevocation,
 }: {
-  apiToken?: string | null
+  apiTokens?: ApiToken[]
   refresh?: () => Promise<void>
   known?: Partial<typeof described>
   revoke?: ReturnType<Parameters<typeof addInternal>[1]['revoke']>
   shareRevocation?: Parameters<typeof addInternal>[1]['shareRevocation']
 } = {}) {
+  const audited: unknown[] = []
   const revoked: unknown[] = []
   const explained: unknown[] = []
   const no = { allowed: false, asked: [] }
   const refreshed: string[][] = []
+  const refreshedUsers: unknown[] = []
   const app = Fastify()
   const namespaces = createNamespaces({
-    tick: { refreshMs: 1_000, maxAgeMs: 1_000, idSegmentsMax: 2 },
+    tick: { refreshMs: 1_000, maxAgeMs: 1_000, ids: { min: 1, max: 2 } },
     own: { isPerUser: true },
   })
   addInternal(app, {
-    apiToken: apiToken ?? undefined,
+    apiTokens,
+    audit: line => audited.push(JSON.parse(line)),
+    endAddress: address => (address === '192.0.2.7' ? 3 : 0),
     namespaces,
     gate: createTestGate({ namespaces }),
     explain: async (key, viewer) => {
@@ -62,8 +67,9 @@ async function setup({
     publishes: undefined as any,
     rooms: undefined as any,
     backbone: {
-      refresh: keys => {
+      refresh: (keys, { users }) => {
         refreshed.push(keys)
+        refreshedUsers.push(users)
         return refresh()
       },
     },
@@ -73,7 +79,7 @@ async function setup({
     call('/v1/refresh', { method: 'POST', headers, body: JSON.stringify(body) })
   const postRevoke = (body: unknown, headers = json) =>
     call('/v1/revoke', { method: 'POST', headers, body: JSON.stringify(body) })
-  return { call, post, postRevoke, refreshed, revoked, explained }
+  return { call, post, postRevoke, refreshed, refreshedUsers, revoked, explained, audited }
 }
 
 describe.each(['/v1/keys/tick:1', '/v1/refresh', '/v1/access', '/v1/revoke'])('the guard of %s', path => {
@@ -96,10 +102,10 @@ describe.each(['/v1/keys/tick:1', '/v1/refresh', '/v1/access', '/v1/revoke'])('t
   })
 
   test('without a token set every call is refused, with the reason', async () => {
-    const { call } = await setup({ apiToken: null })
+    const { call } = await setup({ apiTokens: [] })
     const response = await call(path, { method, headers: { authorization: 'Bearer undefined' } })
     expect(response.status).toBe(403)
-    expect(response.json().message).toContain('API_TOKEN')
+    expect(response.json().message).toContain('API_TOKENS')
   })
 })
 
@@ -114,6 +120,13 @@ test('keys whose content changed are passed on, each once, and 202 says the fetc
   expect(response.status).toBe(202)
   expect(response.json()).toEqual({ keys: 2 })
   expect(refreshed).toEqual([['tick:1', 'tick:2']])
+})
+
+test('users may be named whose values alone are fetched', async () => {
+  const { post, refreshed, refreshedUsers } = await setup()
+  expect((await post({ keys: ['own:1'], users: ['ann', 'bob'] })).status).toBe(202)
+  expect(refreshed).toEqual([['own:1']])
+  expect(refreshedUsers).toEqual([['ann', 'bob']])
 })
 
 test('where no node can be reached, 503 says when to try again', async () => {
@@ -132,6 +145,10 @@ test.each([
   ['a number among the keys', { keys: ['tick:1', 2] }, /keys\[1\]: a key is a string/],
   ['a key that breaks the grammar', { keys: ['tick:../x'] }, /keys\[0\]: .*segment/],
   ['a key of no namespace', { keys: ['room:1'] }, /keys\[0\]: no such namespace/],
+  ['users of a value for all', { keys: ['own:1', 'tick:1'], users: ['ann'] }, /tick:1 has one value for all/],
+  ['no user', { keys: ['own:1'], users: [] }, /users must be a list/],
+  ['a number among the users', { keys: ['own:1'], users: [7] }, /users must be a list/],
+  ['too many users', { keys: ['own:1'], users: Array(1_001).fill('ann') }, /at most 1000 users/],
   ['too many keys', { keys: Array.from({ length: 5_001 }, (_, index) => `tick:${index}`) }, /at most 5000/],
 ])('%s is refused, and nothing is refreshed', async (_, body, problem) => {
   const { post, refreshed } = await setup()
@@ -282,4 +299,70 @@ describe('POST /v1/revoke where a journal keeps the list', () => {
     expect((await postRevoke({ jti: 'j' })).status).toBe(507)
     expect(shared).toEqual([])
   })
+})
+
+describe('scopes', () => {
+  const all: ApiToken[] = [
+    { name: 'ops', scopes: ['admin'], token: 'of-admin' },
+    { name: 'backend', scopes: ['refresh', 'publish'], token: 'of-refresh' },
+    { name: 'desk', scopes: ['revoke'], token: 'of-revoke' },
+  ]
+  const calls: [call: string, path: string, method: string, tokens: string[]][] = [
+    ['refresh', '/v1/refresh', 'POST', ['of-admin', 'of-refresh']],
+    ['publish', '/v1/publish', 'POST', ['of-admin', 'of-refresh']],
+    ['revoke', '/v1/revoke', 'POST', ['of-admin', 'of-revoke']],
+    ['close', '/v1/close', 'POST', ['of-admin', 'of-revoke']],
+    ['access', '/v1/access', 'POST', ['of-admin']],
+    ['keys', '/v1/keys/tick:1', 'GET', ['of-admin']],
+    ['rooms', '/v1/rooms/nothing', 'GET', ['of-admin']],
+    ['deletion of a room', '/v1/rooms/nothing', 'DELETE', ['of-admin']],
+    ["deletion of a user's messages", '/v1/users/%00/messages', 'DELETE', ['of-admin']],
+  ]
+
+  test.each(calls)('%s is for those whose scope it is', async (_, path, method, admitted) => {
+    const { call } = await setup({ apiTokens: all })
+    for (const { token } of all) {
+      const response = await call(path, {
+        method,
+        headers: { authorization: `Bearer ${token}`, ...(method === 'POST' && { 'content-type': 'application/json' }) },
+        body: method === 'POST' ? '{}' : undefined,
+      })
+      if (admitted.includes(token)) expect([path, token, response.status]).not.toContain(403)
+      else expect([response.status, response.json().code]).toEqual([403, 'scope_missing'])
+    }
+  })
+
+  test('what was done to people is recorded with who did it, and what was tried; what a backend does is not', async () => {
+    const { call, postRevoke, post, audited } = await setup({ apiTokens: all })
+    const as = (token: string) => ({ authorization: `Bearer ${token}`, 'content-type': 'application/json' })
+    await postRevoke({ sub: 'bob', before: 1_800_000_000 }, as('of-revoke'))
+    await postRevoke({ sub: 'bob' }, as('of-refresh'))
+    await postRevoke({ sub: 'bob' }, as('of-nobody'))
+    await post({ keys: ['tick:1'] }, as('of-refresh'))
+    await call('/v1/keys/tick:1', { headers: as('of-admin') })
+    await call('/v1/close', { method: 'POST', headers: as('of-admin'), body: '{"address":"192.0.2.7"}' })
+    const at = new Date(1_800_000_000_000).toISOString()
+    expect(audited).toEqual([
+      {
+        at,
+        caller: 'desk',
+        method: 'POST',
+        path: '/v1/revoke',
+        body: { sub: 'bob', before: 1_800_000_000 },
+        status: 200,
+      },
+      { at, caller: 'backend', method: 'POST', path: '/v1/revoke', status: 403 },
+      { at, caller: 'ops', method: 'POST', path: '/v1/close', body: { address: '192.0.2.7' }, status: 200 },
+    ])
+  })
+})
+
+test('the sessions of an address are closed, and what is no address is refused', async () => {
+  const { call } = await setup()
+  const close = (body: unknown) => call('/v1/close', { method: 'POST', headers: json, body: JSON.stringify(body) })
+  expect((await close({ address: '192.0.2.7' })).json()).toMatchObject({ address: '192.0.2.7', sessionsEnded: 3 })
+  for (const body of [{}, { address: 'ann' }, { address: 7 }, []]) {
+    const response = await close(body)
+    expect([response.status, response.json().code]).toEqual([400, 'bad_request'])
+  }
 })

@@ -1,18 +1,21 @@
 // The calls of the backend and the operator, on the internal listener and under a bearer token: `POST /v1/refresh` when
 // content changed, `GET /v1/keys/{key}` to answer "why is this stale?", `POST /v1/access` to answer "why may ann not read
-// this?", `POST /v1/revoke` to end a user's sessions. Those about rooms are in room-calls.ts.
-import { createHash, timingSafeEqual } from 'node:crypto'
-import { type Backbone, FetcherUnavailable } from '@keycast/backbone'
-import { namespaceOf, type Problem, problemText } from '@keycast/protocol'
-import type { Namespace, Namespaces } from '@keycast/service'
-import type { FastifyInstance, onRequestAsyncHookHandler } from 'fastify'
+// this?", `POST /v1/revoke` to end a user's sessions, `GET /v1/rooms/{key}` to answer "why did it not arrive?".
+import { isIP } from 'node:net'
+import { type Backbone, FetcherUnavailable, type Published, type RoomsBackbone } from '@keycast/backbone'
+import { isProblem, isUser, namespaceOf, type Problem, problemText } from '@keycast/protocol'
+import type { Namespace, Namespaces, World } from '@keycast/service'
+import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
+import type { Explain } from '../../access/explain.ts'
 import { type Revocation, readRevocation } from '../../access/revocations/revocations.ts'
-import type { Gate } from '../../gate/gate.ts'
-import type { OwnValues } from '../../topics/values/own-values.ts'
+import type { Rooms } from '../../topics/rooms/rooms.ts'
 import type { Values } from '../../topics/values/values.ts'
+import { addDeletions } from '../delete-http.ts'
+import { addPublish } from '../publish-http.ts'
+import type { ApiToken } from './api-tokens.ts'
+import { createGuard } from './guard.ts'
 import { sendProblem } from './problems.ts'
-import { addRoomCalls } from './room-calls.ts'
 
 /** As many keys as a session may hold by default: a backend with more to refresh makes several calls. */
 const KEYS_MAX = 5_000
@@ -22,6 +25,9 @@ const REVOCATION_BYTES_MAX = 8 * 1_024
 
 /** 5,000 of the longest keys and what stands between them. */
 const BODY_BYTES_MAX = 2 * 1024 ** 2
+
+/** Each of them goes to every node with each 1,000 keys. */
+const USERS_MAX = 1_000
 
 /** A token, or the rights of one, and a key. */
 const VIEWER_BYTES_MAX = 16 * 1_024
@@ -41,37 +47,51 @@ const REFRESH_DEADLINE_MS = 5_000
 /** The caller repeats a refresh that did not reach every node after this time. */
 const RETRY_AFTER_MS = 1_000
 
-interface Deps {
-  gate: Pick<Gate, 'operator'>
-  explain: ReturnType<typeof import('../../access/explain.ts').createExplain>
+interface Deps extends Pick<World, 'wallNow'> {
+  gate: { operator(of: 'value' | 'room', key: string): Problem | undefined }
+  explain: Explain
   revoke: (revocation: Revocation) => { outcome: 'added' | 'known' | 'full'; sessions: number }
   /** Tells the other gateways; absent where nothing would keep it for them. */
   shareRevocation?: (revocation: Revocation) => Promise<Problem | undefined>
-  /** In milliseconds since 1970. */
-  wallNow?: () => number
   values: Pick<Values, 'describe'>
-  ownValues: Pick<OwnValues, 'countOf'>
+  ownValues: { countOf(key: string): number }
   backbone: Pick<Backbone, 'refresh'>
   namespaces: Namespaces
-  publishes: Parameters<typeof addRoomCalls>[1]['publishes']
-  rooms: Parameters<typeof addRoomCalls>[1]['rooms']
-  apiToken: string | undefined
+  publishes: {
+    fromBackend(message: { key: string; messageId?: string; from: string; data: string }): Promise<Published | Problem>
+  }
+  rooms: Pick<Rooms, 'describe' | 'membersOf' | 'deleteMessages'>
+  /** Ends this gateway's sessions of a client's address, and says how many those were. */
+  endAddress: (address: string) => number
+  apiTokens: ApiToken[]
+  /** Takes a line about what an operator did. */
+  audit: (line: string) => void
 }
 
 /** @param app of the internal listener */
 export function addInternal(app: FastifyInstance, deps: Deps) {
-  const { gate, explain, values, ownValues, backbone, namespaces, revoke, shareRevocation, apiToken } = deps
-  const { wallNow = Date.now } = deps
+  const {
+    gate,
+    explain,
+    values,
+    ownValues,
+    backbone,
+    namespaces,
+    rooms,
+    revoke,
+    shareRevocation,
+    wallNow,
+    endAddress,
+  } = deps
+  const guard = createGuard({ tokens: deps.apiTokens, audit: deps.audit, wallNow })
   app.register(async calls => {
-    calls.addHook('onRequest', createGuard(apiToken))
-
-    calls.post('/v1/refresh', { bodyLimit: BODY_BYTES_MAX }, async (request, reply) => {
-      const { keys, problems } = readKeys(request.body, gate)
+    calls.post('/v1/refresh', { bodyLimit: BODY_BYTES_MAX, ...guard.call('refresh') }, async (request, reply) => {
+      const { keys, users, problems } = readRefresh(request.body, gate, namespaces)
       if (problems.length > 0) {
         return sendProblem(reply, { code: 'bad_request', message: 'nothing was refreshed', problems })
       }
       try {
-        await backbone.refresh(keys, { deadlineMs: REFRESH_DEADLINE_MS })
+        await backbone.refresh(keys, { users, deadlineMs: REFRESH_DEADLINE_MS })
       } catch (error) {
         if (!(error instanceof FetcherUnavailable)) throw error
         const { message } = error
@@ -80,27 +100,47 @@ export function addInternal(app: FastifyInstance, deps: Deps) {
       return reply.code(202).send({ keys: keys.length })
     })
 
-    calls.post('/v1/revoke', { bodyLimit: REVOCATION_BYTES_MAX }, async (request, reply) => {
-      const read = readRevocation(request.body, wallNow())
-      if ('problem' in read) return sendProblem(reply, { code: 'bad_request', message: read.problem })
-      const { outcome, sessions } = revoke(read.revocation)
-      if (outcome === 'full') {
-        const message = 'nothing was revoked: the list is full. Change the key that signs the tokens instead'
-        return sendProblem(reply, { code: 'revocations_full', message })
-      }
-      const ended = { ...read.revocation, sessionsEnded: sessions }
-      // No other gateway would be told, and the caller must not believe that one was.
-      if (!shareRevocation) return { ...ended, reach: 'this gateway: call each one' }
-      const failed = await shareRevocation(read.revocation)
-      if (!failed) return { ...ended, reach: 'every gateway' }
-      const message = `revoked at this gateway alone, which ended ${sessions} sessions: ${problemText(failed)}. Call again`
-      return sendProblem(reply, { code: 'journal_unavailable', message, retryAfterMs: RETRY_AFTER_MS })
-    })
+    calls.post(
+      '/v1/revoke',
+      { bodyLimit: REVOCATION_BYTES_MAX, ...guard.recorded('revoke') },
+      async (request, reply) => {
+        const read = readRevocation(request.body, wallNow())
+        if ('problem' in read) return sendProblem(reply, { code: 'bad_request', message: read.problem })
+        const { outcome, sessions } = revoke(read.revocation)
+        if (outcome === 'full') {
+          const message = 'nothing was revoked: the list is full. Change the key that signs the tokens instead'
+          return sendProblem(reply, { code: 'revocations_full', message })
+        }
+        const ended = { ...read.revocation, sessionsEnded: sessions }
+        // No other gateway would be told, and the caller must not believe that one was.
+        if (!shareRevocation) return { ...ended, reach: 'this gateway: call each one' }
+        const failed = await shareRevocation(read.revocation)
+        if (!failed) return { ...ended, reach: 'every gateway' }
+        const message = `revoked at this gateway alone, which ended ${sessions} sessions: ${problemText(failed)}. Call again`
+        return sendProblem(reply, { code: 'journal_unavailable', message, retryAfterMs: RETRY_AFTER_MS })
+      },
+    )
 
-    addRoomCalls(calls, deps)
+    calls.post(
+      '/v1/close',
+      { bodyLimit: REVOCATION_BYTES_MAX, ...guard.recorded('revoke') },
+      async (request, reply) => {
+        const { address } = (request.body ?? {}) as { address?: unknown }
+        if (typeof address !== 'string' || isIP(address) === 0) {
+          return sendProblem(reply, {
+            code: 'bad_request',
+            message: 'the body must be {"address":"192.0.2.7"}, or IPv6',
+          })
+        }
+        return { address, sessionsEnded: endAddress(address), reach: 'this gateway: call each one' }
+      },
+    )
+
+    addPublish(calls, { publishes: deps.publishes, guard })
+    addDeletions(calls, { guard, gate, rooms })
 
     // Posted, so that a token is in no URL, which is logged.
-    calls.post('/v1/access', { bodyLimit: VIEWER_BYTES_MAX }, async (request, reply) => {
+    calls.post('/v1/access', { bodyLimit: VIEWER_BYTES_MAX, ...guard.call('admin') }, async (request, reply) => {
       const parsed = viewer.safeParse(request.body)
       if (!parsed.success) {
         const message = 'the body must be {"key":K} with {"token":T}, {"sub":USER} and perhaps {"keys":{…}}, or neither'
@@ -113,7 +153,7 @@ export function addInternal(app: FastifyInstance, deps: Deps) {
     })
 
     // As at /v1/values: the id may hold `/`.
-    calls.get('/v1/keys/*', async (request, reply) => {
+    calls.get('/v1/keys/*', guard.call('admin'), async (request, reply) => {
       const { '*': key } = request.params as { '*': string }
       const problem = gate.operator('value', key)
       if (problem) return sendProblem(reply, problem)
@@ -121,29 +161,14 @@ export function addInternal(app: FastifyInstance, deps: Deps) {
       if (namespace?.isPerUser) return describeOwn(key, ownValues.countOf(key), namespace)
       return describeKey(values.describe(key), namespace)
     })
+
+    calls.get('/v1/rooms/*', guard.call('admin'), async (request, reply) => {
+      const { '*': key } = request.params as { '*': string }
+      const problem = gate.operator('room', key)
+      if (problem) return sendProblem(reply, problem)
+      return { ...rooms.describe(key), members: describeMembers(await rooms.membersOf(key)) }
+    })
   })
-}
-
-/**
- * Admits only calls that carry the token. It is compared by digest, so that neither its content nor its length shows in
- * the time taken.
- */
-function createGuard(apiToken: string | undefined): onRequestAsyncHookHandler {
-  const expected = apiToken === undefined ? undefined : digest(`Bearer ${apiToken}`)
-  return async ({ headers: { authorization = '' } }, reply) => {
-    if (!expected) {
-      return sendProblem(reply, { code: 'no_token_set', message: 'API_TOKEN is not set: this call is switched off' })
-    }
-    // RFC 9110 section 11.1: the scheme's name is in any case.
-    const given = authorization.replace(/^bearer +/i, 'Bearer ')
-    if (timingSafeEqual(digest(given), expected)) return
-    const message = authorization === '' ? 'send Authorization: Bearer and the API token' : 'the token is wrong'
-    return sendProblem(reply.header('www-authenticate', 'Bearer'), { code: 'unauthorized', message })
-  }
-}
-
-function digest(text: string) {
-  return createHash('sha256').update(text).digest()
 }
 
 /** A body may be wrong 5,000 times: the first few problems say enough. */
@@ -151,8 +176,28 @@ const PROBLEMS_MAX = 10
 
 const notText: Problem = { code: 'bad_key', message: 'a key is a string' }
 
+interface Refresh {
+  /** Each once. */
+  keys: string[]
+  users?: string[]
+  problems: string[]
+}
+
+function readRefresh(body: unknown, gate: Deps['gate'], namespaces: Namespaces): Refresh {
+  const { keys, problems } = readKeys(body, gate)
+  const users = typeof body === 'object' && body !== null && 'users' in body ? body.users : undefined
+  if (problems.length > 0 || users === undefined) return { keys, problems }
+  if (!Array.isArray(users) || users.length === 0 || !users.every(user => typeof user === 'string' && isUser(user))) {
+    return { keys, problems: ['users must be a list of users, as their tokens name them, with their prefix'] }
+  }
+  if (users.length > USERS_MAX) return { keys, problems: [`at most ${USERS_MAX} users may be named at once`] }
+  const shared = keys.find(key => !namespaces.get(namespaceOf(key))?.isPerUser)
+  if (shared === undefined) return { keys, users, problems }
+  return { keys, problems: [`${shared} has one value for all: users are for keys with per: user`] }
+}
+
 /** @returns each key once */
-function readKeys(body: unknown, gate: Pick<Gate, 'operator'>): { keys: string[]; problems: string[] } {
+function readKeys(body: unknown, gate: Deps['gate']): { keys: string[]; problems: string[] } {
   const listed = typeof body === 'object' && body !== null && 'keys' in body ? body.keys : undefined
   if (!Array.isArray(listed) || listed.length === 0) {
     return { keys: [], problems: ['the body must be {"keys":[…]} with at least one key'] }
@@ -194,6 +239,11 @@ function describeKey(
 /** The state of a key whose values differ per user. It shows no user's value, and no user's name. */
 function describeOwn(key: string, usersHeld: number, namespace: Namespace | undefined) {
   return { key, perUser: true, usersHeld, namespace: namespace && timesOf(namespace) }
+}
+
+function describeMembers(outcome: Awaited<ReturnType<RoomsBackbone['membersOf']>>) {
+  if (isProblem(outcome)) return { code: outcome.code, message: problemText(outcome) }
+  return { count: outcome.count, listed: outcome.members }
 }
 
 function timesOf({ refreshMs, maxAgeMs, timeoutMs, bytesMax }: Namespace) {

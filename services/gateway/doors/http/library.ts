@@ -2,11 +2,11 @@
 import type { FastifyInstance } from 'fastify'
 import { browserFiles } from '../../../../packages/client/browser-files.js'
 import { type Assets, addAssets, readAsset } from './assets.ts'
+import { forAnyPage } from './cors.ts'
 
 /** Other origins' pages load modules with CORS, and check `integrity` only with it. */
 const headers = Object.freeze({
-  'access-control-allow-origin': '*',
-  'cross-origin-resource-policy': 'cross-origin',
+  ...forAnyPage,
   'x-content-type-options': 'nosniff',
 })
 

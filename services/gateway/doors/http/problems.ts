@@ -52,7 +52,10 @@ const requestStatusOf = {
   bad_request: 400,
   unauthorized: 401,
   no_token_set: 403,
+  scope_missing: 403,
   unknown_path: 404,
+  unknown_stream: 404,
+  unknown_ticket: 404,
   revocations_full: 507,
 }
 

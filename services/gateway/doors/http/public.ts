@@ -1,14 +1,16 @@
 // The HTTP side of the port clients connect to: the page, the client library, the values. /ws is the gateway's own.
 import { errorCodes } from '@keycast/protocol'
-import { answerErrors, type Containment, createOnceAMinute, type Log } from '@keycast/service'
+import { answerErrors, type Containment, createOnceAMinute, type Log, type World } from '@keycast/service'
 import Fastify from 'fastify'
-import type { Gate } from '../../gate/gate.ts'
 import { addValues, type ValuesDeps } from '../get-http.ts'
 import { addMessages, type MessagesDeps } from '../history-http.ts'
+import { addStream, type StreamDeps } from '../stream/stream.ts'
 import { addWait, type WaitDeps } from '../wait/wait.ts'
 import { createAdmit } from './admit.ts'
+import type { Authenticate } from './authenticate.ts'
 import { addChat } from './chat.ts'
-import { limitConnections, limitResponses } from './connections.ts'
+import { endWithRequests, limitConnections, limitResponses } from './connections.ts'
+import { createCors } from './cors.ts'
 import { addLibrary } from './library.ts'
 import { addPage } from './page.ts'
 import { createPendingLimit } from './pending-limit.ts'
@@ -36,19 +38,23 @@ const HEADERS_BYTES_MAX = 24 * 1_024
 /** Requests that wait for the fetcher at a time: at some 10 KB each they take 40 MB. */
 const PENDING_MAX = 4_000
 
-/** Nothing here takes a body. */
+/** Nothing here takes a body, but what speaks to a stream. */
 const BODY_BYTES_MAX = 1_024
 
-interface Deps {
-  gate: Pick<Gate, 'enter' | 'recheck'>
+interface Deps extends Pick<World, 'now' | 'after'> {
+  gate: ValuesDeps['gate'] & WaitDeps['gate']
   values: ValuesDeps['values']
+  coded: ValuesDeps['coded']
   singleFlight: ValuesDeps['singleFlight']
-  authenticate: Parameters<typeof createAdmit>[0]['authenticate']
+  authenticate: Authenticate
   histories: MessagesDeps['histories']
   counts: ValuesDeps['counts'] & MessagesDeps['counts'] & WaitDeps['counts']
   waits: Omit<WaitDeps, 'gate' | 'unreadBodies' | 'counts'>
+  streams: StreamDeps
   containment: Pick<Containment, 'caught'>
   log: Pick<Log, 'warn'>
+  /** Whose pages may read the answers. */
+  origins: string
   /** Of clients that are no sessions. */
   connectionsMax: number
   clientOf: Parameters<typeof limitConnections>[1]['clientOf']
@@ -58,21 +64,9 @@ interface Deps {
   chat?: boolean
 }
 
-export function createPublicApp({
-  gate,
-  authenticate,
-  values,
-  singleFlight,
-  histories,
-  waits,
-  counts,
-  containment,
-  log,
-  connectionsMax,
-  clientOf,
-  unreadBytesMax,
-  chat = false,
-}: Deps) {
+export function createPublicApp(deps: Deps) {
+  const { waits, streams, containment, log, origins, connectionsMax, clientOf, unreadBytesMax, chat = false } = deps
+  const cors = createCors(origins)
   const app = Fastify({
     // Browsers and proxies keep connections open: without forcing, close() would wait for them.
     forceCloseConnections: true,
@@ -81,7 +75,10 @@ export function createPublicApp({
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     // A path with broken percent-encoding comes here before any route: it cannot be a key.
-    frameworkErrors: (_error, _request, reply) => sendProblem(reply, { code: 'bad_key', message: errorCodes.bad_key }),
+    frameworkErrors(_, request, reply) {
+      cors.allow(request, reply)
+      return sendProblem(reply, { code: 'bad_key', message: errorCodes.bad_key })
+    },
   })
 
   app.setErrorHandler(answerErrors(containment))
@@ -89,10 +86,10 @@ export function createPublicApp({
     sendProblem(reply, {
       code: 'unknown_path',
       message:
-        '/ is the page, /keycast.js the client library, /v1/values/{key} a value, /v1/messages/{key} the messages of a room, /v1/wait/{key} a change, /ws the WebSocket',
+        '/ is the page, /keycast.js the client library, /v1/values/{key} a value, /v1/messages/{key} the messages of a room, /v1/wait/{key} a change, /v1/stream events, /ws the WebSocket',
     }),
   )
-  const isLogDue = createOnceAMinute(() => performance.now())
+  const isLogDue = createOnceAMinute(deps.now)
   limitConnections(app.server, {
     connectionsMax,
     clientOf,
@@ -102,16 +99,18 @@ export function createPublicApp({
       log.warn({ address: client, connectionsMax }, `a connection was cut, because ${whose} too many without a session`)
     },
   })
-  limitResponses(app)
+  endWithRequests(app)
+  limitResponses(app, deps.after)
+  cors.add(app)
   addPage(app)
   if (chat) addChat(app)
   addLibrary(app)
   const unreadBodies = createUnreadBodies(unreadBytesMax)
   const pending = createPendingLimit(PENDING_MAX)
-  const admit = createAdmit({ authenticate, gate, pending })
-  const { namespaces, wallNow } = waits
-  addValues(app, { gate, admit, values, singleFlight, namespaces, pending, unreadBodies, counts, wallNow })
-  addWait(app, { gate, unreadBodies, counts, ...waits })
-  addMessages(app, { gate, admit, histories, unreadBodies, counts })
+  const admit = createAdmit({ ...deps, pending })
+  addValues(app, { ...deps, admit, pending, unreadBodies, wallNow: waits.wallNow })
+  addWait(app, { ...deps, ...waits, unreadBodies })
+  addStream(app, streams)
+  addMessages(app, { ...deps, admit, unreadBodies })
   return app
 }

@@ -2,8 +2,6 @@
 // once the cache has newer ones.
 import type { ServerResponse } from 'node:http'
 
-export type UnreadBodies = ReturnType<typeof createUnreadBodies>
-
 /** @param bytesMax of all values under way; one sent to many counts once */
 export function createUnreadBodies(bytesMax: number) {
   /** The number of responses that hold each body. */

@@ -1,5 +1,5 @@
-import { noContainment } from '@keycast/service'
-import { readRule } from '../../access/rights.ts'
+import { noContainment, realWorld } from '@keycast/service'
+import { readRule } from '../../access/rule.ts'
 import { createTestGateway } from '../../test-support.ts'
 import { createPublicApp } from '../http/public.ts'
 import { closeServed, serve } from '../http/test-support.ts'
@@ -19,6 +19,7 @@ const authorize = {
   origin: 'http://127.0.0.1',
   method: 'HEAD' as const,
   keepMs: 1_000,
+  keepRefusedMs: 1_000,
 }
 
 /** @param beforeEdgeMs of the key, on the wall clock */
@@ -35,7 +36,9 @@ async function setup({ beforeEdgeMs = EDGE_MS / 2, settings = {} } = {}) {
   const { gateway } = test
   gateways.push(gateway)
   const app = createPublicApp({
+    ...realWorld,
     ...gateway,
+    origins: '*',
     connectionsMax: 1_000,
     clientOf: () => undefined,
     unreadBytesMax: 1_000_000,

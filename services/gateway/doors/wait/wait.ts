@@ -1,41 +1,38 @@
 // GET /v1/wait/{key}: answers when the key changes, or at an edge. Everybody who holds a version sends the same request,
 // so a cache in front, such as a CDN's, sends one of them here and gives all its answer. Whoever asks is anonymous,
 // whatever headers come: a cache gives the answer to anybody.
-import { isProblem, namespaceOf, type Problem } from '@keycast/protocol'
-import type { Namespaces } from '@keycast/service'
-import type { FastifyInstance, FastifyReply, onResponseHookHandler, onSendHookHandler } from 'fastify'
+import type { ServerResponse } from 'node:http'
+import { isProblem, type Problem } from '@keycast/protocol'
+import type { World } from '@keycast/service'
+import type { FastifyInstance, FastifyReply, onSendHookHandler } from 'fastify'
 import type { Rights } from '../../access/rights.ts'
-import { type Counts, countOne } from '../../counts.ts'
-import type { Asker, Gate } from '../../gate/gate.ts'
-import { askedAtOf } from '../../topics/values/age.ts'
-import type { Entry } from '../../topics/values/entry.ts'
+import type { Counts } from '../../counts.ts'
+import type { Act, Admitted, Asker } from '../../gate/gate.ts'
+import type { Entry } from '../../topics/values/cache.ts'
 import { problemNow } from '../../topics/values/failure.ts'
+import { askedAtOf } from '../../topics/values/staleness.ts'
 import { securityHeaders } from '../http/admit.ts'
+import { forAnyPage } from '../http/cors.ts'
+import { countStatuses } from '../http/count-statuses.ts'
 import { type HttpProblem, sendProblem } from '../http/problems.ts'
-import type { UnreadBodies } from '../http/unread-bodies.ts'
 import { type Cursor, cursorText, edgeAfter, readWaitQuery, timeOfEdge } from './cursor.ts'
 import type { WaitedKey, WaitedKeys } from './waited-keys.ts'
 
-export interface WaitDeps {
-  readonly gate: Pick<Gate, 'enter'>
-  readonly namespaces: Pick<Namespaces, 'get'>
+export interface WaitDeps extends Pick<World, 'now'> {
+  readonly gate: {
+    enter(asker: Asker, act: Act, key: string): Admitted | Problem | Promise<Admitted | Problem>
+    isViewers(key: string): boolean
+  }
   readonly peek: (key: string) => Entry | undefined
   readonly waitedKeys: WaitedKeys
   readonly anonymous: Rights
-  readonly unreadBodies: Pick<UnreadBodies, 'hold'>
+  readonly unreadBodies: { hold(body: Buffer, response: ServerResponse): boolean }
   readonly counts: Pick<Counts, 'httpWaits'>
-  /** Monotonic, in milliseconds. */
-  readonly now: () => number
   /** In milliseconds since 1970: gateways have the same edges. */
   readonly wallNow: () => number
 }
 
-const headers = Object.freeze({
-  ...securityHeaders,
-  'cross-origin-resource-policy': 'cross-origin',
-  'access-control-allow-origin': '*',
-  'access-control-expose-headers': 'ETag, Keycast-Cursor, Retry-After',
-})
+const headers = Object.freeze({ ...securityHeaders, ...forAnyPage })
 
 /** Answers that are cached, else requests that waited together would come one by one. Another status says nothing to others. */
 const cacheControlOf: Readonly<Record<number, string>> = {
@@ -64,40 +61,39 @@ const OLD_FETCHER: Problem = {
 
 export function addWait(
   app: FastifyInstance,
-  { gate, namespaces, peek, waitedKeys, anonymous, unreadBodies, counts, now, wallNow }: WaitDeps,
+  { gate, peek, waitedKeys, anonymous, unreadBodies, counts, now, wallNow }: WaitDeps,
 ) {
-  const asker: Asker = { rights: anonymous, viewer: undefined, account: undefined }
-
-  const onResponse: onResponseHookHandler = (_, reply, done) => {
-    countOne(counts.httpWaits, String(reply.statusCode))
-    done()
-  }
+  const asker: Asker = { rights: anonymous, viewer: undefined, account: undefined, payer: undefined }
 
   const onSend: onSendHookHandler = (_, reply, payload, done) => {
     reply.header('cache-control', cacheControlOf[reply.statusCode] ?? 'no-store')
     done(null, payload)
   }
 
-  app.get('/v1/wait/*', { exposeHeadRoute: false, onResponse, onSend }, async (request, reply) => {
-    reply.headers(headers)
-    const { '*': key } = request.params as { '*': string }
-    const cursor = readWaitQuery(request.raw.url ?? '')
-    if (!cursor) return sendProblem(reply, BAD_QUERY)
-    const problem = await problemOf(key)
-    if (problem) return sendProblem(reply, problem)
-    // A gateway whose clock is a little ahead may have given the cursor.
-    if (cursor.edge > edgeAfter(key, wallNow()) + 1) return sendProblem(reply, BAD_QUERY)
-    const waited = waitedKeys.open(key)
-    if (isProblem(waited)) return sendProblem(reply, waited)
-    try {
-      return await answer(waited, cursor, reply)
-    } finally {
-      waitedKeys.close(waited)
-    }
-  })
+  app.get(
+    '/v1/wait/*',
+    { exposeHeadRoute: false, onResponse: countStatuses(counts.httpWaits), onSend },
+    async (request, reply) => {
+      reply.headers(headers)
+      const { '*': key } = request.params as { '*': string }
+      const cursor = readWaitQuery(request.raw.url ?? '')
+      if (!cursor) return sendProblem(reply, BAD_QUERY)
+      const problem = await problemOf(key)
+      if (problem) return sendProblem(reply, problem)
+      // A gateway whose clock is a little ahead may have given the cursor.
+      if (cursor.edge > edgeAfter(key, wallNow()) + 1) return sendProblem(reply, BAD_QUERY)
+      const waited = waitedKeys.open(key)
+      if (isProblem(waited)) return sendProblem(reply, waited)
+      try {
+        return await answer(waited, cursor, reply)
+      } finally {
+        waitedKeys.close(waited)
+      }
+    },
+  )
 
   async function problemOf(key: string): Promise<Problem | undefined> {
-    if (!isForAll(namespaces, key)) return NOT_FOR_ALL
+    if (gate.isViewers(key)) return NOT_FOR_ALL
     const entered = await gate.enter(asker, 'get', key)
     return isProblem(entered) ? entered : undefined
   }
@@ -105,6 +101,7 @@ export function addWait(
   async function answer(waited: WaitedKey, cursor: { after: string } & Cursor, reply: FastifyReply) {
     const { key } = waited
     for (;;) {
+      if (reply.raw.destroyed) return reply
       if (waited.ended) return sendProblem(reply, waited.ended)
       const entry = peek(key)
       // What is held from before the watch may be old.
@@ -131,13 +128,6 @@ export function addWait(
         return reply.code(204).header('keycast-cursor', cursorText(next)).send()
       }
       await waitedKeys.next(waited, leftMs, reply.raw)
-      if (reply.raw.destroyed) return reply
     }
   }
-}
-
-/** Whether the same value is for all who may read a key, and no backend decides who that is. */
-export function isForAll(namespaces: Pick<Namespaces, 'get'>, key: string): boolean {
-  const namespace = namespaces.get(namespaceOf(key))
-  return !namespace?.authorize && !namespace?.isPerUser
 }

@@ -6,7 +6,7 @@ import { createTurns, type World } from '@keycast/service'
 import type { Rights } from '../../access/rights.ts'
 import type { Encoding } from '../../encodings/encoding.ts'
 import { createSession, type Session } from '../../sessions/session.ts'
-import { FROM_NOTHING, type Start } from '../../topics/topic.ts'
+import { FROM_NOTHING, type Start } from '../../topics/topics.ts'
 import type { Transport } from '../../transport/transport.ts'
 
 export type WaitedKeys = ReturnType<typeof createWaitedKeys>
@@ -102,6 +102,7 @@ export function createWaitedKeys({ topics, anonymous, world }: Deps) {
     key,
     holders: 0,
     session: createSession(transportOf(key), encoding, {
+      id: '',
       requestAllowance: NONE,
       keyAllowance: NONE,
       peer: { address: '', isNamed: false },
@@ -144,6 +145,7 @@ export function createWaitedKeys({ topics, anonymous, world }: Deps) {
     isStalled: () => false,
     takenBytes: () => 0,
     copiedBytes: () => 0,
+    answersPings: true,
     pingFrame: NOTHING,
     pongFrame: () => NOTHING,
     pause() {},

@@ -2,9 +2,9 @@
 // stands.
 import { createHash } from 'node:crypto'
 import { createMemoryRooms } from '@keycast/backbone/memory'
-import type { Metrics } from '@keycast/service'
+import type { MetricMakers } from '@keycast/service'
 import { createMetrics } from '@keycast/service/metrics'
-import { readRule } from '../../access/rights.ts'
+import { readRule } from '../../access/rule.ts'
 import { authenticate, issuers, sign } from '../../access/test-tokens.ts'
 import { queuedBytesOf } from '../../delivery/slow-clients.ts'
 import type { Session } from '../../sessions/session.ts'
@@ -19,6 +19,7 @@ const authorize = {
   origin: 'http://127.0.0.1',
   method: 'HEAD' as const,
   keepMs: KEEP_MS,
+  keepRefusedMs: KEEP_MS,
 }
 const everything = { read: ['*:**'], publish: ['*:**'], join: ['*:**'] }
 const everyone = readRule(everything, { user: true, strict: true }).rule
@@ -40,7 +41,7 @@ async function setUp({
   rules = open,
   settings,
 }: {
-  metrics?: Omit<Metrics, 'registry'>
+  metrics?: MetricMakers
   rules?: typeof open
   settings?: Partial<Settings>
 } = {}) {
@@ -87,7 +88,7 @@ test('a subscription begins with the decision, with all the messages that the cl
   append('two')
   const ann = await client('ann')
   expect(await ann.ask({ type: 'subscribe', id: 1, keys: [{ key: KEY, last: 1 }] })).toEqual([])
-  expect(backbone.questions).toMatchObject([{ key: `${KEY} ${viewerOf('ann')}`, deadlineMs: 4_000 }])
+  expect(backbone.questions).toMatchObject([{ key: `${KEY}|${viewerOf('ann')}`, deadlineMs: 4_000 }])
   await decide(admitted)
   expect(await ann.received()).toMatchObject([
     { type: 'subscribed', id: 1, keys: [{ key: KEY, seq: 2, count: 1 }] },
@@ -430,7 +431,7 @@ test('an anonymous session that becomes a user is asked for anew, and goes on wh
   append('one')
   await client.received()
   await auth(client, 'ann')
-  expect(backbone.questions).toMatchObject([{ key: `${KEY} ${viewerOf('ann')}` }])
+  expect(backbone.questions).toMatchObject([{ key: `${KEY}|${viewerOf('ann')}` }])
   append('two')
   expect(await client.received()).toEqual([])
   await decide(admitted)
@@ -538,7 +539,7 @@ test('nobody is asked about the joins, gets and publishes of a session that ende
   ann.connection.emit('close', 1006, Buffer.alloc(0))
   const asked: string[] = []
   while (backbone.questions.length > 0) {
-    asked.push(backbone.questions[0].key.split(' ')[0])
+    asked.push(backbone.questions[0].key.split('|')[0])
     await decide(admitted)
   }
   expect(asked).toEqual([...roomsOf(0, 64), 'room:229'])

@@ -2,16 +2,16 @@
 // is behind the history itself is told of the gap.
 import { isProblem } from '@keycast/protocol'
 import type { Counts } from '../../counts.ts'
-import type { Outbox } from '../../delivery/outbox.ts'
-import { MESSAGES, type RoomSubscription } from './room.ts'
-import type { Tails } from './tails.ts'
+import type { Subscription } from '../topics.ts'
+import type { Page } from './pages.ts'
+import { MESSAGES, type Room, type RoomSubscription } from './room.ts'
 
 export type Behind = ReturnType<typeof createBehind>
 
 interface Deps {
-  tails: Pick<Tails, 'seal'>
-  pages: Pick<ReturnType<typeof import('./pages.ts').createPages>, 'after'>
-  outbox: Pick<Outbox, 'owe'>
+  tails: { seal(room: Room): void }
+  pages: { after(room: Room, seq: number): Promise<Page> }
+  outbox: { owe(subscription: Subscription, bits: number): void }
   counts: Pick<Counts, 'gaps'>
 }
 

@@ -1,22 +1,21 @@
 // Writes what a session is due of a room: where its stream begins, the members, word of a gap, the messages after its
 // cursor, answers that had to wait for them.
-import { type ControlMessage, encode, errorMessage } from '@keycast/protocol'
+import { type ControlMessage, encode, errorMessage, type Problem } from '@keycast/protocol'
+import type { Rights } from '../../access/rights.ts'
 import type { Counts } from '../../counts.ts'
-import type { Gate } from '../../gate/gate.ts'
+import type { Act } from '../../gate/gate.ts'
 import type { Piece } from '../../transport/transport.ts'
 import { takeAnswers } from './held-answers.ts'
 import { wholeFrame } from './presence/member-list.ts'
-import type { Watching } from './presence/watching.ts'
-import { MEMBERS, MESSAGES, type Placing, type RoomSubscription } from './room.ts'
-import { framesAfter } from './shared-frames.ts'
-import type { Tails } from './tails.ts'
+import { MEMBERS, MESSAGES, type Placing, type Room, type RoomSubscription } from './room.ts'
+import { type Encoded, framesAfter } from './shared-frames.ts'
 
 export type DueMessages = ReturnType<typeof createDueMessages>
 
 interface Deps {
-  gate: Pick<Gate, 'check'>
-  tails: Pick<Tails, 'following'>
-  watching: Pick<Watching, 'begin'>
+  gate: { check(rights: Rights, act: Act, key: string): Problem | undefined }
+  tails: { following(room: Room, cursor: number): Encoded | undefined }
+  watching: { begin(subscription: RoomSubscription): void }
   /** The messages after its cursor are not held any more. */
   onBehind: (subscription: RoomSubscription) => void
   counts: Pick<Counts, 'sent' | 'errors' | 'messageDeliveries'>

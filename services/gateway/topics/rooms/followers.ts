@@ -1,22 +1,18 @@
 // Ties sessions to rooms. A room is watched with its first session here, and forgotten with its last.
 import type { RoomsBackbone } from '@keycast/backbone'
-import type { Outbox } from '../../delivery/outbox.ts'
+import type { ControlMessage } from '@keycast/protocol'
 import type { Session } from '../../sessions/session.ts'
-import { attach, detach } from '../topic.ts'
+import { attach, detach, type Subscription } from '../topics.ts'
 import { takeAnswers } from './held-answers.ts'
-import type { Watching } from './presence/watching.ts'
 import type { Room, RoomSubscription } from './room.ts'
-import type { Tails } from './tails.ts'
-
-export type Followers = ReturnType<typeof createFollowers>
 
 interface Deps {
   /** By key. */
   rooms: Map<string, Room>
   backbone: Pick<RoomsBackbone, 'watch' | 'unwatch'>
-  tails: Pick<Tails, 'forget'>
-  outbox: Pick<Outbox, 'forget' | 'send'>
-  watching: Pick<Watching, 'end'>
+  tails: { forget(room: Room): void }
+  outbox: { forget(subscription: Subscription): void; send(session: Session, message: ControlMessage): void }
+  watching: { end(subscription: RoomSubscription): void }
 }
 
 export function createFollowers({ rooms, backbone, tails, outbox, watching }: Deps) {

@@ -9,7 +9,7 @@ export interface HeldAnswer {
   answer: ControlMessage
 }
 
-export interface Holder {
+interface Holder {
   session: Pick<Session, 'answersHeld'>
   answers: HeldAnswer[] | undefined
 }

@@ -1,6 +1,7 @@
 // Reads parts of rooms' histories, for requests over the WebSocket and over HTTP.
 import type { History, RoomsBackbone } from '@keycast/backbone'
 import type { History as Asked, Problem } from '@keycast/protocol'
+import type { Payer } from '@keycast/service'
 
 export type Histories = ReturnType<typeof createHistoryReader>
 
@@ -11,17 +12,15 @@ export function createHistoryReader({ backbone }: { backbone: Pick<RoomsBackbone
   return {
     /**
      * @param asked its key is a room's
+     * @param payer who asks
      * @returns never rejects
      */
-    read({
-      key,
-      epoch,
-      after,
-      before = Number.MAX_SAFE_INTEGER,
-      limit,
-    }: Omit<Asked, 'type' | 'id'>): Promise<History | Problem> {
+    read(
+      { key, epoch, after, before = Number.MAX_SAFE_INTEGER, limit }: Omit<Asked, 'type' | 'id'>,
+      payer: Payer | undefined,
+    ): Promise<History | Problem> {
       const range = after === undefined ? { epoch, before, limit } : { epoch, after, limit }
-      return backbone.history(key, range, { deadlineMs: HISTORY_MS })
+      return backbone.history(key, range, { deadlineMs: HISTORY_MS, payer })
     },
   }
 }

@@ -1,75 +1,50 @@
-// Puts the parts of rooms together: the journal's messages, who follows them, who publishes, who is there.
+// Puts the parts of rooms together: the journal's messages, who follows them, who is there.
 import type { RoomsBackbone, RoomsEvents } from '@keycast/backbone'
-import type { Containment, JournalNamespaces } from '@keycast/service'
+import type { Containment, JournalNamespaces, World } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import type { Outbox } from '../../delivery/outbox.ts'
-import type { Gate } from '../../gate/gate.ts'
+import type { GatePart } from '../../gate/index.ts'
 import { createBehind } from './behind.ts'
 import { createDueMessages } from './due-messages.ts'
 import { createFollowers } from './followers.ts'
 import { createHistoryReader } from './histories.ts'
 import { createPages } from './pages.ts'
-import { createPlacing } from './placing.ts'
 import { createJoins } from './presence/joins.ts'
 import { createWatching } from './presence/watching.ts'
-import { createPublishes } from './publishes.ts'
 import type { Room } from './room.ts'
 import { createRooms } from './rooms.ts'
+import { createStreamStart } from './stream-start.ts'
 import { createTails } from './tails.ts'
 
-interface Deps {
-  settings: { publishMs: number; publishesPendingBytesMax: number; tailBytesMax: number }
+interface Deps extends Pick<World, 'now' | 'after'> {
+  settings: { publishMs: number; tailBytesMax: number }
   namespaces: JournalNamespaces
   backbone: RoomsBackbone
-  gate: Pick<Gate, 'enter' | 'check' | 'operator' | 'hold' | 'release'>
+  gate: GatePart
   outbox: Outbox
   containment: Pick<Containment, 'guard'>
   counts: Counts
-  /** Monotonic, in milliseconds. */
-  now: () => number
 }
 
-export function assembleRooms({ settings, namespaces, backbone, gate, outbox, containment, counts, now }: Deps) {
-  const { publishMs, publishesPendingBytesMax } = settings
+export function assembleRooms(deps: Deps) {
+  const { tailBytesMax, publishMs } = deps.settings
   const byKey = new Map<string, Room>()
-  const tails = createTails({ bytesMax: settings.tailBytesMax, now })
-  const watching = createWatching({ backbone, outbox, counts })
-  const followers = createFollowers({ rooms: byKey, backbone, tails, outbox, watching })
-  const pages = createPages({ backbone, tails, counts })
-  const placing = createPlacing({ backbone, tails, pages, followers, gate, watching, outbox, containment, counts })
-  const behind = createBehind({ tails, pages, outbox, counts })
-  const write = createDueMessages({ gate, tails, watching, onBehind: behind.readOn, counts })
-  const rooms = createRooms({
-    namespaces,
-    rooms: byKey,
-    write,
-    followers,
-    placing,
-    behind,
-    tails,
-    backbone,
-    outbox,
-    counts,
-    now,
-  })
+  const tails = createTails({ ...deps, bytesMax: tailBytesMax })
+  const watching = createWatching(deps)
+  const followers = createFollowers({ ...deps, rooms: byKey, tails, watching })
+  const pages = createPages({ ...deps, tails })
+  const streamStart = createStreamStart({ ...deps, tails, pages, followers, watching })
+  const behind = createBehind({ ...deps, tails, pages })
+  const write = createDueMessages({ ...deps, tails, watching, onBehind: behind.readOn })
+  const rooms = createRooms({ ...deps, rooms: byKey, write, followers, streamStart, behind, tails })
   const events: Required<RoomsEvents> = { ...rooms.events, ...watching.events }
 
   return {
     rooms,
     events,
     watcher: watching.watcher,
-    histories: createHistoryReader({ backbone }),
-    publishes: createPublishes({
-      namespaces,
-      gate,
-      backbone,
-      outbox,
-      publishMs,
-      publishesPendingBytesMax,
-      counts,
-      now,
-    }),
-    joins: createJoins({ gate, backbone, outbox, joinMs: publishMs, containment, counts }),
+    histories: createHistoryReader(deps),
+    joins: createJoins({ ...deps, joinMs: publishMs }),
     stats: () => ({ ...rooms.stats(), ...watching.stats() }),
   }
 }

@@ -7,7 +7,13 @@ function setUp(viewers: number) {
   room.subscriptions = Array.from({ length: viewers }, () => ({}) as any)
   let handedOut = 0
   const timers: { run: () => void; ms: number }[] = []
-  const onMessages = createPace({ handOut: () => handedOut++, after: (run, ms) => timers.push({ run, ms }) })
+  const onMessages = createPace({
+    handOut: () => handedOut++,
+    after: (ms, run) => {
+      timers.push({ run, ms })
+      return () => {}
+    },
+  })
   return {
     room,
     come: () => onMessages(room),

@@ -1,5 +1,6 @@
 // Paces busy rooms: messages that come soon after others leave with those that come by the end of a pause. A write to each
 // viewer costs the same for one message as for fifty, so without a pause a busy room is all writes.
+import type { World } from '@keycast/service'
 import type { Room } from './room.ts'
 
 /** A write takes some 10 µs: the pause leaves seven eighths of the time to other work. */
@@ -16,14 +17,13 @@ export function pauseMsFor(viewers: number) {
   return ms < PAUSE_MS_MIN ? 0 : ms
 }
 
-interface Deps {
+interface Deps extends Pick<World, 'after'> {
   /** Makes what came due to the room's sessions. */
   handOut: (room: Room) => void
-  after?: (run: () => void, ms: number) => void
 }
 
 /** @returns to be called when messages came: the first after a pause are handed out at once */
-export function createPace({ handOut, after = afterUnlessEnded }: Deps): (room: Room) => void {
+export function createPace({ handOut, after }: Deps): (room: Room) => void {
   /** Rooms that pause, and whether messages came meanwhile. */
   const paused = new Map<Room, boolean>()
 
@@ -33,15 +33,12 @@ export function createPace({ handOut, after = afterUnlessEnded }: Deps): (room: 
     const ms = pauseMsFor(room.subscriptions.length)
     if (ms === 0) return
     paused.set(room, false)
-    after(() => {
+    after(ms, () => {
       const hasNews = paused.get(room)
       paused.delete(room)
       if (hasNews) onMessages(room)
-    }, ms)
+    })
   }
 
   return onMessages
 }
-
-/** A gateway that stops has closed its sessions: nobody waits. */
-const afterUnlessEnded = (run: () => void, ms: number) => void setTimeout(run, ms).unref()

@@ -1,10 +1,9 @@
 // Reads parts of a room's history for sessions that are behind what the gateway holds. Those that are about as far behind
 // share one read: of thousands that come back at once the journal is asked once a room.
-import type { RoomsBackbone } from '@keycast/backbone'
+import type { Message, RoomsBackbone } from '@keycast/backbone'
 import { isProblem, type Problem } from '@keycast/protocol'
 import type { Counts } from '../../counts.ts'
 import type { Room } from './room.ts'
-import type { Tails } from './tails.ts'
 
 /**
  * The result of a read. The messages after the seq asked for are in the room's pages, unless `oldest` and `newest` say
@@ -18,6 +17,8 @@ interface Found {
 
 export type Page = Found | Problem
 
+export type Pages = ReturnType<typeof createPages>
+
 /** Messages of one read. */
 const PAGE_MESSAGES = 500
 
@@ -29,13 +30,14 @@ const READ_MS = 5_000
 
 interface Deps {
   backbone: Pick<RoomsBackbone, 'history'>
-  tails: Pick<Tails, 'addPage'>
+  tails: { addPage(room: Room, messages: Message[]): void }
   counts: Pick<Counts, 'pageReads' | 'pageReadsCoalesced'>
 }
 
 export function createPages({ backbone, tails, counts }: Deps) {
   async function read(room: Room, after: number): Promise<Page> {
     counts.pageReads++
+    const { deletions } = room
     const result = await backbone.history(
       room.key,
       { epoch: room.epoch, after, limit: PAGE_MESSAGES },
@@ -44,6 +46,7 @@ export function createPages({ backbone, tails, counts }: Deps) {
     room.reads.delete(after)
     if (isProblem(result)) return result
     const { epoch, oldest, newest, messages } = result
+    if (room.deletions !== deletions) return read(room, after)
     if (epoch === room.epoch) {
       room.oldest = Math.max(room.oldest, oldest)
       // By now it may be of no use to anybody.
@@ -78,9 +81,11 @@ export function createPages({ backbone, tails, counts }: Deps) {
      */
     async before(room: Room, end: number, count: number): Promise<(Found & { first: number }) | Problem> {
       counts.pageReads++
+      const { deletions } = room
       const range = { epoch: room.epoch, before: end + 1, limit: count }
       const result = await backbone.history(room.key, range, { deadlineMs: READ_MS })
       if (isProblem(result)) return result
+      if (room.deletions !== deletions) return this.before(room, end, count)
       const { epoch, oldest, newest, messages } = result
       if (epoch === room.epoch && room.subscriptions.length > 0) tails.addPage(room, messages)
       return { epoch, oldest, newest, first: messages[0]?.seq ?? end + 1 }

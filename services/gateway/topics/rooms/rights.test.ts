@@ -1,7 +1,7 @@
 // Rooms that a client may read from now on, and no more: what was before, and who is there, are rights of their own where
 // keycast.yaml names them.
 import { createMemoryRooms } from '@keycast/backbone/memory'
-import { readRule } from '../../access/rights.ts'
+import { readRule } from '../../access/rule.ts'
 import { authenticate, issuers, sign } from '../../access/test-tokens.ts'
 import { createTestGateway } from '../../test-support.ts'
 

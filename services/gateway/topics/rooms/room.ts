@@ -3,7 +3,7 @@ import type { GapReason, Message } from '@keycast/backbone'
 import { createMessageHeads } from '@keycast/protocol'
 import type { JournalNamespace } from '@keycast/service'
 import type { Session } from '../../sessions/session.ts'
-import type { Kind, Start, Subscription, Topic } from '../topic.ts'
+import type { Kind, Start, Subscription, Topic } from '../topics.ts'
 import type { HeldAnswer } from './held-answers.ts'
 import type { Page } from './pages.ts'
 import type { MemberList } from './presence/member-list.ts'
@@ -33,6 +33,8 @@ export interface Room extends Topic {
   oldest: number
   /** Seq of the first message that may be written: `oldest` of a moment ago. This and the next two: tails.ts. */
   floor: number
+  /** How often messages of it were deleted: what was read before may have them. */
+  deletions: number
   /** The tail, without a hole up to `reached`. */
   segments: Segment[]
   /** Read from the journal for sessions that are behind the tail. */
@@ -77,7 +79,7 @@ export interface Placing {
 }
 
 /** Shared by all rooms without one. Never pushed to. */
-export const NONE = Object.freeze([]) as unknown as any[]
+export const NONE = Object.freeze([]) as unknown as never[]
 
 export function createRoom(key: string, namespace: JournalNamespace, kind: Kind): Room {
   return {
@@ -88,6 +90,7 @@ export function createRoom(key: string, namespace: JournalNamespace, kind: Kind)
     reached: 0,
     oldest: 1,
     floor: 1,
+    deletions: 0,
     segments: [],
     pages: NONE,
     headOf: createMessageHeads(key),

@@ -1,16 +1,15 @@
 // Applies the journal's events of rooms to the sessions that follow them.
 import type { MessageEvents, RoomsBackbone } from '@keycast/backbone'
 import { excerpt, namespaceOf } from '@keycast/protocol'
-import type { JournalNamespaces } from '@keycast/service'
+import type { JournalNamespaces, World } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
-import type { Outbox } from '../../delivery/outbox.ts'
-import type { Kind, Start } from '../topic.ts'
+import type { Session } from '../../sessions/session.ts'
+import type { Kind, Start, Subscription } from '../topics.ts'
 import type { Behind } from './behind.ts'
 import type { DueMessages } from './due-messages.ts'
-import type { Followers } from './followers.ts'
 import { createPace } from './pace.ts'
-import { type PlacingOf, unavailable } from './placing.ts'
 import { createRoom, MESSAGES, type Room, type RoomSubscription } from './room.ts'
+import { type StreamStart, unavailable } from './stream-start.ts'
 import type { Tails } from './tails.ts'
 
 export type Rooms = ReturnType<typeof createRooms>
@@ -21,20 +20,18 @@ const MEMBERS_MS = 1_000
 /** Failed reads are repeated at this interval. */
 const RETRY_MS = 1_000
 
-interface Deps {
+interface Deps extends Pick<World, 'now' | 'after'> {
   namespaces: JournalNamespaces
   /** By key. */
   rooms: Map<string, Room>
   write: DueMessages
-  followers: Pick<Followers, 'add'>
-  placing: PlacingOf
+  followers: { add(session: Session, room: Room): RoomSubscription }
+  streamStart: StreamStart
   behind: Behind
   tails: Tails
-  backbone: Pick<RoomsBackbone, 'isAvailable' | 'ownerOf' | 'membersOf'>
-  outbox: Pick<Outbox, 'owe'>
+  backbone: Pick<RoomsBackbone, 'isAvailable' | 'ownerOf' | 'membersOf' | 'deleteMessages'>
+  outbox: { owe(subscription: Subscription, bits: number): void }
   counts: Pick<Counts, 'gaps'>
-  /** Monotonic, in milliseconds. */
-  now: () => number
 }
 
 export function createRooms({
@@ -42,13 +39,14 @@ export function createRooms({
   rooms,
   write,
   followers,
-  placing,
+  streamStart,
   behind,
   tails,
   backbone,
   outbox,
   counts,
   now,
+  after,
 }: Deps) {
   let triedAtMs = now()
 
@@ -60,18 +58,22 @@ export function createRooms({
       room.reached = after
     }
     room.oldest = Math.max(room.oldest, oldest)
-    for (const subscription of room.subscriptions) placing.place(subscription)
+    for (const subscription of room.subscriptions) streamStart.place(subscription)
   }
 
   const onMessages: MessageEvents['onMessages'] = (key, { oldest = 1, messages }) => {
     const room = rooms.get(key)
     if (!room) return
     room.oldest = Math.max(room.oldest, oldest)
+    if (messages.some(({ deletes }) => deletes)) {
+      room.deletions++
+      tails.forget(room)
+    }
     tails.append(room, messages)
     pace(room)
   }
 
-  const pace = createPace({ handOut })
+  const pace = createPace({ handOut, after })
 
   function handOut({ subscriptions }: Room) {
     // The loop every fan-out runs once per subscriber: no iterator, no closure.
@@ -92,7 +94,7 @@ export function createRooms({
     tails.forget(room)
     for (const subscription of room.subscriptions) {
       if (subscription.placing) {
-        placing.placeAnew(subscription)
+        streamStart.placeAnew(subscription)
         continue
       }
       counts.gaps[reason]++
@@ -108,8 +110,8 @@ export function createRooms({
   const onFailed: MessageEvents['onFailed'] = (key, problem) => {
     // A copy: those that are refused leave the room.
     for (const subscription of [...(rooms.get(key)?.subscriptions ?? [])]) {
-      if (problem.retryAfterMs === undefined) placing.refuse(subscription, problem)
-      else placing.delay(subscription, problem)
+      if (problem.retryAfterMs === undefined) streamStart.refuse(subscription, problem)
+      else streamStart.delay(subscription, problem)
     }
   }
 
@@ -117,14 +119,14 @@ export function createRooms({
   function onRouted() {
     for (const room of rooms.values()) {
       if (room.epoch !== undefined || backbone.isAvailable(room.key)) continue
-      for (const subscription of room.subscriptions) placing.delay(subscription, unavailable)
+      for (const subscription of room.subscriptions) streamStart.delay(subscription, unavailable)
     }
     retry()
   }
 
   function retry() {
     triedAtMs = now()
-    placing.retry()
+    streamStart.retry()
     behind.retry()
   }
 
@@ -138,11 +140,11 @@ export function createRooms({
 
   const kind: Kind = {
     name: 'room',
-    join: (session, room: Room, start) => placing.begin(followers.add(session, room), start),
-    begin: placing.begin,
+    join: (session, room: Room, start) => streamStart.begin(followers.add(session, room), start),
+    begin: streamStart.begin,
     position,
     write,
-    end: placing.end,
+    end: streamStart.end,
   }
 
   return {
@@ -187,6 +189,8 @@ export function createRooms({
 
     /** The room's members, as the journal answers now. @param key of a room */
     membersOf: (key: string) => backbone.membersOf(key, { deadlineMs: MEMBERS_MS }),
+
+    deleteMessages: backbone.deleteMessages,
 
     stats: () => ({ rooms: rooms.size, tailBytes: tails.bytes() }),
   }

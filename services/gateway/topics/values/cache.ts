@@ -1,9 +1,85 @@
-// Entries by key, within a limit of bytes. Wanted entries stay; of the others the least recently used goes first.
-import { createUniqueQueue, type UniqueQueue } from '@keycast/service'
-import { type Entry, isMissing, isWanted } from './entry.ts'
-import type { Value } from './value.ts'
+// This gateway's record of each key: its value, its last failure, and the sessions and requests that want it. Where values
+// differ per user, there is one for each user. The records are kept within a limit of bytes: wanted ones stay, and of the
+// others the least recently used goes first.
+import { readViewerKey } from '@keycast/backbone'
+import type { ErrorCode, Problem } from '@keycast/protocol'
+import { createUniqueQueue, type Namespace, type UniqueQueue } from '@keycast/service'
+import type { Kind, Topic } from '../topics.ts'
+import type { Failure } from './failure.ts'
+import type { Paying } from './paying.ts'
+import type { Refreshes } from './staleness.ts'
+import type { ValueSubscription } from './subscriptions.ts'
+import type { Slots, Value } from './value.ts'
 
-type IdleQueue = UniqueQueue<Entry>
+/**
+ * The answer to a request for a key. `ageMs`: since the backend was asked for it; `maxAgeMs`: up to which age it may be
+ * used; `store` false: not to be kept by anyone (`no-store`, `private`).
+ */
+export interface Found {
+  value: Value
+  problem?: undefined
+  ageMs: number
+  maxAgeMs: number
+  store: boolean
+}
+
+interface NotFound {
+  value?: undefined
+  problem: Problem
+}
+
+export type Result = Found | NotFound
+
+/** A request that waits for an answer of the fetcher, and who sent it. */
+interface Waiter extends Paying {
+  resolve: (result: Result) => void
+  deadlineAtMs: number
+}
+
+export interface Entry extends Topic {
+  /** That clients know. */
+  readonly key: string
+  /** For the cache and the backbone: the key, or the viewer key of a user's own value. */
+  wireKey: string
+  /** The viewer whose own value it is; `undefined` if all viewers have the same. */
+  viewer: string | undefined
+  namespace: Namespace
+  value: Value | undefined
+  /** Whether it has had a value since it was made. */
+  wasFound: boolean
+  /** The time at which the backend was asked for the known state (value or `not_found`); never moves back. */
+  askedAtMs: number
+  /** Silent refreshes, which move the time above on without an answer: see staleness.ts. */
+  refreshes: Refreshes | undefined
+  maxAgeMs: number
+  store: boolean
+  /** Of the last try; undefined after a good one. */
+  failure: Failure | undefined
+  subscriptions: ValueSubscription[]
+  /** The number of subscriptions that were sent nothing of the value yet. */
+  pendingSubscriptions: number
+  watchedAtMs: number
+  /** Whether any answer came since the watch began: from then on the fetcher keeps the key fresh. */
+  isWatchAnswered: boolean
+  /** Of the `error` that every subscriber has been sent. */
+  announcedCode: ErrorCode | undefined
+  /** Whether every subscriber has been sent `stale`. */
+  stale: boolean
+  /** The frames of that `error` or `stale`. */
+  problemFrames: Slots<Buffer> | undefined
+  problemFramesAtMs: number
+  waiters: Waiter[]
+  /** Whom the fetcher charges, of those who want it; one that left may stand here until the entry is wanted again. */
+  paying: Paying | undefined
+  /** Its page in the calendar; Infinity if it has none. */
+  calendarPage: number
+  /** Its size, as the cache counted it. */
+  bytes: number
+}
+
+/** Shared by all entries without subscriptions or waiters, so that an idle one costs no lists. Never pushed to. */
+export const NOBODY = Object.freeze([]) as unknown as never[]
+
 export type Cache = ReturnType<typeof createCache>
 
 /**
@@ -22,19 +98,19 @@ interface Options {
   /** The bytes that a value takes in all its forms. */
   valueBytes: (value: Value) => number
   /** The entry is no longer wanted. */
-  onUnwanted?: (entry: Entry) => void
+  onUnwanted: (entry: Entry) => void
   /** Tells whether an unwanted entry may stay. */
-  mayKeep?: (entry: Entry) => boolean
-  onRemoved?: (entry: Entry) => void
+  mayKeep: (entry: Entry) => boolean
+  onRemoved: (entry: Entry) => void
 }
 
-export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep = () => true, onRemoved = () => {} }: Options) {
+export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep, onRemoved }: Options) {
   /** By wire key. */
   const entries = new Map<string, Entry>()
   /** Unwanted entries, the least recently used first. */
-  const idle = newQueue()
+  const idle = createUniqueQueue<Entry>()
   /** Unwanted entries that are missing: these go before all others. */
-  const idleMissing = newQueue()
+  const idleMissing = createUniqueQueue<Entry>()
   /** All missing entries, wanted ones too. */
   const missing = new Set<Entry>()
   const missingMax = Math.floor((bytesMax * MISSING_PART) / ENTRY_BYTES)
@@ -75,7 +151,7 @@ export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep = () => 
     else missing.delete(entry)
 
     if (!isWanted(entry)) {
-      onUnwanted?.(entry)
+      onUnwanted(entry)
       if (!isWorthKeeping(entry) || !mayKeep(entry)) return remove(entry)
       if (isOfMissing) idleMissing.add(entry)
       else idle.add(entry)
@@ -86,7 +162,7 @@ export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep = () => 
   }
 
   /** @param from that is not empty */
-  function dropOldest(from: IdleQueue) {
+  function dropOldest(from: UniqueQueue<Entry>) {
     const oldest = from.take() as Entry
     idleBytes -= oldest.bytes
     remove(oldest)
@@ -127,11 +203,51 @@ export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep = () => 
     fits,
     fitsMissing,
     isFull,
+    /** Those that are added meanwhile come, too. */
+    entries: () => entries.values(),
     stats: () => ({ bytes, entries: entries.size, idle: idle.size + idleMissing.size }),
   }
 }
 
-const newQueue = (): IdleQueue => createUniqueQueue()
+export function createEntry(wireKey: string, namespace: Namespace, kind: Kind): Entry {
+  const viewed = namespace.isPerUser ? readViewerKey(wireKey) : undefined
+  return {
+    kind,
+    key: viewed?.key ?? wireKey,
+    wireKey,
+    viewer: viewed?.viewer,
+    namespace,
+    value: undefined,
+    wasFound: false,
+    askedAtMs: Number.NEGATIVE_INFINITY,
+    refreshes: undefined,
+    maxAgeMs: namespace.maxAgeMs,
+    store: true,
+    failure: undefined,
+    subscriptions: NOBODY,
+    pendingSubscriptions: 0,
+    watchedAtMs: Number.NEGATIVE_INFINITY,
+    isWatchAnswered: false,
+    announcedCode: undefined,
+    stale: false,
+    problemFrames: undefined,
+    problemFramesAtMs: Number.NEGATIVE_INFINITY,
+    waiters: NOBODY,
+    paying: undefined,
+    calendarPage: Number.POSITIVE_INFINITY,
+    bytes: 0,
+  }
+}
+
+/** Whether the backend never had anything under the key, as far as this gateway saw. Anyone can invent such keys. */
+export function isMissing({ wasFound, failure }: Entry) {
+  return !wasFound && failure?.problem.code === 'not_found'
+}
+
+/** Whether a session or a request wants the key now. A wanted entry is kept, however large. */
+export function isWanted(entry: Entry) {
+  return entry.subscriptions.length > 0 || entry.waiters.length > 0
+}
 
 /** @param entry that is not wanted */
 function isWorthKeeping(entry: Entry) {

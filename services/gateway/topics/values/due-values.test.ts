@@ -2,8 +2,8 @@ import type { Namespace } from '@keycast/service'
 import { createCounts } from '../../counts.ts'
 import { plainEncodings } from '../../encodings/index.ts'
 import { createNamespaces, noKind, readFrames } from '../../test-support.ts'
+import { createEntry } from './cache.ts'
 import { addDueFrames, CURRENT, PROBLEM, VALUE } from './due-values.ts'
-import { createEntry } from './entry.ts'
 import { createValue } from './value.ts'
 
 const namespace = createNamespaces().get('tick') as Namespace

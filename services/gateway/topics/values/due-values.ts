@@ -3,14 +3,13 @@
 import { encode, errorMessage } from '@keycast/protocol'
 import type { Counts } from '../../counts.ts'
 import type { Encoding } from '../../encodings/encoding.ts'
-import { emptySlots } from '../../encodings/slots.ts'
 import type { Piece } from '../../transport/transport.ts'
-import { PARKED } from '../topic.ts'
-import { askedAtOf } from './age.ts'
-import type { Entry } from './entry.ts'
+import { PARKED } from '../topics.ts'
+import type { Entry } from './cache.ts'
 import { type Failure, problemNow } from './failure.ts'
+import { askedAtOf } from './staleness.ts'
 import type { ValueSubscription } from './subscriptions.ts'
-import type { Value } from './value.ts'
+import { emptySlots, type Value } from './value.ts'
 
 /** Bits of the due states: the value; `current`, where the client holds it already; `stale` or `error`. */
 export const VALUE = 1

@@ -1,55 +1,35 @@
 // Puts the parts of values together: what is known of each key, how the fetcher is asked, and who is told what changed.
 import type { Backbone, BackboneEvents } from '@keycast/backbone'
-import { createCalendar, createTurns, type Namespaces, workTurn } from '@keycast/service'
+import { createCalendar, createTurns, type Namespaces, type World, workTurn } from '@keycast/service'
 import type { Viewer, Viewers } from '../../access/backend/viewers.ts'
 import type { Counts } from '../../counts.ts'
 import type { Outbox } from '../../delivery/outbox.ts'
 import { valueBytes } from '../../encodings/index.ts'
-import type { Gate } from '../../gate/gate.ts'
-import { createCache } from './cache.ts'
-import type { Entry } from './entry.ts'
+import type { GatePart } from '../../gate/index.ts'
+import { createAnswers } from './answers.ts'
+import { createCache, type Entry } from './cache.ts'
 import { createOwnValueTokens } from './own-value-tokens.ts'
 import { createOwnValues } from './own-values.ts'
 import { createSingleFlight } from './single-flight.ts'
 import { createStaleness } from './staleness.ts'
-import { createSubscriptions } from './subscriptions.ts'
-import { createTakeAnswer } from './take-answer.ts'
+import { createSubscriptions, type Histograms } from './subscriptions.ts'
 import { createValues } from './values.ts'
 
-interface Deps {
+interface Deps extends Pick<World, 'now' | 'wallNow' | 'turn'> {
   settings: { cacheBytesMax: number }
   namespaces: Namespaces
   backbone: Backbone
-  viewers: Pick<Viewers, 'named'>
-  gate: Pick<Gate, 'release'>
+  viewers: Viewers
+  gate: GatePart
   outbox: Outbox
-  histograms: {
-    delivered(fanOut: { startMs: number; endMs: number; askedAtMs: number; delayMs: number | undefined }): void
-  }
+  histograms: Histograms
   counts: Counts
-  /** Monotonic, in milliseconds. */
-  now: () => number
-  /** In milliseconds since 1970. */
-  wallNow: () => number
-  /** In the next turn of the event loop. */
-  turn: (run: () => void) => void
 }
 
-export function assembleValues({
-  settings,
-  namespaces,
-  backbone,
-  viewers,
-  gate,
-  outbox,
-  histograms,
-  counts,
-  now,
-  wallNow,
-  turn,
-}: Deps) {
+export function assembleValues(deps: Deps) {
+  const { settings, now, turn } = deps
   const calendar = createCalendar<Entry>()
-  const ownValues = createOwnValues({ viewers, wallNow })
+  const ownValues = createOwnValues(deps)
   const cache = createCache({
     bytesMax: settings.cacheBytesMax,
     valueBytes,
@@ -57,19 +37,18 @@ export function assembleValues({
     mayKeep: ownValues.mayKeep,
     onRemoved: ownValues.removed,
   })
-  const staleness = createStaleness({ calendar, backbone, now })
-  const subscriptions = createSubscriptions({ gate, cache, backbone, outbox, staleness, onFanOut, counts, now })
-  const { kind } = subscriptions
-  const values = createValues({ namespaces, cache, backbone, kind, onOpened: ownValues.opened, now })
-  const singleFlight = createSingleFlight({ values, cache, backbone, calendar, counts, now })
-  const takeAnswer = createTakeAnswer({ cache, backbone, ownValues, values, singleFlight, subscriptions, now })
-  const ownValueTokens = createOwnValueTokens({ ownValues, cache, backbone, subscriptions, now })
+  const staleness = createStaleness({ ...deps, calendar })
+  const subscriptions = createSubscriptions({ ...deps, cache, staleness, onOpened: ownValues.opened })
+  const values = createValues({ ...deps, cache })
+  const singleFlight = createSingleFlight({ ...deps, subscriptions, cache, calendar })
+  const onAnswer = createAnswers({ ...deps, cache, ownValues, values, singleFlight, subscriptions })
+  const ownValueTokens = createOwnValueTokens({ ...deps, ownValues, cache, subscriptions })
 
-  /** With a million keys many thousands come up at one time: what the first turn leaves is looked at in later ones. */
-  const looks = createTurns({ now, turn, step: lookAtNext })
+  /** With a million keys many thousands come up at one time: what the first turn leaves is checked in later ones. */
+  const checks = createTurns({ now, turn, step: checkNext })
 
-  /** @returns whether there may be more to look at */
-  function lookAtNext(): boolean {
+  /** @returns whether there may be more that is due */
+  function checkNext(): boolean {
     const entry = calendar.takeDue(now())
     if (!entry) return false
     singleFlight.expire(entry)
@@ -77,24 +56,31 @@ export function assembleValues({
     return true
   }
 
-  function lookAtDue() {
-    if (workTurn(now, lookAtNext)) looks.start()
+  function checkDue() {
+    if (workTurn(now, checkNext)) checks.start()
   }
 
-  function onFanOut({ value, askedAtMs }: Entry) {
-    const startMs = now()
-    if (value) value.receivedAtMs = startMs
-    outbox.fence(() => histograms.delivered({ startMs, endMs: now(), askedAtMs, delayMs: value?.delayMs }))
+  /** Entries still to be told that no node is alive. */
+  let unaware: Iterator<Entry> = cache.entries()
+  const silencing = createTurns({ now, turn, step: silenceNext })
+
+  /** @returns whether there are more */
+  function silenceNext(): boolean {
+    const { value: entry, done } = unaware.next()
+    if (!done) staleness.fellSilent(entry)
+    return !done
   }
 
   const events: Required<BackboneEvents> = {
     held: values.held,
     credentials: key => ownValues.credentialsFor(cache.peek(key)),
-    onAnswer: takeAnswer,
+    payer: key => cache.peek(key)?.paying?.payer,
+    onAnswer,
   }
 
   return {
     values,
+    openWatched: subscriptions.openWatched,
     singleFlight,
     ownValues,
     events,
@@ -117,7 +103,11 @@ export function assembleValues({
     },
 
     sweep() {
-      lookAtDue()
+      if (staleness.haveAllFallenSilent()) {
+        unaware = cache.entries()
+        silencing.start()
+      }
+      checkDue()
       ownValueTokens.sweep()
     },
 

@@ -2,11 +2,11 @@
 // that were fetched with a token that ended are dropped, and fetched again with another.
 import type { Backbone } from '@keycast/backbone'
 import type { Problem } from '@keycast/protocol'
+import type { World } from '@keycast/service'
+import type { TokenChoice } from '../../access/backend/token-choice.ts'
 import { isUsed, type Viewer } from '../../access/backend/viewers.ts'
-import type { Cache } from './cache.ts'
-import type { Entry } from './entry.ts'
-import type { OwnValues } from './own-values.ts'
-import type { Subscriptions } from './subscriptions.ts'
+import type { Change } from './answers.ts'
+import type { Entry } from './cache.ts'
 
 /**
  * The fetcher is told of a viewer's token at most this often: a client may renew as often as it is given tokens, and
@@ -19,13 +19,11 @@ const RETRY_MS = 1_000
 
 const tokenExpired: Problem = { code: 'token_expired', retryAfterMs: RETRY_MS }
 
-interface Deps {
-  ownValues: Pick<OwnValues, 'of' | 'hasNewToken'>
-  cache: Pick<Cache, 'update'>
-  backbone: Pick<Backbone, 'renewCredentials'>
-  subscriptions: Pick<Subscriptions, 'changed'>
-  /** Monotonic, in milliseconds. */
-  now: () => number
+interface Deps extends Pick<World, 'now'> {
+  ownValues: { of(viewer: Viewer): ReadonlyMap<Entry, Readonly<TokenChoice>>; hasNewToken(entry: Entry): boolean }
+  cache: { update(entry: Entry): void }
+  backbone: Pick<Backbone, 'renewWatch'>
+  subscriptions: { changed(entry: Entry, change: Change): void }
 }
 
 export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions, now }: Deps) {
@@ -38,7 +36,7 @@ export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions
   function say(viewer: Viewer) {
     saidAtMs.set(viewer, now())
     for (const entry of ownValues.of(viewer).keys()) {
-      if (entry.subscriptions.length > 0 && ownValues.hasNewToken(entry)) backbone.renewCredentials(entry.wireKey)
+      if (entry.subscriptions.length > 0 && ownValues.hasNewToken(entry)) backbone.renewWatch(entry.wireKey)
     }
   }
 
@@ -47,7 +45,7 @@ export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions
     entry.value = undefined
     entry.failure = hasToken ? undefined : { problem: tokenExpired, atMs: now(), isLocal: false }
     // The fetcher is told that there is no token, or which one replaces it.
-    if (entry.subscriptions.length > 0) backbone.renewCredentials(entry.wireKey)
+    if (entry.subscriptions.length > 0) backbone.renewWatch(entry.wireKey)
     if (!hasToken) subscriptions.changed(entry, 'failed')
     // Removes the entry if nobody wants it.
     cache.update(entry)

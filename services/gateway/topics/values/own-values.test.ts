@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { inspect } from 'node:util'
 import { tokenDigest } from '@keycast/backbone'
-import { readRule } from '../../access/rights.ts'
+import { readRule } from '../../access/rule.ts'
 import { authenticate, issuers, sign } from '../../access/test-tokens.ts'
 import type { Settings } from '../../settings.ts'
 import { createTestGateway } from '../../test-support.ts'
@@ -13,8 +13,8 @@ const anonymous = readRule({ read: ['own:open', 'tick:*'] }, { user: false, stri
 const everyone = readRule({ read: ['own:inbox', 'own:open', 'own:third'] }, { user: true, strict: true }).rule
 const viewerOf = (user: string) => createHash('sha256').update(user).digest('base64url')
 const KEY = 'own:inbox'
-const wire = (user: string, key = KEY) => `${key} ${viewerOf(user)}`
-const OPEN = 'own:open anonymous'
+const wire = (user: string, key = KEY) => `${key}|${viewerOf(user)}`
+const OPEN = 'own:open|anonymous'
 
 function setup(settings?: Partial<Settings>) {
   const started = createTestGateway({
@@ -153,7 +153,7 @@ test('a renewed token is said again for what is watched, and nothing of the valu
   await ann.received()
   const renewed = await token('ann', 600)
   expect(await auth(ann, renewed)).toEqual([])
-  expect(backbone.calls.at(-1)).toBe(`renewCredentials ${wire('ann')}`)
+  expect(backbone.calls.at(-1)).toBe(`renewWatch ${wire('ann')}`)
   expect(backbone.credentials(wire('ann'))?.authorization).toBe(`Bearer ${renewed}`)
   backbone.value(wire('ann'), '2')
   expect(await ann.received()).toMatchObject([{ type: 'value', data: 2 }])
@@ -166,7 +166,7 @@ test('tokens renewed one after the other are said again once a second, the last 
   backbone.value(wire('ann'), '1')
   await ann.received()
   for (let n = 1; n <= 5; n++) await auth(ann, await token('ann', 300 + n))
-  const renewals = () => backbone.calls.filter(call => call.startsWith('renewCredentials')).length
+  const renewals = () => backbone.calls.filter(call => call.startsWith('renewWatch')).length
   expect(renewals()).toBe(1)
   await pass(1_000)
   expect(renewals()).toBe(2)
@@ -184,13 +184,13 @@ test('once the token has expired the value goes, and comes back with a renewed o
   await pass(10_000)
   expect(backbone.credentials(wire('ann'))).toBeUndefined()
   expect(backbone.held(wire('ann'))).toBeUndefined()
-  expect(backbone.calls.at(-1)).toBe(`renewCredentials ${wire('ann')}`)
+  expect(backbone.calls.at(-1)).toBe(`renewWatch ${wire('ann')}`)
   backbone.calls.length = 0
   const told = await ann.received()
   expect(told).toContainEqual(expect.objectContaining({ code: 'token_expired', key: KEY, subscribed: true }))
   expect(told.filter(({ key }) => key === KEY)).toHaveLength(1)
   await auth(ann, await token('ann', 60))
-  expect(backbone.calls.at(-1)).toBe(`renewCredentials ${wire('ann')}`)
+  expect(backbone.calls.at(-1)).toBe(`renewWatch ${wire('ann')}`)
   backbone.value(wire('ann'), '1')
   expect(await ann.received()).toMatchObject([{ type: 'value', key: KEY, data: 1 }])
 })
@@ -255,7 +255,7 @@ test('a revoked token is asked with no more, though the same user goes on with a
   await turn()
   expect(one.connection.terminated || one.connection.closed !== undefined).toBe(true)
   expect(backbone.credentials(wire('ann'))?.authorization).toBe(`Bearer ${kept}`)
-  expect(backbone.calls.at(-1)).toBe(`renewCredentials ${wire('ann')}`)
+  expect(backbone.calls.at(-1)).toBe(`renewWatch ${wire('ann')}`)
   expect(backbone.held(wire('ann'))).toBeUndefined()
   await other.received()
   backbone.value(wire('ann'), '2')
@@ -271,7 +271,7 @@ test("a user's value is asked for with another of their tokens where the backend
   expect(backbone.credentials(wire('ann'))?.authorization).toBe(`Bearer ${first.token}`)
   backbone.failed(wire('ann'), 'forbidden', { retryAfterMs: undefined })
   expect(backbone.credentials(wire('ann'))?.authorization).toBe(`Bearer ${second.token}`)
-  expect(backbone.calls).toContain(`renewCredentials ${wire('ann')}`)
+  expect(backbone.calls).toContain(`renewWatch ${wire('ann')}`)
   backbone.value(wire('ann'), '1')
   expect(await second.received()).toMatchObject([{ type: 'subscribed' }, { type: 'value', id: 2 }, { type: 'value' }])
   backbone.failed(wire('ann'), 'forbidden', { retryAfterMs: undefined })
@@ -471,8 +471,8 @@ test('rights that a new token does not cover end the subscription, and with the 
 
 test('no door without a viewer reaches a value of one', () => {
   const { gateway } = setup()
-  expect(() => gateway.values.open(KEY)).toThrow('nobody checked')
-  expect(() => gateway.values.open(`tick:1 ${viewerOf('ann')}`)).toThrow('nobody checked')
+  expect(() => gateway.singleFlight.want(KEY)).toThrow('nobody checked')
+  expect(() => gateway.singleFlight.want(`tick:1|${viewerOf('ann')}`)).toThrow('nobody checked')
 })
 
 test('the token is in nothing that a gateway tells: not in its answers to operators, not in a session written down', async () => {

@@ -1,6 +1,7 @@
 // Values that differ per user (`per: user`): each has an entry per viewer of the key, under its viewer key, and may be kept
 // while this gateway knows a valid token of the viewer.
 import { ANONYMOUS_VIEWER, type Credentials } from '@keycast/backbone'
+import type { World } from '@keycast/service'
 import {
   chooseCredentials,
   hasNewToken,
@@ -9,17 +10,13 @@ import {
   noteRefused,
   type TokenChoice,
 } from '../../access/backend/token-choice.ts'
-import type { Viewer, Viewers } from '../../access/backend/viewers.ts'
-import type { Entry } from './entry.ts'
-
-export type OwnValues = ReturnType<typeof createOwnValues>
+import type { Viewer } from '../../access/backend/viewers.ts'
+import type { Entry } from './cache.ts'
 
 const NONE: ReadonlyMap<Entry, TokenChoice> = new Map()
 
-interface Deps {
-  viewers: Pick<Viewers, 'named'>
-  /** In milliseconds since 1970. */
-  wallNow: () => number
+interface Deps extends Pick<World, 'wallNow'> {
+  viewers: { named(name: string): Viewer | undefined }
 }
 
 export function createOwnValues({ viewers, wallNow }: Deps) {

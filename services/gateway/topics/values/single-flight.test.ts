@@ -11,10 +11,10 @@ test('want gives the value, or the problem, and never rejects', async () => {
   expect(await failing).toMatchObject({ problem: { code: 'backend_error', retryAfterMs: 500 } })
 })
 
-test('want waits as long as its deadline', async () => {
+test('want waits as long as an answer may take', async () => {
   const { gateway, backbone, pass } = createTestGateway()
-  const wanted = gateway.singleFlight.want('tick:1', { deadlineMs: 500 })
-  await pass(750)
+  const wanted = gateway.singleFlight.want('tick:1')
+  await pass(10_000)
   expect(await wanted).toMatchObject({ problem: { code: 'fetcher_timeout' } })
   expect(backbone.calls).toEqual(['get tick:1', 'cancelGet tick:1'])
 })

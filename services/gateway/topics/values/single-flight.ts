@@ -1,44 +1,45 @@
 // Single flight: however many requests want a key that has to be asked for, the fetcher is asked once, and all of them
 // are given its answer.
 import type { Backbone } from '@keycast/backbone'
-import { ANSWER_GRACE_MS, type Calendar } from '@keycast/service'
+import type { Problem } from '@keycast/protocol'
+import { ANSWER_GRACE_MS, type Calendar, type World } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
-import type { Cache } from './cache.ts'
-import { type Entry, NOBODY, type Result } from './entry.ts'
+import { type Cache, type Entry, NOBODY, type Result } from './cache.ts'
 import { silentFetcher } from './failure.ts'
-import type { Values } from './values.ts'
+import type { Paying } from './paying.ts'
 
-export type SingleFlight = ReturnType<typeof createSingleFlight>
+/** Of an operator's question. */
+const NOBODYS: Paying = { payer: undefined, account: undefined }
 
-interface Deps {
-  values: Pick<Values, 'open'>
+interface Deps extends Pick<World, 'now'> {
+  subscriptions: { open(wireKey: string): Entry }
   cache: Cache
   backbone: Pick<Backbone, 'get' | 'cancelGet' | 'nodesAlive'>
   calendar: Pick<Calendar<Entry>, 'schedule'>
   counts: Pick<Counts, 'coalesced'>
-  /** Monotonic, in milliseconds. */
-  now: () => number
 }
 
-export function createSingleFlight({ values, cache, backbone, calendar, counts, now }: Deps) {
+export function createSingleFlight({ subscriptions, cache, backbone, calendar, counts, now }: Deps) {
   /**
    * Waits for the fetcher's next answer for a key.
    *
    * @param wireKey of a key that passed the gate
-   * @param options how long to wait; by default as long as an answer may take
+   * @param asker for whom
    * @returns never rejects
    */
-  function want(wireKey: string, { deadlineMs }: { deadlineMs?: number } = {}): Promise<Result> {
+  function want(wireKey: string, { payer, account }: Paying = NOBODYS): Promise<Result> {
     if (!cache.peek(wireKey) && cache.isFull()) return Promise.resolve({ problem: { code: 'capacity' } })
-    const entry = values.open(wireKey)
-    const deadlineAtMs = now() + (deadlineMs ?? entry.namespace.timeoutMs + ANSWER_GRACE_MS)
+    const entry = subscriptions.open(wireKey)
+    const deadlineAtMs = now() + entry.namespace.timeoutMs + ANSWER_GRACE_MS
     return new Promise(resolve => {
+      const waiter = { resolve, deadlineAtMs, payer, account }
       if (entry.waiters.length === 0) {
-        entry.waiters = [{ resolve, deadlineAtMs }]
+        if (entry.subscriptions.length === 0) entry.paying = waiter
+        entry.waiters = [waiter]
         cache.update(entry)
         backbone.get(wireKey)
       } else {
-        entry.waiters.push({ resolve, deadlineAtMs })
+        entry.waiters.push(waiter)
         counts.coalesced++
       }
       calendar.schedule(entry, deadlineAtMs)
@@ -70,5 +71,12 @@ export function createSingleFlight({ values, cache, backbone, calendar, counts, 
     for (const waiter of inTime) calendar.schedule(entry, waiter.deadlineAtMs)
   }
 
-  return { want, resolve, expire }
+  /** Gives a problem to those who asked for the account of a payer. */
+  function refuse(entry: Entry, isMeant: (asker: Paying) => boolean, problem: Problem) {
+    const left = entry.waiters.filter(waiter => !isMeant(waiter))
+    for (const waiter of entry.waiters) if (isMeant(waiter)) waiter.resolve({ problem })
+    entry.waiters = left.length > 0 ? left : NOBODY
+  }
+
+  return { want, resolve, refuse, expire }
 }

@@ -1,9 +1,17 @@
-// Decides when the subscribers of a key are due word of a problem: its last try failed, or the fetcher is silent.
-import type { Backbone } from '@keycast/backbone'
-import { ANSWER_GRACE_MS, type Calendar } from '@keycast/service'
-import { askedAtOf } from './age.ts'
-import type { Entry } from './entry.ts'
+// How old a value may be, and when the subscribers of a key are told of a problem: its last try failed, or the fetcher is
+// silent. Where the fetcher reports only changes, a silent refresh also confirms the value, once the link's node says that
+// all refreshes up to that time are over: docs/decisions, 16.
+import type { Backbone, Confirmations, Plan } from '@keycast/backbone'
+import { ANSWER_GRACE_MS, type Calendar, type World } from '@keycast/service'
+import type { Entry } from './cache.ts'
 import { type Failure, silentFetcher } from './failure.ts'
+
+/** A key's refreshes by its fetcher node: at `atMs`, and each `everyMs` after that. */
+export interface Refreshes {
+  confirmations: Confirmations
+  atMs: number
+  everyMs: number
+}
 
 export type Staleness = ReturnType<typeof createStaleness>
 
@@ -25,19 +33,20 @@ const RECHECK_MS = 1_000
 /** A stale value is checked again this often: a beat may have confirmed it. There may be a million such values. */
 const STALE_RECHECK_MS = 5_000
 
-interface Deps {
+interface Deps extends Pick<World, 'now'> {
   calendar: Pick<Calendar<Entry>, 'schedule'>
   backbone: Pick<Backbone, 'nodesAlive'>
-  /** Monotonic, in milliseconds. */
-  now: () => number
 }
 
 export function createStaleness({ calendar, backbone, now }: Deps) {
+  /** Whether a value with `refresh: 0` was found well because a node was alive: it is looked at no more until none is. */
+  let reliesOnNodes = false
+
   /**
    * Must be called when a watched key's state changes, and when the key comes up in the calendar. It schedules the next
    * check itself.
    *
-   * @returns the word that every subscriber is due now: the entry's problem, or the end of the problem that was
+   * @returns what every subscriber is to be told now: the entry's problem, or the end of the problem that was
    *   announced
    */
   function check(entry: Entry): 'problem' | 'over' | undefined {
@@ -103,10 +112,69 @@ export function createStaleness({ calendar, backbone, now }: Deps) {
     if (!isWatchAnswered) return watchedAtMs + namespace.timeoutMs + ANSWER_GRACE_MS
     const alive = backbone.nodesAlive() > 0
     // With `refresh: 0` a value has no age to go by; but with no node alive no refresh would reach it.
-    if (namespace.refreshMs === 0) return alive ? now() + Math.max(namespace.timeoutMs, RECHECK_MS) : now()
+    if (namespace.refreshMs === 0) {
+      reliesOnNodes ||= alive
+      return alive ? Number.POSITIVE_INFINITY : now()
+    }
     if (now() < limitAtMs || !alive) return limitAtMs
     return limitAtMs + LEASE_GRACE_MS + (refreshes ? CONFIRMATION_LAG_MS : 0)
   }
 
-  return { check }
+  /** Whether no node is alive any more. Then {@link fellSilent} must be called with every entry. */
+  function haveAllFallenSilent() {
+    if (!reliesOnNodes || backbone.nodesAlive() > 0) return false
+    reliesOnNodes = false
+    return true
+  }
+
+  function fellSilent(entry: Entry) {
+    const { namespace, subscriptions, value } = entry
+    if (namespace.refreshMs > 0 || subscriptions.length === 0 || !value) return
+    calendar.schedule(entry, now() + Math.max(namespace.timeoutMs, RECHECK_MS)) // a node may just be restarted
+  }
+
+  return { check, haveAllFallenSilent, fellSilent }
+}
+
+/** The latest time at which the backend was certainly asked for the key's content. */
+export function askedAtOf({ askedAtMs, refreshes }: Pick<Entry, 'askedAtMs' | 'refreshes'>): number {
+  if (!refreshes) return askedAtMs
+  const { confirmations, atMs, everyMs } = refreshes
+  if (confirmations.untilMs < atMs) return askedAtMs
+  return Math.max(askedAtMs, atMs + Math.floor((confirmations.untilMs - atMs) / everyMs) * everyMs)
+}
+
+/**
+ * The latest time at which the backend may have been asked. Another node must not answer from memory with older
+ * content.
+ */
+export function latestAskedAtOf({ askedAtMs, refreshes }: Pick<Entry, 'askedAtMs' | 'refreshes'>) {
+  return refreshes ? Math.max(askedAtMs, refreshes.confirmations.untilMs) : askedAtMs
+}
+
+/**
+ * The plan for a node that takes over the key: it asks the backend when the present node would have.
+ *
+ * @returns `undefined` if the new node should ask at once
+ */
+export function planOf(
+  entry: Pick<Entry, 'askedAtMs' | 'refreshes' | 'store' | 'failure' | 'maxAgeMs'>,
+  nowMs: number,
+): Plan | undefined {
+  const { refreshes, store, failure, maxAgeMs } = entry
+  // A value that may not be stored is not relied on once the node that vouched for it is gone.
+  if (!refreshes || !store || failure) return undefined
+  const { confirmations, atMs, everyMs } = refreshes
+  const confirmed = Math.max(0, Math.floor((confirmations.untilMs - atMs) / everyMs) + 1)
+  return {
+    inMs: Math.max(0, atMs + confirmed * everyMs - nowMs),
+    maxAgeMs,
+    askedAgoMs: Math.max(0, nowMs - askedAtOf(entry)),
+  }
+}
+
+/** Stops relying on silent refreshes: from now on only answers about the key count. */
+export function endRefreshes(entry: Pick<Entry, 'askedAtMs' | 'refreshes'>) {
+  entry.askedAtMs = askedAtOf(entry)
+  entry.refreshes = undefined
 }

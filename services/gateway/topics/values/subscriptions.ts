@@ -1,19 +1,26 @@
-// The kind of topic that values are: ties sessions to entries, and makes each change of an entry due to its subscribers.
-import type { Backbone } from '@keycast/backbone'
-import { encode, errorMessage, type Problem } from '@keycast/protocol'
+// The kind of topic that values are: opens entries, ties sessions to them, and makes each change of an entry due to its subscribers.
+import { type Backbone, readViewerKey } from '@keycast/backbone'
+import {
+  type ControlMessage,
+  encode,
+  errorMessage,
+  excerpt,
+  keyProblem,
+  namespaceOf,
+  type Problem,
+} from '@keycast/protocol'
+import type { Namespaces, World } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
-import type { Outbox } from '../../delivery/outbox.ts'
-import type { Gate } from '../../gate/gate.ts'
+import type { Lasting } from '../../gate/gate.ts'
 import type { Session } from '../../sessions/session.ts'
 import type { Piece } from '../../transport/transport.ts'
-import { attach, detach, FROM_NOTHING, type Kind, type Start, type Subscription } from '../topic.ts'
-import { askedAtOf, endRefreshes } from './age.ts'
-import type { Change } from './apply-answer.ts'
-import type { Cache } from './cache.ts'
+import { attach, detach, FROM_NOTHING, type Kind, type Start, type Subscription } from '../topics.ts'
+import type { Change } from './answers.ts'
+import { type Cache, createEntry, type Entry, NOBODY } from './cache.ts'
 import { addDueFrames, CHANGED, CURRENT, mustWait, PROBLEM, VALUE } from './due-values.ts'
-import { type Entry, NOBODY } from './entry.ts'
 import type { Failure } from './failure.ts'
-import type { Staleness } from './staleness.ts'
+import { passOn, share } from './paying.ts'
+import { askedAtOf, endRefreshes, type Staleness } from './staleness.ts'
 
 /** A subscription to a value. Its `due` has bits of due-values.ts. */
 export interface ValueSubscription extends Subscription {
@@ -27,23 +34,70 @@ export interface ValueSubscription extends Subscription {
   clientVersion: string | undefined
 }
 
-export type Subscriptions = ReturnType<typeof createSubscriptions>
-
-interface Deps {
-  gate: Pick<Gate, 'release'>
-  cache: Cache
-  backbone: Pick<Backbone, 'watch' | 'unwatch'>
-  outbox: Pick<Outbox, 'owe' | 'forget' | 'sendText'>
-  staleness: Pick<Staleness, 'check'>
-  /** A new version is on its way to every subscriber. */
-  onFanOut: (entry: Entry) => void
-  counts: Counts
-  /** Monotonic, in milliseconds. */
-  now: () => number
+export interface Histograms {
+  /** A new version was written to every subscriber that takes it. */
+  delivered(fanOut: { startMs: number; endMs: number; askedAtMs: number; delayMs: number | undefined }): void
 }
 
-export function createSubscriptions({ gate, cache, backbone, outbox, staleness, onFanOut, counts, now }: Deps) {
+interface Deps extends Pick<World, 'now'> {
+  namespaces: Namespaces
+  gate: { release(session: Session, act: Lasting, key: string): void }
+  cache: Cache
+  backbone: Pick<Backbone, 'watch' | 'unwatch' | 'renewWatch'>
+  outbox: {
+    owe(subscription: Subscription, bits: number): void
+    forget(subscription: Subscription): void
+    sendText(session: Session, type: ControlMessage['type'], text: string): void
+    fence(reached: () => void): void
+  }
+  staleness: Staleness
+  onOpened: (entry: Entry) => void
+  histograms: Histograms
+  counts: Counts
+}
+
+export function createSubscriptions({
+  namespaces,
+  gate,
+  cache,
+  backbone,
+  outbox,
+  staleness,
+  onOpened,
+  histograms,
+  counts,
+  now,
+}: Deps) {
   let keys = 0
+
+  /**
+   * The entry of a key, made if there is none. It must be wanted (subscribed to or waited for) before the cache's
+   * `update` sees it, or it is dropped again.
+   *
+   * @param wireKey of a key that passed the gate
+   */
+  function open(wireKey: string): Entry {
+    const known = cache.get(wireKey)
+    if (known) return known
+    const namespace = namespaces.get(namespaceOf(wireKey))
+    // A caller that forgot to check would let a stranger choose the URLs that the fetcher asks the backend for. One
+    // that forgot the viewer would show one user's value to all.
+    const isOwn = namespace?.isPerUser === true
+    const key = isOwn ? readViewerKey(wireKey)?.key : wireKey
+    if (!namespace || key === undefined || keyProblem(key)) {
+      throw new Error(`opened ${excerpt(wireKey)}, which nobody checked`)
+    }
+    const entry = createEntry(wireKey, namespace, kind)
+    cache.add(entry)
+    if (entry.viewer !== undefined) onOpened(entry)
+    return entry
+  }
+
+  /** The same for a subscription. Watched keys cannot be dropped: past the limit only those fit that are watched already. */
+  function openWatched(wireKey: string): Entry | Problem {
+    if (!cache.get(wireKey)?.subscriptions.length && cache.isFull()) return { code: 'capacity' }
+    return open(wireKey)
+  }
 
   function join(session: Session, entry: Entry, { version }: Start) {
     const isFirst = entry.subscriptions.length === 0
@@ -58,7 +112,11 @@ export function createSubscriptions({ gate, cache, backbone, outbox, staleness, 
     }
     attach(subscription)
     inform(subscription, version)
-    if (!isFirst) return
+    if (!isFirst) {
+      if (share(entry, session)) backbone.renewWatch(entry.wireKey)
+      return
+    }
+    entry.paying = session
     cache.update(entry)
     backbone.watch(entry.wireKey)
     check(entry)
@@ -127,6 +185,7 @@ export function createSubscriptions({ gate, cache, backbone, outbox, staleness, 
     outbox.forget(subscription)
     detach(subscription)
     if (topic.subscriptions.length === 0) finish(topic)
+    else if (topic.paying === subscription.session && passOn(topic)) backbone.renewWatch(topic.wireKey)
   }
 
   /** @param entry whose last subscription ended */
@@ -147,7 +206,7 @@ export function createSubscriptions({ gate, cache, backbone, outbox, staleness, 
       case 'value':
         clearProblem(entry)
         oweAll(entry, VALUE | CHANGED)
-        onFanOut(entry)
+        measureFanOut(entry)
         break
       case 'confirmed': {
         const wasStale = entry.stale
@@ -173,14 +232,20 @@ export function createSubscriptions({ gate, cache, backbone, outbox, staleness, 
     check(entry)
   }
 
+  function measureFanOut({ value, askedAtMs }: Entry) {
+    const startMs = now()
+    if (value) value.receivedAtMs = startMs
+    outbox.fence(() => histograms.delivered({ startMs, endMs: now(), askedAtMs, delayMs: value?.delayMs }))
+  }
+
   /**
    * Makes a problem, or its end, due to subscribers if it is time for that. Must be called when an entry comes up in
    * the calendar.
    */
   function check(entry: Entry) {
-    const word = staleness.check(entry)
-    if (word === 'over') clearProblem(entry)
-    if (word) oweAll(entry, word === 'over' ? CURRENT : PROBLEM)
+    const due = staleness.check(entry)
+    if (due === 'over') clearProblem(entry)
+    if (due) oweAll(entry, due === 'over' ? CURRENT : PROBLEM)
   }
 
   /**
@@ -203,11 +268,20 @@ export function createSubscriptions({ gate, cache, backbone, outbox, staleness, 
     }
   }
 
-  /** The key will have no value here, or not now: its subscriptions end with the reason. */
-  function refuse(entry: Entry, { code, message }: Problem) {
-    const text = encode(errorMessage({ code, message }, { key: entry.key, subscribed: false }))
+  /**
+   * The key will have no value here, or not now: its subscriptions end with the reason.
+   *
+   * @param isMeant those of all sessions, unless given
+   */
+  function refuse(
+    entry: Entry,
+    { code, message, retryAfterMs }: Problem,
+    isMeant: (session: Session) => boolean = () => true,
+  ) {
+    const text = encode(errorMessage({ code, message, retryAfterMs }, { key: entry.key, subscribed: false }))
     for (const subscription of [...entry.subscriptions]) {
       const { session } = subscription
+      if (!isMeant(session)) continue
       end(subscription)
       gate.release(session, 'subscribe', entry.key)
       counts.errors[code]++
@@ -218,7 +292,7 @@ export function createSubscriptions({ gate, cache, backbone, outbox, staleness, 
   // A value paused is sent whole: what the client holds by then is not known.
   const kind: Kind = { name: 'value', join, begin, position: () => FROM_NOTHING, write, end }
 
-  return { kind, changed, check, stats: () => ({ keys }) }
+  return { open, openWatched, changed, check, refuse, stats: () => ({ keys }) }
 }
 
 function clearProblem(entry: Entry) {

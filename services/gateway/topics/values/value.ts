@@ -1,7 +1,15 @@
 // One version of a key's value, with room for what each encoding makes of it once for all sessions.
-import type { Delta, Format } from '@keycast/backbone'
+import type { Answer, Delta, Format } from '@keycast/backbone'
 import { detached } from '@keycast/service'
-import { emptySlots, type Slots } from '../../encodings/slots.ts'
+
+/** One place for each encoding, where a value or an entry keeps what that encoding made of it. */
+export type Slots<T> = (T | undefined)[]
+
+/**
+ * Room for the encodings there are now. It grows if there are more; an array that starts empty would grow to 17 places
+ * with the first one used.
+ */
+export const emptySlots = <T>(): Slots<T> => [undefined, undefined, undefined, undefined]
 
 /**
  * `body` is the content itself; `format` says how it may be shown. Both stay as they are for the life of the version.
@@ -9,7 +17,7 @@ import { emptySlots, type Slots } from '../../encodings/slots.ts'
 export interface Value {
   /** That clients know. */
   key: string
-  /** The key of its entry: see entry.ts. */
+  /** The key of its entry: see cache.ts. */
   wireKey: string
   version: string
   /** Rises with every change, the same at all gateways: see backbone.ts. Absent while the key's node gives none. */
@@ -33,29 +41,12 @@ export interface Value {
   receivedAtMs: number
 }
 
+/** What an answer says of a value. */
+type Content = Omit<Extract<Answer, { type: 'value' }>, 'type' | 'ageMs' | 'maxAgeMs' | 'store' | 'next'>
+
 /** @param key the client's key, if the answer's is a viewer key */
-export function createValue(
-  {
-    key: wireKey,
-    version,
-    order,
-    contentType,
-    format,
-    body,
-    delta,
-    delayMs,
-  }: {
-    key: string
-    version: string
-    order?: number
-    contentType: string
-    format: Format
-    body: Buffer
-    delta?: Delta
-    delayMs?: number
-  },
-  key: string = wireKey,
-): Value {
+export function createValue(answer: Content, key: string = answer.key): Value {
+  const { key: wireKey, version, order, contentType, format, body, delta, delayMs } = answer
   return {
     key,
     wireKey,

@@ -1,55 +1,19 @@
-// The table of keys: an entry for each key that is wanted or worth keeping, and the answers that these can give.
-import { type Backbone, type Held, readViewerKey } from '@keycast/backbone'
-import { excerpt, keyProblem, namespaceOf, type Problem, problemText } from '@keycast/protocol'
-import type { Namespaces } from '@keycast/service'
-import type { Kind } from '../topic.ts'
-import { askedAtOf, latestAskedAtOf, planOf } from './age.ts'
-import type { Cache } from './cache.ts'
-import { createEntry, type Entry, type Result } from './entry.ts'
+// The answers that the values in memory give: to requests, to the fetcher and to operators.
+import type { Backbone, Held } from '@keycast/backbone'
+import { problemText } from '@keycast/protocol'
+import type { World } from '@keycast/service'
+import type { Entry, Result } from './cache.ts'
 import { type Failure, problemNow } from './failure.ts'
+import { askedAtOf, latestAskedAtOf, planOf } from './staleness.ts'
 
 export type Values = ReturnType<typeof createValues>
 
-interface Deps {
-  namespaces: Namespaces
-  cache: Cache
+interface Deps extends Pick<World, 'now'> {
+  cache: { get(wireKey: string): Entry | undefined; peek(wireKey: string): Entry | undefined }
   backbone: Pick<Backbone, 'ownerOf'>
-  kind: Kind
-  onOpened?: (entry: Entry) => void
-  /** Monotonic, in milliseconds. */
-  now: () => number
 }
 
-export function createValues({ namespaces, cache, backbone, kind, onOpened = () => {}, now }: Deps) {
-  /**
-   * The entry of a key, made if there is none. It must be wanted (subscribed to or waited for) before the cache's
-   * `update` sees it, or it is dropped again.
-   *
-   * @param wireKey of a key that passed the gate
-   */
-  function open(wireKey: string): Entry {
-    const known = cache.get(wireKey)
-    if (known) return known
-    const namespace = namespaces.get(namespaceOf(wireKey))
-    // A caller that forgot to check would let a stranger choose the URLs that the fetcher asks the backend for. One
-    // that forgot the viewer would show one user's value to all.
-    const isOwn = namespace?.isPerUser === true
-    const key = isOwn ? readViewerKey(wireKey)?.key : wireKey
-    if (!namespace || key === undefined || keyProblem(key)) {
-      throw new Error(`opened ${excerpt(wireKey)}, which nobody checked`)
-    }
-    const entry = createEntry(wireKey, namespace, kind)
-    cache.add(entry)
-    if (entry.viewer !== undefined) onOpened(entry)
-    return entry
-  }
-
-  /** The same for a subscription. Watched keys cannot be dropped: past the limit only those fit that are watched already. */
-  function openWatched(wireKey: string): Entry | Problem {
-    if (!cache.get(wireKey)?.subscriptions.length && cache.isFull()) return { code: 'capacity' }
-    return open(wireKey)
-  }
-
+export function createValues({ cache, backbone, now }: Deps) {
   /**
    * The answer for a key from memory, no older than its `maxAgeMs`: its value, or `not_found`. `undefined` if the
    * fetcher must be asked.
@@ -115,5 +79,5 @@ export function createValues({ namespaces, cache, backbone, kind, onOpened = () 
     }
   }
 
-  return { open, openWatched, fresh, latest, held, describe }
+  return { fresh, latest, held, describe }
 }

@@ -1,14 +1,20 @@
 // The rooms that sessions joined. A session that says it leaves is gone at once; one whose connection broke is kept by the
 // journal for a while, so that its user can come back through any gateway.
 import type { Leaving, RoomsBackbone } from '@keycast/backbone'
-import { errorMessage, isProblem, type Join, type Leave, type Problem, type RequestId } from '@keycast/protocol'
-import { type Containment, noContainment } from '@keycast/service'
+import {
+  type ControlMessage,
+  errorMessage,
+  isProblem,
+  type Join,
+  type Leave,
+  type Problem,
+  type RequestId,
+} from '@keycast/protocol'
+import type { Containment } from '@keycast/service'
 import { type Counts, countOne } from '../../../counts.ts'
-import type { Outbox } from '../../../delivery/outbox.ts'
-import type { Admitted, Gate } from '../../../gate/gate.ts'
+import type { CloseCode } from '../../../delivery/outbox.ts'
+import type { Admitted, Lasting } from '../../../gate/gate.ts'
 import type { Session } from '../../../sessions/session.ts'
-
-export type Joins = ReturnType<typeof createJoins>
 
 /**
  * A session's membership in a room. `asked`: a join that waits for the backend to decide. `pending`: one that waits for
@@ -26,16 +32,19 @@ export interface Membership {
 const RETRY_MS = 100
 
 interface Deps {
-  gate: Pick<Gate, 'hold' | 'release'>
+  gate: {
+    hold(session: Session, act: Lasting, key: string): Admitted | Problem | 'waits'
+    release(session: Session, act: Lasting, key: string): void
+  }
   backbone: Pick<RoomsBackbone, 'join' | 'leave'>
-  outbox: Pick<Outbox, 'send' | 'close'>
+  outbox: { send(session: Session, message: ControlMessage): void; close(session: Session, code: CloseCode): void }
   /** Within which a join is answered. */
   joinMs: number
-  containment?: Pick<Containment, 'guard'>
+  containment: Pick<Containment, 'guard'>
   counts: Pick<Counts, 'joins'>
 }
 
-export function createJoins({ gate, backbone, outbox, joinMs, containment = noContainment, counts }: Deps) {
+export function createJoins({ gate, backbone, outbox, joinMs, containment, counts }: Deps) {
   const membershipOf = (session: Session, key: string) => session.memberships?.get(key)
 
   /** The answer follows, whatever it is. */
@@ -68,7 +77,7 @@ export function createJoins({ gate, backbone, outbox, joinMs, containment = noCo
     // Otherwise the session's own name would count as taken by somebody else.
     if (membership.user !== user || membership.claim !== claim) vacate(membership, 'now')
     const { tab, joined } = backbone.join(
-      { room: key, user, name, claim },
+      { room: key, user, name, claim, payer: session.payer },
       { deadlineMs: joinMs, onLost: problem => lose(session, key, membership, tab, problem) },
     )
     Object.assign(membership, { user, claim, pending: tab })

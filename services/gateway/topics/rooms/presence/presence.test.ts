@@ -1,6 +1,7 @@
 // Members of rooms through a whole gateway and a journal in memory: each rule of what a client is sent.
 import { createMemoryRooms } from '@keycast/backbone/memory'
-import { createRights, readRule } from '../../../access/rights.ts'
+import { createRights } from '../../../access/rights.ts'
+import { readRule } from '../../../access/rule.ts'
 import { createTestGateway } from '../../../test-support.ts'
 
 const key = 'room:1'

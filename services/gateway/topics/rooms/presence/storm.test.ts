@@ -2,6 +2,7 @@
 // in-process network.
 import { createHub, createRoomsBackbone, type RoomsEvents, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
+import { realWorld } from '@keycast/service'
 import { createJournal } from '../../../../journal/journal.ts'
 import { createMemoryLog } from '../../../../journal/log/memory.ts'
 import { createNamespaces, createTestGateway, noMetrics } from '../../../test-support.ts'
@@ -21,7 +22,7 @@ test('1,000 members who join within a second are sent 15 frames each at most, th
   const journal = createJournal({
     namespaces: createNamespaces({}, rooms).journal,
     hub,
-    log: createMemoryLog({ bytesMax: 1e6 }),
+    log: createMemoryLog({ ...realWorld, bytesMax: 1e6 }),
     metrics,
     report: silent,
     ...network,

@@ -1,18 +1,22 @@
 // Tells sessions who is in the rooms they are subscribed to: all members first, then every change. A session that does not
 // take the changes is owed no queue of them: it is sent all members again when it does.
 import type { RoomsBackbone, RoomsEvents } from '@keycast/backbone'
-import { errorMessage, isProblem } from '@keycast/protocol'
+import { type ControlMessage, errorMessage, isProblem } from '@keycast/protocol'
 import type { Counts } from '../../../counts.ts'
-import type { Outbox } from '../../../delivery/outbox.ts'
 import type { Watcher } from '../../../gate/gate.ts'
+import type { Session } from '../../../sessions/session.ts'
+import type { Subscription } from '../../topics.ts'
 import { MEMBERS, type RoomSubscription, subscriptionTo } from '../room.ts'
 import { changeMembers, createMemberList, type MemberList, replaceMembers } from './member-list.ts'
 
-export type Watching = ReturnType<typeof createWatching>
-
 interface Deps {
   backbone: Pick<RoomsBackbone, 'watchMembers' | 'unwatchMembers'>
-  outbox: Pick<Outbox, 'owe' | 'send' | 'sendFrame' | 'isWritable'>
+  outbox: {
+    owe(subscription: Subscription, bits: number): void
+    send(session: Session, message: ControlMessage): void
+    sendFrame(session: Session, frame: Buffer): void
+    isWritable(session: Session): boolean
+  }
   counts: Pick<Counts, 'sent' | 'conflated'>
 }
 

@@ -1,0 +1,54 @@
+// Who may make the calls of the backend and the operator, and the record of what operators did.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { type ApiToken, createHolders, type Scope } from './api-tokens.ts'
+import { sendProblem } from './problems.ts'
+
+export type Guard = ReturnType<typeof createGuard>
+
+interface Deps {
+  tokens: ApiToken[]
+  /** Takes a line of the audit log. */
+  audit: (line: string) => void
+  /** In milliseconds since 1970. */
+  wallNow: () => number
+}
+
+export function createGuard({ tokens, audit, wallNow }: Deps) {
+  const holderOf = createHolders(tokens)
+  const callers = new WeakMap<FastifyRequest, string>()
+
+  /** Admits only calls with a token of that scope. */
+  function may(scope: Scope) {
+    return async (request: FastifyRequest, reply: FastifyReply) => {
+      if (tokens.length === 0) {
+        return sendProblem(reply, { code: 'no_token_set', message: 'API_TOKENS is not set: this call is switched off' })
+      }
+      const { authorization = '' } = request.headers
+      // RFC 9110 section 11.1: the scheme's name is in any case.
+      const holder = holderOf(/^bearer +(.*)$/i.exec(authorization)?.[1] ?? '')
+      if (!holder) {
+        const message = authorization === '' ? 'send Authorization: Bearer and an API token' : 'the token is wrong'
+        return sendProblem(reply.header('www-authenticate', 'Bearer'), { code: 'unauthorized', message })
+      }
+      callers.set(request, holder.name)
+      if (holder.scopes.includes(scope) || holder.scopes.includes('admin')) return
+      const message = `the token of ${holder.name} has no scope ${scope}: API_TOKENS says which it has`
+      return sendProblem(reply, { code: 'scope_missing', message })
+    }
+  }
+
+  /** Of what is done for good, or to people: a line says who did it, tried to, and what came of it. */
+  async function record(request: FastifyRequest, { statusCode }: FastifyReply) {
+    const caller = callers.get(request)
+    if (caller === undefined) return
+    const { method, url, body } = request
+    const at = new Date(wallNow()).toISOString()
+    audit(JSON.stringify({ at, caller, method, path: url, body: body ?? undefined, status: statusCode }))
+  }
+
+  return {
+    /** Options of a route. */
+    call: (scope: Scope) => ({ onRequest: may(scope) }),
+    recorded: (scope: Scope) => ({ onRequest: may(scope), onResponse: record }),
+  }
+}

@@ -1,0 +1,51 @@
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import { createCounts } from '../counts.ts'
+import { createValue, type Value } from '../topics/values/value.ts'
+import { codings } from './codings.ts'
+import { createEncodings, valueBytes } from './index.ts'
+
+const read = { br: brotliDecompressSync, gzip: gunzipSync }
+
+function setUp() {
+  const held = new Map<string, Value>()
+  const grown: string[] = []
+  const counts = createCounts()
+  const { coded } = createEncodings({
+    latest: key => held.get(key),
+    grown: key => grown.push(key),
+    resume() {},
+    counts,
+    observe() {},
+    now: () => 0,
+  })
+  const hold = (version: string, body = Buffer.from(JSON.stringify(`${version} `.repeat(1_000)))) => {
+    const value = createValue({ key: 'a:1', version, contentType: 'application/json', format: 'json', body })
+    held.set('a:1', value)
+    return value
+  }
+  return { coded, counts, grown, hold }
+}
+
+test.each(codings)('a version is compressed once in %s for all who ask, and counts in the cache', async coding => {
+  const { coded, counts, grown, hold } = setUp()
+  const value = hold('v')
+  const before = valueBytes(value)
+  const [one, other] = (await Promise.all([coded(value, coding), coded(value, coding)])) as Buffer[]
+  expect(read[coding](one).equals(value.body)).toBe(true)
+  expect(await coded(value, coding)).toBe(one)
+  expect(other).toBe(one)
+  expect(one.buffer.byteLength).toBe(one.length)
+  expect(counts.compressions.kept).toBe(1)
+  expect(grown).toEqual(['a:1'])
+  expect(valueBytes(value)).toBe(before + one.length)
+})
+
+test('a version that was overtaken is sent as it is', async () => {
+  const { coded, counts, hold } = setUp()
+  const first = hold('v')
+  const waiting = coded(first, 'gzip')
+  hold('w')
+  expect(await waiting).toBeUndefined()
+  expect(await coded(first, 'br')).toBeUndefined()
+  expect(counts.compressions).toMatchObject({ overtaken: 2, kept: 0 })
+})

@@ -1,0 +1,180 @@
+// Finds where a session's stream of a room begins, which is then due to it. All or nothing: a client that resumes is given
+// every message after its position, or is told that it is not.
+import type { RoomsBackbone } from '@keycast/backbone'
+import { type ControlMessage, errorMessage, isProblem, type Problem } from '@keycast/protocol'
+import type { Containment } from '@keycast/service'
+import type { Counts } from '../../counts.ts'
+import type { CloseCode } from '../../delivery/outbox.ts'
+import type { Lasting } from '../../gate/gate.ts'
+import type { Session } from '../../sessions/session.ts'
+import type { Start, Subscription } from '../topics.ts'
+import type { Pages } from './pages.ts'
+import { MESSAGES, type Placing, type Room, type RoomSubscription } from './room.ts'
+
+export type StreamStart = ReturnType<typeof createStreamStart>
+
+/** A client is told to ask again after this time while the journal is away. */
+const RETRY_MS = 1_000
+
+interface Deps {
+  backbone: Pick<RoomsBackbone, 'isAvailable'>
+  tails: { seal(room: Room): void; covers(room: Room, cursor: number): boolean }
+  pages: Pages
+  followers: { remove(subscription: RoomSubscription): void }
+  gate: { release(session: Session, act: Lasting, key: string): void }
+  watching: { end(subscription: RoomSubscription): void }
+  outbox: {
+    send(session: Session, message: ControlMessage): void
+    forget(subscription: Subscription): void
+    owe(subscription: Subscription, bits: number): void
+    close(session: Session, code: CloseCode): void
+  }
+  containment: Pick<Containment, 'guard'>
+  counts: Pick<Counts, 'resumes'>
+}
+
+export function createStreamStart({
+  backbone,
+  tails,
+  pages,
+  followers,
+  gate,
+  watching,
+  outbox,
+  containment,
+  counts,
+}: Deps) {
+  /** Subscriptions whose part of the history could not be read. */
+  const delayed = new Set<RoomSubscription>()
+
+  /** Begins the stream of a subscription, or begins it anew. */
+  function begin(subscription: RoomSubscription, start: Start) {
+    delayed.delete(subscription)
+    outbox.forget(subscription)
+    watching.end(subscription)
+    subscription.gap = undefined
+    subscription.placing = { start, head: undefined, isRecovered: false, isReading: false, isTold: false }
+    const { topic: room } = subscription
+    if (room.epoch !== undefined) place(subscription)
+    else if (!backbone.isAvailable(room.key)) delay(subscription, unavailable)
+  }
+
+  /** Places a subscription, now that its room's position is known. */
+  function place(subscription: RoomSubscription) {
+    const { topic: room, placing } = subscription
+    if (!placing || placing.head !== undefined || placing.isReading) return
+    delayed.delete(subscription)
+    // Later messages start a new segment. All subscriptions placed here then start at the same segment and share its
+    // frames.
+    tails.seal(room)
+    const { reached } = room
+    const { after, last } = placing.start
+    if (after) {
+      if (after.epoch !== room.epoch) return settle(subscription, placing, reached, false)
+      if (after.seq <= reached && tails.covers(room, after.seq)) return settle(subscription, placing, after.seq, true)
+      return void read(readAfter, subscription, placing, after.seq)
+    }
+    if (last === undefined) return settle(subscription, placing, reached, false)
+    const cursor = Math.min(reached, Math.max(reached - last, room.oldest - 1))
+    if (tails.covers(room, cursor)) return settle(subscription, placing, cursor, false)
+    return void read(readLast, subscription, placing, last)
+  }
+
+  const read = containment.guard(
+    'session',
+    (how: typeof readAfter | typeof readLast, subscription: RoomSubscription, placing: Placing, number: number) =>
+      how(subscription, placing, number),
+    (_, { session }) => outbox.close(session, 'internalError'),
+  )
+
+  async function readAfter(subscription: RoomSubscription, placing: Placing, seq: number) {
+    const { topic: room } = subscription
+    placing.isReading = true
+    const page = await pages.after(room, seq)
+    if (subscription.placing !== placing) return
+    placing.isReading = false
+    if (isProblem(page)) return failed(subscription, placing, page)
+    if (page.epoch !== room.epoch) return place(subscription)
+    // Compares with the journal's head, not with the messages that came here: another gateway may be a moment ahead.
+    const isWhole = seq + 1 >= page.oldest && seq <= page.newest
+    settle(subscription, placing, isWhole ? seq : room.reached, isWhole)
+  }
+
+  async function readLast(subscription: RoomSubscription, placing: Placing, count: number) {
+    const { topic: room } = subscription
+    placing.isReading = true
+    const page = await pages.before(room, room.reached, count)
+    if (subscription.placing !== placing) return
+    placing.isReading = false
+    if (isProblem(page)) return failed(subscription, placing, page)
+    if (page.epoch !== room.epoch) return place(subscription)
+    settle(subscription, placing, page.first - 1, false)
+  }
+
+  function failed(subscription: RoomSubscription, placing: Placing, problem: Problem) {
+    // The journal began another history. This gateway will be told of it soon.
+    if (problem.code === 'other_epoch') return settle(subscription, placing, subscription.topic.reached, false)
+    if (problem.retryAfterMs === undefined) return refuse(subscription, problem)
+    delayed.add(subscription)
+    delay(subscription, problem)
+  }
+
+  function settle(subscription: RoomSubscription, placing: Placing, cursor: number, isRecovered: boolean) {
+    if (placing.start.after) counts.resumes[isRecovered ? 'recovered' : 'not_recovered']++
+    subscription.cursor = cursor
+    // The client may have received some of these messages through another gateway already.
+    placing.head = Math.max(subscription.topic.reached, cursor)
+    placing.isRecovered = isRecovered
+    outbox.owe(subscription, MESSAGES)
+  }
+
+  /** The client is told, once, that its position is not known yet. The subscription stands. */
+  function delay({ session, topic, placing }: RoomSubscription, problem: Problem) {
+    if (!placing || placing.head !== undefined || placing.isTold) return
+    placing.isTold = true
+    outbox.send(session, errorMessage(problem, { id: placing.start.id, key: topic.key, subscribed: true }))
+  }
+
+  /** Ends the subscription: this gateway cannot serve the room. */
+  function refuse(subscription: RoomSubscription, problem: Problem) {
+    const { session, topic, placing } = subscription
+    const id = placing && !placing.isTold ? placing.start.id : undefined
+    end(subscription)
+    gate.release(session, 'subscribe', topic.key)
+    outbox.send(session, errorMessage(problem, { id, key: topic.key, subscribed: false }))
+  }
+
+  function end(subscription: RoomSubscription) {
+    delayed.delete(subscription)
+    followers.remove(subscription)
+  }
+
+  /** The room's stream continues elsewhere: a place that was found but not written no longer counts. */
+  function placeAnew(subscription: RoomSubscription) {
+    if (subscription.placing) subscription.placing.head = undefined
+    outbox.forget(subscription)
+    place(subscription)
+  }
+
+  return {
+    begin,
+    place,
+    placeAnew,
+    delay,
+    refuse,
+    end,
+
+    /** Repeats the reads that failed. */
+    retry() {
+      const waiting = [...delayed]
+      delayed.clear()
+      for (const subscription of waiting) place(subscription)
+    },
+  }
+}
+
+export const unavailable: Problem = {
+  code: 'journal_unavailable',
+  message: 'the journal cannot be reached: you are told where the room stands once it can',
+  retryAfterMs: RETRY_MS,
+}

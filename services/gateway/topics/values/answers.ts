@@ -1,0 +1,196 @@
+// Answers that the backbone brings: the key's entry is changed, the requests that wait are given the answer, and the key's
+// subscribers are due what changed.
+import type { Answer, Backbone, Confirmations, FailedAnswer, KeptAnswer, Next } from '@keycast/backbone'
+import type { ErrorCode, Problem } from '@keycast/protocol'
+import type { Payer, World } from '@keycast/service'
+import { type Cache, type Entry, isMissing, isWanted, type Result } from './cache.ts'
+import type { Failure } from './failure.ts'
+import { type Paying, passOn } from './paying.ts'
+import { askedAtOf, endRefreshes } from './staleness.ts'
+import { createValue, type Value } from './value.ts'
+import type { Values } from './values.ts'
+
+/**
+ * `value`: another version, or one where there was none; `confirmed`: the entry's version is the latest; `kept`:
+ * another node goes on from what is known of it; `failed`: the try gave nothing and the entry keeps its value; `gone`:
+ * the backend has nothing under the key; `refused`: it failed and will not be tried again.
+ */
+export type Change = 'value' | 'confirmed' | 'kept' | 'failed' | 'gone' | 'refused'
+
+interface Deps extends Pick<World, 'now'> {
+  cache: Cache
+  backbone: Pick<Backbone, 'get' | 'renewWatch'>
+  ownValues: { noteRefused(entry: Entry, digest?: string): boolean; hasTokenLeft(entry: Entry): boolean }
+  values: Pick<Values, 'fresh' | 'latest'>
+  singleFlight: {
+    resolve(entry: Entry, result: Result): void
+    refuse(entry: Entry, isMeant: (asker: Paying) => boolean, problem: Problem): void
+  }
+  subscriptions: {
+    changed(entry: Entry, change: Change): void
+    refuse(entry: Entry, problem: Problem, isMeant: (asker: Paying) => boolean): void
+  }
+}
+
+export function createAnswers({ cache, backbone, ownValues, values, singleFlight, subscriptions, now }: Deps) {
+  /** @param isForGet whether it answers the key's get, and not only its watch */
+  return function takeAnswer(answer: Answer, isForGet: boolean, confirmations?: Confirmations) {
+    const entry = cache.get(answer.key)
+    // The key is no longer wanted, and none of its data is kept.
+    if (!entry) return
+    if (answer.type === 'failed' && hasOtherToken(entry, answer)) return askAgain(entry)
+    if (answer.type === 'failed' && answer.payer !== undefined) return refuseShare(entry, answer, answer.payer)
+    const isFirst = !entry.value
+    let change = applyAnswer(entry, answer, now(), confirmations)
+    if (!change) {
+      // The answer confirms bytes that were dropped since the request. A second request, without a version, brings the
+      // bytes.
+      if (isWanted(entry)) backbone.get(entry.wireKey)
+      return
+    }
+    entry.isWatchAnswered = entry.isWatchAnswered || entry.subscriptions.length > 0
+    if (entry.waiters.length > 0) answerWaiters(entry, isForGet)
+    // The waiting requests are answered. A newer version of a stored value is always taken: an update must not end a
+    // subscription.
+    const hasNoRoom =
+      (isFirst && change === 'value' && isWanted(entry) && !cache.fits(entry)) ||
+      (change === 'gone' && isMissing(entry) && isWanted(entry) && !cache.fitsMissing(entry))
+    if (hasNoRoom) {
+      entry.value = undefined
+      entry.wasFound = false
+      entry.failure = { problem: { code: 'capacity' }, atMs: now(), isLocal: false }
+      change = 'refused'
+    }
+    subscriptions.changed(entry, change)
+    cache.update(entry)
+  }
+
+  /** The payer has had their share: the key is asked for again in the name of another who wants it. */
+  function refuseShare(entry: Entry, { code, message, retryAfterMs }: FailedAnswer, payer: Payer) {
+    const problem = { code, message, retryAfterMs }
+    const isMeant = (asker: Paying) => asker.payer === payer
+    singleFlight.refuse(entry, isMeant, problem)
+    subscriptions.refuse(entry, problem, isMeant)
+    passOn(entry)
+    if (entry.waiters.length > 0) backbone.get(entry.wireKey)
+    if (entry.subscriptions.length > 0) backbone.renewWatch(entry.wireKey)
+    cache.update(entry)
+  }
+
+  /** Whether the answer is about one of the user's tokens, so that the backend should be asked with another. */
+  function hasOtherToken(entry: Entry, { code, tokenDigest }: FailedAnswer) {
+    if (code === 'forbidden') return ownValues.noteRefused(entry, tokenDigest)
+    return code === 'token_expired' && ownValues.hasTokenLeft(entry)
+  }
+
+  /** @param entry has a viewer with another token */
+  function askAgain(entry: Entry) {
+    entry.value = undefined
+    if (entry.waiters.length > 0) backbone.get(entry.wireKey)
+    if (entry.subscriptions.length > 0) backbone.renewWatch(entry.wireKey)
+    cache.update(entry)
+  }
+
+  function answerWaiters(entry: Entry, isForGet: boolean) {
+    // A watch may be answered with an older state than a later request accepts. The get's own answer follows.
+    const result = isForGet ? lastTry(entry) : values.fresh(entry.wireKey)
+    if (result) singleFlight.resolve(entry, result)
+  }
+
+  function lastTry(entry: Entry): Result {
+    return entry.failure ? { problem: entry.failure.problem } : values.latest(entry)
+  }
+}
+
+/**
+ * Applies an answer to the entry of its key.
+ *
+ * @param confirmations that come with `next`
+ * @returns `undefined` if it does not fit the entry's state, and the key must be asked for again
+ */
+export function applyAnswer(
+  entry: Entry,
+  answer: Answer,
+  nowMs: number,
+  confirmations?: Confirmations,
+): Change | undefined {
+  if (answer.type === 'kept') return keep(entry, answer, nowMs, confirmations)
+  const askedAtMs = nowMs - answer.ageMs
+  switch (answer.type) {
+    case 'value':
+      confirm(entry, answer, askedAtMs)
+      awaitRefreshes(entry, answer.next, nowMs, confirmations)
+      if (entry.value?.version === answer.version) return reorder(entry.value, answer.order)
+      entry.value = createValue(answer, entry.key)
+      entry.wasFound = true
+      return 'value'
+    case 'current':
+      if (entry.value?.version !== answer.version) return undefined
+      confirm(entry, answer, askedAtMs)
+      awaitRefreshes(entry, answer.next, nowMs, confirmations)
+      return reorder(entry.value, answer.order)
+    case 'failed':
+      return answer.code === 'not_found' ? takeNotFound(entry, answer, nowMs) : takeFailure(entry, answer, nowMs)
+  }
+}
+
+/** Another node may number the same version higher; a node that does not know the number yet may number it lower. */
+function reorder(value: Value, order: number | undefined): Change {
+  if (order !== undefined && order > (value.order ?? 0)) value.order = order
+  return 'confirmed'
+}
+
+function keep(
+  entry: Entry,
+  { version, next }: KeptAnswer,
+  nowMs: number,
+  confirmations: Confirmations | undefined,
+): Change | undefined {
+  // Subscribers that were told of a problem must hear when it ends, and no stored state says so.
+  if (entry.value?.version !== version || entry.failure) return undefined
+  endRefreshes(entry)
+  awaitRefreshes(entry, next, nowMs, confirmations)
+  return 'kept'
+}
+
+function confirm(entry: Entry, { maxAgeMs, store }: { maxAgeMs: number; store: boolean }, askedAtMs: number) {
+  entry.askedAtMs = Math.max(askedAtOf(entry), askedAtMs)
+  entry.maxAgeMs = maxAgeMs
+  entry.store = store
+  entry.failure = undefined
+}
+
+function awaitRefreshes(entry: Entry, next: Next | undefined, nowMs: number, confirmations: Confirmations | undefined) {
+  entry.refreshes = next && confirmations && { confirmations, atMs: nowMs + next.inMs, everyMs: next.everyMs }
+}
+
+/** An absent key is an answer like any other, with an age up to which it may be used. */
+function takeNotFound(entry: Entry, answer: FailedAnswer, nowMs: number): Change {
+  entry.value = undefined
+  endRefreshes(entry)
+  entry.askedAtMs = Math.max(entry.askedAtMs, nowMs - answer.ageMs)
+  entry.maxAgeMs = answer.maxAgeMs ?? entry.namespace.maxAgeMs
+  // A subscription outlives it: the backend may have the key at the next refresh, and the client is told so.
+  const retryAfterMs = answer.retryAfterMs ?? (entry.namespace.refreshMs || entry.maxAgeMs)
+  entry.failure = failureOf(answer, retryAfterMs, nowMs)
+  return 'gone'
+}
+
+function takeFailure(entry: Entry, answer: FailedAnswer, nowMs: number): Change {
+  endRefreshes(entry)
+  // The value was fetched with a token that may no longer read it.
+  if (entry.viewer !== undefined && tokenCodes.has(answer.code)) entry.value = undefined
+  entry.failure = failureOf(answer, answer.retryAfterMs, nowMs)
+  return answer.retryAfterMs === undefined ? 'refused' : 'failed'
+}
+
+/** Codes about a user's token. */
+const tokenCodes = new Set<ErrorCode>(['forbidden', 'token_expired'])
+
+function failureOf({ code, message }: FailedAnswer, retryAfterMs: number | undefined, nowMs: number): Failure {
+  return {
+    problem: { code, message, retryAfterMs: retryAfterMs && Math.ceil(retryAfterMs) },
+    atMs: nowMs,
+    isLocal: false,
+  }
+}

@@ -1,0 +1,86 @@
+// Who pays at the fetcher for what a gateway wants.
+import { readRule } from '../../access/rule.ts'
+import { createTestGateway } from '../../test-support.ts'
+
+const subscribe = (...keys: string[]) => ({ type: 'subscribe', id: 1, keys: keys.map(key => ({ key })) })
+const many = (name: string, count: number) => Array.from({ length: count }, (_, id) => `tick:${name}${id}`)
+
+/** Clients of a gateway, each at an address of its own. */
+function setup() {
+  const test = createTestGateway({ settings: { trustedProxies: '' } })
+  const at = (address: string) => test.connect('', '', { peer: { address, isNamed: true } })
+  const { backbone } = test
+  return { ...test, at, renewals: () => backbone.calls.filter(call => call.startsWith('renewWatch')) }
+}
+
+test('the first who wants a key pays for it, and another once that one has left', async () => {
+  const { backbone, at, renewals } = setup()
+  const [first, second] = [await at('192.0.2.1'), await at('192.0.2.2')]
+  await first.ask(subscribe('tick:1'))
+  const payer = backbone.payer('tick:1')
+  expect(payer).toMatch(/^a[\w-]{11}$/)
+  await second.ask(subscribe('tick:1'))
+  expect([backbone.payer('tick:1'), renewals()]).toEqual([payer, []])
+
+  await first.ask({ type: 'unsubscribe', id: 2, keys: ['tick:1'] })
+  expect(backbone.payer('tick:1')).not.toBe(payer)
+  expect(renewals()).toEqual(['renewWatch tick:1'])
+})
+
+test('one who holds many keys gives over to one who holds few', async () => {
+  const { backbone, at, renewals } = setup()
+  const [first, second] = [await at('192.0.2.1'), await at('192.0.2.2')]
+  await first.ask(subscribe(...many('own', 200), 'tick:1'))
+  const payer = backbone.payer('tick:1')
+  await second.ask(subscribe('tick:1'))
+  expect(backbone.payer('tick:1')).not.toBe(payer)
+  expect(renewals()).toEqual(['renewWatch tick:1'])
+})
+
+test('where a payer has had their share, only their subscriptions end, and the key is asked for in the name of others', async () => {
+  const { backbone, at, renewals } = setup()
+  const [first, second] = [await at('192.0.2.1'), await at('192.0.2.2')]
+  await first.ask(subscribe('tick:1'))
+  await second.ask(subscribe('tick:1'))
+  const payer = backbone.payer('tick:1')
+
+  backbone.failed('tick:1', 'capacity', { payer, retryAfterMs: 5_000, message: 'too much' })
+  expect(await first.received()).toMatchObject([
+    { type: 'error', key: 'tick:1', subscribed: false, code: 'capacity', retryAfterMs: 5_000, message: 'too much' },
+  ])
+  expect(await second.received()).toEqual([])
+  expect(renewals().length).toBeGreaterThan(0)
+  expect(backbone.payer('tick:1')).not.toBe(payer)
+  backbone.value('tick:1', '1')
+  expect(await second.received()).toMatchObject([{ type: 'value', data: 1 }])
+})
+
+test('nobody is left where all have had their share: nothing is asked for', async () => {
+  const { backbone, at } = setup()
+  const client = await at('192.0.2.1')
+  await client.ask(subscribe('tick:1'))
+  backbone.failed('tick:1', 'capacity', { payer: backbone.payer('tick:1'), retryAfterMs: 5_000 })
+  await client.received()
+  expect(backbone.calls).toEqual(['watch tick:1', 'unwatch tick:1'])
+})
+
+test('a get of one who has had their share ends alone', async () => {
+  const { backbone, at } = setup()
+  const [first, second] = [await at('192.0.2.1'), await at('192.0.2.2')]
+  first.send({ type: 'get', id: 1, key: 'tick:1' })
+  second.send({ type: 'get', id: 2, key: 'tick:1' })
+  backbone.failed('tick:1', 'capacity', { payer: backbone.payer('tick:1'), retryAfterMs: 5_000 })
+  expect(await first.received()).toMatchObject([{ type: 'error', id: 1, code: 'capacity', retryAfterMs: 5_000 }])
+  expect(backbone.calls).toEqual(['get tick:1', 'get tick:1'])
+  backbone.value('tick:1', '1')
+  expect(await second.received()).toMatchObject([{ type: 'value', id: 2, data: 1 }])
+})
+
+test('where users have tokens, all without one pay as guests', async () => {
+  const tokens = [{}] as never
+  const { anonymous } = { anonymous: readRule({ read: ['*:**'] }, { user: false, strict: true }).rule }
+  const test = createTestGateway({ policy: { tokens, anonymous } })
+  const client = await test.connect('', '', { peer: { address: '192.0.2.1', isNamed: true } })
+  await client.ask(subscribe('tick:1'))
+  expect(test.backbone.payer('tick:1')).toMatch(/^g\.A[\w-]{11}$/)
+})

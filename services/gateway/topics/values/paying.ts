@@ -1,0 +1,49 @@
+// Who pays at the fetcher for a key that this gateway wants: one of those who want it here, and of many one who holds
+// little. So nobody fills their share by being the first at pages that everybody opens.
+import type { Payer } from '@keycast/service'
+import type { Account } from '../../sessions/accounts.ts'
+import type { Entry } from './cache.ts'
+
+/** For whom a key is wanted: a session, or the sender of an HTTP request. */
+export interface Paying {
+  readonly payer: Payer | undefined
+  readonly account: Account | undefined
+}
+
+/** Whoever holds no more than so many keys goes on to pay: a payer that changed costs a message to the node. */
+const KEYS_FREE = 100
+
+/** Of a key that thousands watch so many are looked at when the one who paid has left. */
+const LOOKED_AT_MAX = 16
+
+const loadOf = ({ account }: Paying) => account?.keys ?? 0
+
+/**
+ * One more wants a key.
+ *
+ * @returns whether the node is to be told: another pays from now on
+ */
+export function share(entry: Entry, another: Paying): boolean {
+  const { paying } = entry
+  if (paying && loadOf(paying) <= KEYS_FREE + 2 * loadOf(another)) return false
+  entry.paying = another
+  return paying !== undefined && paying.payer !== another.payer
+}
+
+/**
+ * The one who paid wants the key no more.
+ *
+ * @returns whether the node is to be told: another pays from now on
+ */
+export function passOn(entry: Entry): boolean {
+  const former = entry.paying
+  const left = [
+    ...entry.subscriptions.slice(0, LOOKED_AT_MAX).map(({ session }) => session),
+    ...entry.waiters.slice(0, 1),
+  ]
+  entry.paying = left.reduce<Paying | undefined>(
+    (least, each) => (least && loadOf(least) <= loadOf(each) ? least : each),
+    undefined,
+  )
+  return entry.paying !== undefined && entry.paying.payer !== former?.payer
+}
