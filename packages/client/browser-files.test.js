@@ -9,6 +9,8 @@ test('every module that one of them imports is among them, and there are no othe
   const reached = new Set([
     '/keycast.js',
     '/keycast/values-only.js',
+    '/keycast/fallback/fallback.js',
+    '/keycast/key.js',
     '/keycast/rooms/message-list.js',
     '/keycast/shared/shared.js',
     '/keycast/shared/worker.js',

@@ -1,14 +1,15 @@
-// docs/client.md names everything that an application can use, and its examples in JSX can be read and import names
-// that the package has. Its JavaScript examples are checked against the installed package, in
-// test/client-package.test.ts.
+// docs/client-reference.md names everything that an application can use. The recipes in JSX can be read and import names
+// that the package has. JavaScript examples are checked against the installed package, in test/client-package.test.ts.
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { build, transform } from 'esbuild'
 import { createMessageList } from './keycast/rooms/message-list.js'
 import { createFakeKeycast } from './testing.js'
 
-const page = readFileSync(new URL('../../docs/client.md', import.meta.url), 'utf8')
-const examples = [...page.matchAll(/^```jsx\n(.*?)^```$/gms)].map(([, code]) => code)
+/** @param {string} name */
+const read = name => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8')
+const page = read('client-reference.md')
+const examples = [...read('client-recipes.md').matchAll(/^```jsx\n(.*?)^```$/gms)].map(([, code]) => code)
 const { exports } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'))
 
 test('there are examples', () => expect(examples.length).toBeGreaterThan(2))

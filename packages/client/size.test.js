@@ -3,8 +3,9 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
-/** The bounds: the core, which shows values, without the reader of deltas; and all of it with rooms. */
+/** The bounds: the core, which shows values, without the reader of deltas; all of it with rooms; and what the fallback adds. */
 const CORE_BYTES_MAX = 6_000
+const FALLBACK_BYTES_MAX = 3_072
 const WHOLE_BYTES_MAX = 11_600
 
 /** @param {string} entry @param {string[]} [without] modules left out */
@@ -23,6 +24,7 @@ async function bundledBytes(entry, without = []) {
 test('the client is small', async () => {
   const core = await bundledBytes('keycast/values-only.js', ['./delta.js', './version.js'])
   const whole = await bundledBytes('keycast.js')
+  expect(await bundledBytes('keycast/fallback/fallback.js')).toBeLessThanOrEqual(FALLBACK_BYTES_MAX)
   expect(core).toBeLessThanOrEqual(CORE_BYTES_MAX)
   expect(whole).toBeLessThanOrEqual(WHOLE_BYTES_MAX)
   expect(whole).toBeGreaterThan(core)

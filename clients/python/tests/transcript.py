@@ -245,6 +245,8 @@ def _message(message: Message) -> dict[str, Any]:
         "at": _ms(message.at),
         "from": message.sender,
         "messageId": message.message_id,
+        "deleted": message.deleted or None,
+        "deletes": [list(part) for part in message.deletes] or None,
         "data": message.data,
     }
     return {field: value for field, value in fields.items() if value is not None or field == "data"}

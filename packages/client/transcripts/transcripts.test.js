@@ -1,13 +1,20 @@
 // Every transcript, against this client; and that the runner notices a client that does otherwise.
 import { readdirSync, readFileSync } from 'node:fs'
+import { createStreamWorld } from '../test-stream-world.js'
 import { runTranscript } from './run.js'
 
 const files = readdirSync(new URL('.', import.meta.url), { recursive: true, encoding: 'utf8' })
   .filter(name => name.endsWith('.jsonl'))
   .sort()
 
-test.each(files)('%s', async name => {
-  await runTranscript(readFileSync(new URL(name, import.meta.url), 'utf8'))
+/** @param {string} name */
+const read = name => readFileSync(new URL(name, import.meta.url), 'utf8')
+
+test.each(files)('%s', name => runTranscript(read(name)))
+
+// An event stream has no deltas.
+test.each(files.filter(name => !read(name).includes('"type":"delta"')))('%s, over an event stream', async name => {
+  await runTranscript(read(name), { world: /** @type {any} */ (createStreamWorld()) })
 })
 
 test('each begins with its rule', () => {

@@ -4,6 +4,7 @@ from .client import Keycast, connect
 from .connection.auth import Token, TokenRefused
 from .connection.connection import ConnectionState
 from .errors import Health, KeycastError
+from .keys import key, user_segment
 from .rooms.handle import Room
 from .rooms.messages import (
     Gap,
@@ -42,4 +43,6 @@ __all__ = [
     "Value",
     "ValueState",
     "connect",
+    "key",
+    "user_segment",
 ]

@@ -16,7 +16,8 @@ import { randomText } from '../random.js'
  *
  * @template [T=any]
  * @typedef {object} MessageListState
- * @property {readonly import('./room.js').Message<T>[]} messages in their order, without a hole
+ * @property {readonly import('./room.js').Message<T>[]} messages in their order, without a hole but for those that were
+ *   deleted
  * @property {readonly import('./room.js').PendingMessage<T>[]} pending
  * @property {readonly FailedMessage<T>[]} failed
  * @property {boolean} hasOlder whether there may be messages before the first
@@ -95,8 +96,9 @@ export function createMessageList(keycast, key, options = {}) {
     become({ live, health, error, pending, joinedAs })
   })
   room.on('message', message => {
-    const messages = [...state.messages, message].slice(-keep)
-    const isTrimmed = messages.length <= state.messages.length
+    const all = shown([...state.messages, message])
+    const messages = all.slice(-keep)
+    const isTrimmed = messages.length < all.length
     if (isTrimmed) top = messages[0].position
     // Older messages under way no longer stand before the first.
     become({
@@ -127,7 +129,7 @@ export function createMessageList(keycast, key, options = {}) {
       // A gap came meanwhile, or the oldest were let go: these messages do not stand before those of now.
       if (before !== top) return
       if (part.messages.length > 0) top = part.messages[0].position
-      const messages = [...part.messages, ...state.messages]
+      const messages = shown([...part.messages, ...state.messages])
       become({ messages, failed: failedBut(part.messages), hasOlder: part.more, isLoading: false })
     } catch (error) {
       if (before === top) become({ isLoading: false, error: /** @type {any} */ (error) })
@@ -181,4 +183,18 @@ export function createMessageList(keycast, key, options = {}) {
     discard: messageId => void takeFailed(messageId),
     close: room.close,
   }
+}
+
+/**
+ * Without the messages that were deleted, and those that tell of it.
+ *
+ * @template T
+ * @param {import('./room.js').Message<T>[]} messages
+ */
+function shown(messages) {
+  const gone = messages.flatMap(({ deletes = [] }) => deletes)
+  return messages.filter(
+    ({ position: { seq }, deleted, deletes }) =>
+      !(deleted || deletes || gone.some(([first, last]) => first <= seq && seq <= last)),
+  )
 }

@@ -147,3 +147,38 @@ test.each([
   expect([list.state.health, shown()]).toEqual(['live', after])
   list.close()
 })
+
+test('deleted messages leave the list, what tells of them never enters it, and older parts come without them', async () => {
+  /** @type {Record<string, (item: any) => void>} */
+  const listeners = {}
+  const position = { epoch: 'E', seq: 0 }
+  const state = { live: false, health: 'loading', error: undefined, pending: [], joinedAs: undefined }
+  /** @param {number} seq @param {object} [rest] */
+  const message = (seq, rest) => ({ type: 'message', position: { epoch: 'E', seq }, at: 1, data: seq, ...rest })
+  const room = {
+    ...{ state, pending: [], position },
+    /** @param {string} name @param {(item: any) => void} listener */
+    on: (name, listener) => {
+      listeners[name] = listener
+    },
+    history: async () => ({ messages: [message(1), message(2, { deleted: true, data: null })], more: false }),
+    close() {},
+  }
+  const list = createMessageList(/** @type {any} */ ({ room: () => room }), 'room:1')
+  room.position = { epoch: 'E', seq: 2 }
+  listeners.change({ ...state, live: true })
+  for (let seq = 3; seq <= 6; seq++) listeners.message(message(seq))
+  listeners.message(
+    message(7, {
+      deletes: [
+        [2, 3],
+        [5, 5],
+      ],
+      data: null,
+    }),
+  )
+  expect(list.state.messages.map(({ data }) => data)).toEqual([4, 6])
+  await list.older()
+  expect(list.state.messages.map(({ data }) => data)).toEqual([1, 4, 6])
+  expect(list.state.hasOlder).toBe(false)
+})

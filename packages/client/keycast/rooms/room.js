@@ -45,6 +45,9 @@ import { createMembers } from './members.js'
  * @property {string} [from] the user who published it; missing for an anonymous one
  * @property {string} [messageId]
  * @property {T} data
+ * @property {true} [deleted] it was deleted, and nothing is left but its place: `data` is null
+ * @property {[first: number, last: number][]} [deletes] those from the first to the last `seq` of each part were deleted:
+ *   show them no longer. It has no data itself
  */
 
 /**
@@ -199,7 +202,7 @@ export class Room {
     if (!isEnough) this.#want()
   }
 
-  /** @param {{ seq: number, at: number, from?: string, messageId?: string, data: any }} message */
+  /** @param {Parameters<typeof toMessage>[1]} message */
   take(message) {
     if (!this.#state.live || !this.position) return
     const { epoch, seq } = this.position
@@ -238,15 +241,17 @@ export class Room {
 
 /**
  * @param {string} epoch
- * @param {{ seq: number, at: number, from?: string, messageId?: string, data: any }} message
+ * @param {Omit<Message, 'type' | 'position'> & { seq: number }} message as the gateway says it
  * @returns {Message}
  */
-export const toMessage = (epoch, { seq, at, from, messageId, data }) => ({
+export const toMessage = (epoch, { seq, at, from, messageId, deleted, deletes, data }) => ({
   type: 'message',
   position: { epoch, seq },
   at,
   from,
   messageId,
+  deleted,
+  deletes,
   data,
 })
 

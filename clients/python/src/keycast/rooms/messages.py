@@ -39,6 +39,10 @@ class Message:
     sender: str | None
     message_id: str | None
     data: Any
+    #: It was deleted, and nothing is left but its place: `data` is None.
+    deleted: bool = False
+    #: Those from the first to the last `seq` of each part were deleted: show them no longer. It has no data itself.
+    deletes: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(cls, epoch: str, message: dict[str, Any]) -> Message:
@@ -49,6 +53,8 @@ class Message:
             sender=message.get("from"),
             message_id=message.get("messageId"),
             data=message["data"],
+            deleted=message.get("deleted", False),
+            deletes=tuple((first, last) for first, last in message.get("deletes", ())),
         )
 
 

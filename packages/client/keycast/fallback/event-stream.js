@@ -1,0 +1,97 @@
+// The second way: what the gateway says comes in one response that does not end (server-sent events), what the client
+// says goes in requests beside it, one after the other, so that they keep their order.
+import { addressOf, problemOf } from './requests.js'
+import { frameOf } from './value-frames.js'
+
+/** Messages that wait go together up to so many characters; a longer one goes alone. */
+const BATCH_CHARACTERS_MAX = 16_384
+
+/** In UTF-8, at most. */
+const BYTES_PER_CHARACTER = 3
+
+/** A proxy that limits requests is asked again after this time. */
+const AGAIN_MS = 1_000
+
+const NAME = 'keycast-stream'
+
+/** @param {import('./fallback.js').Surroundings} surroundings @returns {import('./fallback.js').Way} */
+export function overEventStream({ url, fetch, setTimeout, hear, end }) {
+  const controller = new AbortController()
+  const { signal } = controller
+  /** @type {string[]} */
+  const waiting = []
+  let isSending = false
+  let name = ''
+  let batchCharactersMax = BATCH_CHARACTERS_MAX
+
+  /** @param {string} reason @param {number} [code] @param {boolean} [isRefused] */
+  function lose(reason, code = 1006, isRefused = false) {
+    if (signal.aborted) return
+    controller.abort()
+    end(code, reason, isRefused)
+  }
+
+  read().catch(error => lose(String(error)))
+
+  async function read() {
+    const response = await fetch(addressOf(url, 'stream'), { signal, cache: 'no-store' })
+    if (!response.ok || !response.body) {
+      // Full, or away for a moment: not blocked. A gateway that has no streams does not know the path.
+      const { code, message } = await problemOf(response)
+      const isRefused = response.status === 429 || response.status >= 500 || (code && code !== 'unknown_path')
+      return lose(message, 1006, isRefused)
+    }
+    name = response.headers.get(NAME) ?? ''
+    const reader = response.body.getReader()
+    const decoder = new TextDecoder()
+    let text = ''
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return lose('the stream has ended')
+      text += decoder.decode(value, { stream: true })
+      const blocks = text.split('\n\n')
+      text = blocks.pop() ?? ''
+      for (const block of blocks) if (!signal.aborted) take(block)
+    }
+  }
+
+  /** @param {string} block a comment, or an event, whose data is one line and its last */
+  function take(block) {
+    // Not `.`, which ends at U+2028, too: JSON may hold it.
+    const data = /^data: ([^\n]*)/m.exec(block)?.[1]
+    if (data === undefined) return
+    if (data.startsWith('{"type":"welcome"')) {
+      batchCharactersMax = Math.min(BATCH_CHARACTERS_MAX, JSON.parse(data).limits.messageBytes / BYTES_PER_CHARACTER)
+    }
+    if (!block.startsWith('event: close\n')) return hear(frameOf(data))
+    const { code, reason } = JSON.parse(data)
+    lose(reason, code)
+  }
+
+  async function flush() {
+    isSending = true
+    while (waiting.length > 0 && !signal.aborted) {
+      let body = /** @type {string} */ (waiting.shift())
+      while (waiting.length > 0 && body.length + waiting[0].length < batchCharactersMax) body += `\n${waiting.shift()}`
+      const request = { method: 'POST', headers: { [NAME]: name }, body, signal }
+      const response = await fetch(addressOf(url, 'stream/send'), request)
+      if (response.ok) continue
+      if (response.status !== 429) {
+        // Longer than a message may be, which a WebSocket is closed for with this code.
+        return lose((await problemOf(response)).message, response.status === 413 ? 1009 : 1006)
+      }
+      // Of a proxy, not of a gateway: none has read it.
+      waiting.unshift(body)
+      await new Promise(resolve => setTimeout(() => resolve(0), AGAIN_MS))
+    }
+    isSending = false
+  }
+
+  return {
+    send(text) {
+      waiting.push(text)
+      if (!isSending) flush().catch(error => lose(String(error)))
+    },
+    close: () => controller.abort(),
+  }
+}

@@ -1,0 +1,432 @@
+import { BlockedWebSocket } from '../../test-stream-world.js'
+import { welcome } from '../../test-support.js'
+import { createFallback } from './fallback.js'
+
+/**
+ * A network: what answers each path, and what was asked.
+ *
+ * @param {{ answers?: Record<string, (init: RequestInit) => Response | Promise<Response>>, WebSocket?: any }} [options]
+ */
+function setup({ answers = {}, WebSocket = BlockedWebSocket } = {}) {
+  let nowMs = 0
+  /** @type {{ task: () => void, atMs: number }[]} */
+  let timers = []
+  /** @type {string[]} */
+  const asked = []
+  const Socket = createFallback({
+    WebSocket,
+    fetch: async (address, init = {}) => {
+      const { pathname, search } = new URL(String(address))
+      asked.push(pathname + search)
+      const answer = answers[pathname]
+      if (!answer) throw new TypeError('no connection')
+      return answer(init)
+    },
+    setTimeout(task, ms) {
+      const timer = { task, atMs: nowMs + ms }
+      timers.push(timer)
+      return timer
+    },
+    clearTimeout(timer) {
+      timers = timers.filter(each => each !== timer)
+    },
+    now: () => nowMs,
+  })
+  /** Lets all go on that needs no time. */
+  const settle = async () => {
+    for (let turn = 0; turn < 5; turn++) await new Promise(resolve => setImmediate(resolve))
+  }
+  return {
+    asked,
+    settle,
+    /** @param {number} ms */
+    async pass(ms) {
+      nowMs += ms
+      const due = timers.filter(({ atMs }) => atMs <= nowMs)
+      timers = timers.filter(({ atMs }) => atMs > nowMs)
+      for (const { task } of due) task()
+      await settle()
+    },
+    open(url = 'wss://example.com/ws') {
+      const socket = new Socket(url, 'keycast.v1.bytes')
+      /** @type {any[]} */
+      const heard = []
+      socket.onmessage = ({ data }) => heard.push(read(data))
+      socket.onclose = ({ code, reason }) => heard.push({ code, reason })
+      return { socket, heard, take: () => heard.splice(0) }
+    },
+  }
+}
+
+/** @param {string | ArrayBuffer} data */
+function read(data) {
+  if (typeof data === 'string') return JSON.parse(data)
+  const text = Buffer.from(data).toString()
+  const end = text.indexOf('\n')
+  return { ...JSON.parse(text.slice(0, end)), bytes: text.slice(end + 1) }
+}
+
+/** A stream that says these messages, and goes on. @param {object[]} messages */
+const streamOf = (...messages) => {
+  const text = messages.map(message => `data: ${JSON.stringify(message)}\n\n`).join('')
+  const body = new ReadableStream({ start: controller => controller.enqueue(new TextEncoder().encode(text)) })
+  return new Response(body, { headers: { 'keycast-stream': 'its name' } })
+}
+
+/** That says nothing. */
+const heldBack = () => new Response(new ReadableStream())
+
+test('where a WebSocket is refused, an event stream takes its place, and requests beside it', async () => {
+  /** @type {RequestInit[]} */
+  const sent = []
+  const { open, settle, asked } = setup({
+    answers: {
+      '/v1/stream': () => streamOf(welcome()),
+      '/v1/stream/send': init => {
+        sent.push(init)
+        return new Response(null, { status: 204 })
+      },
+    },
+  })
+  const { socket, take } = open()
+  await settle()
+  expect(take()).toEqual([welcome()])
+  socket.send('{"n":1}')
+  socket.send('{"n":2}')
+  socket.send('{"n":3}')
+  await settle()
+  // What waits for the answer to a request goes together, in its order.
+  expect(sent.map(({ body }) => body)).toEqual(['{"n":1}', '{"n":2}\n{"n":3}'])
+  expect(sent[0].headers).toMatchObject({ 'keycast-stream': 'its name' })
+  expect(asked[0]).toBe('/v1/stream')
+})
+
+test('a WebSocket that says nothing for 4 s is given up for a stream, one that speaks is kept', async () => {
+  /** @type {any[]} */
+  const sockets = []
+  class SlowWebSocket {
+    isClosed = false
+    /** @type {any} */
+    onmessage = null
+    constructor() {
+      sockets.push(this)
+    }
+    close() {
+      this.isClosed = true
+    }
+  }
+  const { open, pass, asked } = setup({
+    WebSocket: SlowWebSocket,
+    answers: { '/v1/stream': () => streamOf(welcome()) },
+  })
+  open()
+  await pass(3_999)
+  sockets[0].onmessage({ data: '{"type":"welcome"}' })
+  await pass(10_000)
+  expect([sockets[0].isClosed, asked]).toEqual([false, []])
+  const { take } = open()
+  await pass(4_000)
+  expect([sockets[1].isClosed, asked, take()]).toEqual([true, ['/v1/stream'], [welcome()]])
+})
+
+test('what a gateway closes a WebSocket for is told, and no other way is tried', async () => {
+  class ClosedWebSocket {
+    /** @type {any} */
+    onclose = null
+    constructor() {
+      queueMicrotask(() => this.onclose({ code: 4001, reason: 'no token' }))
+    }
+  }
+  const { open, settle, asked } = setup({ WebSocket: ClosedWebSocket })
+  const { take } = open()
+  await settle()
+  expect([take(), asked]).toEqual([[{ code: 4001, reason: 'no token' }], []])
+})
+
+test('what worked is remembered for ten minutes, and then a WebSocket is tried again', async () => {
+  let dialled = 0
+  class CountedWebSocket extends BlockedWebSocket {
+    constructor() {
+      super()
+      dialled++
+    }
+  }
+  const { open, pass, settle } = setup({
+    WebSocket: CountedWebSocket,
+    answers: { '/v1/stream': () => streamOf(welcome()) },
+  })
+  for (const [ms, count] of [
+    [0, 1],
+    [599_999, 1],
+    [1, 2],
+  ]) {
+    await pass(ms)
+    const { socket } = open()
+    await settle()
+    expect(dialled).toBe(count)
+    socket.close()
+  }
+})
+
+test('from the end of the ten minutes on, a WebSocket is tried once in ten more', async () => {
+  let dialled = 0
+  class CountedWebSocket extends BlockedWebSocket {
+    constructor() {
+      super()
+      dialled++
+    }
+  }
+  const { open, pass, settle } = setup({
+    WebSocket: CountedWebSocket,
+    answers: { '/v1/stream': () => streamOf(welcome()) },
+  })
+  for (const ms of [0, 600_000, 0, 599_999]) {
+    await pass(ms)
+    const { socket } = open()
+    await settle()
+    socket.close()
+  }
+  expect(dialled).toBe(2)
+})
+
+test('where a way that worked gives place to the next, that one is remembered', async () => {
+  let isHeldBack = false
+  const { open, pass, settle, asked } = setup({
+    answers: {
+      '/v1/stream': () => (isHeldBack ? heldBack() : streamOf(welcome())),
+      '/keycast.js': () => new Response(''),
+    },
+  })
+  open()
+  await settle()
+  isHeldBack = true
+  open()
+  await pass(4_000)
+  asked.length = 0
+  const { take } = open()
+  await settle()
+  expect(asked).toEqual(['/keycast.js'])
+  expect(take()).toMatchObject([{ type: 'welcome' }])
+})
+
+test('lines of other scripts end no message of a stream', async () => {
+  const data = 'one\u2028two\u2029three\u0085four'
+  const { open, settle } = setup({
+    answers: {
+      '/v1/stream': () =>
+        streamOf(welcome(), { type: 'message', data }, { type: 'value', key: 'a:1', version: 'v', data }),
+    },
+  })
+  const { take } = open()
+  await settle()
+  expect(take()).toMatchObject([welcome(), { data }, { key: 'a:1', bytes: JSON.stringify(data) }])
+})
+
+test('messages go together no longer than the longest message that the gateway takes', async () => {
+  /** @type {string[]} */
+  const sent = []
+  const { open, settle } = setup({
+    answers: {
+      '/v1/stream': () => streamOf({ type: 'welcome', limits: { messageBytes: 1_024 } }),
+      '/v1/stream/send': ({ body }) => {
+        sent.push(String(body))
+        return new Response(null, { status: Buffer.byteLength(String(body)) > 1_024 ? 413 : 204 })
+      },
+    },
+  })
+  const { socket, heard } = open()
+  await settle()
+  const messages = Array.from({ length: 10 }, () => '–'.repeat(150))
+  for (const message of [...messages, 'x'.repeat(1_024)]) socket.send(message)
+  await settle()
+  await settle()
+  await settle()
+  expect(sent.join('\n').split('\n')).toEqual([...messages, 'x'.repeat(1_024)])
+  expect(heard).toHaveLength(1)
+})
+
+test('what a proxy lets through no more of is said again a second later', async () => {
+  let isFull = true
+  /** @type {unknown[]} */
+  const sent = []
+  const { open, settle, pass } = setup({
+    answers: {
+      '/v1/stream': () => streamOf(welcome()),
+      '/v1/stream/send': ({ body }) => {
+        sent.push(body)
+        return new Response(null, { status: isFull ? 429 : 204 })
+      },
+    },
+  })
+  const { socket, take } = open()
+  await settle()
+  take()
+  socket.send('1')
+  await settle()
+  socket.send('2')
+  isFull = false
+  await pass(1_000)
+  expect(sent).toEqual(['1', '1\n2'])
+  expect(take()).toEqual([])
+})
+
+test('a way that worked and does no more is forgotten', async () => {
+  let isUp = true
+  let dialled = 0
+  class CountedWebSocket extends BlockedWebSocket {
+    constructor() {
+      super()
+      dialled++
+    }
+  }
+  const { open, settle } = setup({
+    WebSocket: CountedWebSocket,
+    answers: {
+      '/v1/stream': () =>
+        isUp ? streamOf(welcome()) : Response.json({ code: 'capacity', message: 'full' }, { status: 503 }),
+    },
+  })
+  open()
+  await settle()
+  isUp = false
+  const { take } = open()
+  await settle()
+  expect(take()).toEqual([{ code: 1006, reason: 'full' }])
+  open()
+  await settle()
+  expect(dialled).toBe(2)
+})
+
+test.each([
+  [413, 1009],
+  [404, 1006],
+])('a request that is answered with %i ends the socket with %i', async (status, code) => {
+  const { open, settle } = setup({
+    answers: {
+      '/v1/stream': () => streamOf(welcome()),
+      '/v1/stream/send': () => new Response('{"code":"x","message":"why"}', { status }),
+    },
+  })
+  const { socket, take } = open()
+  await settle()
+  take()
+  socket.send('{}')
+  await settle()
+  expect(take()).toEqual([{ code, reason: 'why' }])
+})
+
+test.each([
+  [503, '{"code":"capacity","message":"this gateway is full"}', []],
+  [429, 'too many', []],
+  [403, '{"code":"forbidden","message":"not this page"}', []],
+  [404, '{"code":"unknown_path","message":"an older gateway"}', ['/keycast.js']],
+  [403, '<html>blocked by a proxy</html>', ['/keycast.js']],
+])(
+  'a stream answered with %i %s: requests that wait are tried only where it is blocked',
+  async (status, body, then) => {
+    const { open, settle, asked } = setup({ answers: { '/v1/stream': () => new Response(body, { status }) } })
+    const { take } = open()
+    await settle()
+    expect(asked).toEqual(['/v1/stream', ...then])
+    expect(take()).toEqual([{ code: 1006, reason: expect.any(String) }])
+  },
+)
+
+test('where all are away the socket is lost, whatever was tried', async () => {
+  const { open, settle, asked } = setup()
+  const { take } = open()
+  await settle()
+  expect(asked).toEqual(['/v1/stream', '/keycast.js'])
+  expect(take()).toEqual([{ code: 1006, reason: expect.stringContaining('no connection') }])
+})
+
+test('where streams are held back, values come by requests that wait', async () => {
+  /** @type {(response: Response) => void} */
+  let answer = () => {}
+  const { open, pass, settle, asked } = setup({
+    answers: {
+      '/v1/stream': heldBack,
+      '/keycast.js': () => new Response(''),
+      '/v1/values/doc:1': () =>
+        new Response('{"n":1.0}', {
+          headers: { etag: 'W/"v1"', 'keycast-cursor': '7.1', 'content-type': 'application/json' },
+        }),
+      '/v1/values/doc:2': () => Response.json({ code: 'not_found', message: 'nothing' }, { status: 404 }),
+      '/v1/values/room:1': () => Response.json({ code: 'unknown_namespace', message: 'none' }, { status: 404 }),
+      '/v1/values/doc:3': () => Response.json({ code: 'forbidden', message: 'not you' }, { status: 403 }),
+      '/v1/wait/doc:1': () =>
+        new Promise(resolve => {
+          answer = resolve
+        }),
+    },
+  })
+  const { socket, take } = open()
+  await settle()
+  await pass(4_000)
+  expect(take()).toMatchObject([{ type: 'welcome', limits: { keysPerSession: 100 } }])
+  const keys = ['doc:1', { key: 'doc:2' }, 'doc:3', 'room:1', { key: 'room:2', last: 50 }]
+  socket.send(JSON.stringify({ type: 'subscribe', id: 1, keys }))
+  await settle()
+  const said = take()
+  expect(said).toContainEqual({
+    type: 'subscribed',
+    id: 1,
+    keys: [{ key: 'doc:1' }, { key: 'doc:2' }, { key: 'doc:3' }, { key: 'room:1' }],
+  })
+  const value = { type: 'value', key: 'doc:1', contentType: 'application/json' }
+  expect(said).toContainEqual({ ...value, version: 'v1', bytes: '{"n":1.0}' })
+  expect(said).toContainEqual({ type: 'error', key: 'doc:2', subscribed: true, code: 'not_found', message: 'nothing' })
+  expect(said).toContainEqual({ type: 'error', key: 'doc:3', subscribed: false, code: 'forbidden', message: 'not you' })
+  for (const key of ['room:1', 'room:2']) {
+    expect(said).toContainEqual(expect.objectContaining({ key, subscribed: true, code: 'journal_unavailable' }))
+  }
+  expect(asked).toContain('/v1/wait/doc:1?after=v1&cursor=7.1')
+  answer(new Response(null, { status: 204, headers: { 'keycast-cursor': '7.2' } }))
+  await settle()
+  expect(asked.at(-1)).toBe('/v1/wait/doc:1?after=v1&cursor=7.2')
+  answer(new Response('2', { headers: { etag: '"v2"', 'keycast-cursor': '8.2', 'content-type': 'application/json' } }))
+  await settle()
+  expect(take()).toEqual([{ ...value, version: 'v2', bytes: '2' }])
+  expect(asked.at(-1)).toBe('/v1/wait/doc:1?after=v2&cursor=8.2')
+  socket.send(JSON.stringify({ type: 'unsubscribe', id: 2, keys: ['doc:1'] }))
+  answer(new Response('3'))
+  await settle()
+  expect(take()).toEqual([{ type: 'ok', id: 2 }])
+  socket.send(JSON.stringify({ type: 'get', id: 3, key: 'doc:1' }))
+  socket.send(JSON.stringify({ type: 'ping', id: 4 }))
+  socket.send(JSON.stringify({ type: 'publish', id: 5, key: 'room:1', data: 1 }))
+  await settle()
+  expect(take()).toMatchObject([
+    { type: 'pong', id: 4 },
+    { type: 'error', id: 5, code: 'journal_unavailable' },
+    { type: 'value', id: 3, version: 'v1' },
+  ])
+})
+
+test('an address is read relative to the page, as a WebSocket reads it', async () => {
+  const page = /** @type {any} */ (globalThis)
+  page.location = { href: 'https://example.com/page' }
+  try {
+    const { open, asked, settle } = setup()
+    open('/ws')
+    await settle()
+    expect(asked).toContain('/v1/stream')
+  } finally {
+    delete page.location
+  }
+})
+
+test('what somebody on the way answers in the place of a gateway is no value', async () => {
+  const { open, settle, pass } = setup({
+    answers: {
+      '/keycast.js': () => new Response(''),
+      '/v1/values/doc:1': () => new Response('<html>Sign in</html>', { headers: { 'content-type': 'text/html' } }),
+    },
+  })
+  const { socket, take } = open()
+  await settle()
+  await pass(0)
+  socket.send('{"type":"subscribe","id":1,"keys":["doc:1"]}')
+  await settle()
+  expect(take()).toContainEqual(expect.objectContaining({ type: 'error', key: 'doc:1', code: 'backend_unreachable' }))
+})

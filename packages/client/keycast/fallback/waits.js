@@ -1,0 +1,144 @@
+// The third way, where streams are blocked or held back as well: values alone, for anybody, by requests that wait for the
+// next version (`GET /v1/wait`). It answers as a gateway would; rooms stay away, and tokens are none of it.
+import { addressOf, pathOf, problemOf } from './requests.js'
+import { joined } from './value-frames.js'
+
+/** A value that cannot be waited for, and one whose backend cannot be asked, is asked for at this pace. */
+const PACE_MS = 10_000
+
+/** Its limits are this client's own: each key takes a request that waits. */
+const welcome = {
+  type: 'welcome',
+  session: 'waits',
+  heartbeatMs: 3_600_000,
+  limits: { messageBytes: 262_144, keysPerSession: 100, requestsPerSecond: 100 },
+}
+
+/** What takes a journal. It comes back with a better way. */
+const noRooms = {
+  code: 'journal_unavailable',
+  message: 'a room needs a WebSocket or an event stream, and neither gets through',
+  retryAfterMs: 30_000,
+}
+
+/** Codes that no later answer to the same request changes. */
+const final = ['bad_key', 'unauthenticated', 'forbidden']
+
+/** @param {import('./fallback.js').Surroundings} surroundings @returns {import('./fallback.js').Way} */
+export function overWaits({ url, fetch, setTimeout, hear, end }) {
+  const session = new AbortController()
+  /** By key. @type {Map<string, AbortController>} */
+  const watches = new Map()
+
+  /** @param {object} message */
+  const say = message => hear(JSON.stringify(message))
+
+  /** @param {string} reason */
+  function lose(reason) {
+    if (session.signal.aborted) return
+    close()
+    end(1006, reason)
+  }
+
+  function close() {
+    session.abort()
+    for (const watch of watches.values()) watch.abort()
+  }
+
+  // That gateways can be reached at all: where all are away, the client must hear so.
+  fetch(new URL('keycast.js', addressOf(url, '..')), {
+    method: 'HEAD',
+    signal: session.signal,
+    cache: 'no-store',
+  }).then(
+    response => (response.ok ? say(welcome) : lose(`HTTP ${response.status}`)),
+    error => lose(String(error)),
+  )
+
+  /** @param {string} key @param {string | undefined} version that the client holds */
+  function watch(key, version) {
+    const controller = new AbortController()
+    watches.get(key)?.abort()
+    watches.set(key, controller)
+    follow(key, version, controller.signal).catch(error => controller.signal.aborted || lose(String(error)))
+  }
+
+  /** @param {string} key @param {string | undefined} version @param {AbortSignal} signal */
+  async function follow(key, version, signal) {
+    let cursor
+    while (!signal.aborted) {
+      const { frame, problem, ...next } = await ask(key, version, cursor, signal)
+      if (signal.aborted) return
+      const subscribed = !final.includes(problem?.code)
+      if (problem)
+        say({ type: 'error', key, subscribed, ...(problem.code === 'unknown_namespace' ? noRooms : problem) })
+      else if (frame) hear(frame)
+      if (!subscribed) return
+      cursor = next.cursor
+      version = next.version ?? version
+      if (cursor === undefined)
+        await new Promise(resolve => setTimeout(() => resolve(0), problem?.retryAfterMs ?? PACE_MS))
+    }
+  }
+
+  /**
+   * @param {string} key @param {string} [version] @param {string | null} [cursor] @param {AbortSignal} [signal]
+   * @param {string | number} [id] of the one request that this answers
+   * @returns {Promise<any>} what to tell the client, and what to ask with next
+   */
+  async function ask(key, version, cursor, signal, id) {
+    const isFirst = cursor === undefined
+    const path = isFirst ? `values/${pathOf(key)}` : `wait/${pathOf(key)}?after=${version}&cursor=${cursor}`
+    const headers = isFirst && version !== undefined ? { 'if-none-match': `"${version}"` } : undefined
+    const response = await fetch(addressOf(url, path), { headers, signal })
+    const next = { cursor: response.headers.get('keycast-cursor') ?? undefined }
+    if (response.status === 204) return next
+    if (response.status === 304) return { ...next, frame: JSON.stringify({ type: 'current', id, key, version }) }
+    if (!response.ok) {
+      const { code = 'backend_unreachable', ...rest } = await problemOf(response)
+      return { problem: { code, ...rest } }
+    }
+    const newer = /"(.*)"/.exec(response.headers.get('etag') ?? '')?.[1]
+    // Somebody on the way answers in the gateway's place, as where one has to sign in to a network.
+    if (newer === undefined) return { problem: { code: 'backend_unreachable', message: 'no gateway answered' } }
+    const head = { type: 'value', id, key, version: newer, contentType: response.headers.get('content-type') }
+    return { ...next, version: newer, frame: joined(head, new Uint8Array(await response.arrayBuffer())) }
+  }
+
+  /** @param {any} message */
+  async function get({ id, key, version }) {
+    const { frame, problem } = await ask(key, version, undefined, session.signal, id)
+    if (frame) hear(frame)
+    else say({ type: 'error', id, key, subscribed: watches.has(key), ...problem })
+  }
+
+  /** @param {any} message */
+  function subscribe({ id, keys }) {
+    /** @type {any[]} */
+    const entries = keys.map((/** @type {any} */ entry) => (typeof entry === 'string' ? { key: entry } : entry))
+    const isRoom = (/** @type {any} */ { after, last, presence }) => after || last || presence
+    say({ type: 'subscribed', id, keys: entries.filter(entry => !isRoom(entry)).map(({ key }) => ({ key })) })
+    for (const entry of entries) {
+      if (isRoom(entry)) say({ type: 'error', id, key: entry.key, subscribed: true, ...noRooms })
+      else watch(entry.key, entry.version)
+    }
+  }
+
+  return {
+    send(text) {
+      const message = JSON.parse(text)
+      const { type, id, key, keys } = message
+      if (type === 'subscribe') return subscribe(message)
+      if (type === 'get') return void get(message).catch(error => lose(String(error)))
+      if (type === 'ping') return say({ type: 'pong', id, count: 0 })
+      if (type === 'auth') return lose('a token needs a WebSocket or an event stream')
+      if (type !== 'unsubscribe') return say({ type: 'error', id, key, subscribed: watches.has(key), ...noRooms })
+      for (const each of keys) {
+        watches.get(each)?.abort()
+        watches.delete(each)
+      }
+      say({ type: 'ok', id })
+    },
+    close,
+  }
+}

@@ -1,0 +1,19 @@
+// The first way: a WebSocket, where it opens.
+
+/** @param {import('./fallback.js').Surroundings} surroundings @returns {import('./fallback.js').Way} */
+export function overWebSocket({ url, protocol, WebSocket, hear, end }) {
+  if (!WebSocket) {
+    queueMicrotask(() => end(1006, 'there is no WebSocket'))
+    return { send() {}, close() {} }
+  }
+  const socket = new WebSocket(url, protocol)
+  let why = 'the connection was lost'
+  socket.binaryType = 'arraybuffer'
+  socket.onmessage = ({ data }) => hear(data)
+  socket.onclose = ({ code, reason }) => end(code, reason || why)
+  // `close` follows, and knows less; without a listener `ws` would throw.
+  socket.onerror = ({ message }) => {
+    why = message || why
+  }
+  return { send: text => socket.send(text), close: code => socket.close(code) }
+}
