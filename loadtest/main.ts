@@ -6,7 +6,7 @@ import { CompareError, compareFolders } from './report/compare.ts'
 import { summaryOf } from './report/summary.ts'
 import { run } from './run/run.ts'
 // npm run loadtest: reads the command line, runs the scenario that it names and prints the result.
-import type { Scenario } from './scenarios/scenario.ts'
+import type { Options, Scenario } from './scenarios/scenario.ts'
 import { runSeeds } from './seeds/run-seeds.ts'
 import { SystemError } from './system/processes.ts'
 
@@ -24,9 +24,9 @@ process.on('SIGTERM', () => interruption.abort())
 /** @param rate the count shown as deliveries a second */
 const progressOf = (rate: string) => createProgress({ stream: process.stderr, rate })
 
-async function runScenario(scenario: Scenario, options: any) {
+async function runScenario(scenario: Scenario, options: Options) {
   const progress = progressOf(scenario.rates[0].count)
-  const report = async (settings: any) => {
+  const report = async (settings: Options) => {
     const { result, folder } = await run(scenario, settings, { interrupted, progress })
     console.log(summaryOf(result, folder))
     if (!result.addsUp) process.exitCode = 1

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { Command, Help, InvalidArgumentError, Option } from 'commander'
 import { isLoopback } from '../generator/clients.ts'
 import { scenarios } from '../scenarios/index.ts'
-import type { Scenario } from '../scenarios/scenario.ts'
+import type { Options, Scenario } from '../scenarios/scenario.ts'
 import { seeds } from '../seeds/index.ts'
 import type { SeedsOptions } from '../seeds/run-seeds.ts'
 import { references } from '../system/start.ts'
@@ -19,7 +19,7 @@ const CLIENTS_PER_PROCESS = 18_000
 
 /** The functions that a valid command line calls. */
 interface Actions {
-  run: (scenario: Scenario, options: any) => Promise<void>
+  run: (scenario: Scenario, options: Options) => Promise<void>
   compare: (a: string, b: string, options: { html?: string }) => void
   seeds: (options: SeedsOptions) => Promise<void>
 }
@@ -73,10 +73,10 @@ export function createProgram(
  *
  * @throws {CommanderError} if it cannot be run
  */
-export async function parseRun(args: string[]): Promise<{ scenario: Scenario; options: any }> {
+export async function parseRun(args: string[]): Promise<{ scenario: Scenario; options: Options }> {
   return new Promise((resolve, reject) => {
     const actions = {
-      run: async (scenario: any, options: any) => resolve({ scenario, options }),
+      run: async (scenario: Scenario, options: Options) => resolve({ scenario, options }),
       compare() {},
       async seeds() {},
     }
@@ -184,14 +184,15 @@ function addCommonOptions(command: Command) {
     .option('--label <text>', 'name of the system in the report')
 }
 
-function problemOf(scenario: Scenario, options: any): string | undefined {
+function problemOf(scenario: Scenario, options: Options): string | undefined {
   if (options.start === undefined && options.url.length === 0) {
     return 'no target: give --start, or --url with the address of a gateway'
   }
   for (const option of ['tls', 'gateways'] as const) {
     if (options.start === undefined && options[option]) return `--${option} goes with --start alone`
   }
-  if (options.tls && !BEHIND_PROXY.includes(options.start)) return `--tls goes with ${listOf(BEHIND_PROXY)} alone`
+  if (options.tls && !BEHIND_PROXY.includes(String(options.start)))
+    return `--tls goes with ${listOf(BEHIND_PROXY)} alone`
   const withTokens = options.token !== undefined || scenario.needsTokens
   if (options.start === undefined && withTokens && typeof options.token !== 'string') {
     return '--token needs a file with --url: the key or secret whose other half the gateways have'

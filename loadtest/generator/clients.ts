@@ -28,6 +28,8 @@ export interface ClientsSettings {
   subprotocol?: string
   /** The signing key, if each client brings a token. */
   signing?: Signing
+  /** Of all of them; each is a user of its own unless given. */
+  user?: string
   /** The address all come from, on a system of this host. */
   from?: string
   /** Of this process. */
@@ -70,6 +72,7 @@ export function createClients({
   clientsMax,
   subprotocol,
   signing,
+  user,
   from,
   index,
   processes,
@@ -79,7 +82,7 @@ export function createClients({
   const targets = urls.map(url => new URL(url))
   const clients = new Set<Client>()
   // All before the first client connects: signing would slow the ramp down.
-  const make = signing && createTokenMaker(signing)
+  const make = signing && createTokenMaker(signing, user)
   const tokens =
     make && Array.from({ length: Math.ceil(clientsMax / processes) }, (_, n) => make(index + n * processes))
   let connecting = 0

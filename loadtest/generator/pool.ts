@@ -47,6 +47,8 @@ export interface PoolOptions {
   subprotocol?: string
   /** The signing key, if each client brings a token. */
   signing?: Signing
+  /** Whose token all clients bring; each is a user of its own unless given. */
+  user?: string
   /** The address all clients come from. */
   from?: string
   onSecond: (second: Second) => void
@@ -71,6 +73,7 @@ export async function startPool({
   clientsMax,
   subprotocol,
   signing,
+  user,
   from,
   onSecond,
 }: PoolOptions) {
@@ -103,16 +106,16 @@ export async function startPool({
   const tellAll = (order: Order) => {
     for (const child of children) if (child.connected) child.send(order)
   }
-  const said = (child: ChildProcess, type: string) =>
-    new Promise<any>(resolve => {
+  const said = <T extends Report['type']>(child: ChildProcess, type: T) =>
+    new Promise<Extract<Report, { type: T }>>(resolve => {
       child.on('message', report => {
-        if ((report as Report).type === type) resolve(report)
+        if ((report as Report).type === type) resolve(report as Extract<Report, { type: T }>)
       })
     })
 
   const ready = Promise.all(children.map(child => said(child, 'ready')))
   children.forEach((child, index) => {
-    const clients = { urls, clientsMax, subprotocol, signing, from, index, processes }
+    const clients = { urls, clientsMax, subprotocol, signing, user, from, index, processes }
     child.send({ type: 'prepare', workload, settings, clients, startUs })
   })
   await Promise.race([ready, failure])

@@ -5,6 +5,7 @@ import { type Clients, type ClientsSettings, clientCounts, createClients } from 
 import { nowUs, pause } from './clock.ts'
 import { CLOSE_MS, DRAIN_MS } from './finish-timeouts.ts'
 import { createUsageMeter, type Usage } from './own-usage.ts'
+import { createSchedule, type Due } from './schedule.ts'
 import { createTally, type TallyReport } from './tally.ts'
 import type { Workload } from './workload.ts'
 
@@ -70,7 +71,11 @@ async function prepare(order: Prepare) {
   const { counts, histograms, createWorkload } = await import(`./workloads/${order.workload}.ts`)
   tally = createTally({ counts: [...clientCounts, ...counts], histograms })
   const { index, processes } = order.clients
-  workload = createWorkload({ settings: order.settings, tally, usage, nowUs, index, processes })
+  const { onLate } = usage
+  const phase = index / processes
+  const newSchedule = <T>(intervalMs: number, onDue: Due<T>) =>
+    createSchedule({ intervalMs, phase, nowUs, onDue, onLate })
+  workload = createWorkload({ settings: order.settings, tally, newSchedule, onLate, nowUs, index, processes })
   clients = createClients({ ...order.clients, behaviour: workload.behaviour, tally })
   startUs = order.startUs
   reportNext()

@@ -9,12 +9,15 @@ const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2
 
 export type Schedule<T> = ReturnType<typeof createSchedule<T>>
 
-/** the scheduled items `firstUs`: when its first request is due. */
+/** `firstUs`: when its first request is due. */
 export interface Entry<T> {
   item: T
   firstUs: number
   slot: number
 }
+
+/** `dueUs`: from then on latency counts. */
+export type Due<T> = (entry: Entry<T>, dueUs: number) => void
 
 interface Options<T> {
   /** Between two requests of one client; whole milliseconds. */
@@ -22,7 +25,7 @@ interface Options<T> {
   /** 0 to 1: what sets this process's clients apart from another's. */
   phase?: number
   nowUs: () => number
-  onDue: (entry: Entry<T>, dueUs: number) => void
+  onDue: Due<T>
   /** Is told how late the generator itself was. */
   onLate: (lateUs: number, requests: number) => void
 }

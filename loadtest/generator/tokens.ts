@@ -39,13 +39,16 @@ export function publicHalf({ pem }: { pem: string }): string {
   return String(createPublicKey(pem).export({ type: 'spki', format: 'pem' }))
 }
 
-/** @returns the token of a client, who may read everything */
-export function createTokenMaker(signing: Signing): (number: number) => string {
+/**
+ * @param user of all clients; each is a user of its own unless given
+ * @returns the token of a client, who may read everything
+ */
+export function createTokenMaker(signing: Signing, user?: string): (number: number) => string {
   const makeSignature = signatureMaker(signing)
   const iat = Math.floor(Date.now() / 1_000)
   const head = part({ alg: signing.algorithm, typ: 'JWT' })
   return number => {
-    const claims = { sub: `client-${number}`, iat, exp: iat + TTL_SECONDS, keys: { read: ['*:**'] } }
+    const claims = { sub: user ?? `client-${number}`, iat, exp: iat + TTL_SECONDS, keys: { read: ['*:**'] } }
     const signed = `${head}.${part(claims)}`
     return `${signed}.${makeSignature(signed).toString('base64url')}`
   }

@@ -56,25 +56,32 @@ export function createHub(deliver: (message: Message) => void): Hub {
   }
 }
 
+/** What the primary says, of itself or in answer to `ref`. */
+interface Said {
+  ref?: number
+  message?: Message
+  isGranted?: boolean
+}
+
 /** The hub as a worker has it: it asks the primary. */
 export function createWorkerHub(deliver: (message: Message) => void): Hub {
-  const asked = new Map<number, (said: any) => void>()
+  const asked = new Map<number, (said: Said) => void>()
   let refs = 0
-  const ask = (question: object, onAnswer: (said: any) => void) => {
+  const ask = (question: object, onAnswer: (said: Said) => void) => {
     refs += 1
     asked.set(refs, onAnswer)
     process.send?.({ ref: refs, ...question })
   }
   process.on('message', said => {
-    const { ref = 0, message, isGranted } = said as any
-    if (message !== undefined) deliver(message)
-    asked.get(ref)?.(message ?? isGranted)
-    asked.delete(ref)
+    const answer = said as Said
+    if (answer.message !== undefined) deliver(answer.message)
+    asked.get(answer.ref ?? 0)?.(answer)
+    asked.delete(answer.ref ?? 0)
   })
 
   return {
-    publish: (message, done) => ask({ publish: message }, done),
-    claim: (key, name, answer) => ask({ claim: [key, name] }, answer),
+    publish: (message, done) => ask({ publish: message }, said => done(said.message as Message)),
+    claim: (key, name, answer) => ask({ claim: [key, name] }, said => answer(said.isGranted === true)),
     release: (key, name) => void process.send?.({ release: [key, name] }),
   }
 }

@@ -24,10 +24,10 @@ serve(listening, '/socketcluster/', hub => {
   const { exchange, brokerEngine } = cluster
   // Members check that they are sent every message in order: what clients publish is numbered on its way to the broker.
   const publish = brokerEngine.invokePublish.bind(brokerEngine)
-  brokerEngine.invokePublish = (key: string, { messageId, data }: any) =>
+  brokerEngine.invokePublish = (key: string, { messageId, data }: { messageId?: string; data?: unknown }) =>
     new Promise(resolve => hub.publish({ key, messageId, data }, resolve))
 
-  each(cluster.listener('connection'), ({ socket }) => {
+  each(cluster.listener('connection'), ({ socket }: { socket: Socket }) => {
     const memberships: { room: string; name: string }[] = []
     each(socket.procedure('claim'), request => {
       const { room, name } = request.data
@@ -43,7 +43,7 @@ serve(listening, '/socketcluster/', hub => {
       for (const { room, name } of memberships) hub.release(room, name)
     })
   })
-  each(cluster.listener('subscription'), ({ channel }) => {
+  each(cluster.listener('subscription'), ({ channel }: { channel: string }) => {
     if (!changes(channel) || ticking.has(channel)) return
     ticking.add(channel)
     onTick(channel, change, data => exchange.transmitPublish(channel, { key: channel, data }))
@@ -51,6 +51,20 @@ serve(listening, '/socketcluster/', hub => {
   return { server, deliver: ({ key, ...message }) => void publish(key, message) }
 })
 
-async function each(events: AsyncIterable<any>, listener: (event: any) => void) {
+/** The server's end of a connection: what its package's types do not say. */
+interface Socket {
+  procedure: (name: string) => AsyncIterable<Call>
+  receiver: (name: string) => AsyncIterable<unknown>
+  listener: (name: string) => AsyncIterable<unknown>
+  transmit: (event: string, data: unknown) => void
+}
+
+interface Call {
+  data: { room: string; name: string }
+  end: (answer?: unknown) => void
+  error: (error: Error) => void
+}
+
+async function each<Event>(events: AsyncIterable<Event>, listener: (event: Event) => void) {
   for await (const event of events) listener(event)
 }

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { curve, encode, summarize } from '../generator/histogram.ts'
 import { buildReport } from '../report/report.ts'
-import type { EndedBy, Outcome, Scenario, SeriesSecond } from '../scenarios/scenario.ts'
+import type { EndedBy, Options, Outcome, Scenario, SeriesSecond } from '../scenarios/scenario.ts'
 import { references, type System } from '../system/start.ts'
 import { findBottleneck } from './bottleneck.ts'
 import type { Environment } from './environment.ts'
@@ -15,7 +15,7 @@ export type Result = ReturnType<typeof buildResult>
 
 interface Parts {
   scenario: Scenario
-  options: any
+  options: Options
   target: System
   environment: Environment
   startedAt: Date

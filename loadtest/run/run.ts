@@ -3,7 +3,7 @@ import type { Progress } from '../command-line/progress.ts'
 import { dialectOf } from '../generator/dialects/index.ts'
 import { summarize } from '../generator/histogram.ts'
 import { type Pool, startPool } from '../generator/pool.ts'
-import type { Context, Scenario, SeriesSecond } from '../scenarios/scenario.ts'
+import type { Context, Options, Scenario, SeriesSecond } from '../scenarios/scenario.ts'
 import type { System } from '../system/start.ts'
 import { openTarget } from '../system/target.ts'
 import { createWatcher } from '../system/watcher.ts'
@@ -19,7 +19,7 @@ interface Terminal {
 
 export async function run(
   scenario: Scenario,
-  options: any,
+  options: Options,
   terminal: Terminal,
 ): Promise<{ folder: string; result: Result }> {
   const startedAt = new Date()
@@ -30,7 +30,7 @@ export async function run(
 /** A run whose result is not written. */
 export async function measure(
   scenario: Scenario,
-  options: any,
+  options: Options,
   { interrupted, progress }: Terminal,
   startedAt: Date = new Date(),
 ): Promise<Result> {
@@ -71,7 +71,7 @@ function createContext({
   progress,
   pools,
 }: {
-  options: any
+  options: Options
   target: System
   interrupted: AbortSignal
   progress: Progress

@@ -4,6 +4,7 @@ import { coldburst } from './coldburst.ts'
 import { connect } from './connect.ts'
 import { connections } from './connections.ts'
 import { crash } from './crash.ts'
+import { edge } from './edge.ts'
 import { fanout } from './fanout.ts'
 import { garbage } from './garbage.ts'
 import { http } from './http.ts'
@@ -15,6 +16,7 @@ import { presence } from './rooms/presence.ts'
 import { publish } from './rooms/publish.ts'
 import { resume } from './rooms/resume.ts'
 import type { Scenario } from './scenario.ts'
+import { stranger } from './stranger.ts'
 import { ticker } from './ticker.ts'
 
 export const scenarios: Scenario[] = [
@@ -29,7 +31,9 @@ export const scenarios: Scenario[] = [
   connect,
   crash,
   http,
+  edge,
   garbage,
+  stranger,
   chat,
   publish,
   resume,

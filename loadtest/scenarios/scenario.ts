@@ -3,8 +3,67 @@ import type { Command } from 'commander'
 import type { Histogram } from 'hdr-histogram-js'
 import type { LatencySummary } from '../generator/histogram.ts'
 import type { Pool, PoolOptions, Second } from '../generator/pool.ts'
-import type { Content, System } from '../system/start.ts'
+import type { Content, references, System } from '../system/start.ts'
 import type { ServiceSample, Watcher } from '../system/watcher.ts'
+
+/** As the command line gives them. Every scenario has these; a system is either started or named by `url`. */
+type CommonOptions = {
+  start?: 'keycast' | keyof typeof references
+  reference: (keyof typeof references)[]
+  url: string[]
+  remote: boolean
+  pid: { role: string; value: number }[]
+  metrics: { role: string; value: string }[]
+  provider?: string
+  gateways?: number
+  tls: boolean
+  /** A file, or true for a new secret. */
+  token?: string | true
+  processes: number
+  timeMax: number
+  output: string
+  label?: string
+}
+
+/** Each scenario has some of these. Durations are in milliseconds. */
+type Figures =
+  | 'attackers'
+  | 'behind'
+  | 'bytes'
+  | 'calm'
+  | 'change'
+  | 'changes'
+  | 'clients'
+  | 'connections'
+  | 'every'
+  | 'fasterAfter'
+  | 'hold'
+  | 'interval'
+  | 'keys'
+  | 'latency'
+  | 'messages'
+  | 'nodes'
+  | 'over'
+  | 'perSession'
+  | 'publishers'
+  | 'quiet'
+  | 'ramp'
+  | 'rate'
+  | 'recover'
+  | 'redial'
+  | 'refresh'
+  | 'rooms'
+  | 'rounds'
+  | 'seconds'
+  | 'sessions'
+  | 'settle'
+  | 'updates'
+  | 'viewers'
+  | 'warmUp'
+  | 'window'
+
+export type Options = CommonOptions &
+  Record<Figures, number> & { key: string; path: string; names: boolean; log: 'lmdb' | 'memory' | 'valkey' }
 
 export interface Scenario {
   /** The word on the command line. */
@@ -14,13 +73,13 @@ export interface Scenario {
   /** Its own, beside those all have. */
   addOptions: (command: Command) => void
   /** Options that do not go together. */
-  problem?: (options: any) => string | undefined
+  problem?: (options: Options) => string | undefined
   /** The content that a system started for it serves. */
-  content: (options: any) => Content
+  content: (options: Options) => Content
   /** The gateways of a system started for it, unless given; else as many as the clients need. */
   gateways?: number
   /** How many at most: processes, gateways and source addresses follow from it. */
-  clients: (options: any) => number
+  clients: (options: Options) => number
   /** Counts of the series that make the throughput chart, the one that is shown as it goes first. */
   rates: { count: string; label: string }[]
   /** The reference programs that it can run against; `bare` and `naive` unless said. */
@@ -29,7 +88,7 @@ export interface Scenario {
   needsProvider?: boolean
   /** Whether its clients bring tokens also without --token. */
   needsTokens?: boolean
-  run: (context: Context, options: any) => Promise<Outcome>
+  run: (context: Context, options: Options) => Promise<Outcome>
 }
 
 /** The means that a run gives its scenario. */

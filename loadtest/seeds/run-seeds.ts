@@ -7,7 +7,7 @@ import { buildSeedsReport, picturesOf } from '../report/seeds/report.ts'
 import { describeEnvironment, type Environment, versionOf } from '../run/environment.ts'
 import { makeFolder } from '../run/result.ts'
 import { measure } from '../run/run.ts'
-import type { Scenario } from '../scenarios/scenario.ts'
+import type { Options, Scenario } from '../scenarios/scenario.ts'
 import { SystemError } from '../system/processes.ts'
 import { seeds as all } from './index.ts'
 import { markdownOf, marksOf, measuredOf } from './measured.ts'
@@ -47,7 +47,7 @@ interface Means {
   say: (text: string) => void
   createProgress: (rate: string) => Progress
   /** Reads a command line of the load test. */
-  parse: (args: string[]) => Promise<{ scenario: Scenario; options: any }>
+  parse: (args: string[]) => Promise<{ scenario: Scenario; options: Options }>
 }
 
 /** @returns whether every run of Keycast's was made and adds up */

@@ -12,6 +12,12 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const START_MS = 20_000
 /** Above the services' own grace. */
 const STOP_MS = 12_000
+/** What a process says of itself once it listens. */
+type Listening = Record<
+  'port' | 'internalPort' | 'metricsPort' | 'requestsPort' | 'answersPort' | 'publicationsPort' | 'deliveriesPort',
+  number
+> & { url: string }
+
 /** The last lines of a log say why a process ended. */
 const LINES_KEPT = 30
 
@@ -61,9 +67,9 @@ export function createProcesses() {
       name: string,
       args: string[],
       env: Record<string, string>,
-      readiness: (line: string) => Record<string, any> | undefined = readListening,
+      readiness: (line: string) => Partial<Listening> | undefined = readListening,
       program: string = process.execPath,
-    ): Promise<{ name: string; pid: number; listening: Record<string, any>; inspectorUrl: string | undefined }> {
+    ): Promise<{ name: string; pid: number; listening: Listening; inspectorUrl: string | undefined }> {
       const child = spawn(program, args, {
         cwd: root,
         env: { ...process.env, LOG_FORMAT: 'json', KEYCAST_PROFILE: 'try', ...env },
@@ -84,13 +90,13 @@ export function createProcesses() {
       exited.then(how => {
         if (!stopping && !killed.has(pid)) tellDeath(`${name} ended (${how}): ${lines.slice(-3).join(' | ')}`)
       })
-      const listening = await new Promise<Record<string, any>>((resolve, reject) => {
+      const listening = await new Promise<Listening>((resolve, reject) => {
         for (const stream of [child.stdout, child.stderr]) {
           createInterface(stream).on('line', line => {
             lines.push(line)
             if (lines.length > LINES_KEPT) lines.shift()
             const said = readiness(line)
-            if (said !== undefined) resolve(said)
+            if (said !== undefined) resolve(said as Listening)
           })
         }
         const why = () => `\n${lines.join('\n')}`
@@ -128,7 +134,7 @@ export function createProcesses() {
 }
 
 /** @returns a service's `listening` line */
-function readListening(line: string): Record<string, any> | undefined {
+function readListening(line: string): Listening | undefined {
   try {
     const record = JSON.parse(line)
     return record.msg === 'listening' ? record : undefined

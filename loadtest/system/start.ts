@@ -1,11 +1,13 @@
 // Starts a system to load (`--start`): the services as processes on free loopback ports, or a reference program.
 import { randomUUID } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { publicHalf, type Signing } from '../generator/tokens.ts'
+import { edgeConfig } from './edge.ts'
 import { childrenOf } from './proc.ts'
 import { createProcesses, type Processes, SystemError } from './processes.ts'
+import { startRelay } from './relay.ts'
 import type { Watched } from './watcher.ts'
 
 const API_TOKEN = randomUUID()
@@ -39,6 +41,13 @@ export interface Content {
   documentBytes: number
   /** The backend is the one of `reference/`, which takes little CPU time and never changes anything. */
   still?: boolean
+  /** The backend is the one of `reference/` whose values are set by PUT. */
+  told?: boolean
+  /**
+   * A cache stands before the gateways, and what the last of them hears of the fetcher can be delayed. Viewers ask over
+   * HTTP.
+   */
+  edge?: boolean
   /** How often a document changes; never unless given. */
   changeMs?: number
   /** Of the backend. */
@@ -73,6 +82,10 @@ export interface System {
   tellChanged?: (keys: string[]) => Promise<void>
   /** The nodes of a system that was started. */
   fetchers?: { metricsUrl: string; kill: () => void }[]
+  /** Of the cache before the gateways. */
+  edgeUrl?: string
+  /** Resolves once the last gateway hears of the fetcher's answers so much later. */
+  delayGateway?: (ms: number) => Promise<void>
   /** Kills a gateway, or a worker process of a reference, where there are several. */
   killGateway?: () => void
   watched: Watched[]
@@ -135,13 +148,16 @@ async function startKeycast(
     address: `127.0.0.1:${requestsPort}:${answersPort}`,
     metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
   }))
+  const relay = content.edge ? await startRelay(fetchers[0].listening.answersPort) : undefined
+  const addresses = nodes.map(({ address }) => address).join()
+  const delayed = relay && `127.0.0.1:${fetchers[0].listening.requestsPort}:${relay.port}`
   const journal = content.rooms && (await startJournal(processes, { ...content.rooms, KEYCAST_CONFIG, directory }))
   const gateways = await Promise.all(
     Array.from({ length: count }, (_, number) =>
       processes.start(count === 1 ? 'gateway' : `gateway ${number + 1}`, GATEWAY, {
         KEYCAST_CONFIG,
-        API_TOKEN,
-        FETCHER_NODES: nodes.map(({ address }) => address).join(),
+        API_TOKENS: `loadtest:admin:${API_TOKEN}`,
+        FETCHER_NODES: delayed && number === count - 1 ? delayed : addresses,
         ...(journal && { JOURNAL_NODES: journal.node }),
         GATEWAY_PORT: '0',
         GATEWAY_INTERNAL_PORT: '0',
@@ -159,12 +175,16 @@ async function startKeycast(
   await Promise.all(gateways.map(({ name, listening }) => untilLinked(name, listening.internalPort, found)))
   const ports = gateways.map(({ listening }) => listening.port as number)
   const proxy = tls ? await startProxy(processes, ports, directory) : undefined
+  const edge = content.edge ? await startEdge(processes, ports, directory) : undefined
+  const living = [...gateways]
   return {
     urls: proxy ? [proxy.url] : ports.map(port => `ws://127.0.0.1:${port}/ws`),
     providerUrl,
     fetchers: nodes.map(({ pid, metricsUrl }) => ({ metricsUrl, kill: () => processes.kill(pid) })),
-    killGateway: () => processes.kill(gateways[0].pid),
-    tellChanged: (keys: string[]) => tellChanged(gateways[0].listening.internalPort, keys),
+    edgeUrl: edge?.url,
+    delayGateway: relay?.delay,
+    killGateway: () => processes.kill((living.shift() as (typeof living)[number]).pid),
+    tellChanged: (keys: string[]) => tellChanged(living[0].listening.internalPort, keys),
     watched: [
       ...gateways.map(({ name, pid, listening, inspectorUrl }) => ({
         name,
@@ -179,18 +199,20 @@ async function startKeycast(
         name: provider.name,
         role: provider.name,
         pid: provider.pid,
-        metricsUrl: content.still ? undefined : `${providerUrl}/metrics`,
+        metricsUrl: content.still || content.told ? undefined : `${providerUrl}/metrics`,
       },
       ...(proxy ? [{ name: 'proxy', role: 'proxy', pid: proxy.pid }] : []),
+      ...(edge ? [{ name: 'edge', role: 'edge', pid: edge.pid }] : []),
     ],
   }
 }
 
-function startBackend(processes: Processes, { still, documentBytes, latencyMs = 0, changeMs = 0 }: Content) {
+function startBackend(processes: Processes, { still, told, documentBytes, latencyMs = 0, changeMs = 0 }: Content) {
   if (still) {
     const options = ['--bytes', `${documentBytes}`, '--latency', `${latencyMs}`]
     return processes.start('backend', ['loadtest/reference/still-backend.ts', ...options], {})
   }
+  if (told) return processes.start('backend', ['loadtest/reference/told-backend.ts'], {})
   return processes.start('data-provider', ['services/data-provider/main.js'], {
     PROVIDER_PORT: '0',
     PROVIDER_DOCUMENT_BYTES: String(documentBytes),
@@ -284,6 +306,25 @@ async function startProxy(processes: Processes, ports: number[], directory: stri
   return { ...proxy, url: `wss://127.0.0.1:${httpsPort}/ws` }
 }
 
+/** nginx as docs/deploy/cdn.md has it. */
+async function startEdge(processes: Processes, gateways: number[], directory: string) {
+  const [port] = await freePorts(1)
+  const folder = join(directory, 'edge')
+  mkdirSync(folder)
+  // The workers of an nginx that root started are another user.
+  for (const each of [directory, folder]) chmodSync(each, 0o755)
+  const file = join(folder, 'nginx.conf')
+  writeFileSync(file, edgeConfig({ folder, port, gateways }))
+  const edge = await processes.start(
+    'edge',
+    ['-c', file, '-e', 'stderr'],
+    { PATH: `${process.env.PATH}:/usr/sbin` },
+    line => (line.includes('start worker process ') ? {} : undefined),
+    'nginx',
+  )
+  return { ...edge, url: `http://127.0.0.1:${port}` }
+}
+
 /** @param options `gateways`: processes that share its port */
 async function startReference(
   processes: Processes,
@@ -357,12 +398,12 @@ function configOf(
 }
 
 /** Ports that were free a moment ago, for programs that cannot choose one themselves. */
-async function freePorts(count: number) {
+async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer())
   const ports = await Promise.all(
     servers.map(
       server =>
-        new Promise(resolve => {
+        new Promise<number>(resolve => {
           server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port))
         }),
     ),

@@ -1,7 +1,7 @@
 // The target of a run: a system started for it, or one that runs already and is named on the command line.
 import { readFileSync } from 'node:fs'
 import { makeSigning, readSigning } from '../generator/tokens.ts'
-import type { Scenario } from '../scenarios/scenario.ts'
+import type { Options, Scenario } from '../scenarios/scenario.ts'
 import { SystemError } from './processes.ts'
 import { type System, startSystem } from './start.ts'
 import type { Watched } from './watcher.ts'
@@ -9,7 +9,7 @@ import type { Watched } from './watcher.ts'
 /** Sessions per gateway: many machines allow a process 20,000 open files, and it needs some itself. */
 const SESSIONS_PER_GATEWAY = 18_000
 
-export async function openTarget(scenario: Scenario, options: any): Promise<System> {
+export async function openTarget(scenario: Scenario, options: Options): Promise<System> {
   const signing = signingFor(scenario, options)
   if (options.start !== undefined) {
     return startSystem({

@@ -8,6 +8,9 @@ import { readFreeBytes, readMachineCpu, readTree } from './proc.ts'
 /** A service that answers later is left out of the sample: waiting for it would make the samples overlap. */
 const SCRAPE_MS = 900
 
+/** A figure that is asked for once may take longer: a service at its limit answers late. */
+const ASK_MS = 10_000
+
 /**
  * Something to watch: a process with all it starts, a metrics endpoint, or both. `role`: gateway, fetcher, proxy, …;
  * `inspectorUrl`: of a Node process started with --inspect.
@@ -96,7 +99,7 @@ export function createWatcher(watched: Watched[]) {
      */
     async exported(name: string): Promise<number | undefined> {
       const urls = watched.flatMap(({ metricsUrl }) => metricsUrl ?? [])
-      const texts = await Promise.all(urls.map(scrape))
+      const texts = await Promise.all(urls.map(url => scrape(url, ASK_MS)))
       if (texts.includes(undefined)) return undefined
       return sumIn(texts.join('\n'), name)
     },
@@ -145,9 +148,9 @@ async function figuresOf({ metricsUrl }: Watched) {
   return text === undefined ? undefined : readExposition(text)
 }
 
-async function scrape(url: string): Promise<string | undefined> {
+async function scrape(url: string, deadlineMs = SCRAPE_MS): Promise<string | undefined> {
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(SCRAPE_MS) })
+    const response = await fetch(url, { signal: AbortSignal.timeout(deadlineMs) })
     return await response.text()
   } catch {
     return undefined

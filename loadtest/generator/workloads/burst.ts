@@ -29,10 +29,10 @@ export interface RoundOutcome {
   lastUs: number
 }
 
-export const createWorkload: CreateWorkload<BurstSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+export const createWorkload: CreateWorkload<BurstSettings, typeof counts, typeof histograms> = ({
   settings: { sessions },
   tally,
-  usage,
+  onLate,
   nowUs,
 }) => {
   const tallied = tally.counts
@@ -104,7 +104,7 @@ export const createWorkload: CreateWorkload<BurstSettings, (typeof counts)[numbe
           }
           tallied.requested += asked
           rounds.push({ round: message.round, keys: asked, answered: 0, refused: 0, lastUs: 0 })
-          usage.onLate(lateUs, asked)
+          onLate(lateUs, asked)
         },
         (message.atUs - nowUs()) / 1_000,
       )

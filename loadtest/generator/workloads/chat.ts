@@ -9,7 +9,6 @@ import { numberAfter } from '../dialects/number-after.ts'
 import { createMessageReader } from '../dialects/read-in-place.ts'
 import { encodeFrame } from '../frames.ts'
 import { record } from '../histogram.ts'
-import { createSchedule } from '../schedule.ts'
 import type { CreateWorkload } from '../workload.ts'
 
 /** Type, key, seq, time, publisher, messageId and the stamp. */
@@ -64,13 +63,11 @@ export interface ChatOutcome {
   lastUs: number
 }
 
-export const createWorkload: CreateWorkload<ChatSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+export const createWorkload: CreateWorkload<ChatSettings, typeof counts, typeof histograms> = ({
   settings,
   tally,
-  usage,
+  newSchedule,
   nowUs,
-  index,
-  processes,
 }) => {
   const { rooms, publishers, messages, everyMs, names } = settings
   const dialect = dialects[settings.dialect]
@@ -80,20 +77,14 @@ export const createWorkload: CreateWorkload<ChatSettings, (typeof counts)[number
   let firstUs = Number.POSITIVE_INFINITY
   let lastUs = 0
 
-  const schedule: ReturnType<typeof createSchedule<User>> = createSchedule({
-    intervalMs: everyMs,
-    phase: index / processes,
-    nowUs,
-    onLate: usage.onLate,
-    onDue({ item }, dueUs) {
-      if (item.sent === messages) return
-      item.sent += 1
-      firstUs = Math.min(firstUs, dueUs)
-      item.sentUs.set(item.sent, dueUs)
-      tallied.requested += 1
-      const messageId = `${item.name}-${item.sent}`
-      item.client.send(encodeFrame(dialect.publish(item.sent, item.room, messageId, Math.round(dueUs))))
-    },
+  const schedule = newSchedule<User>(everyMs, ({ item }, dueUs) => {
+    if (item.sent === messages) return
+    item.sent += 1
+    firstUs = Math.min(firstUs, dueUs)
+    item.sentUs.set(item.sent, dueUs)
+    tallied.requested += 1
+    const messageId = `${item.name}-${item.sent}`
+    item.client.send(encodeFrame(dialect.publish(item.sent, item.room, messageId, Math.round(dueUs))))
   })
 
   return {

@@ -1,7 +1,6 @@
 // Clients that send tokens which are none, as fast as they are told: each with `auth`, at fixed times.
 import type { Client } from '../client.ts'
 import { encodeFrame } from '../frames.ts'
-import { createSchedule, type Schedule } from '../schedule.ts'
 import { createGarbageMaker, type Signing } from '../tokens.ts'
 import type { CreateWorkload } from '../workload.ts'
 
@@ -11,27 +10,21 @@ const HEAD_BYTES = 15
 export const counts = ['sent', 'answered', 'lost', 'unexpected'] as const
 export const histograms = [] as const
 
-export const createWorkload: CreateWorkload<
-  { signing: Signing; intervalMs: number },
-  (typeof counts)[number],
-  never
-> = ({ settings: { signing, intervalMs }, tally, usage, nowUs, index, processes }) => {
+export const createWorkload: CreateWorkload<{ signing: Signing; intervalMs: number }, typeof counts, never> = ({
+  settings: { signing, intervalMs },
+  tally,
+  newSchedule,
+}) => {
   const make = createGarbageMaker(signing)
   interface Attacker {
     client: Client
     waiting: number
   }
   const attackers = new Set<Attacker>()
-  const schedule: Schedule<Attacker> = createSchedule({
-    intervalMs,
-    phase: index / processes,
-    nowUs,
-    onLate: usage.onLate,
-    onDue({ item }) {
-      item.waiting += 1
-      tally.counts.sent += 1
-      item.client.send(encodeFrame(`{"type":"auth","id":1,"token":"${make()}"}`))
-    },
+  const schedule = newSchedule<Attacker>(intervalMs, ({ item }) => {
+    item.waiting += 1
+    tally.counts.sent += 1
+    item.client.send(encodeFrame(`{"type":"auth","id":1,"token":"${make()}"}`))
   })
 
   return {

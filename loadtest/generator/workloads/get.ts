@@ -5,7 +5,6 @@ import { afterHello } from '../dialects/after-hello.ts'
 import { dialects } from '../dialects/index.ts'
 import { encodeFrame } from '../frames.ts'
 import { record } from '../histogram.ts'
-import { createSchedule } from '../schedule.ts'
 import type { CreateWorkload } from '../workload.ts'
 
 /** Room for type, id, key and version, which every server here writes before the data. */
@@ -38,13 +37,11 @@ interface Asker {
   waiting: number[]
 }
 
-export const createWorkload: CreateWorkload<GetSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+export const createWorkload: CreateWorkload<GetSettings, typeof counts, typeof histograms> = ({
   settings,
   tally,
-  usage,
+  newSchedule,
   nowUs,
-  index,
-  processes,
 }) => {
   const { keys, intervalMs } = settings
   const dialect = dialects[settings.dialect]
@@ -54,18 +51,12 @@ export const createWorkload: CreateWorkload<GetSettings, (typeof counts)[number]
     sampleDue = true
   }, SAMPLE_MS)
 
-  const schedule: ReturnType<typeof createSchedule<Asker>> = createSchedule({
-    intervalMs,
-    phase: index / processes,
-    nowUs,
-    onLate: usage.onLate,
-    onDue({ item }) {
-      const id = item.next
-      item.next += 1
-      item.waiting.push(id)
-      tallied.requested += 1
-      item.client.send(encodeFrame(dialect.get(id, item.key)))
-    },
+  const schedule = newSchedule<Asker>(intervalMs, ({ item }) => {
+    const id = item.next
+    item.next += 1
+    item.waiting.push(id)
+    tallied.requested += 1
+    item.client.send(encodeFrame(dialect.get(id, item.key)))
   })
   schedule.start()
   const askers = new Set<Asker>()

@@ -28,7 +28,7 @@ export interface HttpOutcome {
   underWay: number
 }
 
-export const createWorkload: CreateWorkload<HttpSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+export const createWorkload: CreateWorkload<HttpSettings, typeof counts, typeof histograms> = ({
   settings: { origins, path, connections },
   tally,
   index,
@@ -93,7 +93,7 @@ export const createWorkload: CreateWorkload<HttpSettings, (typeof counts)[number
     tell: pace.release,
     stop() {
       clearInterval(starting)
-      for (const group of groups) (group as any).stop()
+      for (const group of groups) group.stop()
     },
     outcome: (): HttpOutcome => ({ underWay }),
   }

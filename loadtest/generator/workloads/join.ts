@@ -37,7 +37,7 @@ interface Member {
   isComplete: boolean
 }
 
-export const createWorkload: CreateWorkload<JoinSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+export const createWorkload: CreateWorkload<JoinSettings, typeof counts, typeof histograms> = ({
   settings: { room, members: memberCount, overMs },
   tally,
   nowUs,

@@ -1,5 +1,6 @@
 import { jest } from '@jest/globals'
 import { createHistogram, merge } from '../histogram.ts'
+import { createSchedule, type Due } from '../schedule.ts'
 import { createTally } from '../tally.ts'
 import { counts, createWorkload, histograms } from './outage.ts'
 
@@ -11,7 +12,10 @@ test('a ping that was due while its client was away goes out when it is back, an
   jest.useFakeTimers({ now: 1_000_000 })
   const tally = createTally({ counts: [...counts], histograms })
   const settings = { dialect: 'keycast', intervalMs: 100, redialMs: 1 }
-  const options = { settings, tally, usage: { onLate() {} }, nowUs: () => Date.now() * 1_000, index: 0, processes: 1 }
+  const nowUs = () => Date.now() * 1_000
+  const newSchedule = (intervalMs: number, onDue: Due<unknown>) =>
+    createSchedule({ intervalMs, nowUs, onDue, onLate() {} })
+  const options = { settings, tally, newSchedule, nowUs }
   const workload = createWorkload(options as any)
   let sent = 0
   const client = { send: () => sent++ } as any

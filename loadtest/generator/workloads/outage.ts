@@ -5,7 +5,6 @@ import type { Behaviour } from '../clients.ts'
 import { afterHello } from '../dialects/after-hello.ts'
 import { dialects } from '../dialects/index.ts'
 import { encodeFrame } from '../frames.ts'
-import { createSchedule, type Schedule } from '../schedule.ts'
 import type { CreateWorkload } from '../workload.ts'
 
 const HEAD_BYTES = 32
@@ -30,29 +29,21 @@ interface Pinger {
   endedUs?: number
 }
 
-export const createWorkload: CreateWorkload<OutageSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+export const createWorkload: CreateWorkload<OutageSettings, typeof counts, typeof histograms> = ({
   settings,
   tally,
-  usage,
+  newSchedule,
   nowUs,
-  index,
-  processes,
 }) => {
   const dialect = dialects[settings.dialect]
   const tallied = tally.counts
   const ping = encodeFrame(dialect.ping)
   /** By number. */
   const pingers = new Map<number, Pinger>()
-  const schedule: Schedule<Pinger> = createSchedule({
-    intervalMs: settings.intervalMs,
-    phase: index / processes,
-    nowUs,
-    onLate: usage.onLate,
-    onDue({ item }, dueUs) {
-      tallied.requested += 1
-      item.dueUs.push(dueUs)
-      item.client?.send(ping)
-    },
+  const schedule = newSchedule<Pinger>(settings.intervalMs, ({ item }, dueUs) => {
+    tallied.requested += 1
+    item.dueUs.push(dueUs)
+    item.client?.send(ping)
   })
   schedule.start()
 

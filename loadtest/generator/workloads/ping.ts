@@ -2,10 +2,11 @@
 // sends one for each that comes back; with a rate, they are due at fixed times.
 import type { Client } from '../client.ts'
 import type { Behaviour } from '../clients.ts'
+import { createDebts } from '../debts.ts'
 import { afterHello } from '../dialects/after-hello.ts'
 import { dialects } from '../dialects/index.ts'
 import { encodeFrame } from '../frames.ts'
-import { createSchedule, type Entry } from '../schedule.ts'
+import type { Entry } from '../schedule.ts'
 import type { CreateWorkload } from '../workload.ts'
 
 /** Enough of a message to tell a pong from an error. */
@@ -27,16 +28,14 @@ interface Pinger {
   client: Client
   waiting: { atUs: number; pings: number }[]
   owed: number
-  entry?: Entry<any>
+  entry?: Entry<Pinger>
 }
 
-export const createWorkload: CreateWorkload<PingSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+export const createWorkload: CreateWorkload<PingSettings, typeof counts, typeof histograms> = ({
   settings,
   tally,
-  usage,
+  newSchedule,
   nowUs,
-  index,
-  processes,
 }) => {
   const tallied = tally.counts
   const dialect = dialects[settings.dialect]
@@ -44,8 +43,6 @@ export const createWorkload: CreateWorkload<PingSettings, (typeof counts)[number
   const frameBytes = batch.length / BATCH_MAX
   const window = 'window' in settings ? settings.window : 0
   const pingers = new Set<Pinger>()
-  /** Those that owe pings. */
-  let owing: Pinger[] = []
   let running = false
   let stopped = false
 
@@ -56,26 +53,13 @@ export const createWorkload: CreateWorkload<PingSettings, (typeof counts)[number
     pinger.waiting.push({ atUs, pings })
     tallied.requested += pings
   }
-  const payDebts = () => {
-    const paying = owing
-    owing = []
-    const atUs = nowUs()
-    for (const pinger of paying) {
-      const pings = pinger.owed
-      pinger.owed = 0
-      if (!stopped && pingers.has(pinger)) send(pinger, pings, atUs)
-    }
-  }
+  const owe = createDebts<Pinger>((pinger, pings) => {
+    if (!stopped && pingers.has(pinger)) send(pinger, pings, nowUs())
+  })
 
-  const schedule: ReturnType<typeof createSchedule<Pinger>> | undefined =
+  const schedule =
     'intervalMs' in settings
-      ? createSchedule({
-          intervalMs: settings.intervalMs,
-          phase: index / processes,
-          nowUs,
-          onLate: usage.onLate,
-          onDue: ({ item }, dueUs) => send(item, settings.pings, dueUs),
-        })
+      ? newSchedule<Pinger>(settings.intervalMs, ({ item }, dueUs) => send(item, settings.pings, dueUs))
       : undefined
 
   return {
@@ -140,11 +124,6 @@ export const createWorkload: CreateWorkload<PingSettings, (typeof counts)[number
     }
     oldest.pings -= 1
     if (oldest.pings === 0) pinger.waiting.shift()
-    if (window === 0 || stopped) return
-    if (pinger.owed === 0) {
-      if (owing.length === 0) setImmediate(payDebts)
-      owing.push(pinger)
-    }
-    pinger.owed += 1
+    if (window > 0 && !stopped) owe(pinger)
   }
 }

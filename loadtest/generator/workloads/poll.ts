@@ -31,7 +31,7 @@ interface PollSettings {
   conditional: boolean
 }
 
-export const createWorkload: CreateWorkload<PollSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+export const createWorkload: CreateWorkload<PollSettings, typeof counts, typeof histograms> = ({
   settings,
   tally,
   index,
@@ -114,7 +114,7 @@ export const createWorkload: CreateWorkload<PollSettings, (typeof counts)[number
     outstanding: () => (stopped ? 0 : outstanding),
     stop() {
       stopped = true
-      for (const group of groups) (group as any).stop()
+      for (const group of groups) group.stop()
     },
     outcome() {
       tallied.lost += outstanding

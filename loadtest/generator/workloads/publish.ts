@@ -2,10 +2,10 @@
 // fixed times, whatever is acknowledged.
 import { randomBytes } from 'node:crypto'
 import type { Client } from '../client.ts'
+import { createDebts } from '../debts.ts'
 import { keycast } from '../dialects/keycast.ts'
 import { numberAfter } from '../dialects/number-after.ts'
 import { encodeFrame } from '../frames.ts'
-import { createSchedule } from '../schedule.ts'
 import type { CreateWorkload } from '../workload.ts'
 
 /** Type, id, key, epoch, seq and time. */
@@ -38,31 +38,22 @@ interface Publisher {
 /** Of each room the latest position that was acknowledged. */
 export type Positions = Record<string, { epoch: string; seq: number }>
 
-export const createWorkload: CreateWorkload<PublishSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+export const createWorkload: CreateWorkload<PublishSettings, typeof counts, typeof histograms> = ({
   settings,
   tally,
-  usage,
+  newSchedule,
   nowUs,
-  index,
-  processes,
 }) => {
   const { rooms, window, each = Number.POSITIVE_INFINITY, everyMs } = settings
   const tallied = tally.counts
   const publishers = new Set<Publisher>()
-  /** Those that may publish more, when the turn ends. */
-  let owing: Publisher[] = []
   const positions: Positions = {}
   let isStopped = false
-  const schedule: ReturnType<typeof createSchedule<Publisher>> | undefined =
-    everyMs === undefined
-      ? undefined
-      : createSchedule({
-          intervalMs: everyMs,
-          phase: index / processes,
-          nowUs,
-          onLate: usage.onLate,
-          onDue: ({ item }, dueUs) => send(item, 1, dueUs),
-        })
+  const schedule =
+    everyMs === undefined ? undefined : newSchedule<Publisher>(everyMs, ({ item }, dueUs) => send(item, 1, dueUs))
+  const owe = createDebts<Publisher>((publisher, count) => {
+    if (!isStopped && publishers.has(publisher)) send(publisher, count)
+  })
 
   return {
     behaviour: {
@@ -140,22 +131,7 @@ export const createWorkload: CreateWorkload<PublishSettings, (typeof counts)[num
       tallied.refusals += 1
       tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
     }
-    if (isStopped || schedule) return
-    if (publisher.owed === 0) {
-      if (owing.length === 0) setImmediate(payDebts)
-      owing.push(publisher)
-    }
-    publisher.owed += 1
-  }
-
-  function payDebts() {
-    const paying = owing
-    owing = []
-    for (const publisher of paying) {
-      const { owed } = publisher
-      publisher.owed = 0
-      if (!isStopped && publishers.has(publisher)) send(publisher, owed)
-    }
+    if (!isStopped && !schedule) owe(publisher)
   }
 
   function notePosition(room: string, head: string) {

@@ -46,7 +46,7 @@ interface ResumeOutcome {
   lastUs: number
 }
 
-export const createWorkload: CreateWorkload<ResumeSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+export const createWorkload: CreateWorkload<ResumeSettings, typeof counts, typeof histograms> = ({
   settings: { rooms },
   tally,
   nowUs,

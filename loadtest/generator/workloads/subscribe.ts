@@ -61,11 +61,11 @@ export interface SubscribeOutcome {
   subscribers: Record<string, number>
 }
 
-export const createWorkload: CreateWorkload<
-  SubscribeSettings,
-  (typeof counts)[number],
-  (typeof histograms)[number]
-> = ({ settings, tally, nowUs }) => {
+export const createWorkload: CreateWorkload<SubscribeSettings, typeof counts, typeof histograms> = ({
+  settings,
+  tally,
+  nowUs,
+}) => {
   const dialect = dialects[settings.dialect]
   const tallied = tally.counts
   /** Those of a client. */

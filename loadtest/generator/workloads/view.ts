@@ -25,7 +25,7 @@ interface ViewSettings {
   changeMs: number
 }
 
-export const createWorkload: CreateWorkload<ViewSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+export const createWorkload: CreateWorkload<ViewSettings, typeof counts, typeof histograms> = ({
   settings: { keys, changeMs },
   tally,
 }) => {

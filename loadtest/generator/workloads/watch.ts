@@ -42,7 +42,7 @@ export function shareOf({ keys, perSession, gateways }: WatchSettings, number: n
 export const clientsFor = ({ keys, perSession, gateways }: WatchSettings): number =>
   Math.ceil(keys / perSession) * gateways
 
-export const createWorkload: CreateWorkload<WatchSettings, (typeof counts)[number], (typeof histograms)[number]> = ({
+export const createWorkload: CreateWorkload<WatchSettings, typeof counts, typeof histograms> = ({
   settings,
   tally,
 }) => {

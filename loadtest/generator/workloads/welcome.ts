@@ -14,10 +14,7 @@ export interface Span {
   lastUs: number
 }
 
-export const createWorkload: CreateWorkload<object, (typeof counts)[number], (typeof histograms)[number]> = ({
-  tally,
-  nowUs,
-}) => {
+export const createWorkload: CreateWorkload<object, typeof counts, typeof histograms> = ({ tally, nowUs }) => {
   const span: Span = { firstUs: Number.POSITIVE_INFINITY, lastUs: 0 }
   return {
     behaviour: {

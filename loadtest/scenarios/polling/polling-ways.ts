@@ -5,7 +5,7 @@ import type { Pool } from '../../generator/pool.ts'
 import { createProvider, requestsOf } from '../../system/provider.ts'
 import { allOpen } from '../connect-all.ts'
 import { sumOf } from '../figures.ts'
-import type { Context } from '../scenario.ts'
+import type { Context, Options } from '../scenario.ts'
 
 /** An answer later than this after the last poll counts as lost. */
 const GIVE_UP_MS = 5_000
@@ -29,7 +29,7 @@ export interface Way {
 
 export async function poll(
   context: Context,
-  { clients, seconds, change }: any,
+  { clients, seconds, change }: Options,
   { name, paths, conditional }: { name: string; paths: string[]; conditional: boolean },
 ) {
   const origin = context.target.providerUrl as string
@@ -55,7 +55,7 @@ export async function poll(
 
 export async function subscribe(
   context: Context,
-  { clients, seconds, change }: any,
+  { clients, seconds, change }: Options,
   {
     name,
     keys,

@@ -3,7 +3,7 @@
 import { BYTES_SUBPROTOCOL } from '@keycast/protocol'
 import { readDuration, readInteger, readSize } from '../../command-line/options.ts'
 import { connectionSum } from '../connect-all.ts'
-import type { Outcome, Scenario } from '../scenario.ts'
+import type { Options, Outcome, Scenario } from '../scenario.ts'
 import { accepts, poll, subscribe, type Way } from './polling-ways.ts'
 
 const COUNTS = [
@@ -90,7 +90,7 @@ export const polling: Scenario = {
   },
 }
 
-function outcomeOf(ways: Way[], { clients, keys, bytes }: any, notes: string[]): Outcome {
+function outcomeOf(ways: Way[], { clients, keys, bytes }: Options, notes: string[]): Outcome {
   const polled = ways[0]
   // The best that was measured: the last way is the one that sends differences, where there is one.
   const subscribed = ways.find(({ name }) => name === 'subscribed')

@@ -1,0 +1,24 @@
+// What clients with a window are to send next: a message for each that was answered. The messages of a turn leave together.
+
+/**
+ * @param pay sends so many of a client
+ * @returns notes one more of it
+ */
+export function createDebts<Owing extends { owed: number }>(pay: (client: Owing, count: number) => void) {
+  let owing: Owing[] = []
+
+  function payAll() {
+    const paying = owing
+    owing = []
+    for (const client of paying) {
+      const { owed } = client
+      client.owed = 0
+      pay(client, owed)
+    }
+  }
+
+  return (client: Owing) => {
+    if (client.owed === 0 && owing.push(client) === 1) setImmediate(payAll)
+    client.owed += 1
+  }
+}
