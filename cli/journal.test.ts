@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { jest } from '@jest/globals'
+import { realWorld } from '@keycast/service'
 import { openLmdbLog } from '../services/journal/log/lmdb.ts'
 import { commands } from './journal/commands.ts'
 
@@ -14,7 +15,7 @@ let data: string
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'keycast-journal-'))
   data = join(folder, 'log')
-  const log = await openLmdbLog({ folder: data, bytesMax: 2 ** 30, now: () => 0 })
+  const log = await openLmdbLog({ ...realWorld, folder: data, bytesMax: 2 ** 30, wallNow: () => 0 })
   const retention = { messages: 100, ageMs: 1e9, bytes: 1e9 }
   for (const [room, text] of [
     ['room:1', '"one"'],
@@ -126,7 +127,7 @@ test('what is damaged is said by file with exit code 1, and not restored', async
 test('a folder that a journal has is not restored into', async () => {
   const file = join(folder, 'another')
   await run('backup', file)
-  const log = await openLmdbLog({ folder: data, bytesMax: 2 ** 30 })
+  const log = await openLmdbLog({ ...realWorld, folder: data, bytesMax: 2 ** 30 })
   await expect(run('restore', file)).rejects.toThrow(`${data} is in use by another journal`)
   await log.close()
 })

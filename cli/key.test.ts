@@ -130,7 +130,7 @@ describe('run at a gateway', () => {
     response.writeHead(answer.status, { 'content-type': 'application/json' }).end(JSON.stringify(answer.body))
   })
   const folder = mkdtempSync(join(tmpdir(), 'keycast-key-'))
-  writeFileSync(join(folder, 'token'), 's3cret\n')
+  writeFileSync(join(folder, 'tokens'), 'ann:admin:s3cret-of-ann\n')
   let port: number
   beforeAll(async () => {
     await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -147,7 +147,7 @@ describe('run at a gateway', () => {
 
   const run = (
     args: string[],
-    env: Record<string, string> = { API_TOKEN_FILE: join(folder, 'token') },
+    env: Record<string, string> = { API_TOKENS_FILE: join(folder, 'tokens') },
   ): Promise<{ code: number; text: string }> =>
     new Promise(resolve => {
       execFile(process.execPath, [script, ...args], { env }, (error, stdout, stderr) => {
@@ -157,10 +157,10 @@ describe('run at a gateway', () => {
 
   test('the gateway is found by its settings and asked with the token from the file', async () => {
     const env = { GATEWAY_INTERNAL_PORT: String(port), GATEWAY_INTERNAL_HOST: '0.0.0.0' }
-    const { code, text } = await run(['key', 'text:a/b'], { ...env, API_TOKEN_FILE: join(folder, 'token') })
+    const { code, text } = await run(['key', 'text:a/b'], { ...env, API_TOKENS_FILE: join(folder, 'tokens') })
     expect(text).toContain('fresh')
     expect(code).toBe(0)
-    expect(asked).toEqual([{ method: 'GET', url: '/v1/keys/text:a/b', token: 'Bearer s3cret', body: '' }])
+    expect(asked).toEqual([{ method: 'GET', url: '/v1/keys/text:a/b', token: 'Bearer s3cret-of-ann', body: '' }])
   })
 
   test('every gateway named is asked, and one that does not answer is an error beside the others', async () => {
@@ -175,7 +175,9 @@ describe('run at a gateway', () => {
     const { code, text } = await run(['key', 'text:1', '--refresh', '--gateway', `127.0.0.1:${port}`])
     expect(text).toContain('the fetcher asks the backend again')
     expect(code).toBe(0)
-    expect(asked).toEqual([{ method: 'POST', url: '/v1/refresh', token: 'Bearer s3cret', body: '{"keys":["text:1"]}' }])
+    expect(asked).toEqual([
+      { method: 'POST', url: '/v1/refresh', token: 'Bearer s3cret-of-ann', body: '{"keys":["text:1"]}' },
+    ])
   })
 
   test('a refresh that the gateway refuses is an error that says why', async () => {
@@ -192,13 +194,13 @@ describe('run at a gateway', () => {
     expect(text).toContain('the token is refused, expired: its "exp" is over')
     expect(code).toBe(0)
     expect(asked).toEqual([
-      { method: 'POST', url: '/v1/access', token: 'Bearer s3cret', body: '{"key":"text:1","token":"a.b.c"}' },
+      { method: 'POST', url: '/v1/access', token: 'Bearer s3cret-of-ann', body: '{"key":"text:1","token":"a.b.c"}' },
     ])
   })
 
   test.each([
     [['key'], undefined, 'give one key'],
-    [['key', 'a:1'], {}, 'API_TOKEN'],
+    [['key', 'a:1'], {}, 'API_TOKENS'],
     [['key', 'a:1', '--gateway', 'http://h'], undefined, 'HOST'],
     [['explain'], undefined, 'give one key'],
     [['explain', 'a:1'], undefined, 'give one of --as'],

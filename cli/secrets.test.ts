@@ -29,24 +29,24 @@ test('keys are made that fit together, and only their owner may read them', () =
 
   expect(curvePairOf(read('gateway/curve-secret-key')).publicKey).toBe(read('fetcher/curve-client-keys'))
   expect(curvePairOf(read('fetcher/curve-secret-key')).publicKey).toBe(read('gateway/curve-server-key'))
-  expect(statSync(join(folder, 'gateway/api-token')).mode & 0o777).toBe(0o400)
+  expect(statSync(join(folder, 'gateway/api-tokens')).mode & 0o777).toBe(0o400)
 })
 
 test('existing secrets are kept', () => {
   ensureSecrets(folder)
-  const before = read('gateway/api-token')
+  const before = read('gateway/api-tokens')
 
   expect(ensureSecrets(folder)).toEqual([])
-  expect(read('gateway/api-token')).toBe(before)
+  expect(read('gateway/api-tokens')).toBe(before)
 })
 
 test('the missing files of one unit are made without the others', () => {
   ensureSecrets(folder)
   const before = read('fetcher/curve-secret-key')
-  rmSync(join(folder, 'gateway/api-token'))
+  rmSync(join(folder, 'gateway/api-tokens'))
 
-  expect(ensureSecrets(folder)).toEqual(['gateway/api-token'])
-  expect(read('gateway/api-token')).not.toBe('')
+  expect(ensureSecrets(folder)).toEqual(['gateway/api-tokens'])
+  expect(read('gateway/api-tokens')).not.toBe('')
   expect(read('fetcher/curve-secret-key')).toBe(before)
 })
 
@@ -64,7 +64,7 @@ test.each([
   expect(curvePairOf(read('gateway/curve-secret-key')).publicKey).toBe(read('fetcher/curve-client-keys'))
   expect(curvePairOf(read('fetcher/curve-secret-key')).publicKey).toBe(read('gateway/curve-server-key'))
   expect(readdirSync(join(folder, 'gateway')).sort()).toEqual([
-    'api-token',
+    'api-tokens',
     'curve-secret-key',
     'curve-server-key',
     'jwt-secret',
@@ -98,21 +98,21 @@ test('further gateways may be admitted beside our own', () => {
 
 test('--renew makes a unit anew and leaves the others', () => {
   ensureSecrets(folder)
-  const [token, key] = [read('gateway/api-token'), read('gateway/curve-secret-key')]
+  const [token, key] = [read('gateway/api-tokens'), read('gateway/curve-secret-key')]
 
   ensureSecrets(folder, ['keys'])
-  expect(read('gateway/api-token')).toBe(token)
+  expect(read('gateway/api-tokens')).toBe(token)
   expect(read('gateway/curve-secret-key')).not.toBe(key)
   expect(curvePairOf(read('gateway/curve-secret-key')).publicKey).toBe(read('fetcher/curve-client-keys'))
 
   ensureSecrets(folder, ['token'])
-  expect(read('gateway/api-token')).not.toBe(token)
+  expect(read('gateway/api-tokens')).not.toBe(token)
   expect(() => ensureSecrets(folder, ['all'])).toThrow('--renew all')
 })
 
 test('the secret that signs is kept beside the one that replaces it, until it is dropped', () => {
   ensureSecrets(folder)
-  const [first, token] = [read('gateway/jwt-secret'), read('gateway/api-token')]
+  const [first, token] = [read('gateway/jwt-secret'), read('gateway/api-tokens')]
   expect(read('gateway/jwt-secret-old')).toBe('')
 
   ensureSecrets(folder, ['signing'])
@@ -126,7 +126,7 @@ test('the secret that signs is kept beside the one that replaces it, until it is
   expect(() => ensureSecrets(folder, ['signing'], { dropOldSigning: true })).toThrow('would refuse every token')
   ensureSecrets(folder, [], { dropOldSigning: true })
   expect(read('gateway/jwt-secret-old')).toBe('')
-  expect([read('gateway/jwt-secret'), read('gateway/api-token')]).toEqual([second, token])
+  expect([read('gateway/jwt-secret'), read('gateway/api-tokens')]).toEqual([second, token])
   expect(statSync(join(folder, 'gateway/jwt-secret-old')).mode & 0o777).toBe(0o400)
 })
 
@@ -156,7 +156,7 @@ describe('as a program', () => {
 
   test('it says what it made, and where nothing was missing', () => {
     const files = [
-      'gateway/api-token',
+      'gateway/api-tokens',
       'gateway/jwt-secret-old',
       'gateway/jwt-secret',
       'fetcher/curve-secret-key',
@@ -171,9 +171,9 @@ describe('as a program', () => {
 
   test('it takes --renew and --drop-old-signing, and ends with 2 where they cannot be done', () => {
     ensureSecrets(folder)
-    const [token, key, signing] = ['api-token', 'curve-secret-key', 'jwt-secret'].map(name => read(`gateway/${name}`))
+    const [token, key, signing] = ['api-tokens', 'curve-secret-key', 'jwt-secret'].map(name => read(`gateway/${name}`))
     expect(run(folder, '--renew', 'token', '--renew', 'signing').status).toBe(0)
-    expect(read('gateway/api-token')).not.toBe(token)
+    expect(read('gateway/api-tokens')).not.toBe(token)
     expect(read('gateway/curve-secret-key')).toBe(key)
     expect(read('gateway/jwt-secret-old')).toBe(signing)
     expect(run(folder, '--renew', 'signing')).toEqual({
@@ -192,11 +192,11 @@ describe('as a program', () => {
 
     execFileSync(process.execPath, [join(link, 'keycast.js'), 'secrets', join(folder, 'made')])
 
-    expect(read('made/gateway/api-token')).not.toBe('')
+    expect(read('made/gateway/api-tokens')).not.toBe('')
   })
 
   test('--help shows the files; no folder, two or an empty one are errors', () => {
-    expect(run('--help').stdout).toContain('gateway/api-token')
+    expect(run('--help').stdout).toContain('gateway/api-tokens')
     for (const folders of [[], [''], [folder, folder]]) expect(run(...folders).status).toBe(2)
   })
 })

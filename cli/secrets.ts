@@ -12,7 +12,7 @@ const usage = `Usage: keycast secrets FOLDER [--renew UNIT]...
 Makes those of these files that are missing, each readable by its owner only, and leaves the others as they are:
 
   unit      file                              what it is
-  token     FOLDER/gateway/api-token          bearer token of the internal calls   (API_TOKEN_FILE)
+  token     FOLDER/gateway/api-tokens         tokens of the internal calls         (API_TOKENS_FILE)
   signing   FOLDER/gateway/jwt-secret         signs users' tokens, HS256           (JWT_SECRET_FILE)
             FOLDER/gateway/jwt-secret-old     the one before it, still accepted    (JWT_SECRET_OLD_FILE)
   keys      FOLDER/fetcher/curve-secret-key   the nodes' key                       (BACKBONE_SECRET_KEY_FILE)
@@ -46,7 +46,9 @@ const publicHalves = {
 
 /** The files of each unit, in the order they are made. `before` is a file's earlier content. */
 const units: Record<string, Record<string, (held: Held, before: Held) => string>> = {
-  token: { 'gateway/api-token': () => randomBytes(32).toString('base64url') },
+  token: {
+    'gateway/api-tokens': () => `operator:admin:${newToken()}\nbackend:refresh,publish:${newToken()}\n`,
+  },
   signing: {
     // Written first: if the script breaks off after it, nothing is lost. If there was no secret, the file is empty and
     // signs nothing.
@@ -69,6 +71,8 @@ const units: Record<string, Record<string, (held: Held, before: Held) => string>
   },
   password: { 'grafana/admin-password': () => randomBytes(18).toString('base64url') },
 }
+
+const newToken = () => randomBytes(32).toString('base64url')
 
 /** @param publicPath of its public key */
 function newSecret(secretPath: string, publicPath: string, held: Held) {

@@ -125,11 +125,8 @@ function openClient({ url, insecure, token }: TargetOf) {
     constructor(address: string, protocol: string) {
       super(address, protocol, { rejectUnauthorized: !insecure })
       this.addEventListener('message', ({ data }) => {
-        const { type } = JSON.parse(
-          Buffer.from(data as any)
-            .toString()
-            .split('\n', 1)[0],
-        )
+        const text = typeof data === 'string' ? data : new TextDecoder().decode(data as ArrayBuffer)
+        const { type } = JSON.parse(text.split('\n', 1)[0])
         counts.set(type, (counts.get(type) ?? 0) + 1)
         heard.dispatchEvent(new Event(type))
       })

@@ -201,6 +201,11 @@ if [ "$(printf '%d%03d%03d' $version)" -ge 1025005 ] && has_built --with-stream_
     done
   fi
 fi
+# The directive came with nginx 1.25.1. Before, HTTP/2 would be a word of each listen: such an nginx speaks HTTP/1.1.
+PROXY_HTTP2_LINE=
+if [ "$(printf '%d%03d%03d' $version)" -ge 1025001 ] && has_built --with-http_v2_module; then
+  PROXY_HTTP2_LINE='http2 on;'
+fi
 PROXY_NO_STREAM="one address may hold all connections by requests that never end: this nginx is older than 1.25.5, or lacks \
 its stream module; see docs/deploy/proxy.md, Against floods"
 # Above PROXY_CONNECTIONS_PER_ADDRESS, for idle connections of browsers, and so that most clients are answered with 429.
@@ -263,5 +268,5 @@ fi
 
 set +f
 export PROXY_GATEWAY_LINES PROXY_RESOLVER_LINE PROXY_CLIENT_HEADER PROXY_LISTEN_LINES PROXY_EXEMPT_LINES PROXY_TRUSTED_LINES \
-  PROXY_BALANCER_LINES PROXY_FOREIGN_LINES PROXY_METRICS_LINES PROXY_CLIENTS_MAX PROXY_STREAM PROXY_MODULES_LINE \
+  PROXY_BALANCER_LINES PROXY_HTTP2_LINE PROXY_FOREIGN_LINES PROXY_METRICS_LINES PROXY_CLIENTS_MAX PROXY_STREAM PROXY_MODULES_LINE \
   PROXY_NO_STREAM PROXY_OPEN_PER_ADDRESS PROXY_HTTP_LISTEN_LINES PROXY_HTTPS_LISTEN_LINES PROXY_STREAM_TRUSTED_LINES

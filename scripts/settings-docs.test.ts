@@ -21,12 +21,15 @@ test('docs/configuration.md shows every field of a namespace with its default', 
     method: [], // of the body
     body: [], // absent unless given
     headers: ['headers'],
+    token: [], // absent unless given
     maxAge: ['maxAgeMs'],
     refresh: ['refreshMs'],
     timeout: ['timeoutMs'],
     maxBytes: ['bytesMax'],
     redirects: [], // absent unless followed
-    ids: ['idSegmentsMax'],
+    ids: ['ids'],
+    query: [], // absent unless given
+    asHeaders: [], // of the query
     authorize: [], // absent unless given
   }
   const section = page.split('\n## Namespaces\n')[1].split('\n## ')[0]

@@ -19,7 +19,7 @@ Writes the lists of settings in docs/configuration.md from what the services, th
 const page = new URL('../docs/configuration.md', import.meta.url)
 const proxySettings = new URL('../proxy/settings.sh', import.meta.url)
 
-type Setting = SettingOf<any>
+type Setting = SettingOf<unknown>
 
 const lists: Record<string, () => string[]> = {
   common: () => itemsOf(common),
@@ -49,8 +49,27 @@ function itemsOf(settings: Record<string, Setting>, ...others: Record<string, Se
     .map(({ env, default: fallback, show, doc, expects, secret }) => {
       const standard = fallback === undefined ? '' : show(fallback)
       const variables = secret ? `**\`${env}\`** or **\`${env}_FILE\`**` : `**\`${env}\`**`
-      return `- ${variables}${standard === '' ? '' : `, default \`${standard}\``}: ${doc} ${sentence(expects)}`
+      return `- ${variables}${standard === '' ? '' : `, default \`${standard}\``}: ${`${doc} ${accepts(expects)}`.trim()}`
     })
+}
+
+/** What the head of the page says once, or the name of a setting says. */
+const saidOnce = [
+  /^milliseconds, or a duration such as 500ms or 2s/,
+  /^bytes, or a size such as 64KiB or 4MiB/,
+  /^text, or \w+: the path of a file that holds it/,
+  /^a port from 0 to 65535 \(0: any free one\)/,
+  /^an address of this host, or a name of it/,
+  /^a path/,
+  /^true or false/,
+  /^a whole number of \w+, at least 1$/,
+  /^a (whole )?number( of \w+)?/,
+]
+
+function accepts(expects: string) {
+  const known = saidOnce.find(each => each.test(expects))
+  const rest = known ? expects.replace(known, '').replace(/^(, | )/, '') : expects
+  return rest && sentence(rest)
 }
 
 /** Each setting of the proxy's script: its comment, its default in the image and on a host, and its accepted form. */
@@ -92,7 +111,7 @@ function defaults(inImage: string, onHost: string) {
 function accepted(check: string) {
   const [kind, ...words] = check.split(' ')
   if (kind === 'flag') return 'on or off.'
-  if (kind === 'whole') return `A whole number from ${words[0]} to ${words[1]}.`
+  if (kind === 'whole') return `From ${words[0]} to ${words[1]}.`
   if (kind === 'seconds') return `${words[0]}s to ${words[1]}s.`
   const [, said] = /'([^']+)'$/.exec(check) ?? []
   if (!said) throw new Error(`proxy/settings.sh: no check is known in ${JSON.stringify(check)}`)

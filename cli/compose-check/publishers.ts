@@ -83,7 +83,7 @@ export function startPublishers(target: Target, count: number) {
       stopping.abort()
       await Promise.all(publishers)
       const reader = await openRoomClient(target, signal)
-      const rooms = new Map(acknowledged.map(({ room }) => [room, [] as any[]]))
+      const rooms = new Map(acknowledged.map(({ room }) => [room, [] as RoomClient['messages']]))
       for (const [room, messages] of rooms) {
         const { epoch } = await reader.subscribe(room)
         for (let seq = 0, more = true; more; seq = messages.at(-1)?.seq ?? seq) {

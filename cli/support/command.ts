@@ -51,7 +51,7 @@ export async function runCommand<O extends Options>(
       console.log(usage)
       process.exit(0)
     }
-    return process.exit((await run(given as any)) ?? 0)
+    return process.exit((await run(given as unknown as Given<O>)) ?? 0)
   } catch (error) {
     const { message, cause, code } = error as NodeJS.ErrnoException & { cause?: unknown }
     console.error(`${name}: ${message}${cause instanceof Error ? `: ${cause.message}` : ''}`)

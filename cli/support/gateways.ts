@@ -1,6 +1,7 @@
 // Asks gateways on their internal listeners: which to ask, with which token, and what they answer.
 import { lookup } from 'node:dns/promises'
 import { readSettings } from '@keycast/service'
+import { readApiTokens } from '../../services/gateway/doors/http/api-tokens.ts'
 import { settings as gateway } from '../../services/gateway/settings.ts'
 
 /** For `usage`, behind its last line. */
@@ -11,7 +12,8 @@ export const gatewayUsage = `
 /** For `usage`, too. */
 export const gatewayNotes = (
   example: string,
-) => `API_TOKEN, or the file that API_TOKEN_FILE names, must hold the gateways' token. A gateway's container has it:
+) => `API_TOKENS, or the file that API_TOKENS_FILE names, must hold a token with the scope admin, as the gateways have it:
+NAME:admin:TOKEN. A gateway's container has it:
 
   docker compose exec gateway keycast ${example} --gateway gateway
 
@@ -20,11 +22,11 @@ Exits with 0 when every gateway answered, with 1 when one did not or refused, wi
 /** Longer than a gateway waits for the nodes to confirm a refresh, which is 5 s at most. */
 const TIMEOUT_MS = 10_000
 
-const { apiToken, internalHost, internalPort } = gateway
-const settings = { apiToken, internalHost, internalPort }
+const { apiTokens, internalHost, internalPort } = gateway
+const settings = { apiTokens, internalHost, internalPort }
 
 /** Asks one gateway: a body is posted. */
-export type Call = (path: string, body?: unknown) => Promise<any>
+export type Call = <Answer>(path: string, body?: unknown) => Promise<Answer>
 
 /** Tells the answer's lines. */
 type Ask = (call: Call) => Promise<string[]>
@@ -46,15 +48,17 @@ export interface Asked {
  */
 export async function askGateways({ gateways = [], name, how }: Asked, ask: Ask): Promise<0 | 1> {
   const config = readSettings(settings, { name, about: '', env: process.env, argv: [] })
-  const token = config.apiToken
-  if (!token) throw new Error('set API_TOKEN to the token of the gateways, or API_TOKEN_FILE to the file that holds it')
+  const admin = readApiTokens(config.apiTokens ?? '').find(({ scopes }) => scopes.includes('admin'))
+  if (!admin) {
+    throw new Error('set API_TOKENS to NAME:admin:TOKEN, as the gateways have it, or API_TOKENS_FILE to their file')
+  }
   const { internalHost: host, internalPort: port } = config
   const asked = gateways.length > 0 ? gateways.map(text => readGateway(text, port)) : [{ host, port }]
   const addresses = [...new Set((await Promise.all(asked.map(addressesOf))).flat())]
   let code: 0 | 1 = 0
   for (const address of how === 'one' ? addresses.slice(0, 1) : addresses) {
     try {
-      const [first, ...lines] = await ask((path, body) => call(address, path, token, body))
+      const [first, ...lines] = await ask((path, body) => call(address, path, admin.token, body))
       console.log([`${address}: ${first}`, ...lines].join('\n'))
     } catch (error) {
       const { message, cause } = error as Error
@@ -80,7 +84,7 @@ async function addressesOf({ host, port }: { host: string; port: number }): Prom
 }
 
 /** @param body posted */
-async function call(address: string, path: string, token: string, body?: unknown) {
+async function call<Answer>(address: string, path: string, token: string, body?: unknown): Promise<Answer> {
   const response = await fetch(`http://${address}${path}`, {
     method: body === undefined ? 'GET' : 'POST',
     headers: {
@@ -90,7 +94,7 @@ async function call(address: string, path: string, token: string, body?: unknown
     body: body === undefined ? undefined : JSON.stringify(body),
     signal: AbortSignal.timeout(TIMEOUT_MS),
   })
-  const answer = (await response.json().catch(() => ({}))) as any
-  if (response.ok) return answer
+  const answer = (await response.json().catch(() => ({}))) as { message?: string; problems?: string[] }
+  if (response.ok) return answer as Answer
   throw new Error(`HTTP ${response.status}: ${[answer.message, ...(answer.problems ?? [])].join(': ')}`)
 }

@@ -7,25 +7,43 @@ export interface Position {
   seq: number
 }
 
+/** A message of a gateway, of any type: docs/protocol-rooms.md says which fields it has. */
+interface Said extends Position {
+  type: string
+  id?: number
+  messageId?: string
+  data: unknown
+  code?: string
+  message?: string
+  duplicate?: boolean
+  retryAfterMs?: number
+  /** Of `subscribed`. */
+  keys: (Position & { recovered?: boolean; count: number })[]
+  /** Of `history`. */
+  messages: Said[]
+  more?: boolean
+}
+
 export type RoomClient = Awaited<ReturnType<typeof openRoomClient>>
 
 export async function openRoomClient(target: Target, signal: AbortSignal) {
   const socket = openSocket(target)
   /** The promise of each request's answer. */
-  const requests = new Map<number, { resolve: (answer: any) => void; reject: (error: Error) => void }>()
+  const requests = new Map<number, { resolve: (answer: Said) => void; reject: (error: Error) => void }>()
   /** Messages of rooms, as they came. */
-  const messages: any[] = []
+  const messages: Said[] = []
   const heard = new EventTarget()
   let lastId = 0
 
   socket.on('message', bytes => {
-    const message = JSON.parse(bytes.toString())
+    const message: Said = JSON.parse(bytes.toString())
     if (message.type === 'message') {
       messages.push(message)
       heard.dispatchEvent(new Event('message'))
     }
-    requests.get(message.id)?.resolve(message)
-    requests.delete(message.id)
+    const id = message.id ?? 0
+    requests.get(id)?.resolve(message)
+    requests.delete(id)
   })
   socket.on('close', () => {
     for (const { reject } of requests.values()) reject(new Error('the connection was lost'))
@@ -35,7 +53,7 @@ export async function openRoomClient(target: Target, signal: AbortSignal) {
   socket.on('error', () => {}) // 'close' follows
 
   /** @returns its answer, also where that is an error */
-  const request = (asked: object): Promise<any> => {
+  const request = (asked: object): Promise<Said> => {
     const id = ++lastId
     socket.send(JSON.stringify({ ...asked, id }))
     return new Promise((resolve, reject) => requests.set(id, { resolve, reject }))

@@ -1,5 +1,6 @@
 // The chat: one room, named by the address, with its members; beside it a value that the backend changes.
 
+import { FallbackSocket } from '/keycast/fallback/fallback.js'
 import { createMessageList } from '/keycast/rooms/message-list.js'
 import { connect } from '/keycast.js'
 import { startTheme } from '/theme.js'
@@ -24,7 +25,7 @@ const byId = id => document.getElementById(id)
 const [roomInput, joinForm, nameInput, nameProblem] = ['room', 'join', 'name', 'name-problem'].map(byId)
 const [composeForm, textInput] = ['compose', 'text'].map(byId)
 
-const keycast = connect('/ws')
+const keycast = connect('/ws', { WebSocket: FallbackSocket })
 const banner = startBanner(keycast)
 startTheme(byId('theme'))
 

@@ -1,4 +1,5 @@
 // The page: keys typed or named by the address become cards, and the client library keeps them true.
+import { createFallback } from '/keycast/fallback/fallback.js'
 import { connect } from '/keycast/values-only.js'
 import { createCard } from './card.js'
 import { setText } from './element.js'
@@ -35,7 +36,20 @@ class CountingWebSocket extends WebSocket {
   }
 }
 
-const keycast = connect('/ws', { WebSocket: CountingWebSocket })
+/** The same where WebSockets are blocked. @param {RequestInfo | URL} input @param {RequestInit} [init] */
+async function countingFetch(input, init) {
+  const response = await fetch(input, init)
+  if (response.status !== 200 || !response.body) return response
+  const counted = new TransformStream({
+    transform(chunk, controller) {
+      rates.received(chunk.byteLength)
+      controller.enqueue(chunk)
+    },
+  })
+  return new Response(response.body.pipeThrough(counted), response)
+}
+
+const keycast = connect('/ws', { WebSocket: createFallback({ WebSocket: CountingWebSocket, fetch: countingFetch }) })
 
 /** @param {string[]} keys those already watched are left as they are */
 function watch(keys) {

@@ -1,4 +1,8 @@
 // The listings of docs/deploy against the code: a variable or an option that was renamed must not stay behind in a command.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { readNamespaces } from '@keycast/service/namespaces'
 import { filesOf, listingsOf, read } from './markdown.ts'
 
 const pages = filesOf('docs/deploy')
@@ -55,4 +59,39 @@ test('the proxy of several-hosts.md is the one that its gateways trust, and list
   expect(one('--only gateway')).toContain(`GATEWAY_TRUSTED_PROXIES=${proxy}\n`)
   expect(text).toContain('| clients | proxy | 443; 80 |')
   expect(one('-- proxy')).toMatch(/--host 0\.0\.0\.0 --https-port 443 --http-port 80 /)
+})
+
+/** @param text of a keycast.yaml, or the part of one below `namespaces:` @param folder for the file */
+function readAsServicesDo(text: string, folder: string) {
+  const path = join(folder, 'keycast.yaml')
+  writeFileSync(path, /^namespaces:/m.test(text) ? text : `namespaces:\n${text}`)
+  return readNamespaces({ path, env: { BACKEND_TOKEN: 'secret' } })
+}
+
+const namespaces = [...pages, 'docs/configuration.md'].flatMap(page =>
+  listingsOf(read(page))
+    .filter(listing => /^ +source: (http|journal)$/m.test(listing))
+    .map(listing => [page, listing]),
+)
+
+/** The kinds of endpoints whose lines the page about a backend of one's own says in full. */
+const fitting = [...read('docs/deploy/own-backend.md').matchAll(/^\| .+ \| (`url: .*) \| `[^`]+` \|$/gm)].map(
+  ([, cell]) => [
+    'a row of docs/deploy/own-backend.md',
+    ['  a:', '    source: http', ...Array.from(cell.matchAll(/`([^`]+)`/g), ([, line]) => `    ${line}`)].join('\n'),
+  ],
+)
+
+test.each([...namespaces, ...fitting])('%s: services read the namespaces of\n%s', (_, text) => {
+  const folder = mkdtempSync(join(tmpdir(), 'keycast-listings-'))
+  try {
+    expect(() => readAsServicesDo(text, folder)).not.toThrow()
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
+test('there are namespaces in the pages, and rows with lines', () => {
+  expect(namespaces.length).toBeGreaterThan(4)
+  expect(fitting.length).toBeGreaterThan(3)
 })

@@ -1,6 +1,6 @@
 // The documents against the repository: every link leads somewhere, every path named is there, no line is too long.
 import { dirname, normalize } from 'node:path/posix'
-import { anchorsOf, filesOf, LINE_CHARACTERS_MAX, linksOf, pathsOf, read, wrap } from './markdown.ts'
+import { anchorsOf, filesOf, LINE_CHARACTERS_MAX, linksOf, pathsOf, read, sentencesOf, wrap } from './markdown.ts'
 
 const files = filesOf()
 const pages = files.filter(file => file.endsWith('.md'))
@@ -57,6 +57,20 @@ describe.each(pages)('%s', page => {
   })
 })
 
+test('no sentence stands on two pages: one of them has it, the other links there', () => {
+  const on = new Map<string, string>()
+  const twice = pages.flatMap(page =>
+    sentencesOf(read(page))
+      .filter(sentence => sentence.split(' ').length >= 8)
+      .flatMap(sentence => {
+        const other = on.get(sentence) ?? page
+        on.set(sentence, other)
+        return other === page ? [] : [`${other}, ${page}: ${sentence}`]
+      }),
+  )
+  expect(twice).toEqual([])
+})
+
 test('docs/README.md leads to every page of docs/', () => {
   const index = linksOf(read('docs/README.md')).map(target => normalize(`docs/${target.split('#')[0]}`))
   const inDocs = pages.filter(page => page.startsWith('docs/') && page !== 'docs/README.md')
@@ -77,6 +91,11 @@ test('a link without a target, a heading that is gone and a comment in a listing
     '# One\n\n## Two words, `code`\n\n## One\n\n```\n# no heading\n[x](no-link.md)\n```\n[a](b.md#c) [d](https://e)\n'
   expect(anchorsOf(page)).toEqual(['one', 'two-words-code', 'one-1'])
   expect(linksOf(page)).toEqual(['b.md#c'])
+})
+
+test('sentences are those of paragraphs and lists, over line breaks', () => {
+  const page = '# A heading.\n\nOne [link](a.md#b)\nis here. Another: it is.\n\n- An item.\n  Two.\n\n| a | cell. |\n'
+  expect(sentencesOf(page)).toEqual(['One [link] is here.', 'Another:', 'it is.', 'An item.', 'Two.'])
 })
 
 test('of the words in code, those that read as paths are taken', () => {

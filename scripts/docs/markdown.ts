@@ -48,6 +48,16 @@ export function listingsOf(page: string) {
   return [...page.matchAll(/^ *```.*\n([\s\S]*?)^ *```/gm)].map(([, code]) => code)
 }
 
+/** The sentences of a page's paragraphs and lists. Links count by their words; headings, tables and listings do not. */
+export function sentencesOf(page: string) {
+  return proseOf(page)
+    .replaceAll(/\]\([^)]*\)/g, ']')
+    .split(/\n\s*\n|\n(?=[|#]|- |\d+\. )/)
+    .filter(paragraph => !/^\s*[|#]/.test(paragraph))
+    .flatMap(paragraph => paragraph.replaceAll(/\s+/g, ' ').split(/(?<=[.:;!?]) /))
+    .map(sentence => sentence.replace(/^(-|\d+\.) /, ''))
+}
+
 /**
  * The words in a page's code, inline and fenced, that read as paths of files or folders.
  *

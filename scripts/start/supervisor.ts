@@ -1,5 +1,6 @@
 // Drives our own pm2, a daemon with a folder of its own, through pm2's API.
 import { promisify } from 'node:util'
+import type { StartOptions } from 'pm2'
 import { MARK } from './pm2-home.ts'
 import type { App } from './services.ts'
 
@@ -12,6 +13,19 @@ export interface Exit {
 }
 
 export type Supervisor = Awaited<ReturnType<typeof loadSupervisor>>
+
+/** What pm2 says, of which its types know nothing. */
+interface Daemon {
+  new_pm2_instance: boolean
+}
+interface Output {
+  process: { name: string }
+  data: string
+}
+interface Event {
+  event: string
+  process: { name: string; status: string; exit_code: number; stop_exit_codes?: number | number[] }
+}
 
 interface Options {
   home: string
@@ -35,12 +49,12 @@ export async function loadSupervisor({ home, onOutput, onExit, onOnline }: Optio
   process.on('SIGQUIT', () => {})
   const { default: pm2 } = await import('pm2')
   const api = {
-    connect: promisify((done: (error: Error, meta: any) => void) => pm2.connect(done as any)),
+    connect: promisify((done: (error: Error, meta: Daemon) => void) => pm2.connect(done as (error: Error) => void)),
     launchBus: promisify(pm2.launchBus.bind(pm2)),
-    start: promisify((app: any, done: any) => pm2.start(app, done)),
+    start: promisify((app: App, done: (error: Error) => void) => pm2.start(app as StartOptions, done)),
     list: promisify(pm2.list.bind(pm2)),
-    delete: promisify((name: string, done: any) => pm2.delete(name, done)),
-    killDaemon: promisify((done: any) => pm2.killDaemon(done)),
+    delete: promisify((name: string, done: (error: Error) => void) => pm2.delete(name, done)),
+    killDaemon: promisify((done: (error: Error) => void) => pm2.killDaemon(done)),
   }
 
   return {
@@ -48,9 +62,9 @@ export async function loadSupervisor({ home, onOutput, onExit, onOnline }: Optio
     async connect(): Promise<boolean> {
       const meta = await api.connect()
       const bus = await api.launchBus()
-      bus.on('log:out', ({ process, data }: any) => onOutput(process.name, 'out', data))
-      bus.on('log:err', ({ process, data }: any) => onOutput(process.name, 'err', data))
-      bus.on('process:event', ({ event, process: { name, status, exit_code: code, ...rest } }: any) => {
+      bus.on('log:out', ({ process, data }: Output) => onOutput(process.name, 'out', data))
+      bus.on('log:err', ({ process, data }: Output) => onOutput(process.name, 'err', data))
+      bus.on('process:event', ({ event, process: { name, status, exit_code: code, ...rest } }: Event) => {
         if (event === 'online') onOnline(name)
         // pm2 reports a service that it stops twice, first as stopping.
         if (event !== 'exit' || status === 'stopping') return

@@ -211,7 +211,7 @@ export const backend = dashboard({
         lines({
           title: 'Requests from gateways',
           description:
-            'Watches and gets by how they were met: from memory, by the plan of another node, by a fetch under way (coalesced), by a new fetch. Refused ones by code: forbidden and token_expired are the end of a right, the others are faults.',
+            'Watches and gets by how they were met: from memory, by the plan of another node, by a fetch under way (coalesced), by a new fetch. Refused ones by code: forbidden and token_expired are the end of a right, share is one user or address that held too much, the others are faults.',
           unit: 'reqps',
           min: 0,
           stacked: true,
@@ -284,13 +284,22 @@ export const backend = dashboard({
         lines({
           title: 'Values held',
           description:
-            'Bytes in the cache, with FETCHER_CACHE_BYTES_MAX. Watched values are never evicted; when they fill the cache, new keys are refused.',
+            'Bytes in the cache, with FETCHER_CACHE_BYTES_MAX. Watched values are never evicted; when they fill the cache, new keys are refused: first to users and addresses that hold much.',
           unit: 'bytes',
           min: 0,
           queries: [
             { expr: `keycast_fetcher_cache_bytes{${nodes}}`, legend: '{{instance}}' },
+            { expr: `keycast_fetcher_cache_wanted_bytes{${nodes}}`, legend: '{{instance}} watched' },
             { expr: `keycast_fetcher_cache_max_bytes{${nodes}}`, legend: '{{instance}} at most' },
           ],
+        }),
+        lines({
+          title: 'Accounts',
+          description:
+            'Users, addresses and networks that pay for a key. When few of them hold a full cache, look at who they are; when many do, the node is too small.',
+          unit: 'short',
+          min: 0,
+          queries: [{ expr: `keycast_fetcher_accounts{${nodes}}`, legend: '{{instance}}' }],
         }),
         lines({
           title: 'Workers',

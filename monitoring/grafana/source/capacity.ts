@@ -159,7 +159,10 @@ export const capacity = dashboard({
           unit: 'short',
           min: 0,
           stacked: true,
-          queries: [{ expr: `keycast_gateway_sessions{${gateways}}`, legend: '{{instance}}' }],
+          queries: [
+            { expr: `keycast_gateway_sessions{${gateways}}`, legend: '{{instance}}' },
+            { expr: `sum(keycast_gateway_streams{${gateways}})`, legend: 'of these event streams' },
+          ],
         }),
         lines({
           title: 'Memory of a gateway',

@@ -239,5 +239,27 @@ export const delivery = dashboard({
         }),
       ],
     },
+    {
+      title: 'Nodes',
+      height: 8,
+      perLine: 2,
+      panels: [
+        lines({
+          title: 'Fetcher nodes with keys',
+          description: 'As each gateway hears them. Gateways that differ for long place keys on different nodes.',
+          unit: 'short',
+          min: 0,
+          queries: [{ expr: `keycast_gateway_fetcher_nodes_alive{${gateways}}`, legend: '{{instance}}' }],
+        }),
+        lines({
+          title: 'Nodes held down',
+          description:
+            'Fetcher nodes and journals that answer and get no keys yet, since they were lost before: longer after each loss. Above zero again and again a node comes and goes.',
+          unit: 'short',
+          min: 0,
+          queries: [{ expr: `keycast_gateway_nodes_held{${gateways}}`, legend: '{{instance}}' }],
+        }),
+      ],
+    },
   ],
 })

@@ -2,7 +2,7 @@
 // Field names are those of Grafana's dashboard model (schema version 41, Grafana 12).
 
 /** The data source's uid: provisioning/datasources/prometheus.yml fixes it. */
-export const DATASOURCE = Object.freeze({ type: 'prometheus', uid: 'keycast-prometheus' })
+const DATASOURCE = Object.freeze({ type: 'prometheus', uid: 'keycast-prometheus' })
 
 const GRID_COLUMNS = 24
 
@@ -33,10 +33,10 @@ interface PanelOptions {
   /** Of 24 columns. */
   width?: number
   /** Of fields, in Grafana's own words. */
-  overrides?: Record<string, any>[]
+  overrides?: Record<string, unknown>[]
 }
 
-type Panel = Record<string, any> & { type: string; width?: number }
+type Panel = Record<string, unknown> & { type: string; width?: number }
 
 /** Panels under a heading, each line of them `height` high; a panel without a width takes its share of a line. */
 interface Row {

@@ -334,6 +334,21 @@ export const rooms = dashboard({
             { expr: `keycast_gateway_tail_bytes{${gateways}}`, legend: 'gateway {{instance}}' },
           ],
         }),
+        lines({
+          title: 'Messages deleted',
+          description: 'By operators, for good. Their names stand in the audit log of the gateways.',
+          unit: 'cps',
+          min: 0,
+          queries: [{ expr: 'sum(rate(keycast_journal_deleted_messages_total[$__rate_interval]))', legend: 'deleted' }],
+        }),
+        lines({
+          title: 'Retention that waits',
+          description:
+            'How far the clock has jumped ahead of the time by which messages expire, on lmdb. It counts after JOURNAL_SHORTEN_MS, as a shorter history does.',
+          unit: 's',
+          min: 0,
+          queries: [{ expr: 'keycast_journal_log_clock_ahead_seconds', legend: '{{instance}}' }],
+        }),
       ],
     },
   ],
