@@ -149,7 +149,7 @@ test('a token of keycast token is taken, its user under the prefix of the entry'
 })
 
 test('keycast explain says who may read a key, and which rule refuses', async () => {
-  const env = { ...process.env, API_TOKEN: 'a-token-for-tests' }
+  const env = { ...process.env, API_TOKENS: 'test:admin:a-token-for-tests' }
   const key = (args: string[], input?: string) => {
     const internal = ['--gateway', gateway.internal.replace('http://', '')]
     return execFileSync(process.execPath, ['cli/keycast.js', 'explain', ...args, ...internal], {

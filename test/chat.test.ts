@@ -37,7 +37,9 @@ async function open(room: string, options: object = {}) {
   const complaints: string[] = []
   page.on('pageerror', error => complaints.push(error.message))
   page.on('console', message => {
-    if (message.type() === 'error' && !message.text().includes('WebSocket connection')) complaints.push(message.text())
+    const isOfConnection =
+      message.text().includes('WebSocket connection') || /\/v1\/|\/keycast\.js$/.test(message.location().url)
+    if (message.type() === 'error' && !isOfConnection) complaints.push(message.text())
   })
   await page.goto(proxy.url(`/chat#${room}`))
   return { page, complaints }

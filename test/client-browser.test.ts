@@ -50,7 +50,7 @@ async function serve(head = ''): Promise<string> {
 }
 
 /**
- * An import map with the hash of each module, as docs/client.md has it.
+ * An import map with the hash of each module, as docs/client-recipes.md has it.
  *
  * @param origin of the gateway
  * @param suffix of each file

@@ -143,10 +143,11 @@ test('its types pass a strict TypeScript, and find mistakes', async () => {
   }
 })
 
-test('the examples of docs/client.md are right', async () => {
+test('the examples of the pages on the client are right', async () => {
   lend(['ws', '@types/ws', '@types/node', 'undici-types'])
-  const page = readFileSync(join(root, 'docs/client.md'), 'utf8')
-  const blocks = [...page.matchAll(/^```js\n(.*?)^```/gms)].map(([, code]) => code)
+  const pages = ['client', 'client-reference', 'client-recipes']
+  const text = pages.map(page => readFileSync(join(root, `docs/${page}.md`), 'utf8')).join('\n')
+  const blocks = [...text.matchAll(/^```js\n(.*?)^```/gms)].map(([, code]) => code)
   expect(blocks.length).toBeGreaterThan(4)
   // Stand-ins for packages that are not installed here.
   const vue =

@@ -1,4 +1,4 @@
-// The job of docs/client.md that must see every message, as it stands there: killed, and away for longer than the room
+// The job of docs/client-recipes.md that must see every message, as it stands there: killed, and away for longer than the room
 // remembers.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,7 +13,7 @@ import { eventually } from './support/deadline.ts'
 import { startRooms } from './support/rooms.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const page = readFileSync(join(root, 'docs/client.md'), 'utf8')
+const page = readFileSync(join(root, 'docs/client-recipes.md'), 'utf8')
 const recipes = [...page.matchAll(/^```js\n(.*?)^```/gms)].map(([, code]) => code)
 
 test('a job that must see every message goes on where it was killed, and reads what a gap leaves', async () => {

@@ -248,3 +248,16 @@ test('Chromium negotiates it, and reads every value', async () => {
   expect(await gateway.metric('keycast_gateway_compressed_messages_sent_total')).toBeGreaterThan(compressedBefore)
   show(`compression: Chromium was sent ${seen.revisions.length} of 101 versions`)
 })
+
+test.each(['br', 'gzip'])('over HTTP a value comes in %s, compressed once for all who ask', async coding => {
+  await change('http', 1)
+  const kept = () => gateway.metric('keycast_gateway_compressions_total{result="kept"}')
+  const before = await kept()
+  const asked = Array.from({ length: 20 }, async () => {
+    const answer = await fetch(`${gateway.http}/v1/values/doc:http`, { headers: { 'accept-encoding': coding } })
+    expect([answer.status, answer.headers.get('content-encoding')]).toEqual([200, coding])
+    expect(answer.headers.get('etag')).toBe(`W/"${versionOf(Buffer.from(await answer.arrayBuffer()))}"`)
+  })
+  await Promise.all(asked)
+  expect((await kept()) - before).toBe(1)
+})

@@ -5,7 +5,7 @@ import { eventually } from './support/deadline.ts'
 import { ask } from './support/http.ts'
 import { startSystem } from './support/system.ts'
 
-test('refreshes that bring nothing new are not told key by key, ages stay true, and changes come', async () => {
+test.concurrent('refreshes that bring nothing new are not told key by key, ages stay true, and changes come', async () => {
   const backend = await startBackend()
   const { gateways, fetchers } = await startSystem({
     namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '5s', maxAge: '20s', timeout: '1s' } },
@@ -18,8 +18,7 @@ test('refreshes that bring nothing new are not told key by key, ages stay true, 
   await Promise.all(viewers.map(viewer => viewer.reaches('doc:1', 1)))
   const confirmations = await fetcher.metric('keycast_fetcher_answers_total{type="current"}')
 
-  await backend.until(asked => asked.length >= 4, 'three refreshes')
-  const asOf = backend.asked.length
+  await backend.until(asked => asked.length >= 3, 'two refreshes')
 
   // The gateway answers from memory, with an age that says: the backend was asked since.
   await eventually(async () => {
@@ -28,14 +27,13 @@ test('refreshes that bring nothing new are not told key by key, ages stay true, 
   }, 'an age of the last refresh')
   expect(await fetcher.metric('keycast_fetcher_answers_total{type="current"}')).toBe(confirmations)
   expect(viewers.map(viewer => viewer.of('doc:1').stale)).toEqual([undefined, undefined])
-  expect(asOf).toBeGreaterThanOrEqual(4)
 
   backend.on('/docs/1', answers.json(documentOf(2)))
   await Promise.all(viewers.map(viewer => viewer.reaches('doc:1', 2)))
   for (const viewer of viewers) viewer.close()
 })
 
-test('a node that dies leaves its keys to another, which asks the backend when it would have', async () => {
+test.concurrent('a node that dies leaves its keys to another, which asks the backend when it would have', async () => {
   const backend = await startBackend()
   const { gateways, fetchers } = await startSystem({
     namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '60s', maxAge: '60s', timeout: '1s' } },

@@ -10,39 +10,40 @@ const backend = await startBackend()
 const namespaces = { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', timeout: '500ms' } }
 const { fetchers, startGateway } = await startSystem({ gateways: 0, namespaces })
 const [{ ports }] = fetchers
-
-// One gateway reaches the node through the proxy, the other is the control.
-const requests = await startBlackhole(ports.requestsPort)
-const replies = await startBlackhole(ports.answersPort)
-const [behindProxy, direct] = await Promise.all([
-  startGateway([nodeAt({ requestsPort: requests.port, answersPort: replies.port })]),
-  startGateway([nodeAt(ports)]),
-])
+/** The control: it reaches the node itself. */
+const direct = await startGateway([nodeAt(ports)])
 
 const put = (keys: string[], revision: number) => {
   for (const key of keys) backend.on(`/docs/${key.slice(4)}`, answers.json(documentOf(revision)))
 }
 
-const both = [requests, replies]
+/** What goes silent. */
+const [REQUESTS, REPLIES] = [0, 1]
+const BOTH = [REQUESTS, REPLIES]
 // Shorter than the 3 s after which a peer counts as dead, and longer.
 const [SHORT_MS, LONG_MS] = [1_500, 5_000]
 
-const silences: { name: string; how: 'hold' | 'drop'; forMs: number; where: typeof both; what: string }[] = [
-  { name: 'short-loss', how: 'drop', forMs: SHORT_MS, where: both, what: 'loses messages for a moment' },
-  { name: 'short-delay', how: 'hold', forMs: SHORT_MS, where: both, what: 'delays everything for a moment' },
-  { name: 'lost-requests', how: 'drop', forMs: SHORT_MS, where: [requests], what: 'loses requests for a moment' },
-  { name: 'lost-answers', how: 'drop', forMs: SHORT_MS, where: [replies], what: 'loses answers for a moment' },
-  { name: 'long-loss', how: 'drop', forMs: LONG_MS, where: both, what: 'loses messages until both ends give it up' },
+const silences: { name: string; how: 'hold' | 'drop'; forMs: number; where: number[]; what: string }[] = [
+  { name: 'short-loss', how: 'drop', forMs: SHORT_MS, where: BOTH, what: 'loses messages for a moment' },
+  { name: 'short-delay', how: 'hold', forMs: SHORT_MS, where: BOTH, what: 'delays everything for a moment' },
+  { name: 'lost-requests', how: 'drop', forMs: SHORT_MS, where: [REQUESTS], what: 'loses requests for a moment' },
+  { name: 'lost-answers', how: 'drop', forMs: SHORT_MS, where: [REPLIES], what: 'loses answers for a moment' },
+  { name: 'long-loss', how: 'drop', forMs: LONG_MS, where: BOTH, what: 'loses messages until both ends give it up' },
   {
     name: 'long-delay',
     how: 'hold',
     forMs: LONG_MS,
-    where: both,
+    where: BOTH,
     what: 'delays everything until both ends give it up',
   },
 ]
 
-test.each(silences)('a link that silently $what', async ({ name, how, forMs, where }) => {
+// Beside each other: each has a gateway of its own, and waits for the most part.
+test.concurrent.each(silences)('a link that silently $what', async ({ name, how, forMs, where: places }) => {
+  const proxies = await Promise.all([startBlackhole(ports.requestsPort), startBlackhole(ports.answersPort)])
+  const [requestsPort, answersPort] = proxies.map(({ port }) => port)
+  const behindProxy = await startGateway([nodeAt({ requestsPort, answersPort })])
+  const where = places.map(place => proxies[place])
   const keys = Array.from({ length: 20 }, (_, index) => `doc:${name}-${index}`)
   const left = keys.slice(0, 5)
   const added = Array.from({ length: 5 }, (_, index) => `doc:${name}-new-${index}`)

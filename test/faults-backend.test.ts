@@ -80,12 +80,13 @@ const { gateways, fetchers } = await startSystem({
   },
 })
 
-describe.each(faults.map((fault, index) => ({ ...fault, index })))('a backend that $name', fault => {
-  const backend = backends[fault.index]
-  const held = `fault-${fault.index}:held`
-  const cold = `fault-${fault.index}:cold`
-
-  test(`viewers are told ${fault.code}, and converge when it is well again`, async () => {
+// Beside each other: each waits for the most part.
+test.concurrent.each(faults.map((fault, index) => ({ ...fault, index })))(
+  'a backend that $name: viewers are told $code, and converge when it is well again',
+  async fault => {
+    const backend = backends[fault.index]
+    const held = `fault-${fault.index}:held`
+    const cold = `fault-${fault.index}:cold`
     backend.on('/docs/held', answers.json(documentOf(1)))
     backend.on('/docs/cold', answers.json(documentOf(1)))
     const viewers = await Promise.all(gateways.map(({ url }) => connect(url)))
@@ -121,10 +122,10 @@ describe.each(faults.map((fault, index) => ({ ...fault, index })))('a backend th
       viewer.close()
     }
     for (const viewer of viewers) expect(viewer.of(held).revisions).toEqual([1, 2])
-  })
-})
+  },
+)
 
-test.each([404, 410])(
+test.concurrent.each([404, 410])(
   'a backend that answers %s has said what holds: viewers are told, and see it come back',
   async status => {
     const path = `/docs/${status}`
@@ -178,7 +179,7 @@ test('a backend that asks for patience with Retry-After is given it', async () =
   viewer.close()
 })
 
-test('a backend slow to the very edge of the timeout: whatever comes through, nobody goes back', async () => {
+test.concurrent('a backend slow to the very edge of the timeout: whatever comes through, nobody goes back', async () => {
   let revision = 0
   // From well inside the timeout to beyond it, over and over, and another revision with every request.
   const delaysMs = [TIMEOUT_MS - 100, TIMEOUT_MS - 10, TIMEOUT_MS, TIMEOUT_MS + 10, TIMEOUT_MS + 100]
@@ -213,7 +214,7 @@ test('a BOM is cut, text is transcoded, and what is no text travels as bytes', a
   viewer.close()
 })
 
-test('a backend down for 100 watched keys is not stormed, and is back within a second or two', async () => {
+test.concurrent('a backend down for 100 watched keys is not stormed, and is back within a second or two', async () => {
   const ids = Array.from({ length: 100 }, (_, index) => String(index))
   const keys = ids.map(id => `storm:${id}`)
   for (const id of ids) storm.on(`/docs/${id}`, answers.json(documentOf(1)))

@@ -97,7 +97,9 @@ describe('a worker', () => {
   })
 })
 
-test('a primary killed and started again: gateways say their state again', async () => {
+// Beside each other: each has a system of its own, and waits for the most part.
+
+test.concurrent('a primary killed and started again: gateways say their state again', async () => {
   const { fetchers, gateways, startFetcher, stop } = await start({ fetchers: 1 })
   const [fetcher] = fetchers
   const keys = Array.from({ length: 50 }, (_, index) => `doc:primary-${index}`)
@@ -125,7 +127,7 @@ test('a primary killed and started again: gateways say their state again', async
   await stop()
 })
 
-test('one of two nodes killed for good: the other owns its keys; when it comes back it is asked again; and stops in order', async () => {
+test.concurrent('one of two nodes killed for good: the other owns its keys; when it comes back it is asked again; and stops in order', async () => {
   const { fetchers, gateways, startFetcher, stop } = await start({ fetchers: 2 })
   const keys = Array.from({ length: 60 }, (_, index) => `doc:nodes-${index}`)
   for (const key of keys) put(key.slice(4), 1)
@@ -175,7 +177,7 @@ test('one of two nodes killed for good: the other owns its keys; when it comes b
   await stop()
 })
 
-test('a node that stalls again and again is held down longer each time, and has its keys back', async () => {
+test.concurrent('a node that stalls again and again is held down longer each time, and has its keys back', async () => {
   const { fetchers, gateways, nodes, stop } = await start({ fetchers: 2 })
   const [gateway] = gateways
   const [flapping] = fetchers

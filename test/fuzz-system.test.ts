@@ -1,8 +1,9 @@
-// Absurd bytes to real processes, at every port at once: WebSocket, HTTP, a backend's answers, a gateway's requests to
-// the fetcher and the journal. No process ends, no error is unforeseen, and a client beside it is served all along.
+// Absurd bytes to real processes, at every port at once: WebSocket, its frames, HTTP, tokens and a provider's keys, a
+// backend's answers, a gateway's requests to the fetcher and the journal. No process ends or grows, no error is
+// unforeseen, and a client beside it is served all along.
 // An hour of it: FUZZ_SECONDS=3600 npm run test:e2e -- --testPathPatterns test/fuzz
 import { once } from 'node:events'
-import { type AddressInfo, connect as connectTcp, createServer } from 'node:net'
+import { type AddressInfo, connect as connectTcp, createServer, type Socket } from 'node:net'
 import { BYTES_SUBPROTOCOL, JSON_SUBPROTOCOL } from '@keycast/protocol'
 import fc from 'fast-check'
 import WebSocket from 'ws'
@@ -13,10 +14,13 @@ import { pause } from './support/deadline.ts'
 import { show } from './support/figures.ts'
 import { type Absurd, absurdJson, absurdParts } from './support/fuzz/absurd.ts'
 import { absurdHttp, type HttpMessage } from './support/fuzz/absurd-http.ts'
+import { absurdTokens, keyResponses, SECRET } from './support/fuzz/doors-access.ts'
 import { firsts, responses } from './support/fuzz/doors-backend.ts'
+import { frames } from './support/fuzz/frames.ts'
 import { seconds, seed, timeoutMs } from './support/fuzz/length.ts'
 import { LINK, NUMBER, requests, toFetcher, toJournal } from './support/fuzz/messages.ts'
 import { startJournal } from './support/journal.ts'
+import { MIB, watchMemory } from './support/memory.ts'
 import { isAlive } from './support/processes.ts'
 import { startSystem, writeConfig } from './support/system.ts'
 
@@ -42,12 +46,32 @@ const namespaces = {
   well: { url: `${origin}/well/{id}`, refresh: '100ms' },
   room: { source: 'journal', members: 'named' } as never,
 }
-const access = { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] } }
+const keys = fc.sample(keyResponses, { numRuns: 500, seed })
+let keysAsked = 0
+const provider = createServer(socket => {
+  socket.on('error', () => {})
+  socket.once('data', () => socket.end(keys[keysAsked++ % keys.length]))
+})
+await once(provider.listen(0, '127.0.0.1'), 'listening')
+atEnd(() => provider.close())
+const jwks = `http://127.0.0.1:${(provider.address() as AddressInfo).port}/keys`
+
+const access = {
+  anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] },
+  maxLifetime: '366d',
+  tokens: [
+    { jwks, issuer: 'https://id.example/', audience: 'keycast', algorithms: ['ES256', 'RS256', 'EdDSA'] },
+    { secret: SECRET, issuer: 'https://id.example/', audience: 'keycast', algorithms: ['HS256'], prefix: 'app|' },
+  ],
+}
 const journal = await startJournal({ config: writeConfig(namespaces, access) })
 const { gateways, fetchers } = await startSystem({ namespaces, access, env: { JOURNAL_NODES: journal.node } })
 const [gateway] = gateways
 const [fetcher] = fetchers
 const processes = [gateway.process, fetcher.process, journal.process()]
+
+/** What a process may take beside what it has once it listens. Beyond it something grows with what strangers send. */
+const GROWTH_BYTES_MAX = 400 * MIB
 
 const endsAt = performance.now() + seconds * 1_000
 const isOn = () => performance.now() < endsAt
@@ -142,6 +166,52 @@ const bytesTo = (port: number) =>
     socket.destroy()
   })
 
+/** Frames after an upgrade, several on each connection. */
+async function rawFrames() {
+  let socket: Socket | undefined
+  const count = await repeat(frames, async frame => {
+    if (!socket?.writable) {
+      socket = connectTcp(gateway.port, '127.0.0.1')
+      socket.on('error', () => {})
+      socket.resume()
+      socket.write(
+        [
+          ...['GET /ws HTTP/1.1', 'host: h', 'connection: upgrade', 'upgrade: websocket', 'sec-websocket-version: 13'],
+          ...['sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==', 'sec-websocket-extensions: permessage-deflate', '', ''],
+        ].join('\r\n'),
+      )
+      await Promise.race([once(socket, 'data').catch(() => {}), pause(1_000)])
+    }
+    socket.write(frame)
+    await pause(2)
+    // One that waits for the rest of a frame would take all that follows for it.
+    if (Math.random() < 0.2) socket.destroy()
+  })
+  socket?.destroy()
+  return count
+}
+
+/** Over HTTP and in sessions. */
+async function tokens() {
+  let socket: WebSocket | undefined
+  const count = await repeat(absurdTokens, async token => {
+    if (socket?.readyState !== WebSocket.OPEN) {
+      socket = new WebSocket(gateway.url, JSON_SUBPROTOCOL)
+      socket.on('error', () => {})
+      await Promise.race([once(socket, 'open').catch(() => {}), pause(1_000)])
+    }
+    if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ type: 'auth', token }))
+    const http = connectTcp(gateway.port, '127.0.0.1')
+    http.on('error', () => {})
+    http.resume()
+    http.end(`GET /v1/values/well:1 HTTP/1.1\r\nhost: h\r\nconnection: close\r\nauthorization: Bearer ${token}\r\n\r\n`)
+    await Promise.race([once(http, 'close').catch(() => {}), pause(20)])
+    http.destroy()
+  })
+  socket?.terminate()
+  return count
+}
+
 /** A gateway that a node takes for one of its own. */
 async function linkTo(node: string, { requests, beats }: typeof toFetcher) {
   const [, requestsPort, answersPort] = node.split(':')
@@ -201,9 +271,12 @@ async function bystander() {
 test(
   `for ${seconds} s absurd bytes go to every port, no process ends, and a client beside is served`,
   async () => {
+    const growth = processes.map(({ pid }) => watchMemory(pid))
     const counts = {
       'sessions in JSON': sessions(JSON_SUBPROTOCOL),
       'sessions in bytes': sessions(BYTES_SUBPROTOCOL),
+      frames: rawFrames(),
+      tokens: tokens(),
       'public port': bytesTo(gateway.port),
       'internal port': bytesTo(Number(new URL(gateway.internal).port)),
       fetcher: linkTo(fetcher.node, toFetcher),
@@ -213,6 +286,12 @@ test(
     for (const [what, count] of Object.entries(counts)) show(`${what}: ${await count}, seed ${seed}`)
     show(`the backend answered ${asked} requests`)
     for (const process of processes) expect([process.name, isAlive(process.pid)]).toEqual([process.name, true])
+    show(`the provider answered ${keysAsked} requests`)
+    for (const [index, grown] of growth.entries()) {
+      const bytes = grown()
+      show(`${processes[index].name} has grown by ${Math.round(bytes / MIB)} MiB`)
+      expect(bytes).toBeLessThan(GROWTH_BYTES_MAX)
+    }
     expect(await gateway.metric('keycast_gateway_unexpected_errors_total')).toBe(0)
     expect(await fetcher.metric('keycast_fetcher_unexpected_errors_total')).toBe(0)
     const metrics = (await journal.internal('/metrics')).body.toString()

@@ -1,7 +1,9 @@
 // A journal whose disk was replaced by an older state of itself, as a snapshot of a volume is restored: the file has the
 // same inode, in the same boot. Its numbers come again; nobody takes them for those of before.
+
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { publishTo } from '@keycast/backbone'
 import { isProblem } from '@keycast/protocol'
 import { eventually } from './support/deadline.ts'
 import { createChecker, startJournal, startRooms } from './support/journal.ts'
@@ -20,7 +22,7 @@ test('gateways that know of later messages make a restored journal begin another
     const messageId = `message-${text}`.replaceAll(' ', '-').padEnd(16, '-')
     for (;;) {
       await eventually(() => publisher.isAvailable(room), 'the journal answering')
-      const result = await publisher.publish({ room, messageId, from: '', data: Buffer.from('1') }, DEADLINE)
+      const result = await publishTo(publisher, { room, messageId, from: '', data: Buffer.from('1') }, DEADLINE)
       if (!isProblem(result)) return result
     }
   }

@@ -1,5 +1,6 @@
 // Journals with their log in Valkey, under load: a Valkey that is killed, fails over or is full, and a journal that
 // dies. Each acknowledged message is there once, or everybody is told that another history began.
+import { publishTo } from '@keycast/backbone'
 
 import { isProblem } from '@keycast/protocol'
 import { atEnd } from './support/cleanup.ts'
@@ -117,14 +118,14 @@ async function historyLength({ gateways, rooms }: Awaited<ReturnType<typeof star
   return sum
 }
 
-test('a journal whose clock is a day ahead trims nothing of what all share', async () => {
+test.concurrent('a journal whose clock is a day ahead trims nothing of what all share', async () => {
   const valkey = await newValkey()
   const config = writeConfig({ room: { source: 'journal', history: { age: '1h' } } } as any)
   const right = await journalOn(valkey.url, { config })
   const wrong = await journalOn(valkey.url, { config, env: dayAhead })
   const [one, other] = [await newGateway(right.node), await newGateway(wrong.node)]
-  for (let n = 0; n < 10; n++) await one.publish(hello, { deadlineMs: 10_000 })
-  const last = await other.publish(hello, { deadlineMs: 10_000 })
+  for (let n = 0; n < 10; n++) await publishTo(one, hello, { deadlineMs: 10_000 })
+  const last = await publishTo(other, hello, { deadlineMs: 10_000 })
   expect(last).toMatchObject({ seq: 11 })
   expect(await one.history('room:1', { after: 0, limit: 20 }, { deadlineMs: 10_000 })).toMatchObject({
     oldest: 1,
@@ -133,17 +134,17 @@ test('a journal whose clock is a day ahead trims nothing of what all share', asy
   expect((last as any).at - Date.now()).toBeLessThan(3_600_000)
 })
 
-test('a journal that starts with an older, shorter history trims nothing of what others keep', async () => {
+test.concurrent('a journal that starts with an older, shorter history trims nothing of what others keep', async () => {
   const valkey = await newValkey()
   const roomsOf = (messages: number) => {
     return writeConfig({ room: { source: 'journal', history: { messages } } } as any)
   }
   const right = await journalOn(valkey.url, { config: roomsOf(1_000) })
   const one = await newGateway(right.node)
-  for (let n = 0; n < 20; n++) await one.publish(hello, { deadlineMs: 10_000 })
+  for (let n = 0; n < 20; n++) await publishTo(one, hello, { deadlineMs: 10_000 })
   const old = await journalOn(valkey.url, { config: roomsOf(5) })
   const other = await newGateway(old.node)
-  expect(await other.publish(hello, { deadlineMs: 10_000 })).toMatchObject({ seq: 21 })
+  expect(await publishTo(other, hello, { deadlineMs: 10_000 })).toMatchObject({ seq: 21 })
   expect(await one.history('room:1', { after: 0, limit: 50 }, { deadlineMs: 10_000 })).toMatchObject({
     oldest: 1,
     newest: 21,
@@ -191,7 +192,7 @@ test('gateways that disagree on the journals see one order', async () => {
   await expectWhole(run)
 })
 
-test('a Valkey that would lose messages is refused with exit code 2, in words that name the loss', async () => {
+test.concurrent('a Valkey that would lose messages is refused with exit code 2, in words that name the loss', async () => {
   const valkey = await newValkey({ settings: ['--appendfsync', 'everysec'] })
   await expect(journalOn(valkey.url)).rejects.toThrow(
     /ended with 2 before it listened:[\s\S]*appendfsync is everysec: a crash of its machine loses about the last second/,

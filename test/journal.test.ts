@@ -2,7 +2,7 @@
 // whatever happens to the process.
 import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import type { History } from '@keycast/backbone'
+import { type History, publishTo } from '@keycast/backbone'
 import { isProblem } from '@keycast/protocol'
 import { eventually, pause } from './support/deadline.ts'
 import { show } from './support/figures.ts'
@@ -35,7 +35,9 @@ test('stopped in order under load, it has every message, and hardly anybody noti
   await expectWhole(run)
 })
 
-test('stopped for 10 s, publishers are told within their deadline, and everything heals', async () => {
+// From here on beside each other: each has a journal of its own, and waits for the most part.
+
+test.concurrent('stopped for 10 s, publishers are told within their deadline, and everything heals', async () => {
   const deadlineMs = 2_000
   const run = await startRun(500, { deadlineMs })
   const { journal, loads } = run
@@ -50,13 +52,14 @@ test('stopped for 10 s, publishers are told within their deadline, and everythin
   for (const load of loads) expect(load.longestMs()).toBeLessThan(deadlineMs + 2_000)
 })
 
-test.each([2_500, 8_000])(
+test.concurrent.each([2_500, 8_000])(
   'publishes that were given up while it was stopped (%i ms) are not kept when it goes on',
   async ms => {
     const journal = await startJournal()
     const gateway = await startRooms('gateway', journal.node, createChecker())
     const publish = (text: string, deadlineMs = 10_000) =>
-      gateway.publish(
+      publishTo(
+        gateway,
         { room: 'room:1', messageId: undefined, from: 'ann', data: Buffer.from(`"${text}"`) },
         { deadlineMs },
       )
@@ -77,14 +80,14 @@ test.each([2_500, 8_000])(
   },
 )
 
-test('a shorter history than the log was used with waits, so that an old file trims nothing; told to, it holds', async () => {
+test.concurrent('a shorter history than the log was used with waits, so that an old file trims nothing; told to, it holds', async () => {
   const roomsOf = (messages: number) => ({
     KEYCAST_CONFIG: writeConfig({ room: { source: 'journal', history: { messages } } } as any),
   })
   const journal = await startJournal({ env: roomsOf(1_000) })
   const gateway = await startRooms('gateway', journal.node, createChecker())
   const publish = { room: 'room:1', messageId: undefined, from: 'ann', data: Buffer.from('1') }
-  for (let n = 0; n < 20; n++) await gateway.publish(publish, { deadlineMs: 10_000 })
+  for (let n = 0; n < 20; n++) await publishTo(gateway, publish, { deadlineMs: 10_000 })
 
   async function restart(env: Record<string, string>) {
     journal.process().signal('SIGTERM')
@@ -97,7 +100,7 @@ test('a shorter history than the log was used with waits, so that an old file tr
 
   expect(await restart(roomsOf(5))).toBe('1')
   await eventually(() => gateway.isAvailable('room:1'), 'the journal answering')
-  expect(await gateway.publish(publish, { deadlineMs: 10_000 })).toMatchObject({ seq: 21 })
+  expect(await publishTo(gateway, publish, { deadlineMs: 10_000 })).toMatchObject({ seq: 21 })
   expect(await oldest()).toBe(1)
   expect(journal.process().log()).toContainEqual(
     expect.objectContaining({ msg: expect.stringContaining('keycast.yaml keeps less'), namespace: 'room' }),
@@ -107,7 +110,7 @@ test('a shorter history than the log was used with waits, so that an old file tr
   await eventually(async () => (await oldest()) === 17, 'the room being trimmed')
 })
 
-test('a second journal on the folder is refused, and the first goes on', async () => {
+test.concurrent('a second journal on the folder is refused, and the first goes on', async () => {
   const journal = await startJournal()
   await expect(startJournal({ folder: journal.folder })).rejects.toThrow(
     `${journal.folder} is in use by another journal`,
@@ -115,12 +118,12 @@ test('a second journal on the folder is refused, and the first goes on', async (
   expect((await journal.internal('/health/ready')).status).toBe(200)
 })
 
-test('a damaged file is refused by name with exit code 2, and left as it is', async () => {
+test.concurrent('a damaged file is refused by name with exit code 2, and left as it is', async () => {
   const folder = newFolder()
   const first = await startJournal({ folder })
   const backbone = await startRooms('one', first.node, createChecker())
   const publish = { room: 'room:1', messageId: undefined, from: '', data: Buffer.from('1') }
-  expect(await backbone.publish(publish, { deadlineMs: 10_000 })).toMatchObject({ seq: 1 })
+  expect(await publishTo(backbone, publish, { deadlineMs: 10_000 })).toMatchObject({ seq: 1 })
   first.process().signal('SIGTERM')
   await first.process().exited
 
@@ -134,7 +137,7 @@ test('a damaged file is refused by name with exit code 2, and left as it is', as
   expect(statSync(file).size).toBe(damaged.length)
 })
 
-test('with a log in memory a restart is another history, and everybody is told', async () => {
+test.concurrent('with a log in memory a restart is another history, and everybody is told', async () => {
   const journal = await startJournal({ env: { JOURNAL_LOG: 'memory' } })
   const gaps: any[] = []
   const checker = createChecker()
@@ -144,7 +147,7 @@ test('with a log in memory a restart is another history, and everybody is told',
   })
   backbone.watch('room:1')
   const publish = { room: 'room:1', messageId: undefined, from: '', data: Buffer.from('1') }
-  const first = (await backbone.publish(publish, { deadlineMs: 10_000 })) as any
+  const first = (await publishTo(backbone, publish, { deadlineMs: 10_000 })) as any
   await eventually(() => backbone.positionOf('room:1')?.seq === 1, 'the message')
   await journal.process().kill()
   await journal.restart()

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import type { SeedsResult } from '../loadtest/seeds/run-seeds.ts'
 import { atEnd } from './support/cleanup.ts'
 import { within } from './support/deadline.ts'
+import { ofNode } from './support/node-process.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 /** One worker is enough for so little, and starts sooner without a warm-up. */
@@ -16,7 +17,7 @@ const SMALL = { FETCHER_WORKERS: '1', FETCHER_WARM_UP_PULLS: '0' }
 async function seeds(...args: string[]) {
   const child = spawn(process.execPath, ['loadtest/main.js', 'seeds', ...args], {
     cwd: root,
-    env: { PATH: process.env.PATH, ...SMALL },
+    env: { ...ofNode, ...SMALL },
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   atEnd(() => child.kill('SIGKILL'))

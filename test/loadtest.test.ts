@@ -10,9 +10,11 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { chromium, type Page } from 'playwright-core'
 import type { Result } from '../loadtest/run/result.ts'
 import { scenarios } from '../loadtest/scenarios/index.ts'
+import type { Options } from '../loadtest/scenarios/scenario.ts'
 import { startSystem } from '../loadtest/system/start.ts'
 import { atEnd } from './support/cleanup.ts'
 import { within } from './support/deadline.ts'
+import { ofNode } from './support/node-process.ts'
 import { killAtEnd, killNow } from './support/processes.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -57,7 +59,7 @@ beforeAll(async () => {
 function start(...args: string[]) {
   const child = spawn(process.execPath, ['loadtest/main.js', ...args], {
     cwd: root,
-    env: { PATH: process.env.PATH, ...SMALL },
+    env: { ...ofNode, ...SMALL },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   atEnd(() => child.kill('SIGKILL'))
@@ -172,6 +174,18 @@ const lanes: Small[][] = [
       },
     ],
     [
+      'edge',
+      [
+        ...['--start', '--viewers', '40', '--keys', '2', '--quiet', '1s', '--rounds', '2', '--every', '50ms'],
+        ...['--behind', '500ms'],
+      ],
+      (counts, { figures }) => {
+        // Two rounds, two while a gateway is behind, and one when the other is gone.
+        expect(counts).toMatchObject({ changes: 10, received: 200, missing: 0, wentBack: 0, refusals: 0, dropped: 0 })
+        expect(figures.perChange.value).toBeLessThanOrEqual(2)
+      },
+    ],
+    [
       'chat',
       ['--start', '--clients', '12', '--rooms', '3', '--messages', '40', '--every', '20ms', '--processes', '2'],
       counts => {
@@ -192,18 +206,16 @@ const lanes: Small[][] = [
         })
       },
     ],
-  ],
-  [
     [
-      'capacity',
-      ['--start', '--every', '20ms', '--clients', '40', '--hold', '2s', '--bytes', '20000', '--processes', '2'],
+      'garbage',
+      ['--start', '--clients', '10', '--rate', '500', '--attackers', '5', '--seconds', '2'],
       counts => {
-        expect(counts.requested).toBe(counts.answered + counts.refusals + counts.lost)
-        expect(counts).toMatchObject({ opened: 40, closed: 40, dropped: 0, refusals: 0, lost: 0, invalid: 0 })
-        expect(counts.requested).toBeGreaterThanOrEqual(40 * 2)
-        expect(counts.checked).toBeGreaterThan(0)
+        expect(counts.sent).toBeGreaterThan(500)
+        expect(counts).toMatchObject({ refused: counts.sent, unanswered: 0, refusals: 0, lost: 0, unexpected: 0 })
       },
     ],
+  ],
+  [
     [
       'polling',
       ['--start', '--clients', '12', '--keys', '3', '--seconds', '2', '--change', '700ms', '--bytes', '5000'],
@@ -265,24 +277,29 @@ const lanes: Small[][] = [
       },
     ],
     [
-      'garbage',
-      ['--start', '--clients', '10', '--rate', '500', '--attackers', '5', '--seconds', '2'],
+      'stranger',
+      ['--start', '--clients', '20', '--interval', '200ms', '--rate', '100', '--attackers', '10', '--seconds', '2'],
       counts => {
-        expect(counts.sent).toBeGreaterThan(500)
-        expect(counts).toMatchObject({ refused: counts.sent, unanswered: 0, refusals: 0, lost: 0, unexpected: 0 })
+        expect(counts).toMatchObject({ dropped: 0, lost: 0, unexpected: 0 })
+        expect(counts.answered).toBeGreaterThan(100)
+        expect(counts.sent).toBeGreaterThan(100)
       },
     ],
   ],
 ]
 /** As they come to their end, so that none is waited for long. */
-const small = lanes[0].flatMap((one, place) => [one, ...lanes[1].slice(place, place + 1)])
+const small = Array.from({ length: Math.max(...lanes.map(lane => lane.length)) }, (_, place) =>
+  lanes.flatMap(lane => lane.slice(place, place + 1)),
+).flat()
 
 let shared: Awaited<ReturnType<typeof startSystem>>
 const runs = new Map<string, Promise<Awaited<ReturnType<typeof run>>>>()
 
 beforeAll(async () => {
   const sharers = small.filter(([, args]) => !args.includes('--start')).map(([scenario]) => scenario)
-  const contents = scenarios.filter(({ name }) => sharers.includes(name)).map(each => each.content({ log: 'memory' }))
+  const contents = scenarios
+    .filter(({ name }) => sharers.includes(name))
+    .map(each => each.content({ log: 'memory' } as Options))
   shared = await startSystem({
     kind: 'keycast',
     gateways: 1,
@@ -325,7 +342,7 @@ test.each(small)('%s runs end to end, its counts add up, and its report opens', 
   await checkReport(done)
 })
 
-test('what was counted is what the gateway counted, and a running system is left running', async () => {
+test('capacity counts what the gateway counts, and leaves a running system running', async () => {
   const { urls, watched } = shared
   const gateway = watched.find(({ role }) => role === 'gateway')
   const metricsUrl = String(gateway?.metricsUrl)
@@ -335,13 +352,19 @@ test('what was counted is what the gateway counted, and a running system is left
   }
   const [gets, values] = ['messages_received_total\\{type="get"\\}', 'messages_sent_total\\{type="value"\\}']
   const before = { gets: await counted(gets), values: await counted(values) }
-  const { result } = await run(
+  const done = await run(
     'capacity',
     ...['--url', urls[0], '--metrics', `gateway=${metricsUrl}`],
     ...['--every', '10ms', '--clients', '30', '--hold', '2s'],
   )
 
-  expect(result.counts.requested).toBeGreaterThan(0)
+  const { result } = done
+  const { requested, answered, refusals, lost } = result.counts
+  expect(requested).toBe(answered + refusals + lost)
+  expect(requested).toBeGreaterThanOrEqual(30 * 2)
+  expect(result.counts).toMatchObject({ opened: 30, closed: 30, dropped: 0, refusals: 0, lost: 0, invalid: 0 })
+  expect(result.counts.checked).toBeGreaterThan(0)
+  await checkReport(done)
   expect(await counted(gets)).toBe(before.gets + result.counts.requested)
   expect(await counted(values)).toBe(before.values + result.counts.answered)
   expect(result.system.kind).toBe('given')

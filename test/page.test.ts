@@ -25,7 +25,9 @@ async function open(hash: string) {
   const complaints: string[] = []
   page.on('pageerror', error => complaints.push(error.message))
   page.on('console', message => {
-    if (message.type() === 'error' && !message.text().includes('WebSocket connection')) complaints.push(message.text())
+    const isOfConnection =
+      message.text().includes('WebSocket connection') || /\/v1\/|\/keycast\.js$/.test(message.location().url)
+    if (message.type() === 'error' && !isOfConnection) complaints.push(message.text())
   })
   // Chromium drops what it is loading when a network interface comes or goes, as with any container started on this machine.
   let wasDropped = false

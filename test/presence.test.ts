@@ -6,22 +6,6 @@ import { eventually, pause } from './support/deadline.ts'
 import { joinRooms, startRooms } from './support/rooms.ts'
 import { startValkey } from './support/valkey.ts'
 
-/** For the tests that kill at most a gateway they start themselves. */
-let shared: Awaited<ReturnType<typeof startRooms>>
-
-/** A room for each test, so that none sees another's members. */
-let room = ''
-let rooms = 0
-
-beforeAll(async () => {
-  shared = await start({ gateways: 2 })
-})
-
-beforeEach(() => {
-  rooms += 1
-  room = `room:${rooms}`
-})
-
 const start = (options?: Parameters<typeof startRooms>[0]) =>
   startRooms({
     namespaces: { room: { members: 'named', names: 'unique' } },
@@ -29,8 +13,24 @@ const start = (options?: Parameters<typeof startRooms>[0]) =>
     ...options,
   })
 
+/** For the tests that kill at most a gateway they start themselves. */
+const shared = await start({ gateways: 2 })
+
+let rooms = 0
+
+/** A room for each test, so that none sees another's members. */
+function newRoom() {
+  rooms += 1
+  const room = `room:${rooms}`
+  return {
+    room,
+    watch: (url: string) => watch(url, room),
+    join: (url: string, name: string, claim?: string) => join(url, room, name, claim),
+  }
+}
+
 /** A client that keeps the members as the protocol's page says, and notes who was ever seen to leave. */
-async function watch(url: string) {
+async function watch(url: string, room: string) {
   const client = await joinRooms(url)
   let read = 0
   let rev = Number.NaN
@@ -68,14 +68,17 @@ async function watch(url: string) {
   }
 }
 
-async function join(url: string, name: string, claim?: string) {
+async function join(url: string, room: string, name: string, claim?: string) {
   const client = await joinRooms(url)
   const joined = await client.request({ type: 'join', key: room, name, claim })
   expect(joined).toMatchObject({ type: 'joined', key: room, name })
   return { ...client, claim: joined.claim }
 }
 
-test('members are seen through every gateway, and are gone at once where they leave', async () => {
+// Beside each other: each waits for the most part.
+
+test.concurrent('members are seen through every gateway, and are gone at once where they leave', async () => {
+  const { room, watch, join } = newRoom()
   const { gateways } = shared
   const [one, two] = await Promise.all(gateways.map(({ url }) => watch(url)))
   const ann = await join(gateways[0].url, 'Ann')
@@ -91,7 +94,8 @@ test('members are seen through every gateway, and are gone at once where they le
   expect(one.left.sort()).toEqual(['Ann', 'Bob'])
 })
 
-test('one whose connection broke is kept for 10 s, and was never gone where it comes back', async () => {
+test.concurrent('one whose connection broke is kept for 10 s, and was never gone where it comes back', async () => {
+  const { watch, join } = newRoom()
   const { gateways } = shared
   const watcher = await watch(gateways[1].url)
   const ann = await join(gateways[0].url, 'Ann')
@@ -107,7 +111,8 @@ test('one whose connection broke is kept for 10 s, and was never gone where it c
   expect(watcher.left).toEqual(['Bob'])
 })
 
-test('a gateway is killed: who comes back within 10 s was never gone, and the others leave together', async () => {
+test.concurrent('a gateway is killed: who comes back within 10 s was never gone, and the others leave together', async () => {
+  const { watch, join } = newRoom()
   const doomed = await shared.startGateway()
   const [other] = shared.gateways
   const watcher = await watch(other.url)
@@ -126,7 +131,8 @@ test('a gateway is killed: who comes back within 10 s was never gone, and the ot
   expect(watcher.all('presence').at(-1).left).toHaveLength(5)
 })
 
-test('the journal is killed and starts again: nobody is seen to leave, and who left meanwhile is gone', async () => {
+test.concurrent('the journal is killed and starts again: nobody is seen to leave, and who left meanwhile is gone', async () => {
+  const { watch, join } = newRoom()
   const { journal, gateways } = await start({ gateways: 2 })
   const watcher = await watch(gateways[1].url)
   const ann = await join(gateways[0].url, 'Ann')
@@ -144,7 +150,8 @@ test('the journal is killed and starts again: nobody is seen to leave, and who l
   await watcher.until('Ann', 'Bob', 'Cal')
 })
 
-test('the journal stands still: joins say so, and go on when it does', async () => {
+test.concurrent('the journal stands still: joins say so, and go on when it does', async () => {
+  const { room, watch, join } = newRoom()
   const { journal, gateways } = await start()
   const watcher = await watch(gateways[0].url)
   const ann = await join(gateways[0].url, 'Ann')
@@ -168,7 +175,8 @@ test('the journal stands still: joins say so, and go on when it does', async () 
   expect(ann.received.filter(({ type }) => type === 'error')).toEqual([])
 })
 
-test('a room moves to another journal and back with its members there, and nobody is seen to leave', async () => {
+test.concurrent('a room moves to another journal and back with its members there, and nobody is seen to leave', async () => {
+  const { room, watch, join } = newRoom()
   const valkey = await startValkey()
   atEnd(() => valkey.remove())
   const journalEnv = { JOURNAL_LOG: 'valkey', VALKEY_URL: valkey.url }

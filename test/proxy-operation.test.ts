@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { eventually } from './support/deadline.ts'
 import { freePorts } from './support/free-ports.ts'
+import { ofNode } from './support/node-process.ts'
 import { isAlive, killAtEnd, killNow } from './support/processes.ts'
 import {
   echo,
@@ -323,7 +324,7 @@ test.each([
 
 /** The message about refused options. */
 function complaint(args: string[]) {
-  return run(process.execPath, [...proxyCommand, ...args], { env: { PATH: process.env.PATH } }).then(
+  return run(process.execPath, [...proxyCommand, ...args], { env: { ...ofNode } }).then(
     () => 'nothing',
     ({ code, stderr }) => ({ code, stderr }),
   )

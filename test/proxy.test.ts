@@ -165,6 +165,31 @@ test('gateways see neither other methods nor bodies, nor an upgrade outside /ws'
   expect(headers).not.toHaveProperty('content-length')
 })
 
+test('a browser that asks whether a page may send a token is answered by a gateway', async () => {
+  first.requests.length = 0
+  second.requests.length = 0
+  expect((await request(proxy.url('/v1/values/a:1'), { method: 'OPTIONS' })).status).toBe(200)
+  expect([...first.requests, ...second.requests]).toHaveLength(1)
+})
+
+test("any page may read what nginx answers itself under /v1/, and of a gateway's answer what that says", async () => {
+  const [nobody] = await freePorts(1)
+  const alone = await startProxy([nobody], { env: { PROXY_REQUESTS_PER_SECOND: '1' } })
+  const readBy = async (url: string) => {
+    const { status, headers } = await request(url, { headers: { origin: 'https://any.example' } })
+    return [status, headers['access-control-allow-origin']]
+  }
+  expect(await readBy(proxy.url('/v1/values/a:1'))).toEqual([200, undefined])
+  expect(await readBy(alone.url('/'))).toEqual([502, undefined])
+  const told = await Promise.all(Array.from({ length: 4 }, () => readBy(alone.url('/v1/values/a:1'))))
+  expect(told).toEqual(
+    expect.arrayContaining([
+      [502, '*'],
+      [429, '*'],
+    ]),
+  )
+})
+
 test('one address may hold so many connections, an exempt one any number', async () => {
   await Promise.all([1, 2, 3].map(() => openSocket(limited)))
   await expect(openSocket(limited)).rejects.toThrow('429')

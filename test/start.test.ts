@@ -9,6 +9,7 @@ import { connect } from './support/client.ts'
 import { eventually, within } from './support/deadline.ts'
 import { freePorts } from './support/free-ports.ts'
 import { newFolder } from './support/journal.ts'
+import { ofNode } from './support/node-process.ts'
 import { createMark, newHome, root } from './support/pm2.ts'
 import { isAlive } from './support/processes.ts'
 
@@ -53,7 +54,7 @@ function start(
   const [program, ...args] = command
   const child = spawn(program, args, {
     cwd: root,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...mark.env, JOURNAL_DATA: newFolder(), ...env },
+    env: { ...ofNode, HOME: process.env.HOME, ...mark.env, JOURNAL_DATA: newFolder(), ...env },
     // The leader of a process group, as a shell makes it: Ctrl-C reaches the whole group.
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -96,7 +97,7 @@ function commandOf(pid: number) {
 
 test('everything comes up, a client gets a value, and Ctrl-C leaves no process behind and another pm2 alone', async () => {
   const otherHome = newHome()
-  execFileSync(process.execPath, [pm2, 'ping'], { env: { PATH: process.env.PATH, PM2_HOME: otherHome }, stdio: 'pipe' })
+  execFileSync(process.execPath, [pm2, 'ping'], { env: { ...ofNode, PM2_HOME: otherHome }, stdio: 'pipe' })
   const otherPm2 = Number(readFileSync(join(otherHome, 'pm2.pid'), 'utf8'))
   atEnd(() => isAlive(otherPm2) && process.kill(otherPm2, 'SIGTERM'))
 
@@ -112,7 +113,7 @@ test('everything comes up, a client gets a value, and Ctrl-C leaves no process b
   await client.until(() => client.of('conversation:1').data?.messages.length > 0, 'the conversation')
   const token = execFileSync(process.execPath, ['cli/keycast.js', 'token', '--sub', 'ann'], {
     cwd: root,
-    env: { PATH: process.env.PATH },
+    env: { ...ofNode },
   })
   expect(await client.request({ type: 'auth', token: token.toString().trim() })).toMatchObject({ user: 'ann' })
   const page = await fetch(`http://127.0.0.1:${ports.GATEWAY_PORT}/`)

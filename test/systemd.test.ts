@@ -98,7 +98,7 @@ test('a gateway is given as much memory as its container, and more than pm2 lets
   const { max_memory_restart: bytes } = apps.find(({ name }: { name: string }) => name === 'gateway')
   expect(Number(inCompose)).toBeGreaterThan(bytes / 1_024 ** 2)
   const shown = Math.floor(bytes / 1_024 ** 2).toLocaleString('en')
-  for (const file of ['docker-compose.yml', 'deploy/systemd/keycast-gateway@.service', 'docs/configuration.md']) {
+  for (const file of ['docker-compose.yml', 'deploy/systemd/keycast-gateway@.service', 'docs/deploy/one-host.md']) {
     expect(read(file)).toContain(`${shown} MiB`)
   }
 })

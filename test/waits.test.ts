@@ -1,9 +1,10 @@
 // Viewers that wait for changes over plain HTTP, through the cache of docs/deploy/cdn.md: one request of theirs reaches a
 // gateway.
 import { spawn } from 'node:child_process'
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { edgeConfig } from '../loadtest/system/edge.ts'
 import { answers, documentOf, startBackend } from './support/backend.ts'
 import { atEnd } from './support/cleanup.ts'
 import { eventually, within } from './support/deadline.ts'
@@ -28,25 +29,8 @@ async function startCache(ports: number[]) {
   atEnd(() => rmSync(folder, { recursive: true }))
   // The workers of an nginx that root started are another user.
   chmodSync(folder, 0o755)
-  const page = readFileSync(new URL('../docs/deploy/cdn.md', import.meta.url), 'utf8')
-  const [cache, location] = [...page.matchAll(/```nginx\n(.*?)```/gs)].map(([, text]) =>
-    text.replace('/var/cache/nginx', folder),
-  )
   const [port] = await freePorts(1)
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    name => `${name}_temp_path ${folder}/${name};`,
-  )
-  writeFileSync(
-    join(folder, 'nginx.conf'),
-    `daemon off; pid ${folder}/nginx.pid; error_log ${folder}/error.log;
-    events { worker_connections 4096; }
-    http {
-      access_log off; ${temporary.join(' ')}
-      ${cache}
-      upstream keycast { ${ports.map(each => `server 127.0.0.1:${each};`).join(' ')} }
-      server { listen 127.0.0.1:${port} backlog=1024; ${location} }
-    }`,
-  )
+  writeFileSync(join(folder, 'nginx.conf'), edgeConfig({ folder, port, gateways: ports }))
   const nginx = spawn('nginx', ['-c', join(folder, 'nginx.conf'), '-e', join(folder, 'error.log')], {
     env: { PATH: `${process.env.PATH}:/usr/sbin` },
     stdio: 'ignore',

@@ -97,10 +97,13 @@ interface Options {
   sights?: ReturnType<typeof createSights>
   /** Subprotocols offered. */
   protocols?: string[]
+  /** The client's address, as a proxy says it. */
+  from?: string
 }
 
-export async function connect(url: string, { sights = createSights(), protocols = [] }: Options = {}) {
-  const socket = new WebSocket(url, protocols, { perMessageDeflate: false })
+export async function connect(url: string, { sights = createSights(), protocols = [], from }: Options = {}) {
+  const headers = from === undefined ? {} : { 'x-forwarded-for': from }
+  const socket = new WebSocket(url, protocols, { perMessageDeflate: false, headers })
   atEnd(() => socket.terminate())
 
   const waiters = new Set<() => void>()

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createZeromqRooms } from '@keycast/backbone'
+import { createZeromqRooms, publishTo } from '@keycast/backbone'
 import { isProblem } from '@keycast/protocol'
 import { createChecker } from './checker.ts'
 import { atEnd } from './cleanup.ts'
@@ -112,7 +112,7 @@ export function startLoad({ name, backbone, checker, rooms, perSecond, deadlineM
     const { room, messageId, data } = publish
     underWay++
     const at = performance.now()
-    const result = await backbone.publish({ room, messageId, from: name, data: Buffer.from(data) }, { deadlineMs })
+    const result = await publishTo(backbone, { room, messageId, from: name, data: Buffer.from(data) }, { deadlineMs })
     longestMs = Math.max(longestMs, performance.now() - at)
     underWay--
     if (!isProblem(result)) {

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { atEnd } from './cleanup.ts'
 import { within } from './deadline.ts'
+import { ofNode } from './node-process.ts'
 import { isAlive, killAtEnd, killNow } from './processes.ts'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -61,7 +62,7 @@ export function createPm2(env: Record<string, string>) {
       execFile(
         process.execPath,
         [script, ...args],
-        { cwd: root, env: { PATH: process.env.PATH, HOME: home, PM2_HOME: home, ...mark.env, ...env } },
+        { cwd: root, env: { ...ofNode, HOME: home, PM2_HOME: home, ...mark.env, ...env } },
         (error, stdout, stderr) => {
           if (error) reject(new Error(`pm2 ${args.join(' ')}: ${error.message}\n${stdout}${stderr}`))
           else resolve(stdout)

@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { atEnd } from './cleanup.ts'
 import { within } from './deadline.ts'
+import { ofNode } from './node-process.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -41,7 +42,7 @@ export async function startService(
   const options = name === 'gateway' ? GATEWAY_ARGUMENTS : []
   const child = spawn(process.execPath, [...options, `services/${name}/main.js`], {
     cwd: root,
-    env: { PATH: process.env.PATH, LOG_FORMAT: 'json', KEYCAST_PROFILE: 'try', ...env },
+    env: { ...ofNode, LOG_FORMAT: 'json', KEYCAST_PROFILE: 'try', ...env },
     // A process group of its own, so that the workers of a killed primary can be killed with it.
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -14,6 +14,7 @@ import WebSocket, { WebSocketServer } from 'ws'
 import { atEnd } from './cleanup.ts'
 import { eventually, within } from './deadline.ts'
 import { freePorts } from './free-ports.ts'
+import { ofNode } from './node-process.ts'
 import { childrenOf } from './processes.ts'
 
 /** What `npx keycast proxy` runs. */
@@ -39,7 +40,7 @@ export async function startProxy(gatewayPorts: number[], { args = [], env = {}, 
   const gateways = gatewayPorts.flatMap(port => ['--gateway', `127.0.0.1:${port}`])
   const ports = ['--http-port', String(httpPort), '--https-port', String(httpsPort)]
   const child = spawn(process.execPath, [...proxyCommand, '--directory', directory, ...ports, ...gateways, ...args], {
-    env: { PATH: process.env.PATH, ...env },
+    env: { ...ofNode, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const exited = new Promise(resolve => child.once('close', resolve))

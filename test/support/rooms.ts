@@ -42,7 +42,7 @@ export async function startRooms({
   async function startGateway(own: Record<string, string> = {}) {
     const process = await startService('gateway', {
       KEYCAST_CONFIG: config,
-      API_TOKEN,
+      API_TOKENS: `test:admin:${API_TOKEN}`,
       JOURNAL_NODES: journals.map(({ node }) => node).join(),
       GATEWAY_PORT: String((await freePorts(1))[0]),
       GATEWAY_INTERNAL_PORT: '0',
@@ -199,9 +199,13 @@ export async function joinRooms(
 /** A client, as the load and the reader of histories take it. */
 export const asBackbone = (client: RoomClient): any => ({
   isAvailable: () => true,
-  async publish({ room, messageId, data }: { room: string; messageId: string; data: Buffer }) {
+  async publish(
+    { room, messageId, data }: { room: string; messageId: string; data: Buffer },
+    _: unknown,
+    done: (outcome: unknown) => void,
+  ) {
     const answer = await client.publish(room, JSON.parse(data.toString()), messageId)
-    return answer.type === 'published' ? answer : { code: answer.code }
+    done(answer.type === 'published' ? answer : { code: answer.code })
   },
   async history(key: string, range: { after: number; limit: number }) {
     const answer = await client.request({ type: 'history', key, ...range })

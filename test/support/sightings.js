@@ -19,8 +19,15 @@ page.addEventListener('pageshow', (/** @type {any} */ { persisted }) => {
 })
 page.addEventListener('pagehide', () => page.sessionStorage.setItem('seen', JSON.stringify(seen)))
 
+const { FallbackSocket } = asked.has('fallback')
+  ? await import(`${page.location.origin}/keycast/fallback/fallback.js`)
+  : { FallbackSocket: undefined }
+
 const keycast = connect(asked.get('gateway'), {
-  token: () => page.fetch('/token').then((/** @type {any} */ response) => response.text()),
+  WebSocket: FallbackSocket,
+  token: asked.has('anonymous')
+    ? undefined
+    : () => page.fetch('/token').then((/** @type {any} */ response) => response.text()),
 })
 
 /** @param {string} key */

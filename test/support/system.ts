@@ -25,6 +25,9 @@ export interface NamespaceSettings {
   maxBytes?: string
   headers?: Record<string, string>
   redirects?: 'same-origin'
+  token?: { file: string } | { url: string; client: string; secret: string }
+  query?: string[]
+  asHeaders?: Record<string, string>
   ids?: { segments: number }
   per?: 'user'
   credentials?: 'viewer'
@@ -53,7 +56,7 @@ export async function startSystem({
   fetcherEnv = {},
 }: Options) {
   const services: ServiceProcess[] = []
-  const common = { KEYCAST_CONFIG: writeConfig(namespaces, access), API_TOKEN, ...env }
+  const common = { KEYCAST_CONFIG: writeConfig(namespaces, access), API_TOKENS: `test:admin:${API_TOKEN}`, ...env }
 
   /** @param given those of a node that is to come back */
   const startFetcher = async (given?: { requestsPort: number; answersPort: number }) => {
@@ -100,8 +103,8 @@ export async function startSystem({
       http: `http://127.0.0.1:${port}`,
 
       /** Says that the backend's content changed. */
-      async refresh(keys: string[]) {
-        const body = JSON.stringify({ keys })
+      async refresh(keys: string[], users?: string[]) {
+        const body = JSON.stringify({ keys, users })
         const response = await ask(`${internal}/v1/refresh`, { method: 'POST', headers, body })
         if (response.status !== 202) throw new Error(`refresh: ${response.status} ${response.body}`)
       },

@@ -3,9 +3,11 @@ import { createHmac, createSecretKey, generateKeyPairSync } from 'node:crypto'
 import { createServer } from 'node:net'
 import fc from 'fast-check'
 import { readRevocation } from '../../../services/gateway/access/revocations/revocations.ts'
-import { createRights, decide, readRule } from '../../../services/gateway/access/rights.ts'
+import { createRights, decide } from '../../../services/gateway/access/rights.ts'
+import { readRule } from '../../../services/gateway/access/rule.ts'
 import { createJwks } from '../../../services/gateway/access/tokens/jwks.ts'
-import { createTokens, refusalReasons } from '../../../services/gateway/access/tokens/tokens.ts'
+import { refusalReasons } from '../../../services/gateway/access/tokens/refusal.ts'
+import { createTokens } from '../../../services/gateway/access/tokens/tokens.ts'
 import { atEnd } from '../cleanup.ts'
 import { type Absurd, absurdJson, absurdText } from './absurd.ts'
 import { absurdHttp, type HttpMessage, written } from './absurd-http.ts'
@@ -67,7 +69,7 @@ const served = (body: Buffer): HttpMessage => ({
 })
 
 /** What a provider of keys answers: an absurd set in a right response, or the right set in an absurd one. */
-const keyResponses = fc.oneof(
+export const keyResponses = fc.oneof(
   { weight: 3, arbitrary: absurdJson([['key set', keySet]]).map(({ bytes }) => written(served(bytes))) },
   {
     weight: 1,
@@ -127,7 +129,12 @@ export async function accessDoors(): Promise<AnyDoor[]> {
 
   const provider = await serveBytes()
   let now = 0
-  const jwks = createJwks({ url: `http://127.0.0.1:${provider.port}/`, now: () => now, timeoutMs: 2_000 })
+  const jwks = createJwks({
+    url: `http://127.0.0.1:${provider.port}/`,
+    now: () => now,
+    events: { ok() {}, failed() {} },
+    timeoutMs: 2_000,
+  })
 
   return [
     {

@@ -1,5 +1,7 @@
 // Doors: what a backend answers, from its bytes up to what a node keeps of it.
+
 import { gzipSync } from 'node:zlib'
+import { realWorld } from '@keycast/service'
 import fc from 'fast-check'
 import { setup } from '../../../services/fetcher/primary/test-support.ts'
 import { decodeFromWorker, encodeWork } from '../../../services/fetcher/work/messages.ts'
@@ -92,11 +94,11 @@ const anyResponse = fc.oneof(
 
 export async function backendDoors(): Promise<AnyDoor[]> {
   const backend = await serveBytes()
-  const connections = createConnections()
+  const connections = createConnections(realWorld)
   atEnd(() => connections.close())
-  const puller = createPuller({ connections })
-  const asker = createAsker({ connections })
-  const deltas = createDeltas({ bytesMax: 2 ** 20 })
+  const puller = createPuller({ ...realWorld, connections })
+  const asker = createAsker({ ...realWorld, connections })
+  const deltas = createDeltas({ ...realWorld, bytesMax: 2 ** 20 })
   const node = setup({ namespaces: { conversation: {} } })
   node.watch('link', lease.key)
   const asked = { ...lease, url: `http://127.0.0.1:${backend.port}/conversations/42`, timeoutMs: 5_000 }

@@ -2,11 +2,11 @@
 // and its journal are stand-ins.
 import { createSecretKey } from 'node:crypto'
 import { BYTES_SUBPROTOCOL, JSON_SUBPROTOCOL } from '@keycast/protocol'
-import { noContainment } from '@keycast/service'
+import { noContainment, realWorld } from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
 import fc from 'fast-check'
-import { readRule } from '../../../services/gateway/access/rights.ts'
+import { readRule } from '../../../services/gateway/access/rule.ts'
 import { addInternal } from '../../../services/gateway/doors/http/internal.ts'
 import { createPublicApp } from '../../../services/gateway/doors/http/public.ts'
 import { createNamespaces, createTestGateway } from '../../../services/gateway/test-support.ts'
@@ -18,7 +18,7 @@ import { requests } from './messages.ts'
 
 const API_TOKEN = 'a-token-for-tests'
 
-const namespaces = { conversation: { idSegmentsMax: 2 }, own: { isPerUser: true } }
+const namespaces = { conversation: { ids: { min: 1, max: 2 } }, own: { isPerUser: true } }
 const rooms = { room: { members: 'named', names: 'unique' } } as const
 
 type TestGateway = ReturnType<typeof createTestGateway>
@@ -155,10 +155,12 @@ export async function gatewayDoors(): Promise<AnyDoor[]> {
   await gateway.start()
   atEnd(() => gateway.stop())
   const open = createPublicApp({
+    ...realWorld,
     ...gateway,
     containment: noContainment,
     log: { warn() {} },
     clientOf: () => undefined,
+    origins: '*',
     connectionsMax: 100,
     unreadBytesMax: 2 ** 20,
   })
@@ -169,7 +171,13 @@ export async function gatewayDoors(): Promise<AnyDoor[]> {
     ready: () => undefined,
     containment: noContainment,
   })
-  addInternal(internal.app, { ...gateway, namespaces: createNamespaces(namespaces, rooms), apiToken: API_TOKEN })
+  addInternal(internal.app, {
+    ...gateway,
+    namespaces: createNamespaces(namespaces, rooms),
+    apiTokens: [{ name: 'fuzz', scopes: ['admin'], token: API_TOKEN }],
+    audit() {},
+    wallNow: Date.now,
+  })
 
   const http = (name: string, app: typeof open, inputs: fc.Arbitrary<Request>): AnyDoor => ({
     name,

@@ -2,6 +2,7 @@
 // are stand-ins.
 import { createHub, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
+import { realWorld } from '@keycast/service'
 import { createMetrics } from '@keycast/service/metrics'
 import fc from 'fast-check'
 import type { Bind, FromGateways } from '../../../packages/backbone/hub/hub.ts'
@@ -92,7 +93,7 @@ async function startJournal(): Promise<World> {
   const sockets = createFakeSockets()
   const hub = createHub({ codec: roomsCodec, bind: sockets.bind, ...world, wallNow: now, log: silent })
   const { journal: namespaces } = createNamespaces({}, { room: { members: 'named', names: 'unique' } })
-  const log = createMemoryLog({ bytesMax: 2 ** 24 })
+  const log = createMemoryLog({ ...realWorld, bytesMax: 2 ** 24 })
   const metrics = createMetrics({ service: 'fuzz' })
   const journal = createJournal({ namespaces, hub, log, metrics, report: silent, ...world })
   await journal.start()
@@ -134,6 +135,7 @@ async function startFetcher(): Promise<World> {
     origin: 'http://127.0.0.1',
     method: 'HEAD',
     keepMs: 60_000,
+    keepRefusedMs: 60_000,
   } as const
   const namespaces = createNamespaces({ conversation: { authorize }, own: { isPerUser: true } })
   const wheel = createTimerWheel({ now, every })
@@ -145,7 +147,11 @@ async function startFetcher(): Promise<World> {
     markDue: hub.tell,
     wheel,
     metrics: anything,
+    tokens: { authorizationOf: () => undefined, refused() {} },
     settings: { inFlightMax: 64, cacheBytesMax: 2 ** 24 },
+    ...world,
+    random: Math.random,
+    wallNow: now,
     now,
   })
   const inTurns = createInTurns({ wheel, now })

@@ -1,7 +1,16 @@
 // Valid messages of every kind: those of the WebSocket as the protocol's samples and its document have them; those of the
 // backbone and of workers typed so that `tsc` demands a sample of each new kind.
 import { readFileSync } from 'node:fs'
-import type { Answer, Decision, PublishCommand, Published, RoomAnswer, Rooms } from '@keycast/backbone'
+import type {
+  Answer,
+  Decision,
+  DeleteCommand,
+  Deleted,
+  PublishCommand,
+  Published,
+  RoomAnswer,
+  Rooms,
+} from '@keycast/backbone'
 import { roomsCodec } from '@keycast/backbone'
 import type { Problem } from '@keycast/protocol'
 import { parse } from 'yaml'
@@ -75,6 +84,7 @@ const wanted: Required<Want<Values>> = {
   key: 'conversation:42',
   position: { version: samples.version, ageMs: 5, plan: { inMs: 10, maxAgeMs: 1_000, askedAgoMs: 20 } },
   payload: { quiet: true, ...credentials },
+  payer: 'n3kX0a1b2c3d.aXXXXXXXXXXX.uXXXXXXXXXXX',
 }
 
 const authorize: Required<AuthorizeCommand> = {
@@ -106,6 +116,11 @@ const publish: Required<Omit<PublishCommand, 'data'>> = {
   messageId: 'q2VbR0cJmZC0yqk3',
   from: 'ann',
 }
+const deletions: DeleteCommand[] = [
+  { type: 'delete', room: 'room:42', seqs: [1, 2] },
+  { type: 'delete', room: 'room:42' },
+  { type: 'delete', user: 'ann' },
+]
 const published = (id: string) => ({
   id,
   leftMs: 5_000,
@@ -139,6 +154,10 @@ export const toJournal = toNode<Rooms>(roomsCodec, {
   command: [
     { type: 'command', commands: [published('c1')] },
     { type: 'command', commands: [published('c2'), published('c3')] },
+    {
+      type: 'command',
+      commands: deletions.map((head, n) => ({ id: `d${n}`, leftMs: 5_000, encoded: { head, parts: [] } })),
+    },
   ],
 })
 
@@ -200,6 +219,7 @@ const valueAnswers: EachOf<Answer, 'type'> = {
     maxAgeMs: 1_000,
     retryAfterMs: 1_000,
     tokenDigest: 'd',
+    payer: wanted.payer,
   },
 }
 const decision: Required<Decision> = { verdict: 'admitted', message: '', ageMs: 5, retryAfterMs: 1_000 }
@@ -214,6 +234,8 @@ const kept = { at: 1_790_000_000_000, from: 'ann', messageId: publish.messageId,
 const messages = [
   { ...kept, seq: 8 },
   { ...kept, seq: 9, messageId: undefined },
+  { ...kept, seq: 10, deleted: true as const },
+  { ...kept, seq: 11, deletes: [[1, 3] as [number, number], [10, 10] as [number, number]] },
 ]
 
 const roomAnswers: EachOf<RoomAnswer, 'type'> = {
@@ -236,8 +258,9 @@ const roomAnswers: EachOf<RoomAnswer, 'type'> = {
   members: { type: 'members', ...room, key: 'room:42 members', rev: 7, count: 1, members: [member] },
   presence: { type: 'presence', ...room, key: 'room:42 members', rev: 8, count: 1, joined: [member], left: [member] },
 }
-const outcomes: [Published, Problem] = [
+const outcomes: [Published, Deleted, Problem] = [
   { epoch: 'e', seq: 8, at: 1_790_000_000_000, duplicate: false },
+  { messages: 3 },
   { code: 'log_full', message: 'full', retryAfterMs: 1_000 },
 ]
 
@@ -257,6 +280,7 @@ export const lease: Required<Lease> = {
   version,
   body: '{"id":"42"}',
   redirects: true,
+  lacksToken: true,
   statusOf: 'HEAD',
 }
 
