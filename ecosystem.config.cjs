@@ -47,7 +47,7 @@ const unsentBytesMax = read('GATEWAY_UNSENT_TOTAL_BYTES_MAX', size({ minBytes: M
 /** Newest messages of rooms. */
 const tailBytesMax = read('GATEWAY_TAIL_BYTES_MAX', size({ minBytes: 4 * MIB }), 32 * MIB)
 
-/** An idle session takes half of it, a session that watches hundreds of keys more. */
+/** Three times an idle session (docs/capacity.md): one that watches hundreds of keys takes more. */
 const SESSION_BYTES = 16 * 1_024
 const sessionsBytesMax = read('GATEWAY_SESSIONS_MAX', integer({ min: 1, unit: 'sessions' }), 18_000) * SESSION_BYTES
 
