@@ -6,6 +6,7 @@
 // Part 0 is a list of these messages as JSON. A part follows for each `value` result, in order: its body, the bytes
 // themselves; and behind that, where the result has `deltaFrom`, the delta.
 import { type ErrorCode, errorCodes } from '@keycast/protocol'
+import type { World } from '@keycast/service'
 
 /** How a body is to be shown; `base64` marks bytes that are no text. */
 type Format = 'json' | 'text' | 'base64'
@@ -183,4 +184,31 @@ function parse(part: Buffer): Record<string, unknown>[] {
   const isObject = (one: unknown): one is Record<string, unknown> => typeof one === 'object' && one !== null
   if (!Array.isArray(parsed) || !parsed.every(isObject)) throw new WorkError('a message is no list of JSON objects')
   return parsed
+}
+
+/**
+ * Gathers the messages of one turn of the event loop.
+ *
+ * @param send called at the end of the turn, as often as needed, with {@link MESSAGES_MAX} items for one receiver at
+ *   most
+ */
+export function batchPerTurn<T, To = undefined>(turn: World['turn'], send: (items: T[], to: To) => void) {
+  let gathered = new Map<To, T[]>()
+
+  function flush() {
+    const batches = gathered
+    gathered = new Map()
+    for (const [to, items] of batches) {
+      for (let at = 0; at < items.length; at += MESSAGES_MAX) send(items.slice(at, at + MESSAGES_MAX), to)
+    }
+  }
+
+  return {
+    add(item: T, to: To) {
+      if (gathered.size === 0) turn(flush)
+      const items = gathered.get(to)
+      if (items) items.push(item)
+      else gathered.set(to, [item])
+    },
+  }
 }

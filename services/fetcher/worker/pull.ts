@@ -25,7 +25,9 @@ interface Options {
 export function createPuller({ connections, now, wallNow }: Options) {
   /** axios's way to the network. */
   async function adapter(config: Config): Promise<AxiosResponse<Response>> {
-    const data = await inflate(await connections.send(config.exchange), config.exchange.bytesMax)
+    const received = await connections.send(config.exchange)
+    const isEncoded = received.headers['content-encoding'] !== undefined
+    const data = isEncoded ? await inflate(received, config.exchange.bytesMax) : received
     return { status: data.status, statusText: '', headers: noHeaders, data, config }
   }
 

@@ -1,6 +1,5 @@
 // Reads the times in a response's header: how long the value may be kept, the validators for the next request, and the
-// wait after a failure.
-import { readHttpDate } from './http-date.ts'
+// wait after a failure. Dates are those of RFC 9110 section 5.6.7.
 
 /** Names in lower case, as Node gives them. */
 export type Headers = Record<string, string | undefined>
@@ -104,4 +103,16 @@ export function retryAfterMsOf(headers: Headers, now: number): number | undefine
 function dateOf(headers: Headers, now: number) {
   const date = readHttpDate(headers.date ?? '')
   return Number.isNaN(date) ? now : date
+}
+
+/**
+ * Reads the form of today and the two obsolete ones, which a recipient must still accept.
+ *
+ * @returns milliseconds since 1970, NaN where the text is no date
+ */
+export function readHttpDate(text: string): number {
+  // Date.parse alone would take "5" or "-1" for a date, and any length of comment after one.
+  if (!/^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[\w ,:-]{17,32}$/.test(text)) return Number.NaN
+  // asctime's form names no zone and means GMT, where Date.parse would take it for local time.
+  return Date.parse(text.endsWith('GMT') ? text : `${text} GMT`)
 }

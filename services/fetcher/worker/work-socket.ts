@@ -2,8 +2,15 @@
 import { createWriter, receive } from '@keycast/backbone'
 import type { World } from '@keycast/service'
 import { Dealer } from 'zeromq'
-import { batchPerTurn } from '../work/batch-per-turn.ts'
-import { type Credit, decodeLeases, encodeWork, type Lease, type Loaded, type ResultMessage } from '../work/messages.ts'
+import {
+  batchPerTurn,
+  type Credit,
+  decodeLeases,
+  encodeWork,
+  type Lease,
+  type Loaded,
+  type ResultMessage,
+} from '../work/messages.ts'
 
 /** A lease is a URL, its namespace's headers and two validators: some kilobytes at most; and there may be several. */
 const LEASES_BYTES_MAX = 2 ** 22

@@ -6,8 +6,14 @@ import { join } from 'node:path'
 import { createWriter, receive } from '@keycast/backbone'
 import { type Containment, noContainment, type World } from '@keycast/service'
 import { Router } from 'zeromq'
-import { batchPerTurn } from '../../work/batch-per-turn.ts'
-import { type Credit, decodeFromWorker, encodeWork, type Lease, type ResultMessage } from '../../work/messages.ts'
+import {
+  batchPerTurn,
+  type Credit,
+  decodeFromWorker,
+  encodeWork,
+  type Lease,
+  type ResultMessage,
+} from '../../work/messages.ts'
 
 export type WorkSocket = Awaited<ReturnType<typeof bindWork>>
 

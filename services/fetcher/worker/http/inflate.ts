@@ -25,8 +25,7 @@ function inflateDeflate(bytes: Parameters<Inflater>[0], options: Parameters<Infl
  */
 export function inflate(response: Response, bytesMax: number): Response | Promise<Response> {
   const { status, headers, body } = response
-  const encoding = headers['content-encoding']
-  const inflater = encoding === undefined ? undefined : inflaters.get(encoding.toLowerCase())
+  const inflater = inflaters.get((headers['content-encoding'] ?? '').toLowerCase())
   if (!inflater) return response
   const head = { status, headers: { ...headers, 'content-encoding': undefined } }
   if (body.length === 0) return { ...head, body }

@@ -1,4 +1,4 @@
-import { failureOfStatus } from './status.ts'
+import { failureOfStatus } from './response.ts'
 
 test.each([200, 203])('%i brings the value', status => {
   expect(failureOfStatus(status)).toBeUndefined()
