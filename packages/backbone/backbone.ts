@@ -186,7 +186,7 @@ export interface Backbone {
   nodesHeld: () => number
 }
 
-/** The functions that a gateway gives the backbone. */
+/** The functions that a gateway gives the backbone, which calls them of this object once it was started. */
 export interface BackboneEvents {
   held: (key: string) => Held | undefined
   /** The credentials of a viewer key's viewer; looked up each time a want is sent. */

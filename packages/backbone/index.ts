@@ -71,8 +71,7 @@ export {
 } from './zeromq/backbone-zeromq.ts'
 export { createCurveKeyPair, curveKeyProblems, curvePairOf } from './zeromq/curve.ts'
 export { hubCurveOf, hubKeyProblems, hubKeySettings } from './zeromq/hub-keys.ts'
-export { receive } from './zeromq/receive.ts'
-export { createWriter } from './zeromq/writer.ts'
+export { createWriter, receive } from './zeromq/socket.ts'
 
 export type RoomsHub = HubOf<Rooms>
 export type ValuesHub = HubOf<Values>

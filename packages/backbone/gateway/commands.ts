@@ -1,8 +1,7 @@
 // Commands to one node, in the order given. Each is kept until its result comes or its deadline passes, and repeated
 // after a loss under the same id. By this id a node notices a command that it has heard already.
 import type { Payer } from '@keycast/service'
-import { bytesOf } from '../wire/bytes.ts'
-import type { Encoded } from '../wire/codec.ts'
+import { bytesOf, type Encoded } from '../wire/codec.ts'
 
 /**
  * How a command ended.

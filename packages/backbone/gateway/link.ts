@@ -13,8 +13,7 @@ import {
   type World,
 } from '@keycast/service'
 import type { Logger } from 'pino'
-import { bytesOf } from '../wire/bytes.ts'
-import { type Codec, type Service, WireError } from '../wire/codec.ts'
+import { bytesOf, type Codec, type Service, WireError } from '../wire/codec.ts'
 import {
   type Answers,
   decodeFromHub,
@@ -49,10 +48,10 @@ export interface LinkEvents<S extends Service> {
   payload?: PayloadOf<S>
   /** Whom the node charges for a want; looked up likewise. */
   payer?: (key: string) => Payer | undefined
-  /** `isGot`: it answers and ends the key's get. */
-  onAnswer: (answer: S['Answer'], isGot: boolean) => void
+  /** `isGot`: it answers and ends the key's get. `link`: this one, as below. */
+  onAnswer: (answer: S['Answer'], isGot: boolean, link: Link<S>) => void
   /** The node's progress when it sent a beat: comes after all answers before it. */
-  onHeads?: (heads: S['Heads']) => void
+  onHeads?: (heads: S['Heads'], link: Link<S>) => void
   /** Whether the node is used that answers from this log, which has come so far. */
   admits?: (log: string | undefined, logAt: number | undefined) => boolean
   /** Its log has come so far. */
@@ -303,7 +302,7 @@ export function createLink<S extends Service>({
       sample = undefined
       events.onAlive()
     }
-    if (beat.heads !== undefined) events.onHeads?.(beat.heads)
+    if (beat.heads !== undefined) events.onHeads?.(beat.heads, self)
     flush()
   }
 
@@ -320,7 +319,7 @@ export function createLink<S extends Service>({
       if (answer === undefined) onUnknownAnswer()
       else {
         const what = wants.take(answer.key, message.reached)
-        if (what !== 'earlier') events.onAnswer(answer, what === 'got')
+        if (what !== 'earlier') events.onAnswer(answer, what === 'got', self)
       }
     }
     if (message.logAt !== undefined) events.onLogAt?.(message.logAt)
@@ -427,7 +426,7 @@ export function createLink<S extends Service>({
     if (hasDeadlines) stopDeadlines = every(DEADLINE_CHECK_MS, expire)
   }
 
-  return {
+  const self = {
     start,
     stop,
     setAside,
@@ -500,6 +499,7 @@ export function createLink<S extends Service>({
       return isSetAside
     },
   }
+  return self
 }
 
 export type Link<S extends Service> = ReturnType<typeof createLink<S>>

@@ -28,9 +28,7 @@ interface Node<S extends Service> {
 }
 
 /** `onNode`: a node is heard for the first time, or again. `onRouted`: the nodes that keys go to may have changed. */
-type RouterEvents<S extends Service> = Omit<LinkEvents<S>, 'onAlive' | 'onDead' | 'onAnswer' | 'onHeads'> & {
-  onAnswer: (answer: S['Answer'], isGot: boolean, link: Link<S>) => void
-  onHeads?: (heads: S['Heads'], link: Link<S>) => void
+type RouterEvents<S extends Service> = Omit<LinkEvents<S>, 'onAlive' | 'onDead'> & {
   onNode?: (link: Link<S>) => void
   onRouted?: () => void
 }
@@ -103,8 +101,6 @@ export function createRouter<S extends Service>({
       dial: dialOf(name),
       events: {
         ...events,
-        onAnswer: (answer, isGot) => events.onAnswer(answer, isGot, link),
-        onHeads: heads => events.onHeads?.(heads, link),
         admits: (theirs, at) => admits(name, theirs, at),
         onLogAt: at => oneLog.note(name, at),
         logBefore: () => oneLog.before(name),

@@ -14,8 +14,7 @@ import {
   SILENT_MS,
 } from '@keycast/service'
 import type { Log } from '../gateway/link.ts'
-import { bytesOf } from '../wire/bytes.ts'
-import { type Codec, type Service, WireError } from '../wire/codec.ts'
+import { bytesOf, type Codec, type Service, WireError } from '../wire/codec.ts'
 import {
   decodeBeat,
   decodeRequest,

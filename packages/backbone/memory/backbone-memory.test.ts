@@ -1,6 +1,6 @@
 // The rules of link.ts and hub.ts, seen from both ends at once: a gateway's wants, a node's view of them, and the
 // answers, while messages are lost and processes stop.
-import { CREDIT_BYTES } from '../hub/credit.ts'
+import { CREDIT_BYTES } from '../hub/answers.ts'
 import { count, setup, startNode } from './test-support.ts'
 
 test('a watched key is answered now and at every change, until it is unwatched', async () => {

@@ -1,7 +1,7 @@
 // One node and hundreds of gateways: requests and answers stay within bounds, and all of it is done.
 import { BEAT_MS } from '@keycast/service'
 import { createLink } from '../gateway/link.ts'
-import { CREDIT_TOTAL_BYTES } from '../hub/credit.ts'
+import { CREDIT_TOTAL_BYTES } from '../hub/answers.ts'
 import { valuesCodec } from '../wire/values-codec.ts'
 import { createMemoryBackbone } from './backbone-memory.ts'
 import { startNode } from './test-support.ts'

@@ -1,7 +1,7 @@
 // Links and hubs with a codec that is not the values': nothing of an order is lost, doubled or turned round, whatever
 // the network swallows.
 import { randomNumbers } from '../../../test/support/random.js'
-import { CREDIT_BYTES } from '../hub/credit.ts'
+import { CREDIT_BYTES } from '../hub/answers.ts'
 import { createMemoryNetwork } from './network.ts'
 import { startLogLink, startLogNode } from './test-service.ts'
 

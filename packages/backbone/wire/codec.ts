@@ -77,3 +77,10 @@ export function readKey(key: unknown): string {
   if (typeof key !== 'string') throw new WireError(`a key is not a string: ${excerpt(key)}`)
   return key
 }
+
+/** The size of a message. */
+export function bytesOf(parts: Buffer[]) {
+  let bytes = 0
+  for (const part of parts) bytes += part.length
+  return bytes
+}

@@ -4,9 +4,8 @@ import { Pull, Router } from 'zeromq'
 import type { Log } from '../gateway/link.ts'
 import { type Bind, FAREWELL_MS } from '../hub/hub.ts'
 import { REQUEST_BYTES_MAX } from '../wire/envelope.ts'
-import { receive } from './receive.ts'
 import { createRefusals, type Refusals } from './refusals.ts'
-import { createWriter } from './writer.ts'
+import { createWriter, receive } from './socket.ts'
 import { startZap } from './zap.ts'
 
 /** Z85: this node's secret, the public keys it admits. */

@@ -6,8 +6,7 @@
 import { Dealer, Push } from 'zeromq'
 import type { Dial } from '../gateway/link.ts'
 import { FAREWELL_MS } from '../hub/hub.ts'
-import { receive } from './receive.ts'
-import { createWriter } from './writer.ts'
+import { createWriter, receive } from './socket.ts'
 
 /** Two `tcp://` addresses. */
 interface Endpoints {

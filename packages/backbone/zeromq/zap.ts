@@ -2,9 +2,8 @@
 // server's public key; libzmq asks this handler, in the same process, about each client's own key.
 import { Router } from 'zeromq'
 import { encodeZ85 } from './curve.ts'
-import { receive } from './receive.ts'
 import type { Refusals } from './refusals.ts'
-import { createWriter } from './writer.ts'
+import { createWriter, receive } from './socket.ts'
 
 /** libzmq knows no other address for the handler; so there is one for all sockets of a process. */
 const ENDPOINT = 'inproc://zeromq.zap.01'

@@ -1,11 +1,11 @@
 // The gateway's backbone of values: a router that speaks the values' codec, and refreshes, which go to every node.
+import { namespaceOf } from '@keycast/protocol'
 import type { Containment, World } from '@keycast/service'
-import { type Backbone, type BackboneEvents, FetcherUnavailable } from '../../backbone.ts'
-import { valuesCodec } from '../../wire/values-codec.ts'
+import { type Backbone, type BackboneEvents, type Confirmations, FetcherUnavailable } from '../../backbone.ts'
+import { type Values, valuesCodec } from '../../wire/values-codec.ts'
 import { readViewerKey, userName } from '../../wire/viewer-key.ts'
-import type { Dial, Log } from '../link.ts'
+import type { Dial, Link, Log } from '../link.ts'
 import { createRouter, type NodeSource } from '../router.ts'
-import { createConfirmed } from './confirmed.ts'
 import { chunksOf, createPendingRefresh, type PendingRefresh, refreshNotice } from './pending-refresh.ts'
 import { createRecentRefreshes } from './recent-refreshes.ts'
 
@@ -29,9 +29,9 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
     ...given,
     codec: valuesCodec,
     events: {
-      position: events.held,
+      position: key => events.held(key),
       payload: payloadOf,
-      payer: events.payer,
+      payer: key => events.payer?.(key),
       onAnswer(answer, isGot, link) {
         const isSaidToGoOn = answer.type !== 'failed' && answer.next !== undefined
         events.onAnswer(answer, isGot, isSaidToGoOn ? confirmed.of(link, answer.key) : undefined)
@@ -113,5 +113,43 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
     ownerOf: router.ownerOf,
     nodesAlive: router.nodesAlive,
     nodesHeld: router.nodesHeld,
+  }
+}
+
+type Incarnation = Pick<Link<Values>, 'id'>
+
+/**
+ * The time up to which each node has confirmed its refreshes. A confirmation belongs to one incarnation of a link: another
+ * incarnation has other watches, so its confirmations must not count for this one.
+ */
+export function createConfirmed({ now }: { now: () => number }) {
+  const byLink = new WeakMap<Incarnation, { id: string; byNamespace: Map<string, Confirmations> }>()
+
+  function confirmationsOf(link: Incarnation, namespace: string): Confirmations {
+    let own = byLink.get(link)
+    if (own?.id !== link.id) {
+      // Confirmations of the incarnation before stay with the keys that have them, and move no more.
+      own = { id: link.id, byNamespace: new Map() }
+      byLink.set(link, own)
+    }
+    let confirmations = own.byNamespace.get(namespace)
+    if (!confirmations) {
+      confirmations = { untilMs: Number.NEGATIVE_INFINITY }
+      own.byNamespace.set(namespace, confirmations)
+    }
+    return confirmations
+  }
+
+  return {
+    of: (link: Incarnation, key: string) => confirmationsOf(link, namespaceOf(key)),
+
+    /** A beat reported the node's progress. @param lagsMs by namespace */
+    take(link: Incarnation, lagsMs: Record<string, number>) {
+      const nowMs = now()
+      for (const [namespace, lagMs] of Object.entries(lagsMs)) {
+        const confirmations = confirmationsOf(link, namespace)
+        confirmations.untilMs = Math.max(confirmations.untilMs, nowMs - lagMs)
+      }
+    },
   }
 }

@@ -1,4 +1,4 @@
-import { createConfirmed } from './confirmed.ts'
+import { createConfirmed } from './values-backbone.ts'
 
 function setup() {
   let at = 10_000

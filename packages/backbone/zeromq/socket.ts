@@ -1,6 +1,35 @@
-// The one writer of a ZeroMQ socket: zeromq.js allows a single send at a time and throws EBUSY, synchronously, on a
-// second one. Messages wait here in order; the caller keeps the queue bounded.
+// Reads and writes a ZeroMQ socket as zeromq.js allows it: without starving the process, as with a backlog reading alone
+// never lets a timer run; and by one writer, as there may be a single send at a time.
 import { isUtf8 } from 'node:buffer'
+import { setImmediate } from 'node:timers/promises'
+import { TURN_MS } from '@keycast/service'
+
+/** Calls `handle` for each message until the socket is closed. */
+export async function receive(
+  socket: { receive: () => Promise<Buffer[]>; closed: boolean },
+  handle: (parts: Buffer[]) => void,
+) {
+  let turnEndsAt = performance.now() + TURN_MS
+  while (!socket.closed) {
+    const parts = await next(socket)
+    if (parts) handle(parts)
+    if (performance.now() < turnEndsAt) continue
+    await setImmediate()
+    turnEndsAt = performance.now() + TURN_MS
+  }
+}
+
+/** @returns `undefined` if there was none after all */
+async function next(socket: { receive: () => Promise<Buffer[]>; closed: boolean }): Promise<Buffer[] | undefined> {
+  try {
+    return await socket.receive()
+  } catch (error) {
+    // EAGAIN is how a closing socket ends a receive. It also comes, on a socket with CURVE, with each ZMTP heartbeat that
+    // a peer sends: zeromq.js 6.8.0 is told that there is something to read, and there is no message for it.
+    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return undefined
+    throw error
+  }
+}
 
 /** The part of a socket that is used here. */
 interface Sender {
@@ -22,6 +51,9 @@ function copied(part: Buffer): Buffer | string {
   return length > COPIED_BYTES_MAX && length <= TEXT_BYTES_MAX && isUtf8(part) ? part.toString() : part
 }
 
+/**
+ * zeromq.js throws EBUSY, synchronously, on a second send. Messages wait here in order; the caller keeps the queue bounded.
+ */
 export function createWriter(socket: Sender) {
   let queue: { parts: Buffer[]; done: (error?: Error) => void }[] = []
   let draining: Promise<void> | undefined
