@@ -21,7 +21,7 @@ export interface World {
 }
 
 export const realWorld: World = Object.freeze({
-  now: () => performance.now(),
+  now: performance.now.bind(performance),
   wallNow: Date.now,
   random: Math.random,
   randomBytes: (size: number) => randomBytes(size),
@@ -33,5 +33,5 @@ export const realWorld: World = Object.freeze({
     const timer = setTimeout(run, ms)
     return () => clearTimeout(timer)
   },
-  turn: (run: () => void) => void setImmediate(run),
+  turn: setImmediate as World['turn'],
 })

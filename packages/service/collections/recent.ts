@@ -1,5 +1,6 @@
-// Entries in the order in which they were last set, for whatever keeps the newest and drops the oldest. A Map alone is no
-// such order: V8's iterators walk over all deleted entries, so dropping the first of 400,000 one by one takes half a minute.
+// Entries in the order in which they were last set, for whatever keeps the newest and drops the oldest; and the queue that
+// such an order makes. A Map alone is none: V8's iterators walk over all deleted entries, so dropping the first of 400,000
+// one by one takes half a minute.
 
 /** An entry in a ring whose other entries are its neighbours in the order. */
 interface Entry<K, V> {
@@ -93,3 +94,31 @@ export function createRecent<K, V>(sizeMax = Number.POSITIVE_INFINITY) {
     },
   }
 }
+
+/** First in, first out; holds each item once. An item that was deleted and added again stands at the end. */
+export function createUniqueQueue<T>(items: Iterable<T> = []) {
+  const queued = createRecent<T, undefined>()
+
+  /** @param item stays where it is if it is queued already */
+  function add(item: T) {
+    if (!queued.has(item)) queued.set(item, undefined)
+  }
+
+  for (const item of items) add(item)
+
+  return {
+    add,
+    /** @returns whether it was queued */
+    delete: queued.delete,
+    has: queued.has,
+    /** @returns the next one, which stays */
+    first: (): T | undefined => queued.oldest()?.key,
+    /** @returns the next one, which is queued no more */
+    take: (): T | undefined => queued.takeOldest()?.key,
+    get size() {
+      return queued.size
+    },
+  }
+}
+
+export type UniqueQueue<T> = ReturnType<typeof createUniqueQueue<T>>

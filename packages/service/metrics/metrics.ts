@@ -3,21 +3,15 @@
 // bound, and each would be a time series.
 import { type Metric, Registry } from 'prom-client'
 import { observeGc } from './gc.ts'
-import { createHistogram, type Histogram } from './histogram.ts'
 import { observeProcess } from './process-metrics.ts'
 import type { Sample } from './samples.ts'
+import { createCounts, createHistograms, type Histogram, type Labels } from './series.ts'
 
 export { by } from './samples.ts'
 
 export type MetricMakers = ReturnType<typeof createMakers>
 
 export type Metrics = MetricMakers & { registry: Registry }
-
-/**
- * The values of each label that are known, by its name. All are exported from the start: rate() takes what Prometheus sees
- * first for what was there before. Another value is there once it was counted.
- */
-type Labels<Value extends string> = Readonly<Record<string, Iterable<Value>>>
 
 /**
  * Makes a registry that already holds the metrics of the process, its event loop and its garbage collections.
@@ -42,33 +36,28 @@ function createMakers(registry: Registry, prefix: string) {
 
   const typeOf = (name: string) => (name.endsWith('_total') ? 'counter' : 'gauge')
 
-  /** @returns counts an amount: one among all with the same values of the labels, which come in the order of `labels` */
-  function sum<Value extends string>(name: string, help: string, labels: Labels<Value> = {}) {
-    const counts = createSeries(labels, () => ({ value: 0 }))
-    add(name, help, typeOf(name), () => counts.all().map(([labels, { value }]) => ({ labels, value })))
-    return (amount: number, ...values: Value[]) => {
-      counts.of(values).value += amount
-    }
+  function counts<Value extends string>(name: string, help: string, labels: Labels<Value> = {}) {
+    const made = createCounts(labels)
+    add(name, help, typeOf(name), made.samples)
+    return made
   }
 
   return {
-    sum,
+    /** @returns counts an amount: one among all with the same values of the labels, which come in the order of `labels` */
+    sum: <Value extends string>(name: string, help: string, labels?: Labels<Value>) => counts(name, help, labels).sum,
 
     /** As {@link MetricMakers.sum}, of events. */
-    count<Value extends string>(name: string, help: string, labels?: Labels<Value>) {
-      const add = sum(name, help, labels)
-      return (...values: Value[]) => add(1, ...values)
-    },
+    count: <Value extends string>(name: string, help: string, labels?: Labels<Value>) =>
+      counts(name, help, labels).count,
 
     /**
      * @param buckets their upper ends, rising
      * @returns observes an amount: in milliseconds for what is exported in seconds
      */
     histogram<Value extends string>(name: string, help: string, buckets: number[], labels: Labels<Value> = {}) {
-      const scale = name.endsWith('_seconds') ? 1_000 : 1
-      const histograms = createSeries(labels, () => createHistogram(buckets, scale))
-      add(name, help, 'histogram', () => histograms.all().flatMap(([labels, of]) => of.samples(prefix + name, labels)))
-      return (amount: number, ...values: Value[]) => histograms.of(values).observe(amount)
+      const made = createHistograms(labels, buckets, name.endsWith('_seconds') ? 1_000 : 1)
+      add(name, help, 'histogram', () => made.samples(prefix + name))
+      return made.observe
     },
 
     /** Exports what the service keeps itself. @param from asked at each scrape; nothing is exported of `undefined` */
@@ -80,23 +69,4 @@ function createMakers(registry: Registry, prefix: string) {
       })
     },
   }
-}
-
-/** One of what `create` makes for each combination of the labels' values. */
-function createSeries<Of>(labels: Labels<string>, create: () => Of) {
-  const names = Object.keys(labels)
-  const series = new Map<string, [labels: Record<string, string>, of: Of]>()
-
-  function add(values: string[]) {
-    const made = create()
-    series.set(values.join(), [Object.fromEntries(names.map((name, index) => [name, values[index]])), made])
-    return made
-  }
-
-  let combinations: string[][] = [[]]
-  for (const values of Object.values(labels)) {
-    combinations = combinations.flatMap(each => [...values].map(value => [...each, value]))
-  }
-  combinations.forEach(add)
-  return { all: () => [...series.values()], of: (values: string[]) => series.get(values.join())?.[1] ?? add(values) }
 }
