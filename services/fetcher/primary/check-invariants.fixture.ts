@@ -3,9 +3,9 @@
 
 import type { Holder } from '@keycast/service'
 import { lanes } from './fetching/fetch-queue.ts'
-import { type Entry, isInUse } from './keys/entry.ts'
+import type { Entry } from './keys/entry.ts'
 import { isAnswered, isFailing } from './keys/held.ts'
-import { type Interest, isCold, isKept, isWanted, isWantedBy, isWatched } from './keys/interest.ts'
+import { type Interest, isCold, isInUse, isKept, isWanted, isWantedBy, isWatched } from './keys/interest.ts'
 import { costOf, type KeyTable } from './keys/key-table.ts'
 import { countOf, eachWatcher, watcherIn } from './keys/watchers.ts'
 import { type KeySource, originsOf } from './origins/origins.ts'

@@ -55,7 +55,7 @@ export function createResults({
     if (entry.namespace.isPerUser && isForbidden(result)) {
       refreshes.end(entry)
       onForbidden(entry, fetch.authorization)
-      return recovery.noteEnd(entry.source, false, closed)
+      return noteEnd(entry.source, false, closed)
     }
     const fits = result.kind !== 'value' || !body || table.hasRoomFor(entry, body.length)
     // Of the first value alone: all who watch a value that has grown would lose it.
@@ -81,7 +81,12 @@ export function createResults({
       if (fits) onNoShare(entry)
       else onNoRoom(entry)
     }
-    recovery.noteEnd(entry.source, result.kind !== 'failed' || result.code === 'not_found', closed)
+    noteEnd(entry.source, result.kind !== 'failed' || result.code === 'not_found', closed)
+  }
+
+  function noteEnd(source: KeySource, succeeded: boolean, closed: boolean) {
+    // Where no key fails there is nothing to recover.
+    if (source.failing.size > 0) recovery.noteEnd(source, succeeded, closed)
   }
 
   /**

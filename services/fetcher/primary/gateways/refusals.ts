@@ -9,7 +9,7 @@ import { type Interest, isWanted, isWatched, type Want } from '../keys/interest.
 import type { KeyTable } from '../keys/key-table.ts'
 import type { FetchMetrics } from '../metrics.ts'
 import type { Schedule } from '../timing/schedule.ts'
-import type { RefusedWants } from './refused-wants.ts'
+import type { RefusedWants } from './answers.ts'
 
 export type RefusalCode = 'bad_key' | 'unknown_namespace' | 'capacity' | 'forbidden' | 'token_expired'
 export type Refusals = ReturnType<typeof createRefusals>

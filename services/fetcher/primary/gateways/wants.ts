@@ -12,8 +12,7 @@ import {
 import { errorCodes, idOf, keyProblem, namespaceOf } from '@keycast/protocol'
 import { idProblem, type Namespaces, type Payer } from '@keycast/service'
 import type { Fetches } from '../fetching/fetches.ts'
-import { isValidFor } from '../keys/credentials.ts'
-import { createEntry, type Entry, sharedKeyOf, viewerOf } from '../keys/entry.ts'
+import { createEntry, type Entry } from '../keys/entry.ts'
 import {
   dropValue,
   forgetTakenOver,
@@ -37,16 +36,16 @@ import {
   watcherOf,
 } from '../keys/interest.ts'
 import type { KeyTable } from '../keys/key-table.ts'
+import { isValidFor, sharedKeyOf, viewerOf } from '../keys/viewer.ts'
 import { isSentBefore } from '../keys/watchers.ts'
 import type { FetchMetrics } from '../metrics.ts'
 import type { KeySource } from '../origins/origins.ts'
 import type { InTurns } from '../timing/in-turns.ts'
 import { QUIET_REFRESH_MS_MIN } from '../timing/refreshes-under-way.ts'
 import { notBeforeAtOf, type Schedule } from '../timing/schedule.ts'
-import { takeAnswer } from './answers.ts'
+import { type RefusedWants, takeAnswer } from './answers.ts'
 import { createMarks, MARK } from './marks.ts'
 import type { Refusals } from './refusals.ts'
-import type { RefusedWants } from './refused-wants.ts'
 import { createToldChanges } from './told-changes.ts'
 
 /** `position`: what the gateway holds. A quiet watch hears of changes only. */

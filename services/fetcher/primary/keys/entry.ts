@@ -8,14 +8,13 @@
 // refresh         timing/refreshes-under-way.ts   the refresh under way
 // bytes, counted  keys/key-table.ts               what the entry costs
 // holder          keys/key-table.ts               who pays for it
-import { readViewerKey } from '@keycast/backbone'
 import type { Holder, Namespace } from '@keycast/service'
 import type { Fetch } from '../fetching/fetches.ts'
 import type { KeySource } from '../origins/origins.ts'
 import type { Refresh } from '../timing/refreshes-under-way.ts'
 import { newTiming, type Timing } from '../timing/schedule.ts'
 import { type Held, newHeld } from './held.ts'
-import { type EntryInterest, isWanted, newInterest } from './interest.ts'
+import { type EntryInterest, newInterest } from './interest.ts'
 
 export interface Entry {
   /** well-formed, of a known namespace; or a viewer key of one. */
@@ -52,15 +51,3 @@ export function createEntry(key: string, namespace: Namespace, source: KeySource
     counted: false,
   }
 }
-
-/** Whether the entry must stay. */
-export const isInUse = (entry: Entry) => isWanted(entry) || entry.fetch !== undefined
-
-/**
- * The viewer whose own value it is; `undefined` if all have the same. Read from the key each time: most keys have none,
- * and a field would cost a million of them 8 MB.
- */
-export const viewerOf = ({ key, namespace }: Entry) => (namespace.isPerUser ? readViewerKey(key)?.viewer : undefined)
-
-/** The key as clients and backends know it. */
-export const sharedKeyOf = ({ key, namespace }: Entry) => (namespace.isPerUser && readViewerKey(key)?.key) || key

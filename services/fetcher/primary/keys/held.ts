@@ -3,7 +3,6 @@ import type { Delta, Format } from '@keycast/backbone'
 import type { ErrorCode } from '@keycast/protocol'
 import type { CurrentResult, ValueResult } from '../../work/messages.ts'
 import type { Entry } from './entry.ts'
-import { createSharedStrings } from './shared-strings.ts'
 
 /**
  * The bytes held, and what the backend said of them. `store` false: held only while somebody wants the key. `delta`:
@@ -60,7 +59,17 @@ export interface Held {
   seen: 'found' | 'missing' | undefined
 }
 
-const contentTypes = createSharedStrings({ max: 1_000 })
+/** Those that many keys have, stored once: each result from a worker brings its own copy. */
+const contentTypes = new Map<string, string>()
+
+/** Further ones are not shared. */
+const CONTENT_TYPES_MAX = 1_000
+
+function sharedContentType(contentType: string): string {
+  const first = contentTypes.get(contentType)
+  if (first === undefined && contentTypes.size < CONTENT_TYPES_MAX) contentTypes.set(contentType, contentType)
+  return first ?? contentType
+}
 
 export function newHeld(maxAgeMs: number): Held {
   return {
@@ -103,7 +112,7 @@ export function holdValue(
   entry.held.seen = 'found'
   entry.held.value = {
     version,
-    contentType: contentTypes.shared(contentType),
+    contentType: sharedContentType(contentType),
     format,
     store,
     etag,

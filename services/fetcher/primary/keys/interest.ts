@@ -25,7 +25,7 @@ export type Interest = ReturnType<typeof createInterest>
 
 /**
  * What a link's gateway holds of a key. `askedAt`: when the backend was asked for that. `payer`: of those who want it
- * there. `credentials` come with wants of a user's own value: see credentials.ts.
+ * there. `credentials` come with wants of a user's own value: see viewer.ts.
  */
 export interface Seen {
   version: string | undefined
@@ -274,6 +274,9 @@ export const isWaitedFor = ({ interest }: Entry) => interest.waiters !== undefin
 
 /** Whether somebody wants the key: it is kept fresh, or waited for. */
 export const isWanted = (entry: Entry) => isKept(entry) || isWaitedFor(entry)
+
+/** Whether the entry must stay. */
+export const isInUse = (entry: Entry) => isWanted(entry) || entry.fetch !== undefined
 
 /** Whether a link wants the key, has nothing of it yet, and is due nothing. */
 export function isCold({ interest: { watchers, waiters } }: Entry) {

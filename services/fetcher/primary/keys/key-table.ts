@@ -2,10 +2,10 @@
 // Strangers can invent keys that the backend never had, so these get little room, and none that another key needs. Each
 // wanted key is charged to one of those who want it, and nobody may hold more than their share.
 import { createStock, createUniqueQueue, type Payer, type UniqueQueue } from '@keycast/service'
-import { credentialBytesOf } from './credentials.ts'
-import { type Entry, isInUse, sharedKeyOf } from './entry.ts'
+import type { Entry } from './entry.ts'
 import { dropAllButFailure, dropValue, isMissing } from './held.ts'
-import { isKept, payersOf, wantsOf } from './interest.ts'
+import { isInUse, isKept, payersOf, wantsOf } from './interest.ts'
+import { credentialBytesOf, sharedKeyOf } from './viewer.ts'
 
 export type KeyTable = ReturnType<typeof createKeyTable>
 
@@ -98,7 +98,7 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }: Options) {
     const { holder } = entry
     const payer = inUse ? leastLoaded(entry) : undefined
     // A fetch may be under way that nobody wants any more.
-    if (holder && (payer === holder.payer || (inUse && payer === undefined))) return
+    if (payer === holder?.payer || (inUse && payer === undefined)) return
     if (holder) stock.change(holder, -entry.bytes)
     entry.holder = stock.charge(payer, entry.bytes)
   }

@@ -6,7 +6,7 @@ import type { Failure } from './held.ts'
 /**
  * A link that watches, with what its gateway holds by its own word or because it was sent since. `askedAt`: when the
  * backend was asked for that, in whole milliseconds. `failure`: the last one it was sent, unless something better
- * followed. `state`: bits of this file. `payer`: of the gateway's subscribers, the one who is to pay. `credentials`: only there where the key is a user's own; see credentials.ts.
+ * followed. `state`: bits of this file. `payer`: of the gateway's subscribers, the one who is to pay. `credentials`: only there where the key is a user's own; see viewer.ts.
  */
 export interface Watcher {
   link: string

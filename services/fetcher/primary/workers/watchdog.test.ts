@@ -17,7 +17,7 @@ function setup(count: number) {
     },
     now: () => at,
   })
-  const leases = createLeases({ now: id => workerOf(id).clock.now() })
+  const leases = createLeases({ now: id => workerOf(id).clock.nowMs })
   const workers = new Map<number, Worker>()
   const silent: number[] = []
   for (let id = 1; id <= count; id++) {
@@ -51,7 +51,7 @@ function setup(count: number) {
         sweep()
         if (at % 1_000 !== 0) continue
         for (const worker of workers.values())
-          if (beating.includes(worker.process.id)) worker.heardAt = worker.clock.now()
+          if (beating.includes(worker.process.id)) worker.heardAt = worker.clock.nowMs
       }
     },
     /** What the system says of each worker from now on: it wants a CPU, and is given this much of one. */

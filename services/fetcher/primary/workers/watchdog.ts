@@ -39,7 +39,7 @@ export function createWatchdog({ workers, leases, onSilent }: Deps): () => void 
     const overdue = leases.overdue()
     for (const worker of [...workers.values()]) {
       const overdueMs = overdue.get(worker.process.id)
-      const silentMs = worker.clock.now() - worker.heardAt
+      const silentMs = worker.clock.nowMs - worker.heardAt
       const isLost = overdueMs !== undefined && overdueMs >= LOST_LEASE_MS
       if (isLost || silentMs >= patienceWith(worker, overdueMs)) onSilent(worker, { silentMs, overdueMs })
     }

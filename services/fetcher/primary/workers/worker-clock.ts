@@ -8,7 +8,12 @@ export interface ThreadState {
   cpuMs: number
 }
 
-export type WorkerClock = ReturnType<typeof createWorkerClock>
+export interface WorkerClock {
+  /** In milliseconds, as of the last `advance`. */
+  readonly nowMs: number
+  /** To be called often: the worker counts as waiting since the last call if it does so now. */
+  advance: () => void
+}
 
 /** Linux counts CPU time for programs in hundredths of a second, whatever the kernel's own timer. */
 const CLOCK_TICK_MS = 10
@@ -42,22 +47,20 @@ interface Options {
  * A clock that runs while its worker sleeps or is stopped, and while it runs on a CPU, and stands still while it waits for
  * one. Without a word of the system it runs all the time.
  */
-export function createWorkerClock({ read, now }: Options) {
-  let givenMs = 0
+export function createWorkerClock({ read, now }: Options): WorkerClock {
   let at = now()
   let cpuMs = read()?.cpuMs ?? 0
 
-  return {
-    /** In milliseconds, as of the last `advance`. */
-    now: () => givenMs,
+  const clock = {
+    nowMs: 0,
 
-    /** To be called often: the worker counts as waiting since the last call if it does so now. */
     advance() {
       const thread = read()
       const passedMs = now() - at
       at += passedMs
-      givenMs += thread?.isRunnable ? Math.min(passedMs, thread.cpuMs - cpuMs) : passedMs
+      clock.nowMs += thread?.isRunnable ? Math.min(passedMs, thread.cpuMs - cpuMs) : passedMs
       cpuMs = thread?.cpuMs ?? cpuMs
     },
   }
+  return clock
 }

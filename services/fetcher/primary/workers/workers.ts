@@ -85,7 +85,7 @@ export function createWorkers({
   /** Workers that announced themselves, by routing id. */
   const byRoute = new Map<string, Worker>()
   const awake = createAwakeClock({ periodMs: SWEEP_MS, every, now })
-  const leases: Leases<Leased> = createLeases({ now: id => workers.get(id)?.clock.now() ?? 0 })
+  const leases: Leases<Leased> = createLeases({ now: id => workers.get(id)?.clock.nowMs ?? 0 })
   let send: Connection['send']
   let events: WorkerEvents
   let supervisor: Supervisor
@@ -120,7 +120,7 @@ export function createWorkers({
   function onStart(place: number, process: WorkerProcess) {
     const usage = { cpuMs: 0, residentBytes: 0 }
     const clock = createWorkerClock({ read: () => readThread(process.pid), now: awake.now })
-    const worker = { place, process, routingId: undefined, credit: 0, usage, clock, heardAt: clock.now() }
+    const worker = { place, process, routingId: undefined, credit: 0, usage, clock, heardAt: clock.nowMs }
     workers.set(process.id, worker)
     byPlace[place] = worker
   }
@@ -128,7 +128,7 @@ export function createWorkers({
   function onMessage(routingId: Buffer, message: Credit | ResultMessage, body: Buffer | undefined, delta?: Buffer) {
     if (message.type === 'credit') return announce(routingId, message)
     const worker = byRoute.get(routingId.toString('latin1'))
-    if (worker) worker.heardAt = worker.clock.now()
+    if (worker) worker.heardAt = worker.clock.nowMs
     const lease = worker && leases.end(message.lease, worker.process.id)
     if (lease) events.onResult(lease.what, message, body, delta)
     else metrics.lateResult()
@@ -155,7 +155,7 @@ export function createWorkers({
       worker.routingId = routingId
       byRoute.set(routingId.toString('latin1'), worker)
     }
-    worker.heardAt = worker.clock.now()
+    worker.heardAt = worker.clock.nowMs
     worker.credit = credit
     worker.usage = { cpuMs, residentBytes }
     if (byRoute.size === count) onAllReady()

@@ -1,8 +1,17 @@
-// The credentials that a viewer's own value is fetched with. Gateways send them with their wants, and they are stored
-// nowhere else. So they are gone with the last want.
-import { ANONYMOUS_VIEWER, type Credentials } from '@keycast/backbone'
-import { type Entry, viewerOf } from './entry.ts'
+// The viewer whose own value a key is, and the credentials that it is fetched with. Gateways send them with their wants, and
+// they are stored nowhere else. So they are gone with the last want.
+import { ANONYMOUS_VIEWER, type Credentials, readViewerKey } from '@keycast/backbone'
+import type { Entry } from './entry.ts'
 import { eachWatcher } from './watchers.ts'
+
+/**
+ * The viewer whose own value it is; `undefined` if all have the same. Read from the key each time: most keys have none,
+ * and a field would cost a million of them 8 MB.
+ */
+export const viewerOf = ({ key, namespace }: Entry) => (namespace.isPerUser ? readViewerKey(key)?.viewer : undefined)
+
+/** The key as clients and backends know it. */
+export const sharedKeyOf = ({ key, namespace }: Entry) => (namespace.isPerUser && readViewerKey(key)?.key) || key
 
 /** Several gateways may send different tokens: the one that is valid longest is used. */
 function longest({ interest: { watchers, waiters } }: Entry): Credentials | undefined {
