@@ -17,13 +17,9 @@ interface Deps {
 
 export function createLinks({ createBackbone, createRoomsBackbone }: Deps) {
   let handlers: Handlers
-
-  const values = createBackbone({
-    held: key => handlers.values.held(key),
-    credentials: key => handlers.values.credentials(key),
-    payer: key => handlers.values.payer(key),
-    onAnswer: (...of) => handlers.values.onAnswer(...of),
-  })
+  /** Complete from the start on. */
+  const valuesEvents = {} as Required<BackboneEvents>
+  const values = createBackbone(valuesEvents)
 
   const rooms = createRoomsBackbone({
     onHead: (key, head) => eventsOf(key).onHead(key, head),
@@ -44,6 +40,7 @@ export function createLinks({ createBackbone, createRoomsBackbone }: Deps) {
 
     start(given: Handlers) {
       handlers = given
+      Object.assign(valuesEvents, given.values)
     },
     open: () => Promise.all([values.start(), rooms.start()]),
     close: () => Promise.all([values.stop(), rooms.stop()]),

@@ -48,8 +48,11 @@ test('counts are exported at a scrape, again and again the same', async () => {
   countOne(counts.closed, 'slow')
   counts.deliveries.observe(7)
   counts.stalls.observe(2_000)
-  histograms.delivered({ startMs: 20, endMs: 23, askedAtMs: 3, delayMs: 40 })
-  histograms.delivered({ startMs: 20, endMs: 23, askedAtMs: 3, delayMs: undefined })
+  for (let change = 0; change < 2; change++) {
+    histograms.fanOut(3)
+    histograms.valueAge(20)
+  }
+  histograms.delay(43)
 
   await registry.metrics()
   const text = await registry.metrics()

@@ -8,45 +8,22 @@ import type { Counts } from './counts.ts'
 
 /** Histograms of events that happen once per version. */
 export function createHistograms({ histogram }: MetricMakers) {
-  const fanOut = histogram(
-    'fanout_seconds',
-    'From a new version to the write to its last subscriber. Clients that do not read are left out.',
-    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
-  )
-  const valueAge = histogram(
-    'fanout_value_age_seconds',
-    'How long ago the backend was asked for a new version when that was written to its last subscriber.',
-    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-  )
-  const delay = histogram(
-    'change_delay_seconds',
-    "From when a refresh was due to the write of its change to the last subscriber, less the backend's own time.",
-    [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-  )
-
   return {
-    /**
-     * A new version was written to all its subscribers.
-     *
-     * @param when its fan-out began and ended, when the backend was asked for it, and how long the fetcher kept it
-     *   waiting, if it was a change there
-     */
-    delivered({
-      startMs,
-      endMs,
-      askedAtMs,
-      delayMs,
-    }: {
-      startMs: number
-      endMs: number
-      askedAtMs: number
-      delayMs: number | undefined
-    }) {
-      const tookMs = endMs - startMs
-      fanOut(tookMs)
-      valueAge(Math.max(0, endMs - askedAtMs))
-      if (delayMs !== undefined) delay(delayMs + tookMs)
-    },
+    fanOut: histogram(
+      'fanout_seconds',
+      'From a new version to the write to its last subscriber. Clients that do not read are left out.',
+      [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
+    ),
+    valueAge: histogram(
+      'fanout_value_age_seconds',
+      'How long ago the backend was asked for a new version when that was written to its last subscriber.',
+      [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    ),
+    delay: histogram(
+      'change_delay_seconds',
+      "From when a refresh was due to the write of its change to the last subscriber, less the backend's own time.",
+      [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    ),
     compressed: histogram(
       'compression_seconds',
       'From when a version is first wanted compressed to when it is.',

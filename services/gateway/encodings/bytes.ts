@@ -13,11 +13,6 @@ interface Form {
   delta: Buffer | undefined
 }
 
-/**
- * The size of a delta's frame beside the delta, as counted: its header, and a line with a usual key and two versions.
- */
-const DELTA_LINE_BYTES = 256
-
 export function createBytes(slot: number): PlainEncoding {
   function formOf(value: Value): Form {
     const made = value.forms[slot] as Form | undefined
@@ -55,7 +50,6 @@ export function createBytes(slot: number): PlainEncoding {
     isBinary: true,
     head,
     body: value => value.body,
-    bytesOf: ({ delta }) => (delta ? delta.bytes.length + DELTA_LINE_BYTES : 0),
   }
 }
 

@@ -1,8 +1,8 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { createCounts } from '../counts.ts'
-import { createValue, type Value } from '../topics/values/value.ts'
+import { createValue, type Value, valueBytes } from '../topics/values/value.ts'
 import { codings } from './codings.ts'
-import { createEncodings, valueBytes } from './index.ts'
+import { createEncodings } from './index.ts'
 
 const read = { br: brotliDecompressSync, gzip: gunzipSync }
 

@@ -3,8 +3,8 @@ import { createCounts } from '../counts.ts'
 import { PARKED } from '../topics/topics.ts'
 import { mustWait, VALUE } from '../topics/values/due-values.ts'
 import type { ValueSubscription } from '../topics/values/subscriptions.ts'
-import { createValue, type Value } from '../topics/values/value.ts'
-import { createEncodings, valueBytes } from './index.ts'
+import { createValue, type Value, valueBytes } from '../topics/values/value.ts'
+import { createEncodings } from './index.ts'
 
 const text = (word: string, bytes = 10_000) => Buffer.from(JSON.stringify(word.repeat(bytes / word.length)))
 

@@ -4,8 +4,7 @@ import { versionOf } from '@keycast/protocol'
 import { applyDelta, createDelta } from 'fossil-delta'
 import { randomNumbers } from '../../../test/support/random.js'
 import { createTestGateway } from '../test-support.ts'
-import { createValue } from '../topics/values/value.ts'
-import { valueBytes } from './index.ts'
+import { createValue, valueBytes } from '../topics/values/value.ts'
 
 const K = 'tick:1'
 const PAD = 'lorem ipsum dolor '.repeat(200)

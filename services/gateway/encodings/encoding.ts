@@ -31,12 +31,11 @@ export interface Encoding {
 }
 
 /**
- * An encoding of which a compressed one can be made: its messages are a head and the value's body in some form.
- * `bytesOf`: what its form of a value takes beside `value.body`, whether made yet or not.
+ * An encoding of which a compressed one can be made: its messages are a head and the value's body in some form. What it keeps
+ * of a value is counted in value.ts.
  */
 export type PlainEncoding = Encoding & {
   isBinary: boolean
   head: (value: Value, id?: RequestId) => string
   body: (value: Value) => Buffer
-  bytesOf: (value: Value) => number
 }

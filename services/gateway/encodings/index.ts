@@ -1,6 +1,5 @@
 // Lists the encodings, and chooses a session's. A new one is a file of its own and a line in `makers`.
 import type { Counts } from '../counts.ts'
-import type { Value } from '../topics/values/value.ts'
 import type { Transport } from '../transport/transport.ts'
 import { createBytes } from './bytes.ts'
 import { createCodings } from './codings.ts'
@@ -44,14 +43,4 @@ export function createEncodings(deps: Omit<Parameters<typeof createCompression>[
   }
 
   return { forTransport, coded: createCodings(compression) }
-}
-
-/**
- * The bytes that a value counts as in the cache: its body, its form in each plain encoding, whether made yet or not,
- * and the compressed forms there are, those for HTTP among them.
- */
-export function valueBytes(value: Value) {
-  let bytes = value.body.length + value.compressedBytes
-  for (const { bytesOf } of plainEncodings) bytes += bytesOf(value)
-  return bytes
 }

@@ -1,6 +1,6 @@
 import { readFrames } from '../test-support.ts'
-import { createValue } from '../topics/values/value.ts'
-import { plainEncodings, valueBytes } from './index.ts'
+import { createValue, valueBytes } from '../topics/values/value.ts'
+import { plainEncodings } from './index.ts'
 
 const [json] = plainEncodings
 

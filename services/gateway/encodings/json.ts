@@ -53,8 +53,6 @@ export function createJson(slot: number): PlainEncoding {
     isBinary: false,
     head,
     body: value => formOf(value).body,
-    // A text or base64 value is in memory twice once a session wants it; base64 takes 4 characters for 3 bytes.
-    bytesOf: ({ format, body }) => (format === 'json' ? 0 : Math.ceil((body.length * 4) / 3)),
   }
 }
 

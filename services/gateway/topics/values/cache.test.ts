@@ -1,6 +1,5 @@
 import { jest } from '@jest/globals'
 import type { Namespace } from '@keycast/service'
-import { valueBytes } from '../../encodings/index.ts'
 import { createNamespaces, noKind } from '../../test-support.ts'
 import { createCache, createEntry, ENTRY_BYTES } from './cache.ts'
 import { createValue } from './value.ts'
@@ -10,7 +9,7 @@ const namespace = createNamespaces().get('tick') as Namespace
 const unheard = { onUnwanted() {}, mayKeep: () => true, onRemoved() {} }
 
 function setup(options: { bytesMax: number }) {
-  const cache = createCache({ ...unheard, ...options, valueBytes })
+  const cache = createCache({ ...unheard, ...options })
   const hold = (key: string, bytes: number) => {
     const entry = createEntry(key, namespace, noKind)
     cache.add(entry)
@@ -103,7 +102,7 @@ test('an entry without anything worth knowing goes when it is not wanted', () =>
 
 test('an entry that is no longer wanted is reported', () => {
   const unwanted: string[] = []
-  const cache = createCache({ ...unheard, bytesMax: 10_000, valueBytes, onUnwanted: ({ key }) => unwanted.push(key) })
+  const cache = createCache({ ...unheard, bytesMax: 10_000, onUnwanted: ({ key }) => unwanted.push(key) })
   const entry = createEntry('a', namespace, noKind)
   cache.add(entry)
   entry.waiters = someone

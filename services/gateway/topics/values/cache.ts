@@ -9,7 +9,7 @@ import type { Failure } from './failure.ts'
 import type { Paying } from './paying.ts'
 import type { Refreshes } from './staleness.ts'
 import type { ValueSubscription } from './subscriptions.ts'
-import type { Slots, Value } from './value.ts'
+import { type Slots, type Value, valueBytes } from './value.ts'
 
 /**
  * The answer to a request for a key. `ageMs`: since the backend was asked for it; `maxAgeMs`: up to which age it may be
@@ -95,8 +95,6 @@ const MISSING_PART = 1 / 8
 
 interface Options {
   bytesMax: number
-  /** The bytes that a value takes in all its forms. */
-  valueBytes: (value: Value) => number
   /** The entry is no longer wanted. */
   onUnwanted: (entry: Entry) => void
   /** Tells whether an unwanted entry may stay. */
@@ -104,7 +102,7 @@ interface Options {
   onRemoved: (entry: Entry) => void
 }
 
-export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep, onRemoved }: Options) {
+export function createCache({ bytesMax, onUnwanted, mayKeep, onRemoved }: Options) {
   /** By wire key. */
   const entries = new Map<string, Entry>()
   /** Unwanted entries, the least recently used first. */

@@ -4,7 +4,6 @@ import { createCalendar, createTurns, type Namespaces, type World, workTurn } fr
 import type { Viewer, Viewers } from '../../access/backend/viewers.ts'
 import type { Counts } from '../../counts.ts'
 import type { Outbox } from '../../delivery/outbox.ts'
-import { valueBytes } from '../../encodings/index.ts'
 import type { GatePart } from '../../gate/index.ts'
 import { createAnswers } from './answers.ts'
 import { createCache, type Entry } from './cache.ts'
@@ -32,7 +31,6 @@ export function assembleValues(deps: Deps) {
   const ownValues = createOwnValues(deps)
   const cache = createCache({
     bytesMax: settings.cacheBytesMax,
-    valueBytes,
     onUnwanted: calendar.cancel,
     mayKeep: ownValues.mayKeep,
     onRemoved: ownValues.removed,

@@ -110,13 +110,14 @@ export function createStaleness({ calendar, backbone, now }: Deps) {
     const limitAtMs = askedAtOf(entry) + namespace.refreshMs + namespace.timeoutMs
     if (failure) return limitAtMs
     if (!isWatchAnswered) return watchedAtMs + namespace.timeoutMs + ANSWER_GRACE_MS
+    if (namespace.refreshMs > 0 && now() < limitAtMs) return limitAtMs
     const alive = backbone.nodesAlive() > 0
     // With `refresh: 0` a value has no age to go by; but with no node alive no refresh would reach it.
     if (namespace.refreshMs === 0) {
       reliesOnNodes ||= alive
       return alive ? Number.POSITIVE_INFINITY : now()
     }
-    if (now() < limitAtMs || !alive) return limitAtMs
+    if (!alive) return limitAtMs
     return limitAtMs + LEASE_GRACE_MS + (refreshes ? CONFIRMATION_LAG_MS : 0)
   }
 

@@ -34,9 +34,11 @@ export interface ValueSubscription extends Subscription {
   clientVersion: string | undefined
 }
 
+/** Of a new version that was written to every subscriber that takes it. */
 export interface Histograms {
-  /** A new version was written to every subscriber that takes it. */
-  delivered(fanOut: { startMs: number; endMs: number; askedAtMs: number; delayMs: number | undefined }): void
+  fanOut(ms: number): void
+  valueAge(ms: number): void
+  delay(ms: number): void
 }
 
 interface Deps extends Pick<World, 'now'> {
@@ -235,7 +237,12 @@ export function createSubscriptions({
   function measureFanOut({ value, askedAtMs }: Entry) {
     const startMs = now()
     if (value) value.receivedAtMs = startMs
-    outbox.fence(() => histograms.delivered({ startMs, endMs: now(), askedAtMs, delayMs: value?.delayMs }))
+    outbox.fence(() => {
+      const endMs = now()
+      histograms.fanOut(endMs - startMs)
+      histograms.valueAge(Math.max(0, endMs - askedAtMs))
+      if (value?.delayMs !== undefined) histograms.delay(value.delayMs + endMs - startMs)
+    })
   }
 
   /**

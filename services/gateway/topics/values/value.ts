@@ -64,3 +64,17 @@ export function createValue(answer: Content, key: string = answer.key): Value {
     receivedAtMs: Number.NaN,
   }
 }
+
+/** The size of a delta's frame beside the delta, as counted: its header, and a line with a usual key and two versions. */
+const DELTA_LINE_BYTES = 256
+
+/**
+ * The bytes that a value counts as in the cache: its body, its form in each plain encoding, whether made yet or not,
+ * and the compressed forms there are, those for HTTP among them.
+ */
+export function valueBytes({ format, body, delta, compressedBytes }: Value): number {
+  // A text or base64 value is in memory twice once a session wants it; base64 takes 4 characters for 3 bytes.
+  const jsonBytes = format === 'json' ? 0 : Math.ceil((body.length * 4) / 3)
+  const deltaBytes = delta ? delta.bytes.length + DELTA_LINE_BYTES : 0
+  return body.length + jsonBytes + deltaBytes + compressedBytes
+}
