@@ -13,6 +13,9 @@ import { ask } from './support/http.ts'
 import { startSystem } from './support/system.ts'
 
 const WAITERS = 300
+
+/** Keys that one address may open: those of ten sessions. */
+const OPENED_MAX = 20
 const KEY = 'doc:1'
 
 const backend = await startBackend()
@@ -20,6 +23,7 @@ backend.on('/docs/1', answers.json(documentOf(1)))
 const { gateways } = await startSystem({
   namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', maxAge: '100ms' } },
   gateways: 2,
+  env: { GATEWAY_KEYS_PER_SESSION_MAX: '2', GATEWAY_REQUESTS_PER_SECOND_MAX: '1' },
 })
 const edge = await startCache(gateways.map(({ port }) => port))
 
@@ -87,6 +91,18 @@ async function change(revision: number, viewers: ReturnType<typeof startViewer>[
   backend.on('/docs/1', answers.json(documentOf(revision)))
   await eventually(() => viewers.every(({ seen }) => seen.at(-1) === revision), `revision ${revision} at all viewers`)
 }
+
+test('a stranger who opens key after key is refused, and whoever waits for those of others is not', async () => {
+  const [{ http }] = gateways
+  // An edge that has passed is answered at once; the key stays open for some seconds.
+  const open = (id: number, address: string) =>
+    ask(`${http}/v1/wait/doc:${id}?after=x&cursor=1.1`, { headers: { 'x-forwarded-for': address } })
+  const answered = await Promise.all(Array.from({ length: OPENED_MAX + 1 }, (_, id) => open(id, '192.0.2.1')))
+  const refused = answered.filter(({ status }) => status === 429)
+  expect(refused.map(({ json }) => json().code)).toEqual(['rate_limited'])
+  expect((await open(1, '192.0.2.1')).status).not.toBe(429)
+  expect((await open(OPENED_MAX + 1, '192.0.2.2')).status).not.toBe(429)
+})
 
 test(`${WAITERS} viewers cost the gateways two requests a change at most, and nobody goes back`, async () => {
   const value = await ask(`${gateways[0].http}/v1/values/${KEY}`)

@@ -1,4 +1,5 @@
 // Everything a client can ask, each request in a file of its own.
+import type { IncomingMessage } from 'node:http'
 import { type ClientMessage, excerpt } from '@keycast/protocol'
 import type { Containment, JournalNamespaces, World } from '@keycast/service'
 import type { Access } from '../access/index.ts'
@@ -24,7 +25,7 @@ import { createWaitedKeys } from './wait/waited-keys.ts'
 interface Deps extends World {
   settings: { getsWaitingMax: number; publishMs: number; publishesPendingBytesMax: number; messageBytesMax: number }
   namespaces: { journal: JournalNamespaces }
-  links: Pick<Links, 'rooms'>
+  links: Pick<Links, 'rooms' | 'values'>
   access: Pick<Access, 'identify' | 'revocations' | 'viewers' | 'anonymous'>
   gate: GatePart
   topics: TopicsPart
@@ -45,9 +46,21 @@ export function assembleDoors(deps: Deps) {
   const unsubscribe = createUnsubscribe(parts)
   const ping = createPing(parts)
   const publishes = createPublishes({ ...parts, namespaces: namespaces.journal, backbone: links.rooms })
-  const waitedKeys = createWaitedKeys({ topics, anonymous: access.anonymous, world: deps })
+  const waitedKeys = createWaitedKeys({
+    topics,
+    rateLimit: sessions.rateLimit,
+    renewWatch: key => links.values.renewWatch(key),
+    anonymous: access.anonymous,
+    world: deps,
+  })
 
   const authenticate = createAuthenticate(parts)
+
+  function payingOf(request: IncomingMessage) {
+    const peer = access.identify.peerOf(request)
+    return { account: sessions.accounts.of(undefined, peer), payer: sessions.accounts.payerOf(undefined, peer) }
+  }
+
   const streams = new Map<string, EventStream>()
 
   /** @returns a promise where some of the work is still to be done */
@@ -102,6 +115,7 @@ export function assembleDoors(deps: Deps) {
       peek: deps.topics.peek,
       waitedKeys,
       anonymous: access.anonymous,
+      payingOf,
       now,
       wallNow: deps.wallNow,
     },

@@ -56,6 +56,17 @@ test('an account that nobody uses is kept until it has its allowance again: to r
   expect(size()).toBe(0)
 })
 
+test('an account whose requests wait for keys is kept: else it could open as many again', () => {
+  const { of, sweep, size } = setup()
+  const account = of(undefined, peer)
+  if (account) account.keys = 1
+  sweep()
+  expect(of(undefined, peer)).toBe(account)
+  if (account) account.keys = 0
+  sweep()
+  expect(size()).toBe(0)
+})
+
 test('without an account there is always room', () => {
   expect(setup().hasRoom(undefined)).toBe(true)
 })

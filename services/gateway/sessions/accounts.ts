@@ -10,7 +10,7 @@ export interface Account extends SharedAllowance {
   name: string
   sessions: number
   sessionsMax: number
-  /** Subscriptions of all its sessions. */
+  /** Subscriptions of all its sessions, and keys that its requests wait for. */
   keys: number
   keysMax: number
 }
@@ -108,6 +108,8 @@ export function createAccounts({
       const nowMs = now()
       for (const account of idle) {
         const { requestAllowance, keyAllowance, rates } = account
+        // A key for which requests wait: doors/wait/waited-keys.ts.
+        if (account.keys > 0) continue
         if (refill(requestAllowance, rates.requests, nowMs).left < rates.requests.max) continue
         if (refill(keyAllowance, rates.keys, nowMs).left < rates.keys.max) continue
         idle.delete(account)

@@ -46,8 +46,10 @@ async function setup({ beforeEdgeMs = EDGE_MS / 2, settings = {} } = {}) {
     log: { warn() {} },
   })
   const get = await serve(app)
-  const wait = (after: string, order: number, edge = first, key = KEY) =>
-    get(`/v1/wait/${key}?after=${after}&cursor=${order}.${edge}`)
+  const wait = (after: string, order: number, edge = first, key = KEY, from?: string) =>
+    get(`/v1/wait/${key}?after=${after}&cursor=${order}.${edge}`, {
+      headers: from === undefined ? {} : { 'x-forwarded-for': from },
+    })
   /** Resolves once that many requests wait. */
   const waiting = async (count: number) => {
     while (gateway.waits.waitedKeys.stats().waits !== count) await test.turn()
@@ -177,6 +179,39 @@ test('a key that the fetcher refuses is asked for again by the next request', as
   await waiting(1)
   backbone.value(KEY, '"v"', { order: ORDER })
   expect((await answer).status).toBe(200)
+})
+
+test('whoever opens a key pays for it until they are gone, then the next who comes; the others pay nothing', async () => {
+  const { gateway, backbone, wait, waiting, first } = await setup()
+  const from = (address: string, edge = first) => wait('x', ORDER, edge, KEY, address)
+  await from('192.0.2.1', first - 1)
+  const payer = backbone.payer(KEY)
+  expect(payer).toMatch(/^a[\w-]{11}$/)
+
+  const answers = [from('192.0.2.2')]
+  await waiting(1)
+  const next = backbone.payer(KEY)
+  expect(next).not.toBe(payer)
+  expect(backbone.calls).toContain(`renewWatch ${KEY}`)
+  answers.push(from('192.0.2.3'))
+  await waiting(2)
+  expect(backbone.payer(KEY)).toBe(next)
+  void gateway.drain()
+  await Promise.all(answers)
+})
+
+test('an address opens no more keys than its sessions could; it may wait for those that are open', async () => {
+  const { wait, pass, first } = await setup({ settings: { keysPerSessionMax: 2, requestsPerSecondMax: 1 } })
+  const ask = async (key: string, from = '192.0.2.1') => (await wait('x', ORDER, first - 3, key, from)).status
+  for (let id = 0; id < 20; id++) expect(await ask(`tick:${id}`)).toBe(204)
+  expect(await ask('tick:20')).toBe(429)
+  expect(await ask('tick:1')).toBe(204)
+  expect(await ask('tick:20', '192.0.2.2')).toBe(204)
+  expect(await ask('tick:20')).toBe(204)
+  // Its allowance is full again, and what it opened is open still.
+  await pass(60_000)
+  const refused = await wait('x', ORDER, first - 3, 'tick:21', '192.0.2.1')
+  expect([refused.status, refused.headers['retry-after']]).toEqual([429, '5'])
 })
 
 test('a gateway that drains answers all who wait', async () => {

@@ -1,7 +1,7 @@
 // GET /v1/wait/{key}: answers when the key changes, or at an edge. Everybody who holds a version sends the same request,
 // so a cache in front, such as a CDN's, sends one of them here and gives all its answer. Whoever asks is anonymous,
 // whatever headers come: a cache gives the answer to anybody.
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isProblem, type Problem } from '@keycast/protocol'
 import type { World } from '@keycast/service'
 import type { FastifyInstance, FastifyReply, onSendHookHandler } from 'fastify'
@@ -10,6 +10,7 @@ import type { Counts } from '../../counts.ts'
 import type { Act, Admitted, Asker } from '../../gate/gate.ts'
 import type { Entry } from '../../topics/values/cache.ts'
 import { problemNow } from '../../topics/values/failure.ts'
+import type { Paying } from '../../topics/values/paying.ts'
 import { askedAtOf } from '../../topics/values/staleness.ts'
 import { securityHeaders } from '../http/admit.ts'
 import { forAnyPage } from '../http/cors.ts'
@@ -26,6 +27,8 @@ export interface WaitDeps extends Pick<World, 'now'> {
   readonly peek: (key: string) => Entry | undefined
   readonly waitedKeys: WaitedKeys
   readonly anonymous: Rights
+  /** Whom the sender of a request stands for, whatever token comes. Another object for each request. */
+  readonly payingOf: (request: IncomingMessage) => Paying
   readonly unreadBodies: { hold(body: Buffer, response: ServerResponse): boolean }
   readonly counts: Pick<Counts, 'httpWaits'>
   /** In milliseconds since 1970: gateways have the same edges. */
@@ -61,8 +64,9 @@ const OLD_FETCHER: Problem = {
 
 export function addWait(
   app: FastifyInstance,
-  { gate, peek, waitedKeys, anonymous, unreadBodies, counts, now, wallNow }: WaitDeps,
+  { gate, peek, waitedKeys, anonymous, payingOf, unreadBodies, counts, now, wallNow }: WaitDeps,
 ) {
+  // A request that asks for nothing new is charged to nobody: it comes from a cache, for any number of viewers.
   const asker: Asker = { rights: anonymous, viewer: undefined, account: undefined, payer: undefined }
 
   const onSend: onSendHookHandler = (_, reply, payload, done) => {
@@ -82,12 +86,13 @@ export function addWait(
       if (problem) return sendProblem(reply, problem)
       // A gateway whose clock is a little ahead may have given the cursor.
       if (cursor.edge > edgeAfter(key, wallNow()) + 1) return sendProblem(reply, BAD_QUERY)
-      const waited = waitedKeys.open(key)
+      const by = payingOf(request.raw)
+      const waited = waitedKeys.open(key, by)
       if (isProblem(waited)) return sendProblem(reply, waited)
       try {
         return await answer(waited, cursor, reply)
       } finally {
-        waitedKeys.close(waited)
+        waitedKeys.close(waited, by)
       }
     },
   )

@@ -1,5 +1,6 @@
 // The keys for whose changes requests over HTTP wait. Each is subscribed to once, by a session that has no client: what
-// sessions are told wakes the requests.
+// sessions are told wakes the requests. One of those who wait pays for it as for a subscription, else a stranger could
+// have the fetcher ask for any number of keys. The others cost nobody anything.
 import type { EventEmitter } from 'node:events'
 import type { Problem } from '@keycast/protocol'
 import { createTurns, type World } from '@keycast/service'
@@ -7,6 +8,7 @@ import type { Rights } from '../../access/rights.ts'
 import type { Encoding } from '../../encodings/encoding.ts'
 import { createSession, type Session } from '../../sessions/session.ts'
 import { FROM_NOTHING, type Start } from '../../topics/topics.ts'
+import type { Paying } from '../../topics/values/paying.ts'
 import type { Transport } from '../../transport/transport.ts'
 
 export type WaitedKeys = ReturnType<typeof createWaitedKeys>
@@ -14,7 +16,9 @@ export type WaitedKeys = ReturnType<typeof createWaitedKeys>
 export interface WaitedKey {
   readonly key: string
   /** The requests that wait, and those that look at the key's state. */
-  holders: number
+  readonly holders: Set<Paying>
+  /** That of the holders which pays, or did when it left. */
+  paying: Paying
   readonly session: Session
   waiting: Set<() => void>
   /** Why the fetcher ended the subscription. */
@@ -27,7 +31,15 @@ interface Deps {
   readonly topics: {
     subscribe(session: Session, key: string, start: Start): Problem | undefined
     unsubscribe(session: Session, key: string): void
+    asked(): number
   }
+  readonly rateLimit: {
+    allowances(): Pick<Session, 'requestAllowance' | 'keyAllowance'>
+    keysWaitMs(session: Session): number
+    chargeKeys(session: Session, keys: { watchedBefore: number; watchedAnew: number }): void
+  }
+  /** Tells the key's node who pays. */
+  readonly renewWatch: (key: string) => void
   readonly anonymous: Rights
   readonly world: Pick<World, 'now' | 'after' | 'turn'>
 }
@@ -36,6 +48,8 @@ interface Deps {
 const LINGER_MS = 5_000
 
 const NOTHING = Buffer.alloc(0)
+
+const TOO_MANY = 'this address opens too many keys that nobody waits for: ask for fewer'
 
 /**
  * Writes nothing: that there is something to write wakes the requests. Its slot is its own, because frames are kept for
@@ -55,10 +69,7 @@ const encoding: Encoding = {
   mustWait: undefined,
 }
 
-/** Sessions of this kind send no requests. */
-const NONE = Object.freeze({ left: 0, atMs: 0 })
-
-export function createWaitedKeys({ topics, anonymous, world }: Deps) {
+export function createWaitedKeys({ topics, rateLimit, renewWatch, anonymous, world }: Deps) {
   const byKey = new Map<string, WaitedKey>()
   let isDraining = false
   /** Thousands may wait for one change: what they are sent is made in turns. */
@@ -84,38 +95,59 @@ export function createWaitedKeys({ topics, anonymous, world }: Deps) {
     wakes.start()
   }
 
-  /** The key is watched until as many `close` it as opened it, and a little longer. */
-  function open(key: string): WaitedKey | Problem {
-    const waited = byKey.get(key) ?? create(key)
+  /**
+   * The key is watched until all who opened it have closed it, and a little longer.
+   *
+   * @param by the request, which pays if nobody who is there does
+   */
+  function open(key: string, by: Paying): WaitedKey | Problem {
+    const waited = byKey.get(key) ?? create(key, by)
     // The fetcher ends the subscription to a key that it refuses.
     const isSubscribed = waited.session.subscriptions.has(key)
-    const problem = isSubscribed ? undefined : topics.subscribe(waited.session, key, FROM_NOTHING)
+    if (!isSubscribed || !waited.holders.has(waited.paying)) payFor(waited, by)
+    const problem = isSubscribed ? undefined : subscribe(waited)
     if (problem) return problem
     if (!isSubscribed) waited.ended = undefined
     byKey.set(key, waited)
     waited.stay()
-    waited.holders++
+    waited.holders.add(by)
     return waited
   }
 
-  const create = (key: string): WaitedKey => ({
-    key,
-    holders: 0,
-    session: createSession(transportOf(key), encoding, {
-      id: '',
-      requestAllowance: NONE,
-      keyAllowance: NONE,
-      peer: { address: '', isNamed: false },
-      rights: anonymous,
-    }),
-    waiting: new Set(),
-    ended: undefined,
-    stay() {},
-  })
+  /** The price is that of a subscription which makes the gateway watch the key. */
+  function subscribe({ session, key }: WaitedKey): Problem | undefined {
+    const retryAfterMs = rateLimit.keysWaitMs(session)
+    if (retryAfterMs > 0) return { code: 'rate_limited', message: TOO_MANY, retryAfterMs }
+    const askedBefore = topics.asked()
+    const problem = topics.subscribe(session, key, FROM_NOTHING)
+    rateLimit.chargeKeys(session, { watchedAnew: topics.asked() - askedBefore, watchedBefore: 0 })
+    // It has as many as it may: some are left soon.
+    if (problem?.code === 'too_many_keys') return { code: 'rate_limited', message: TOO_MANY, retryAfterMs: LINGER_MS }
+    return problem
+  }
 
-  function close(waited: WaitedKey) {
-    waited.holders--
-    if (waited.holders > 0) return
+  /** The one who paid is gone: else the first at a page would pay for as long as anybody is there. */
+  function payFor(waited: WaitedKey, by: Paying) {
+    const { session, key } = waited
+    const isOther = session.payer !== by.payer
+    if (session.account) session.account.keys -= session.subscriptions.size
+    if (by.account) by.account.keys += session.subscriptions.size
+    session.account = by.account
+    session.payer = by.payer
+    waited.paying = by
+    if (isOther && session.subscriptions.size > 0) renewWatch(key)
+  }
+
+  function create(key: string, by: Paying): WaitedKey {
+    const peer = { address: '', isNamed: false }
+    const start = { id: '', ...rateLimit.allowances(), peer, rights: anonymous }
+    const session = createSession(transportOf(key), encoding, start)
+    return { key, holders: new Set(), paying: by, session, waiting: new Set(), ended: undefined, stay() {} }
+  }
+
+  function close(waited: WaitedKey, by: Paying) {
+    waited.holders.delete(by)
+    if (waited.holders.size > 0) return
     if (isDraining) leave(waited)
     else waited.stay = world.after(LINGER_MS, () => leave(waited))
   }
@@ -182,7 +214,7 @@ export function createWaitedKeys({ topics, anonymous, world }: Deps) {
     drain() {
       isDraining = true
       for (const waited of [...byKey.values()]) {
-        if (waited.holders > 0) wakeAll(waited)
+        if (waited.holders.size > 0) wakeAll(waited)
         else leave(waited)
       }
     },
