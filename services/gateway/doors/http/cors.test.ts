@@ -56,6 +56,7 @@ function setUp(origins: string) {
 
 const answers = [
   ['/v1/values/tick:1', 200],
+  ['/%76%31/values/tick:1', 200],
   ['/v1/values/tick:none', 404],
   ['/v1/values/tick:bug', 500],
   ['/v1/values/tick:%zz', 400],
@@ -92,7 +93,7 @@ test.each(answers)('%s, answered %i, may be read by any page with *, without coo
   expect(headers).not.toHaveProperty('vary')
 })
 
-test.each(['/v1/wait/tick:1', '/v1/wait/%zz'])(
+test.each(['/v1/wait/tick:1', '/v1/wait/%zz', '/v1/%77ait/tick:1'])(
   '%s may be read by any page whatever is named, and never varies: a cache gives the answer to all',
   async path => {
     const get = await setUp(PAGE)

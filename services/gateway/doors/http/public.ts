@@ -8,6 +8,7 @@ import { addStream, type StreamDeps } from '../stream/stream.ts'
 import { addWait, type WaitDeps } from '../wait/wait.ts'
 import { createAdmit } from './admit.ts'
 import type { Authenticate } from './authenticate.ts'
+import { canonicalPath } from './canonical-path.ts'
 import { addChat } from './chat.ts'
 import { endWithRequests, limitConnections, limitResponses } from './connections.ts'
 import { createCors } from './cors.ts'
@@ -74,6 +75,7 @@ export function createPublicApp(deps: Deps) {
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
+    rewriteUrl: ({ url = '' }) => canonicalPath(url),
     // A path with broken percent-encoding comes here before any route: it cannot be a key.
     frameworkErrors(_, request, reply) {
       cors.allow(request, reply)
