@@ -18,9 +18,9 @@ function setUp() {
     observe() {},
     now: () => 0,
   })
-  const hold = (version: string, body = Buffer.from(JSON.stringify(`${version} `.repeat(1_000)))) => {
-    const value = createValue({ key: 'a:1', version, contentType: 'application/json', format: 'json', body })
-    held.set('a:1', value)
+  const hold = (version: string, body = Buffer.from(JSON.stringify(`${version} `.repeat(1_000))), key = 'a:1') => {
+    const value = createValue({ key, version, contentType: 'application/json', format: 'json', body })
+    held.set(key, value)
     return value
   }
   return { coded, counts, grown, hold }
@@ -48,4 +48,16 @@ test('a version that was overtaken is sent as it is', async () => {
   expect(await waiting).toBeUndefined()
   expect(await coded(first, 'br')).toBeUndefined()
   expect(counts.compressions).toMatchObject({ overtaken: 2, kept: 0 })
+})
+
+test('a version that is asked for while too much is queued is sent as it is, and compressed for those who come later', async () => {
+  const { coded, counts, hold } = setUp()
+  const huge = (version: string) => hold(version, Buffer.from(JSON.stringify(version.repeat(5 * 1024 ** 2))), version)
+  const first = coded(huge('a:1'), 'gzip')
+  const value = huge('a:2')
+  expect(await coded(value, 'gzip')).toBeUndefined()
+  expect(counts.compressions.busy).toBe(1)
+  await first
+  await new Promise(resolve => setImmediate(resolve))
+  expect(read.gzip((await coded(value, 'gzip')) as Buffer).equals(value.body)).toBe(true)
 })

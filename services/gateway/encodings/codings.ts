@@ -37,7 +37,7 @@ export function createCodings({ compress }: Pick<Compression, 'compress'>) {
     const { forms } = value
     const slot = SLOTS[coding]
     const make = async (body: Buffer) => detached(await makers[coding](body))
-    forms[slot] ??= new Promise(resolve => compress(value, value.body, make, resolve))
+    forms[slot] ??= new Promise(resolve => compress({ value, slot, source: value.body, make }, resolve))
     return forms[slot] as Promise<Buffer | undefined>
   }
 }

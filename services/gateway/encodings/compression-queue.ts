@@ -32,6 +32,8 @@ type Make = (source: Buffer) => Promise<Buffer>
 
 interface Job {
   value: Value
+  /** Of `value.forms`. */
+  slot: number
   source: Buffer
   make: Make
   /** Given fewer bytes than the source has, or none. */
@@ -61,6 +63,8 @@ interface Deps extends Pick<World, 'now'> {
 
 export function createCompression({ latest, grown, resume, counts, observe, now, deflate = deflateBlocks }: Deps) {
   const queue: Job[] = []
+  /** For which there was no room: they are asked for anew once there may be some. */
+  let passedOver: Pick<Job, 'value' | 'slot'>[] = []
   let running = 0
   let backlogBytes = 0
 
@@ -74,7 +78,7 @@ export function createCompression({ latest, grown, resume, counts, observe, now,
     if (made) return made
     const form = put(value, slot, false)
     const source = plain.body(value)
-    compress(value, source, deflate, blocks => {
+    compress({ value, slot, source, make: deflate }, blocks => {
       if (latest(value.wireKey) !== value) sendNewerPlain(value, slot, form)
       form.blocks = blocks
       form.savedBytes = blocks ? source.length - blocks.length : 0
@@ -86,15 +90,16 @@ export function createCompression({ latest, grown, resume, counts, observe, now,
     return form
   }
 
-  /** What is small, or more than may be queued, is done with at once. */
-  function compress(value: Value, source: Buffer, make: Make, done: Job['done']) {
+  /** What is small is done with at once. So is what is more than may be queued now, until the next asks for it. */
+  function compress({ value, slot, source, make }: Omit<Job, 'done' | 'atMs'>, done: Job['done']) {
     if (source.length < DEFLATE_BYTES_MIN) return done(undefined)
     if (backlogBytes > 0 && backlogBytes + source.length > BACKLOG_BYTES_MAX) {
       counts.compressions.busy++
+      passedOver.push({ value, slot })
       return done(undefined)
     }
     backlogBytes += source.length
-    queue.push({ value, source, make, done, atMs: now() })
+    queue.push({ value, slot, source, make, done, atMs: now() })
     next()
   }
 
@@ -106,6 +111,8 @@ export function createCompression({ latest, grown, resume, counts, observe, now,
       void run(job).then(() => {
         running--
         backlogBytes -= job.source.length
+        for (const { value, slot } of passedOver) value.forms[slot] = undefined
+        passedOver = []
         next()
       })
     }
