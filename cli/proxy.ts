@@ -2,7 +2,7 @@
 // container does, within PROXY_SHUTDOWN_TIMEOUT.
 import { execFileSync, type StdioOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { accessSync, constants, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -116,9 +116,9 @@ async function serve(values: Given<typeof options>['values']) {
   process.on('SIGHUP', reload)
   process.on('SIGUSR1', () => server.kill('SIGUSR1')) // would start Node's debugger
 
-  // Written once the ports are bound: nginx makes the file first, and for a moment it is empty.
+  // Written once the ports are bound.
   const running = () => server.exitCode === null && server.signalCode === null
-  while (!pidIn(pidFile) && running()) await delay(20)
+  while (!existsSync(pidFile) && running()) await delay(20)
   if (running()) {
     const address = settings.PROXY_HOST.split(/ +/)[0]
     console.log(
@@ -164,15 +164,12 @@ function ensureCertificate({ PROXY_CERTIFICATES, PROXY_NAMES }: Record<string, s
  * @throws {Error} tells how to end it
  */
 function refuseSecond(directory: string, pidFile: string) {
-  const pid = pidIn(pidFile)
-  const title = pid ? contentOf(`/proc/${pid}/cmdline`) : ''
+  const pid = Number(contentOf(pidFile))
+  const title = pid > 0 ? contentOf(`/proc/${pid}/cmdline`) : ''
   if (title.startsWith('nginx: master') && title.includes(` ${directory} `)) {
     throw new Error(`nginx ${pid} already runs in ${directory}. End it with: kill -QUIT ${pid}`)
   }
 }
-
-/** @returns 0 until there is one */
-const pidIn = (file: string) => Number.parseInt(contentOf(file), 10) || 0
 
 function contentOf(file: string) {
   try {

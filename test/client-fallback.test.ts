@@ -1,8 +1,9 @@
 // The client in real browsers where the proxy refuses WebSockets, and where it holds event streams back as well: the same
 // handles show everything, nothing missing and nothing twice, also across a killed gateway.
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { browserFiles } from '../packages/client/browser-files.js'
 import { startChromium, startFirefox } from './support/browsers.ts'
 import { atEnd } from './support/cleanup.ts'
@@ -29,13 +30,14 @@ const portOf = ({ http }: { http: string }) => Number(new URL(http).port)
 /** nginx with the project's template, but for these places. */
 async function startProxyWith(changes: Record<string, string>): Promise<RunningProxy> {
   const proxy = await startProxy(behind.map(portOf))
-  proxy.reconfigure(text => {
-    for (const [line, changed] of Object.entries(changes)) {
-      expect(text).toContain(line)
-      text = text.replace(line, changed)
-    }
-    return text
-  })
+  const path = join(proxy.directory, 'nginx.conf')
+  let text = readFileSync(path, 'utf8')
+  for (const [line, changed] of Object.entries(changes)) {
+    expect(text).toContain(line)
+    text = text.replace(line, changed)
+  }
+  writeFileSync(path, text)
+  process.kill(proxy.masterPid, 'SIGHUP')
   await eventually(
     () =>
       openSocket(proxy).then(

@@ -267,16 +267,6 @@ test('an nginx that cannot count connections by address serves, and its proxy sa
   expect((await request(older.url('/'))).status).toBe(200)
 })
 
-test('it does not say that it listens before nginx has written its pid', async () => {
-  const folder = temporaryFolder()
-  const script = '#!/bin/sh\n[ "$1" != -V ] || exit 0\n: > nginx.pid; sleep 1; exit 3\n'
-  writeFileSync(join(folder, 'nginx'), script, { mode: 0o755 })
-  const started = run(process.execPath, [...proxyCommand, '--directory', temporaryFolder()], {
-    env: { ...ofNode, PATH: `${folder}:${process.env.PATH}` },
-  })
-  await expect(started).rejects.toMatchObject({ code: 3, stdout: '' })
-})
-
 test('Prometheus is told how many clients are connected, and how many fit', async () => {
   const [metricsPort] = await freePorts(1)
   const env = { PROXY_METRICS_PORT: String(metricsPort), PROXY_WORKERS: '2', PROXY_WORKER_CONNECTIONS: '100' }

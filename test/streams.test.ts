@@ -2,14 +2,18 @@
 // and a room goes on after a gateway's death with nothing missed and nothing twice.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { type ClientHttp2Session, connect } from 'node:http2'
+import { connect as connectClient } from '@keycast/client'
 import { SignJWT } from 'jose'
+import { createFallback } from '../packages/client/keycast/fallback/fallback.js'
 import { atEnd } from './support/cleanup.ts'
 import { eventually, within } from './support/deadline.ts'
+import { freePorts } from './support/free-ports.ts'
 import { startProxy } from './support/proxy.ts'
 import { startRooms } from './support/rooms.ts'
+import { startSwitch } from './support/tcp-switch.ts'
 
 const secret = randomBytes(48).toString('base64')
-const { gateways } = await startRooms({
+const { gateways, startGateway } = await startRooms({
   gateways: 3,
   access: {
     anonymous: { read: ['room:*'], publish: ['room:*'] },
@@ -22,22 +26,19 @@ const portOf = ({ http }: { http: string }) => Number(http.slice(http.lastIndexO
 const proxy = await startProxy(gateways.map(portOf))
 
 /** One connection of a browser to nginx, for all its requests. */
-function openHttp2(): ClientHttp2Session {
-  const session = connect(proxy.url(''), { rejectUnauthorized: false })
+function openHttp2(to = proxy): ClientHttp2Session {
+  const session = connect(to.url(''), { rejectUnauthorized: false })
   session.on('error', () => {})
   atEnd(() => session.destroy())
   return session
 }
 const browser = openHttp2()
 
-function ask(path: string, headers: Record<string, string> = {}, body?: string) {
+function ask(path: string, headers: Record<string, string> = {}, body?: string, from = browser) {
   return within(
     new Promise<{ status: number; text: string }>((resolve, reject) => {
       const method = body === undefined ? 'GET' : 'POST'
-      const request = browser.request(
-        { ':path': path, ':method': method, ...headers },
-        { endStream: body === undefined },
-      )
+      const request = from.request({ ':path': path, ':method': method, ...headers }, { endStream: body === undefined })
       let status = 0
       let text = ''
       request.on('response', head => {
@@ -117,21 +118,49 @@ test('each of many streams is spoken for at the gateway that holds it, whichever
   expect((await ask('/v1/stream/send', { 'keycast-stream': randomUUID() }, '{}')).status).toBe(404)
 })
 
-test('a ticket is good at whichever gateway the stream comes to first, once', async () => {
+test.each([
+  ['whichever gateway the stream comes to first', () => proxy],
+  [
+    'its gateway, also where another one is gone',
+    async () => startProxy([...gateways.map(portOf), ...(await freePorts(1))]),
+  ],
+])('a ticket is good once, at %s', async (_, start) => {
   const token = await new SignJWT({})
     .setSubject('ann')
     .setIssuedAt()
     .setExpirationTime('1h')
     .setProtectedHeader({ alg: 'HS256' })
     .sign(Buffer.from(secret))
-  for (let round = 0; round < 4; round++) {
-    const given = await ask('/v1/ticket', { authorization: `Bearer ${token}` }, '')
+  const to = await start()
+  const page = openHttp2(to)
+  for (let round = 0; round < 8; round++) {
+    const given = await ask('/v1/ticket', { authorization: `Bearer ${token}` }, '', page)
     expect(given.status).toBe(200)
     const { ticket } = JSON.parse(given.text)
-    const stream = follow(`?keys=room:9&ticket=${ticket}`, openHttp2())
+    const stream = follow(`?keys=room:9&ticket=${ticket}`, openHttp2(to))
     expect(await stream.until({ type: 'welcome' })).toMatchObject({ user: 'ann' })
-    expect((await ask(`/v1/stream?ticket=${ticket}`)).status).toBe(404)
+    // 502: it may be one of the gateway that is gone.
+    expect([404, 502]).toContain((await ask(`/v1/stream?ticket=${ticket}`, {}, undefined, page)).status)
   }
+})
+
+test('a client of the library that has vanished is given up after two heartbeats', async () => {
+  const gateway = await startGateway({ GATEWAY_HEARTBEAT_MS: '1000' })
+  const network = await startSwitch(portOf(gateway))
+  let answers = 0
+  const WebSocket = createFallback({
+    WebSocket: null as any,
+    fetch(address, init) {
+      if (init?.body === '') answers++
+      return fetch(address, init)
+    },
+  })
+  const keycast = connectClient(`ws://127.0.0.1:${network.port}/ws`, { WebSocket })
+  atEnd(() => keycast.close())
+  await eventually(() => answers > 2, 'answers to comments')
+  expect(await gateway.metric('streams')).toBe(1)
+  network.silence()
+  await eventually(async () => (await gateway.metric('streams')) === 0, 'the end of the stream')
 })
 
 test('streams go on after the death of a gateway, with nothing missed and nothing twice', async () => {

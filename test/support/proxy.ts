@@ -1,7 +1,7 @@
 // The host's proxy as a real process on free ports, and stand-ins for the servers behind it.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, request as requestPlainly } from 'node:http'
 import { request as requestSecurely } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -60,8 +60,6 @@ export async function startProxy(gatewayPorts: number[], { args = [], env = {}, 
     'the proxy listening',
   )
   const masterPid = Number(readFileSync(join(directory, 'nginx.pid'), 'utf8'))
-  // A signal to process 0 reaches the whole group of this test.
-  if (!(masterPid > 0)) throw new Error(`nginx.pid has no process: ${masterPid}`)
   return {
     directory,
     httpPort,
@@ -77,16 +75,6 @@ export async function startProxy(gatewayPorts: number[], { args = [], env = {}, 
     },
     workers: () => childrenOf(masterPid),
     reload: () => child.kill('SIGHUP'),
-    /**
-     * Has nginx serve with another configuration, until the script renders its own again.
-     *
-     * @param change of the text that it was started with
-     */
-    reconfigure: (change: (text: string) => string) => {
-      const path = join(directory, 'nginx.conf')
-      writeFileSync(path, change(readFileSync(path, 'utf8')))
-      process.kill(masterPid, 'SIGHUP')
-    },
     reopenLogs: () => child.kill('SIGUSR1'),
     /** Without a chance to stop nginx. */
     kill: async () => {

@@ -35,6 +35,7 @@ export function createEventStream({ response, headers, idAfter, world }: Options
   const socket = response.socket as Socket
   let code: number | undefined
   let unfinishedBytes = 0
+  let isAnswered = false
 
   response.removeHeader('transfer-encoding')
   response.writeHead(200, {
@@ -53,7 +54,10 @@ export function createEventStream({ response, headers, idAfter, world }: Options
   return {
     subprotocol: '',
     isCompressed: false,
-    answersPings: false,
+    /** EventSource and curl cannot. A client that has answered once goes on to, or is gone. */
+    get answersPings() {
+      return isAnswered
+    },
     pingFrame: comment,
 
     serve(session, events) {
@@ -71,6 +75,12 @@ export function createEventStream({ response, headers, idAfter, world }: Options
     /** The client said something, in a request of its own. */
     hear(message: Buffer) {
       serving.events.onMessage(serving.session, message, false)
+    },
+
+    /** The client answered a comment. */
+    pong() {
+      isAnswered = true
+      serving.events.onPong(serving.session)
     },
 
     write(pieces: Piece[]) {
@@ -97,5 +107,5 @@ export function createEventStream({ response, headers, idAfter, world }: Options
     terminate() {
       socket.destroy()
     },
-  } satisfies Transport & { awaits: (bytes: number) => void; hear: (message: Buffer) => void }
+  } satisfies Transport & { awaits: (bytes: number) => void; hear: (message: Buffer) => void; pong: () => void }
 }

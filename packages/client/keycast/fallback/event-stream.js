@@ -12,6 +12,9 @@ const BYTES_PER_CHARACTER = 3
 /** A proxy that limits requests is asked again after this time. */
 const AGAIN_MS = 1_000
 
+/** After a close the rest is said within this time, as a WebSocket says what it has buffered; or not at all. */
+const CLOSING_MS = 5_000
+
 const NAME = 'keycast-stream'
 
 /** @param {import('./fallback.js').Surroundings} surroundings @returns {import('./fallback.js').Way} */
@@ -21,6 +24,7 @@ export function overEventStream({ url, fetch, setTimeout, hear, end }) {
   /** @type {string[]} */
   const waiting = []
   let isSending = false
+  let isClosing = false
   let name = ''
   let batchCharactersMax = BATCH_CHARACTERS_MAX
 
@@ -44,14 +48,21 @@ export function overEventStream({ url, fetch, setTimeout, hear, end }) {
     name = response.headers.get(NAME) ?? ''
     const reader = response.body.getReader()
     const decoder = new TextDecoder()
-    let text = ''
+    /** Of an event that is not whole yet: to look through all of it again with each read would take a large one long. */
+    let parts = ['']
     for (;;) {
       const { done, value } = await reader.read()
       if (done) return lose('the stream has ended')
-      text += decoder.decode(value, { stream: true })
-      const blocks = text.split('\n\n')
-      text = blocks.pop() ?? ''
-      for (const block of blocks) if (!signal.aborted) take(block)
+      let text = decoder.decode(value, { stream: true })
+      // The empty line after an event may come in two reads.
+      if (text.startsWith('\n') && parts.at(-1)?.endsWith('\n')) text = `${parts.pop()}${text}`
+      const [first, ...blocks] = text.split('\n\n')
+      if (first !== '') parts.push(first)
+      for (const block of blocks) {
+        const whole = parts.join('')
+        parts = [block]
+        if (!signal.aborted) take(whole)
+      }
     }
   }
 
@@ -59,13 +70,23 @@ export function overEventStream({ url, fetch, setTimeout, hear, end }) {
   function take(block) {
     // Not `.`, which ends at U+2028, too: JSON may hold it.
     const data = /^data: ([^\n]*)/m.exec(block)?.[1]
-    if (data === undefined) return
+    if (data === undefined) {
+      // A comment is the gateway's ping. What is being said answers it as well.
+      if (block === ':' && !isSending) send('')
+      return
+    }
     if (data.startsWith('{"type":"welcome"')) {
       batchCharactersMax = Math.min(BATCH_CHARACTERS_MAX, JSON.parse(data).limits.messageBytes / BYTES_PER_CHARACTER)
     }
     if (!block.startsWith('event: close\n')) return hear(frameOf(data))
     const { code, reason } = JSON.parse(data)
     lose(reason, code)
+  }
+
+  /** @param {string} text */
+  function send(text) {
+    waiting.push(text)
+    if (!isSending) flush().catch(error => lose(String(error)))
   }
 
   async function flush() {
@@ -85,13 +106,15 @@ export function overEventStream({ url, fetch, setTimeout, hear, end }) {
       await new Promise(resolve => setTimeout(() => resolve(0), AGAIN_MS))
     }
     isSending = false
+    if (isClosing) controller.abort()
   }
 
   return {
-    send(text) {
-      waiting.push(text)
-      if (!isSending) flush().catch(error => lose(String(error)))
+    send,
+    close() {
+      if (!isSending) return controller.abort()
+      isClosing = true
+      setTimeout(() => controller.abort(), CLOSING_MS)
     },
-    close: () => controller.abort(),
   }
 }

@@ -73,6 +73,18 @@ const streamOf = (...messages) => {
   return new Response(body, { headers: { 'keycast-stream': 'its name' } })
 }
 
+/** One that is blocked, and how often it was tried. */
+function countedWebSocket() {
+  let count = 0
+  class CountedWebSocket extends BlockedWebSocket {
+    constructor() {
+      super()
+      count++
+    }
+  }
+  return { CountedWebSocket, dialled: () => count }
+}
+
 /** That says nothing. */
 const heldBack = () => new Response(new ReadableStream())
 
@@ -144,13 +156,7 @@ test('what a gateway closes a WebSocket for is told, and no other way is tried',
 })
 
 test('what worked is remembered for ten minutes, and then a WebSocket is tried again', async () => {
-  let dialled = 0
-  class CountedWebSocket extends BlockedWebSocket {
-    constructor() {
-      super()
-      dialled++
-    }
-  }
+  const { CountedWebSocket, dialled } = countedWebSocket()
   const { open, pass, settle } = setup({
     WebSocket: CountedWebSocket,
     answers: { '/v1/stream': () => streamOf(welcome()) },
@@ -163,19 +169,13 @@ test('what worked is remembered for ten minutes, and then a WebSocket is tried a
     await pass(ms)
     const { socket } = open()
     await settle()
-    expect(dialled).toBe(count)
+    expect(dialled()).toBe(count)
     socket.close()
   }
 })
 
 test('from the end of the ten minutes on, a WebSocket is tried once in ten more', async () => {
-  let dialled = 0
-  class CountedWebSocket extends BlockedWebSocket {
-    constructor() {
-      super()
-      dialled++
-    }
-  }
+  const { CountedWebSocket, dialled } = countedWebSocket()
   const { open, pass, settle } = setup({
     WebSocket: CountedWebSocket,
     answers: { '/v1/stream': () => streamOf(welcome()) },
@@ -186,7 +186,7 @@ test('from the end of the ten minutes on, a WebSocket is tried once in ten more'
     await settle()
     socket.close()
   }
-  expect(dialled).toBe(2)
+  expect(dialled()).toBe(2)
 })
 
 test('where a way that worked gives place to the next, that one is remembered', async () => {
@@ -270,15 +270,126 @@ test('what a proxy lets through no more of is said again a second later', async 
   expect(take()).toEqual([])
 })
 
+/** An event stream whose requests are answered only when the test says so. */
+function setUpHeld() {
+  /** @type {string[]} */
+  const sent = []
+  /** @type {(() => void)[]} */
+  const answers = []
+  /** @type {AbortSignal | null | undefined} */
+  let signal
+  /** @type {ReadableStreamDefaultController} */
+  let stream
+  const say = (/** @type {string} */ text) => stream.enqueue(new TextEncoder().encode(text))
+  const test = setup({
+    answers: {
+      '/v1/stream': init => {
+        signal = init.signal
+        const body = new ReadableStream({
+          start(controller) {
+            stream = controller
+          },
+        })
+        say(`data: ${JSON.stringify(welcome())}\n\n`)
+        return new Response(body, { headers: { 'keycast-stream': 'its name' } })
+      },
+      '/v1/stream/send': ({ body }) => {
+        sent.push(String(body))
+        return new Promise(resolve => answers.push(() => resolve(new Response(null, { status: 204 }))))
+      },
+    },
+  })
+  return {
+    ...test,
+    sent,
+    answer: () => answers.shift()?.(),
+    comment: () => say(':\n\n'),
+    hasEnded: () => signal?.aborted,
+  }
+}
+
+test('what was said before a close is posted, and then the stream ends', async () => {
+  const { open, settle, sent, answer, hasEnded } = setUpHeld()
+  const { socket, take } = open()
+  await settle()
+  take()
+  socket.send('1')
+  socket.send('2')
+  socket.close()
+  await settle()
+  expect([sent, hasEnded()]).toEqual([['1'], false])
+  answer()
+  await settle()
+  expect([sent, hasEnded()]).toEqual([['1', '2'], false])
+  answer()
+  await settle()
+  expect([hasEnded(), take()]).toEqual([true, []])
+})
+
+test('a close waits 5 s at most for what is still to be posted, and for nothing else', async () => {
+  const { open, settle, pass, sent, hasEnded } = setUpHeld()
+  const { socket } = open()
+  await settle()
+  socket.send('1')
+  socket.send('2')
+  socket.close()
+  await pass(4_999)
+  expect(hasEnded()).toBe(false)
+  await pass(1)
+  expect([sent, hasEnded()]).toEqual([['1'], true])
+
+  const idle = setUpHeld()
+  const { socket: other } = idle.open()
+  await idle.settle()
+  other.close()
+  expect(idle.hasEnded()).toBe(true)
+})
+
+test('each comment of a gateway is answered by an empty request, unless one is under way', async () => {
+  const { open, settle, sent, answer, comment } = setUpHeld()
+  const { socket } = open()
+  await settle()
+  comment()
+  await settle()
+  expect(sent).toEqual([''])
+  comment()
+  await settle()
+  answer()
+  await settle()
+  expect(sent).toEqual([''])
+  socket.close()
+})
+
+test('a stream is read alike, however its bytes come', async () => {
+  const messages = [welcome(), { type: 'message', data: 'é\u2028\n\n😀' }, { type: 'message', data: 2 }]
+  const bytes = new TextEncoder().encode(
+    `retry: 5\n\n${messages.map(message => `id: x\ndata: ${JSON.stringify(message)}\n\n:\n\n`).join('')}`,
+  )
+  for (const size of [1, 2, 3, 7, 64, bytes.length]) {
+    const { open, settle } = setup({
+      answers: {
+        '/v1/stream': () => {
+          let at = 0
+          const body = new ReadableStream({
+            pull(controller) {
+              if (at < bytes.length) controller.enqueue(bytes.subarray(at, at + size))
+              at += size
+            },
+          })
+          return new Response(body, { headers: { 'keycast-stream': 'its name' } })
+        },
+        '/v1/stream/send': () => new Response(null, { status: 204 }),
+      },
+    })
+    const { heard } = open()
+    while (heard.length < messages.length) await settle()
+    expect(heard).toEqual(messages)
+  }
+})
+
 test('a way that worked and does no more is forgotten', async () => {
   let isUp = true
-  let dialled = 0
-  class CountedWebSocket extends BlockedWebSocket {
-    constructor() {
-      super()
-      dialled++
-    }
-  }
+  const { CountedWebSocket, dialled } = countedWebSocket()
   const { open, settle } = setup({
     WebSocket: CountedWebSocket,
     answers: {
@@ -294,7 +405,7 @@ test('a way that worked and does no more is forgotten', async () => {
   expect(take()).toEqual([{ code: 1006, reason: 'full' }])
   open()
   await settle()
-  expect(dialled).toBe(2)
+  expect(dialled()).toBe(2)
 })
 
 test.each([

@@ -380,3 +380,12 @@ test('requests that never end are bounded in memory: the session that awaits mos
   for (let count = 0; count < 70; count++) begin(String(response.headers['keycast-stream']))
   expect((await next({ event: 'close' })).data).toMatchObject({ code: 1008 })
 })
+
+test('a client that has answered a comment is gone once it answers no more; one that never does may be a browser', async () => {
+  const { ask, stream, gateway, turn } = await setup({ settings: { heartbeatMs: 200 } })
+  const [answering, silent] = [await stream(''), await stream('')]
+  const headers = { 'keycast-stream': String(answering.response.headers['keycast-stream']) }
+  expect((await ask('/v1/stream/send', { method: 'POST', headers })).status).toBe(204)
+  while (gateway.streams.streams.size > 1) await turn()
+  expect([...gateway.streams.streams.keys()]).toEqual([silent.response.headers['keycast-stream']])
+})
