@@ -24,6 +24,7 @@ test('docs/configuration.md shows every field of a namespace with its default', 
     token: [], // absent unless given
     maxAge: ['maxAgeMs'],
     refresh: ['refreshMs'],
+    changes: [], // absent unless given
     timeout: ['timeoutMs'],
     maxBytes: ['bytesMax'],
     redirects: [], // absent unless followed

@@ -4,6 +4,7 @@ import type { Backbone, BackboneEvents, RoomsBackbone, RoomsEvents } from '@keyc
 import type { Containment, JournalNamespaces, MetricMakers, Namespaces, World } from '@keycast/service'
 import { assembleAccess } from './access/index.ts'
 import type { Policy } from './access/policy-file.ts'
+import { createChanges } from './changes.ts'
 import { createCounts } from './counts.ts'
 import { assembleDelivery } from './delivery/index.ts'
 import { assembleDoors } from './doors/index.ts'
@@ -37,6 +38,7 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
   const all = { ...given, counts }
 
   const links = createLinks({ createBackbone, createRoomsBackbone })
+  const changes = createChanges({ ...all, backbone: links.values })
   const access = assembleAccess({ ...all, links })
   const gate = assembleGate({ ...all, backbone: links.values })
   const outbox = assembleDelivery(all)
@@ -53,7 +55,7 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
   const doors = assembleDoors({ ...all, links, access, gate, topics, sessions, outbox })
 
   // From here on parts call those that were built after them.
-  links.start({ ...topics.events, revocations: access.revocationEvents })
+  links.start({ ...topics.events, values: changes.beside(topics.events.values), revocations: access.revocationEvents })
   access.start({
     forgotten(viewer) {
       gate.forget(viewer)
@@ -120,6 +122,7 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
 
     async start() {
       await links.open()
+      changes.start()
       await access.readRevocations()
       sessions.serve()
       // Not awaited: an identity provider that is down keeps nobody else waiting.
@@ -129,6 +132,7 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
 
     async stop() {
       sweeps.stop()
+      changes.stop()
       sessions.stop()
       access.close()
       await links.close()

@@ -29,6 +29,7 @@ export interface NamespaceSettings {
   query?: string[]
   asHeaders?: Record<string, string>
   ids?: { segments: number }
+  changes?: { sse: string }
   per?: 'user'
   credentials?: 'viewer'
   authorize?: { url: string; method?: 'HEAD' | 'GET'; keep?: string }
@@ -79,6 +80,8 @@ export async function startSystem({
       ports,
       node: nodeAt(ports),
       metric: (name: string) => readMetric(`http://127.0.0.1:${metricsPort}`, name),
+      /** The lines of a metric. */
+      series: (name: string) => readSeries(`http://127.0.0.1:${metricsPort}`, name),
     }
   }
 
@@ -170,10 +173,12 @@ export function writeConfig(
 
 /** The sum of a metric over its labels; `name` may carry some (`fetches_total{lane="cold"}`). */
 async function readMetric(origin: string, name: string) {
+  const series = await readSeries(origin, name)
+  return series.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
+}
+
+async function readSeries(origin: string, name: string) {
   const { body } = await ask(`${origin}/metrics`)
-  return body
-    .toString()
-    .split('\n')
-    .filter(line => line.startsWith(name) && ' {'.includes(line[name.length]))
-    .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
+  const lines = body.toString().split('\n')
+  return lines.filter(line => line.startsWith(name) && ' {'.includes(line[name.length]))
 }

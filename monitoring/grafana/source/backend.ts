@@ -193,6 +193,20 @@ export const backend = dashboard({
           ],
         }),
         lines({
+          title: 'Stream of changes, down',
+          description:
+            'For how long the stream of events that tells what changed has been down: keys are polled in its place.',
+          unit: 's',
+          min: 0,
+          steps: [{ color: 'green' }, { color: 'orange', from: 60 }],
+          queries: [
+            {
+              expr: 'keycast_fetcher_changes_down_seconds{instance=~"$fetcher"}',
+              legend: '{{origin}} at {{instance}}',
+            },
+          ],
+        }),
+        lines({
           title: 'Keys failing',
           description: 'Watched keys whose last fetch failed, by backend, and how many are watched.',
           unit: 'short',

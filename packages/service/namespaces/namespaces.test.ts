@@ -408,6 +408,40 @@ describe('the keys of a namespace', () => {
   })
 })
 
+describe("a backend's stream of changes", () => {
+  test('takes the place of refresh, which holds while the stream is down', () => {
+    expect(readOne(`${minimal}\nchanges: { sse: "http://h/changes?of=all" }\nrefresh: 5s`)).toMatchObject({
+      refreshMs: 0,
+      changes: { url: 'http://h/changes?of=all', origin: 'http://h', pollMs: 5_000 },
+    })
+    expect(readOne(`${minimal}\nchanges: { sse: "http://other/" }`).changes).toMatchObject({ pollMs: 1_000 })
+    expect(readOne(minimal)).not.toHaveProperty('changes')
+  })
+
+  test.each([
+    ['changes: http://h/changes', 'changes: must be a map with sse'],
+    ['changes: {}', 'changes.sse: must be a URL'],
+    ['changes: { sse: "http://h/{id}" }', 'changes.sse: must hold no {id}'],
+    ['changes: { sse: "ftp://h/" }', 'changes.sse: must begin with http'],
+  ])('%j is refused: %s', (fields, why) => {
+    expect(problemsOf(() => readOne(`${minimal}\n${fields}`)).join()).toContain(why)
+  })
+
+  test('may be that of several namespaces, whose credentials are the same', () => {
+    const of = (headers: string) =>
+      read(
+        ['a', 'b']
+          .map(name => `  ${name}: { source: http, url: "http://h/${name}/{id}", changes: { sse: "http://h/changes" }`)
+          .map((line, index) => `${line}, headers: { x-key: ${index === 0 ? 'one' : headers} } }`)
+          .reduce((file, line) => `${file}${line}\n`, 'namespaces:\n'),
+      )
+    expect(of('one').names).toEqual(['a', 'b'])
+    expect(problemsOf(() => of('two'))).toEqual([
+      'line 3: namespaces.b.changes.sse: is also that of a, whose headers or token differ: a stream is opened once, with one identity',
+    ])
+  })
+})
+
 describe('the token that a backend is shown', () => {
   test('is in a file, or comes from an endpoint', () => {
     expect(readOne(`${minimal}\ntoken: { file: /run/token }`).token).toEqual({ file: '/run/token' })

@@ -23,8 +23,10 @@ export interface Namespace {
   token?: ServiceToken
   /** A get is answered from memory up to this age. */
   maxAgeMs: number
-  /** Asked again this often while somebody watches; 0: only after a refresh call. */
+  /** Asked again this often while somebody watches; 0: only after a refresh call, or as `changes` say. */
   refreshMs: number
+  /** The backend's stream of events that tells what changed. */
+  changes?: Changes
   timeoutMs: number
   bytesMax: number
   /** Redirects are followed that stay at the origin. */
@@ -37,6 +39,13 @@ export interface Namespace {
   authorize?: Authorize
   /** Each user has a value of their own, fetched with their own token. */
   isPerUser?: boolean
+}
+
+/** `pollMs`: while the stream is down all watched keys are asked this often; 0: they are not. */
+export interface Changes {
+  url: string
+  origin: string
+  pollMs: number
 }
 
 /** A bearer token: in a file that is read again, or of a token endpoint (RFC 6749 section 4.4). */
@@ -120,7 +129,7 @@ const lookUp = <N>(named: Map<string, N>) => ({ get: (name: string) => named.get
 
 function httpNamespaceOf(name: string, written: HttpNamespace): Namespace {
   const { source, url, body, per, authorize, headers, token, maxAge, refresh, timeout, maxBytes, redirects } = written
-  const { query: names, asHeaders } = written
+  const { query: names, asHeaders, changes } = written
   const notInUrl = Object.keys(asHeaders)
   return {
     name,
@@ -131,7 +140,8 @@ function httpNamespaceOf(name: string, written: HttpNamespace): Namespace {
     headers,
     ...(token && { token }),
     maxAgeMs: maxAge,
-    refreshMs: refresh,
+    refreshMs: changes ? 0 : refresh,
+    ...(changes && { changes: { ...changes.sse, pollMs: refresh } }),
     timeoutMs: timeout,
     bytesMax: maxBytes,
     ...(redirects === 'same-origin' && { followsRedirects: true }),

@@ -50,6 +50,17 @@ const token = z.union(
   { error: tokenError },
 )
 
+const changes = z.strictObject(
+  {
+    sse: url.transform((read, context) => {
+      if (read.places.length === 0) return { url: read.urlFor(''), origin: read.origin }
+      context.addIssue({ code: 'custom', message: 'must hold no {id}: one stream tells of all keys' })
+      return z.NEVER
+    }),
+  },
+  { error: 'must be a map with sse' },
+)
+
 const idsError = `must be a map as in { segments: 1 }, with 1 to ${ID_SEGMENTS_MAX}`
 const ids = z.strictObject(
   {
@@ -126,6 +137,7 @@ const httpFields = z.strictObject(
     refresh: quantity(duration({ minMs: REFRESH_MS_MIN, maxMs: DURATION_MS_MAX, zero: 'only when told' })).default(
       1_000,
     ),
+    changes: changes.optional(),
     timeout: quantity(duration({ minMs: 1, maxMs: DURATION_MS_MAX })).default(2_000),
     maxBytes: quantity(size({ minBytes: 1, maxBytes: BYTES_MAX })).default(4 * 1_024 ** 2),
     redirects: z.enum(['none', 'same-origin'], { error: 'must be none or same-origin' }).default('none'),
@@ -221,10 +233,26 @@ export const file = z.strictObject(
         namespace,
         { error: 'must map names to namespaces' },
       )
-      .refine(named => Object.keys(named).length > 0, 'must name at least one namespace'),
+      .refine(named => Object.keys(named).length > 0, 'must name at least one namespace')
+      .superRefine(checkStreams),
   },
   { error: 'must be a map with the field "namespaces"' },
 )
+
+/** A stream that several namespaces name is opened once, with the credentials of all of them. */
+function checkStreams(named: Record<string, z.output<typeof namespace>>, context: z.core.$RefinementCtx) {
+  const first = new Map<string, { name: string; sent: string }>()
+  for (const [name, written] of Object.entries(named)) {
+    if (written.source === 'journal' || !written.changes) continue
+    const { url } = written.changes.sse
+    const sent = JSON.stringify([written.headers, written.token])
+    const other = first.get(url) ?? { name, sent }
+    first.set(url, other)
+    if (other.sent === sent) continue
+    const message = `is also that of ${other.name}, whose headers or token differ: a stream is opened once, with one identity`
+    context.addIssue({ code: 'custom', path: [name, 'changes', 'sse'], message })
+  }
+}
 
 function isHttpUrl(written: string) {
   const url = URL.parse(written)

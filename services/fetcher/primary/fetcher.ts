@@ -12,6 +12,8 @@ import {
 import { createAsks, isAsk } from './authorize/asks.ts'
 import { createAuthorize } from './authorize/authorize.ts'
 import { createAuthorizeMetrics, exportAuthorizeLevels } from './authorize/metrics.ts'
+import { createChanges } from './changes/changes.ts'
+import { createChangesMetrics, exportChangesLevels } from './changes/metrics.ts'
 import { createFetcherMetrics, exportLevels } from './metrics.ts'
 import { originNames } from './origins/origins.ts'
 import { createPrimary } from './primary.ts'
@@ -49,7 +51,18 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
   const firstBackoff = createBackoff({ initialMs: RESTART_MS_INITIAL, random })
   const workers = createWorkers({ count: settings.workers, firstBackoff, wheel, metrics: counts, log, ...world })
   const tokens = createTokens({ namespaces, log, ...world })
+  const told = new Set(namespaces.names.flatMap(name => namespaces.get(name)?.changes?.origin ?? []))
+  const changes = createChanges({
+    namespaces,
+    tokens,
+    markDue: hub.tell,
+    metrics: createChangesMetrics(metrics, told),
+    log,
+    ...world,
+  })
+  exportChangesLevels(metrics, changes.values())
   const primary = createPrimary({
+    changes,
     namespaces,
     pool: workers,
     markDue: hub.tell,
@@ -129,6 +142,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     serving = false
     tokens.stop()
     await hub.stop()
+    for (const { close } of changes.values()) close()
     wheel.stop()
   }
 

@@ -1,5 +1,6 @@
 // Puts the primary's state and its events together; its links to gateways and workers are given to it.
 import type { Containment, Namespaces, World } from '@keycast/service'
+import type { ChangeStream } from './changes/changes.ts'
 import { createFetches, type Pool } from './fetching/fetches.ts'
 import { createResults } from './fetching/results.ts'
 import { createRefusedWants } from './gateways/answers.ts'
@@ -32,6 +33,8 @@ interface Deps extends World {
   settings: { inFlightMax: number; cacheBytesMax: number }
   containment?: Containment
   tokens: Pick<Tokens, 'authorizationOf' | 'refused'>
+  /** The backends' streams of changes, by the key under which gateways watch each. */
+  changes: Map<string, ChangeStream>
 }
 
 export function createPrimary({ settings, ...given }: Deps) {

@@ -114,6 +114,7 @@ export function setup({
     },
     settings: { inFlightMax, cacheBytesMax },
     tokens,
+    changes: new Map(),
     containment,
     now,
     wallNow: now,

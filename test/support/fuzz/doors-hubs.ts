@@ -148,6 +148,7 @@ async function startFetcher(): Promise<World> {
     wheel,
     metrics: anything,
     tokens: { authorizationOf: () => undefined, refused() {} },
+    changes: new Map(),
     settings: { inFlightMax: 64, cacheBytesMax: 2 ** 24 },
     ...world,
     random: Math.random,

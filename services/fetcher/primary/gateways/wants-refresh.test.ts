@@ -29,6 +29,41 @@ describe('a refresh', () => {
     expect(asked(K)).toBe(3)
   })
 
+  test('of all keys of a namespace has each of its watched ones asked for, and no other', () => {
+    const { watch, get, value, onRefresh, leased, pass } = setup({
+      namespaces: { doc: { refreshMs: 0 }, list: { refreshMs: 0 } },
+    })
+    for (const key of ['doc:1', 'doc:2', 'list:1']) watch('a', key)
+    get('a', 'doc:3')
+    for (const key of leased()) value(key, 'v1')
+    onRefresh('doc:*')
+    pass(100)
+    expect(leased()).toEqual(['doc:1', 'doc:2'])
+    // Those may bring what was there before the change.
+    onRefresh('doc:*')
+    pass(100)
+    for (const key of leased()) value(key, 'v2')
+    expect(leased()).toEqual(['doc:1', 'doc:2'])
+    for (const key of leased()) value(key, 'v3')
+    expect(leased()).toEqual([])
+    get('a', 'doc:3')
+    expect(leased()).toEqual(['doc:3'])
+  })
+
+  test('of all keys leaves failing ones their backoff, and invented ones their place behind all others', () => {
+    const { watch, fail, onRefresh, lease, leased, pass } = setup({ namespaces: { doc: { refreshMs: 0 } } })
+    watch('a', 'doc:1')
+    watch('a', 'doc:2')
+    fail('doc:1', 'backend_throttled', { retryAfterMs: 30_000 })
+    fail('doc:2', 'not_found')
+    onRefresh('doc:*')
+    pass(10_000)
+    expect(leased()).toEqual(['doc:2'])
+    expect(lease('doc:2')?.fetch.lane).toBe('missing')
+    pass(21_000)
+    expect(leased()).toEqual(['doc:2', 'doc:1'])
+  })
+
   test('while the fetch still waits for its turn, that one will do', () => {
     const { watch, value, onRefresh, asked } = setup({ inFlightMax: 1, namespaces: { doc: { refreshMs: 0 } } })
     watch('a', 'doc:first')

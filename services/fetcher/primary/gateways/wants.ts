@@ -11,6 +11,8 @@ import {
 } from '@keycast/backbone'
 import { errorCodes, idOf, keyProblem, namespaceOf } from '@keycast/protocol'
 import { idProblem, type Namespaces, type Payer } from '@keycast/service'
+import { allKeysOf } from '../changes/changed-keys.ts'
+import type { ChangeStream } from '../changes/changes.ts'
 import type { Fetches } from '../fetching/fetches.ts'
 import { createEntry, type Entry } from '../keys/entry.ts'
 import {
@@ -85,6 +87,8 @@ interface Deps {
   refusals: { refuse: Refusals['refuse']; refuseShare: Refusals['refuseShare'] }
   /** The link is due the key's latest state. */
   markDue: (link: string, key: string) => void
+  /** By the key under which gateways watch each. */
+  changes: Map<string, ChangeStream>
   metrics: FetchMetrics
   now: () => number
   wallNow: () => number
@@ -103,6 +107,7 @@ export function createGatewayWants({
   refused,
   refusals,
   markDue,
+  changes,
   metrics,
   now,
   wallNow,
@@ -110,8 +115,12 @@ export function createGatewayWants({
   const { refuse, refuseShare } = refusals
   const toldChanges = createToldChanges({ now })
   const marks = createMarks({ tell: markDue, lagsMs: refreshes.lagsMs, now })
+  /** Namespaces whose keys are being gone through; true: once more after that. */
+  const walks = new Map<string, boolean>()
 
   function onWatch(link: string, { key, position: held, payload, payer }: Wanted) {
+    const stream = changes.get(key)
+    if (stream) return stream.watch(link, held)
     const quiet = payload?.quiet === true
     const credentials = credentialsIn(payload)
     const entry = open(link, key, 'watch', credentials, payer)
@@ -197,6 +206,7 @@ export function createGatewayWants({
   }
 
   function onUnwatch(link: string, key: string) {
+    changes.get(key)?.drop(link)
     refused.withdraw(link, key, 'watch')
     const entry = table.get(key)
     if (entry && interest.unwatch(link, entry)) afterWatch(entry)
@@ -227,7 +237,35 @@ export function createGatewayWants({
 
   function onNotice(_: string, { keys, users }: { keys: string[]; users?: string[] }) {
     const named = users && new Set(users)
-    for (const key of keys) refreshAll(key, named)
+    for (const key of keys) {
+      if (key === allKeysOf(namespaceOf(key))) refreshNamespace(namespaceOf(key))
+      else refreshAll(key, named)
+    }
+  }
+
+  /** Nobody knows which keys changed. Only namespaces with a stream of changes are named so. */
+  function refreshNamespace(name: string) {
+    const isWalking = walks.has(name)
+    walks.set(name, isWalking)
+    if (isWalking) return
+    const entries = table.entries()
+    inTurns(() => {
+      const { done, value: entry } = entries.next()
+      if (!done) {
+        if (entry.namespace.name === name) refreshUnlessFailing(entry)
+        return true
+      }
+      const isRepeated = walks.get(name)
+      walks.delete(name)
+      if (isRepeated) refreshNamespace(name)
+      return false
+    })
+  }
+
+  /** Without news of a key itself its backoff holds, and a key that the backend never had keeps its place behind all others. */
+  function refreshUnlessFailing(entry: Entry) {
+    if (!isFailing(entry) && !isMissing(entry)) return refreshOne(entry)
+    if (!fetches.repeat(entry) && !isFailing(entry) && isKept(entry)) fetches.want(entry)
   }
 
   /** @param key of one value, or of each user's own @param users whose alone */
@@ -255,6 +293,7 @@ export function createGatewayWants({
 
   function onLinkLost(link: string): undefined {
     marks.drop(link)
+    for (const stream of changes.values()) stream.drop(link)
     const entries = interest.entriesOf(link)
     // A link that is lost never returns under its id, so its wants may end one after the other.
     inTurns(() => {
@@ -274,7 +313,7 @@ export function createGatewayWants({
       marks.pass(link)
       return NOTHING
     }
-    const answer = answerFor(link, key)
+    const answer = changes.get(key)?.answerFor(link) ?? answerFor(link, key)
     return answer ? { answers: [answer], more: false } : NOTHING
   }
 

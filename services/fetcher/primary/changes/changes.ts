@@ -1,0 +1,250 @@
+// The backends' streams of changes. Every gateway watches each stream as it watches a key, so one node holds it, and another
+// takes over. What the stream names goes to one gateway at a time, which tells all nodes as after POST /v1/refresh. Once
+// it has, all gateways are told the position: a node that takes over goes on behind that, and what was not told is
+// sent again. Why: docs/decisions, 36.
+import { type Answer, changesKey, type Held } from '@keycast/backbone'
+import { createOnceAMinute, type Log, type Namespace, type Namespaces, type World } from '@keycast/service'
+import type { Tokens } from '../tokens/tokens.ts'
+import { allKeysOf, readChangedKeys } from './changed-keys.ts'
+import { openEventStream } from './event-stream.ts'
+import type { ChangesMetrics } from './metrics.ts'
+
+/** Keys in one answer to a gateway: more follow when it has told these. */
+export const KEYS_PER_BATCH_MAX = 1_000
+
+/** Where more wait for a gateway, all keys of their namespaces are asked for instead. */
+export const KEYS_PENDING_MAX = 100_000
+
+/** A gateway that cannot tell all nodes in this time is helped by another. */
+export const PATIENCE_MS = 10_000
+
+export type ChangeStream = ReturnType<typeof createChangeStream>
+
+/** How far a stream is. `order` rises with each batch, also from one node to the next. */
+interface Position {
+  id: string | undefined
+  order: number
+}
+
+interface Deps extends Pick<World, 'now' | 'wallNow' | 'after' | 'every'> {
+  namespaces: Namespaces
+  tokens: Pick<Tokens, 'authorizationOf' | 'refused'>
+  /** The link is due the stream's latest state. */
+  markDue: (link: string, key: string) => void
+  metrics: ChangesMetrics
+  log: Pick<Log, 'info' | 'warn'>
+  openStream?: typeof openEventStream
+}
+
+/** @returns each stream by the key under which gateways watch it */
+export function createChanges(deps: Deps): Map<string, ChangeStream> {
+  const { namespaces } = deps
+  const streams = new Map<string, ChangeStream>()
+  for (const name of namespaces.names) {
+    const url = namespaces.get(name)?.changes?.url
+    if (url === undefined || streams.has(changesKey(url))) continue
+    const names = namespaces.names.filter(other => namespaces.get(other)?.changes?.url === url)
+    streams.set(changesKey(url), createChangeStream(url, names, deps))
+  }
+  return streams
+}
+
+/** @param names of the namespaces that have it */
+function createChangeStream(url: string, names: string[], deps: Deps) {
+  const { namespaces, tokens, markDue, metrics, log, now, wallNow, after, every, openStream = openEventStream } = deps
+  const key = changesKey(url)
+  const first = namespaces.get(names[0]) as Namespace
+  const origin = first.changes?.origin ?? ''
+  const isLogDue = createOnceAMinute(now)
+  /** The gateways, each with the order of the position that it has. */
+  const links = new Map<string, number>()
+  /** What every node was told. */
+  let position: Position = { id: undefined, order: 0 }
+  /** To be told, and the id of the last event among it. */
+  let pending = new Set<string>()
+  let pendingId: string | undefined
+  /** With a gateway, which tells it to the nodes. */
+  let batch: (Position & { keys: string[]; link: string; isSent: boolean; endPatience: () => void }) | undefined
+  let closeStream: (() => void) | undefined
+  /** Unless it is up. */
+  let downSince: number | undefined
+  let polls: (() => void)[] = []
+
+  function open() {
+    pendingId = position.id
+    downSince = now()
+    beginPolling()
+    closeStream = openStream({
+      url,
+      timeoutMs: first.timeoutMs,
+      lastEventId: position.id,
+      headersOf() {
+        const authorization = tokens.authorizationOf(first.name)
+        if (authorization === null) return undefined
+        return authorization === undefined ? first.headers : { ...first.headers, authorization }
+      },
+      onUp,
+      onEvent,
+      onDown,
+      wallNow,
+      after,
+    })
+  }
+
+  function close() {
+    closeStream?.()
+    closeStream = undefined
+    endPolling()
+    downSince = undefined
+    batch?.endPatience()
+    batch = undefined
+    pending = new Set()
+  }
+
+  function onUp(isResumed: boolean) {
+    log.info({ namespaces: names, isResumed }, "the backend's stream of changes is up")
+    downSince = undefined
+    endPolling()
+    // Nobody knows what changed while there was no stream.
+    if (!isResumed) addAll()
+  }
+
+  function onDown(why: string, status: number | undefined) {
+    if (isLogDue(why)) log.warn({ namespaces: names, why }, "the backend's stream of changes is down")
+    if (status === 401) tokens.refused(first.name)
+    if (downSince !== undefined) return
+    downSince = now()
+    beginPolling()
+  }
+
+  /** What the stream does not tell is asked for. */
+  function beginPolling() {
+    polls = names.flatMap(name => {
+      const pollMs = namespaces.get(name)?.changes?.pollMs ?? 0
+      return pollMs > 0 ? every(pollMs, () => add([allKeysOf(name)])) : []
+    })
+  }
+
+  function endPolling() {
+    for (const end of polls) end()
+    polls = []
+  }
+
+  function onEvent({ id, data }: { id: string | undefined; data: string }) {
+    const keys = readChangedKeys(data, namespaces, names)
+    pendingId = id
+    metrics.event(origin, Array.isArray(keys) ? 'taken' : 'refused')
+    if (Array.isArray(keys)) return add(keys)
+    const { problem } = keys
+    if (isLogDue('event')) log.warn({ namespaces: names, problem }, 'an event of the backend was passed over')
+    hand()
+  }
+
+  function add(keys: string[]) {
+    for (const each of keys) pending.add(each)
+    if (pending.size > KEYS_PENDING_MAX) pending = new Set(names.map(allKeysOf))
+    hand()
+  }
+
+  const addAll = () => add(names.map(allKeysOf))
+
+  /** Gives what is pending to a gateway, unless one has some already. */
+  function hand() {
+    const isNews = pending.size > 0 || pendingId !== position.id
+    const link = links.keys().next().value
+    if (batch || !isNews || link === undefined) return
+    const keys = take()
+    // The id stands for all events before it: it is not told before their last keys are.
+    const id = pending.size === 0 ? pendingId : position.id
+    batch = { keys, id, order: nextOrder(), link, isSent: false, endPatience: () => {} }
+    handTo(link)
+  }
+
+  function take() {
+    const keys = []
+    for (const each of pending) {
+      if (keys.length === KEYS_PER_BATCH_MAX) break
+      keys.push(each)
+      pending.delete(each)
+    }
+    return keys
+  }
+
+  const nextOrder = () => Math.max(Math.floor(wallNow()), position.order + 1)
+
+  /** Gives the batch to a gateway, and to the next one after a while. */
+  function handTo(link: string) {
+    if (!batch) return
+    batch.endPatience()
+    batch.link = link
+    batch.isSent = false
+    batch.endPatience = after(PATIENCE_MS, () => {
+      // The last in turn from now on.
+      const order = links.get(link)
+      if (order !== undefined && links.delete(link)) links.set(link, order)
+      handTo(links.keys().next().value ?? link)
+    })
+    markDue(link, key)
+  }
+
+  /** Every node was told. */
+  function confirm(link: string) {
+    if (!batch) return
+    batch.endPatience()
+    position = { id: batch.id, order: batch.order }
+    batch = undefined
+    for (const [each, order] of links) {
+      if (each === link) links.set(each, position.order)
+      else if (order < position.order) markDue(each, key)
+    }
+    hand()
+  }
+
+  return {
+    /** A gateway is there, or says how far it is. */
+    watch(link: string, held: Held | undefined) {
+      const { version = '', order = 0 } = held ?? {}
+      links.set(link, order)
+      // What a gateway was told by the node before this one. Streams do not go back: the highest counts, before it is opened.
+      if (order > position.order && !batch) {
+        position = { id: closeStream ? position.id : version || undefined, order }
+      }
+      if (batch && order === batch.order) confirm(link)
+      else if (order < position.order) markDue(link, key)
+      if (!closeStream) open()
+      hand()
+    },
+
+    /** A gateway left: what it had is another's now. Without any there is nobody to tell. */
+    drop(link: string) {
+      if (!links.delete(link)) return
+      const next = links.keys().next().value
+      if (next === undefined) close()
+      else if (batch?.link === link) handTo(next)
+    },
+
+    /** What a gateway is to be told now: keys that changed, or the position alone. */
+    answerFor(link: string): Answer | undefined {
+      const order = links.get(link)
+      if (order === undefined) return undefined
+      if (batch?.link === link && !batch.isSent) {
+        batch.isSent = true
+        return answer(batch, batch.keys)
+      }
+      if (order >= position.order) return undefined
+      links.set(link, position.order)
+      return answer(position, [])
+    },
+
+    /** For how long it has been down, at the node that holds it; 0 while it is up. */
+    downMs: () => (closeStream ? now() - (downSince ?? now()) : undefined),
+    origin,
+    close,
+  }
+
+  function answer({ id = '', order }: Position, keys: string[]): Answer {
+    const body = Buffer.from(JSON.stringify(keys))
+    const content = { contentType: 'application/json', format: 'json' as const, body }
+    return { type: 'value', key, version: id, order, ageMs: 0, maxAgeMs: 0, store: false, ...content }
+  }
+}
