@@ -14,7 +14,7 @@ export const messages = {
   unauthenticated: 'this needs a token: send auth first',
   forbidden: 'the token does not grant this: ask for other rights',
   other_user: 'the token names another user than this session has: open another connection for it',
-  capacity: 'the server holds as many values, or members of rooms, as it may: try again later',
+  capacity: 'the server holds as many values, messages or members of rooms as it may: try again later',
   not_found: 'the backend has nothing under this key (404, 410, or an answer without content)',
   backend_error: 'the backend answered with a server error (5xx), or without the whole content (206, or 304 unasked)',
   backend_refused: 'the backend refused the request (4xx): ask the operator to check the namespace',

@@ -1,7 +1,7 @@
 // The parts that every service needs: settings, log, shutdown. A part that loads a large library (HTTP server, metrics,
 // YAML) is imported by a path of its own: a fetcher's workers would load all of them at each start and use none.
 export { accountsOf, createPayers, isPayer, type Payer } from './accounts/payer.ts'
-export { createStock, type Holder, type Stock } from './accounts/stock.ts'
+export { createStock, type Holder, type Stock, weightOf } from './accounts/stock.ts'
 export { BEAT_MS, createAwakeClock, SILENT_MS } from './beats.ts'
 export { type Calendar, createCalendar, SWEEP_MS } from './collections/calendar.ts'
 export { createFairQueue, type FairQueue, type LanePath, NO_LANE } from './collections/fair-queue.ts'

@@ -24,7 +24,7 @@ const publishRefusals = [
   'bad_key',
   'unauthenticated',
   ...decisionCodes,
-  ...roomErrorCodes.filter(code => !['other_epoch', 'name_taken', 'capacity'].includes(code)),
+  ...roomErrorCodes.filter(code => !['other_epoch', 'name_taken'].includes(code)),
 ]
 
 /** Why joins are refused. */

@@ -26,8 +26,7 @@ function setup() {
   })
   const publish = (text: string, bytes = 1, deadlineAt = 1_000, payer?: string) =>
     committer.publish(
-      { data: Object.assign(Buffer.alloc(bytes), { toString: () => text }) } as any,
-      payer,
+      { data: Object.assign(Buffer.alloc(bytes), { toString: () => text }), payer } as any,
       deadlineAt,
       outcome => told.push(`done ${text} ${outcome.error ?? ''}`.trim()),
     )

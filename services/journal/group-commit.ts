@@ -7,7 +7,6 @@ import {
   createStock,
   type Holder,
   NO_LANE,
-  type Payer,
   type World,
 } from '@keycast/service'
 import { type Kept, LogBroken, type Outcome as OutcomeOf, type Publish } from './log/log.ts'
@@ -128,18 +127,17 @@ export function createCommitter({ log, onKept, onLate, onFailed, onBroken, count
 
   return {
     /**
-     * @param payer who publishes; nobody where a backend does
      * @returns why nothing was done: too much is waiting, or the committer stops; too much of this payer
      */
     publish(
       publish: Publish,
-      payer: Payer | undefined,
       deadlineAt: number,
       done: (outcome: Outcome) => void,
     ): 'journal_unavailable' | 'rate_limited' | undefined {
       if (isStopped || waiting.size >= WAITING_MESSAGES_MAX || waitingBytes >= WAITING_BYTES_MAX) {
         return 'journal_unavailable'
       }
+      const { payer } = publish
       if (!places.hasRoom(payer, 1)) return 'rate_limited'
       const holder = places.charge(payer, 1)
       waiting.add({ publish, holder, done, at: now(), deadlineAt }, payer === undefined ? NO_LANE : accountsOf(payer))

@@ -79,10 +79,15 @@ async function setup({
 
     async function publish(
       text: string,
-      { room = 'room:1', messageId, from = 'ann' }: { room?: string; messageId?: string; from?: string } = {},
+      {
+        room = 'room:1',
+        messageId,
+        from = 'ann',
+        payer,
+      }: { room?: string; messageId?: string; from?: string; payer?: string } = {},
     ) {
       const data = Buffer.from(JSON.stringify(text))
-      return publishTo(backbone, { room, messageId, from, data }, DEADLINE)
+      return publishTo(backbone, { room, messageId, from, data, payer }, DEADLINE)
     }
     return {
       backbone,
@@ -266,6 +271,29 @@ test('a log that clients have filled keeps what backends publish, and when that 
   expect(journal.problems()).toEqual([expect.stringMatching(/^the log is nearly full: \d+ of 100000 bytes/)])
   expect(await publish('x', { room: 'server:1' })).toMatchObject({ seq: 1 })
   expect(await fill('server:1')).toBe('log_full')
+  expect(await publish('x'.repeat(400), { room: revocationsRoom })).toMatchObject({ seq: 1 })
+})
+
+test('whoever has had their share of the log is told so, others publish on, and backends and revocations when clients have filled theirs', async () => {
+  const { publish, journal } = await setup({ bytesMax: 100_000 })
+  const fill = async (payers: string[]) => {
+    for (let n = 0; ; n++) {
+      const outcome = await publish('x'.repeat(400), { payer: payers[n % payers.length] })
+      if ('code' in outcome) return outcome
+    }
+  }
+  expect(await fill(['n1.a1.u1'])).toEqual({
+    code: 'capacity',
+    message: expect.stringContaining('this user, address or network'),
+    retryAfterMs: 1_000,
+  })
+  expect(await publish('x', { payer: 'n2.a2.u2' })).toMatchObject({ duplicate: false })
+  expect(journal.problems()).toEqual([])
+
+  const many = Array.from({ length: 200 }, (_, n) => `n9${n}.a9${n}.u9${n}`)
+  expect(['capacity', 'log_full']).toContain((await fill(many)).code)
+  expect(journal.problems()).toHaveLength(1)
+  expect(await publish('x'.repeat(400), { room: 'server:1' })).toMatchObject({ seq: 1 })
   expect(await publish('x'.repeat(400), { room: revocationsRoom })).toMatchObject({ seq: 1 })
 })
 
@@ -517,6 +545,7 @@ test('every way in which a publish can end is exported at zero before it comes',
   const series = (await registry.metrics()).matchAll(/^keycast_journal_publishes_total\{result="(\w+)"\} 0$/gm)
   expect([...series].map(([, result]) => result).sort()).toEqual([
     'bad_message',
+    'capacity',
     'duplicate',
     'id_conflict',
     'journal_unavailable',

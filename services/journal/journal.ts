@@ -42,7 +42,18 @@ const NEARLY_FULL = 0.8
 /** A gateway waits this long if the journal cannot take a message. */
 const RETRY_MS = 1_000
 
-const retried = new Set<PublishResult>(['journal_unavailable', 'publish_unknown', 'log_full', 'rate_limited'])
+const retried = new Set<PublishResult>([
+  'journal_unavailable',
+  'publish_unknown',
+  'log_full',
+  'capacity',
+  'rate_limited',
+])
+
+/** What a publisher is told beside a code that also stands for other things. */
+const messages: { [code in PublishResult]?: string } = {
+  capacity: 'as much as may be kept of this user, address or network is kept: older messages must go first',
+}
 
 interface Deps extends World {
   namespaces: JournalNamespaces
@@ -142,8 +153,8 @@ export function createJournal({
     if (problem) return refuse(link, id, problem)
     const { room, messageId, from, data } = command
     const retention = bounds.retentionOf(room) as Retention
-    const publish = { room, messageId, from, data, retention, share: shareOf(room) }
-    const refusal = committer.publish(publish, payer, now() + leftMs, outcome => {
+    const publish = { room, messageId, from, data, retention, share: shareOf(room), payer }
+    const refusal = committer.publish(publish, now() + leftMs, outcome => {
       if (outcome.error !== undefined) {
         if (outcome.error === 'log_full') reportFull()
         return refuse(link, id, outcome.error)
@@ -169,8 +180,8 @@ export function createJournal({
 
   function refuse(link: string, id: string, code: Exclude<PublishResult, 'kept' | 'duplicate'>) {
     counts.published(code)
-    const mayRetry = retried.has(code)
-    hub.tellResult(link, id, mayRetry ? { code, retryAfterMs: RETRY_MS } : { code })
+    const problem = { code, message: messages[code] }
+    hub.tellResult(link, id, retried.has(code) ? { ...problem, retryAfterMs: RETRY_MS } : problem)
   }
 
   /** Logged once, until a message is kept again. */

@@ -1,6 +1,7 @@
 // The journal's counts, and their export to Prometheus. No label has more values than there are results or error codes.
 import type { MetricMakers } from '@keycast/service'
 import { by } from '@keycast/service/metrics'
+import type { Log } from './log/log.ts'
 
 export type PublishResult = (typeof publishResults)[number]
 
@@ -13,6 +14,7 @@ const publishResults = [
   'unknown_namespace',
   'id_conflict',
   'log_full',
+  'capacity',
   'journal_unavailable',
   'rate_limited',
   'publish_unknown',
@@ -65,7 +67,7 @@ export function createJournalMetrics({ count, sum, histogram }: MetricMakers) {
 
 interface Parts {
   hub: { stats: () => { links: number; dueKeys: number; bytesOut: number } }
-  log: { id: () => string; stats: () => { bytes: number; bytesMax: number; rooms: number; clockAheadMs?: number } }
+  log: Pick<Log, 'id' | 'stats'>
   committer: { stats: () => { waiting: number } }
   deliveries: { stats: () => { readsUnderWay: number } }
   rooms: { stats: () => { rooms: number; tailBytes: number } }
@@ -83,6 +85,11 @@ export function exportLevels(
     'log_max_bytes',
     'Bytes that messages, messageIds and rooms may take (JOURNAL_BYTES_MAX).',
     () => log.stats().bytesMax,
+  )
+  read(
+    'log_charged_bytes',
+    'Bytes held that count for somebody: for users, for guests (clients without a token), and where nobody has a token for addresses. What backends published counts for nobody.',
+    () => by('payer', log.stats().charged),
   )
   read('log_rooms', 'Rooms that have messages, or had some until not long ago.', () => log.stats().rooms)
   read(

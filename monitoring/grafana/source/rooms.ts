@@ -313,6 +313,14 @@ export const rooms = dashboard({
           ],
         }),
         lines({
+          title: 'Counts for',
+          description:
+            'Bytes held, by whom they count for: users, guests (clients without a token), or addresses where nobody has a token. One user may hold a ninth of what clients may fill, all guests a quarter, an address half.',
+          unit: 'bytes',
+          min: 0,
+          queries: [{ expr: 'keycast_journal_log_charged_bytes', legend: '{{payer}} at {{instance}}' }],
+        }),
+        lines({
           title: 'Rooms',
           description:
             'Rooms with messages or a place in the log, those that some gateway watches now, and those with readers at each gateway.',

@@ -9,6 +9,9 @@ import { accountsOf, type Kind, type Payer } from './payer.ts'
  */
 const WEIGHTS: Readonly<Record<Kind, number>> = { u: 1 / 8, a: 1, n: 2, A: 1 / 12, N: 1 / 6, g: 1 / 3 }
 
+/** How many times what is free an account may hold. A kind of a newer release has no bound here. */
+export const weightOf = (account: string) => WEIGHTS[account[0] as Kind] ?? Number.POSITIVE_INFINITY
+
 interface Account {
   name: string
   weight: number
@@ -29,9 +32,7 @@ export function createStock({ free }: { free: () => number }) {
   const holders = new Map<Payer, Holder>()
   const accounts = new Map<string, Account>()
 
-  const accountOf = (name: string): Account =>
-    // A kind of a newer release has no bound here.
-    accounts.get(name) ?? { name, weight: WEIGHTS[name[0] as Kind] ?? Number.POSITIVE_INFINITY, held: 0 }
+  const accountOf = (name: string): Account => accounts.get(name) ?? { name, weight: weightOf(name), held: 0 }
 
   const holderOf = (payer: Payer): Holder =>
     holders.get(payer) ?? { payer, accounts: accountsOf(payer).map(accountOf), held: 0 }

@@ -19,14 +19,15 @@ const batch = Array.from({ length: 4 }, () => ({
   from: 'ann',
   data: Buffer.alloc(40_000, 'x'),
   retention: { messages: 1e6, ageMs: 1e12, bytes: 1e12 },
+  payer: 'a1.u1',
 }))
 
 let kept = 0
 let full = await log.append(batch)
 for (; !full[0].error; full = await log.append(batch)) kept += batch.length
-const bytesBefore = log.stats().bytes
+const { bytes: bytesBefore, charged: chargedBefore } = log.stats()
 const fullAgain = await log.append(batch)
-const bytesAfter = log.stats().bytes
+const { bytes: bytesAfter, charged: chargedAfter } = log.stats()
 const { seq } = await log.head('room:1')
 await log.close()
 log = await open()
@@ -41,4 +42,19 @@ const healed = await log.append(batch)
 const { messages } = await log.read('room:1', { after: 0, limit: 1_000, bytesMax: 1e9 })
 await log.close()
 const seqs = messages.map(message => message.seq)
-console.log(JSON.stringify({ kept, full, fullAgain, bytesBefore, bytesAfter, seq, reopened, healed, seqs, unhandled }))
+console.log(
+  JSON.stringify({
+    kept,
+    full,
+    fullAgain,
+    bytesBefore,
+    bytesAfter,
+    chargedBefore,
+    chargedAfter,
+    seq,
+    reopened,
+    healed,
+    seqs,
+    unhandled,
+  }),
+)

@@ -21,6 +21,8 @@ test('a full disk keeps nothing of a batch, leaves no rejection behind, can be o
   const full = Array(4).fill({ error: 'log_full' })
   expect([seen.full, seen.fullAgain]).toEqual([full, full])
   expect(seen.bytesAfter).toBe(seen.bytesBefore)
+  expect(seen.chargedBefore.users).toBeGreaterThan(seen.kept * 40_000)
+  expect(seen.chargedAfter).toEqual(seen.chargedBefore)
   expect(seen.seq).toBe(seen.kept)
   expect(seen.reopened).toEqual({ read: seen.kept, full, expired: [] })
 

@@ -1,6 +1,7 @@
 // How a log lies in LMDB: its file, its tables, and a message in them. The log writes them; keycast journal reads them.
 import { join } from 'node:path'
 import { type Database, type GetOptions, open } from 'lmdb'
+import type { Charge } from './charges.ts'
 import { giveToOwner, LMDB_LOCK_FILE } from './folder.ts'
 import type { Message, Retention } from './log.ts'
 
@@ -73,6 +74,8 @@ export function openTables(folder: string, { readOnly = false }: { readOnly?: bo
   const due: Database<string, [number, number]> = env.openDB('due', { encoding: 'json' })
   /** By room id and seq. */
   const messages: Database<Buffer, [number, number]> = env.openDB('messages', { encoding: 'binary' })
+  /** By room id and seq; with the room's name. A release before this leaves some for messages that it removed. */
+  const charges: Database<Charge & { room: string }, [number, number]> = env.openDB('charges', { encoding: 'json' })
   /** Records of lmdb-ids.ts, by the number of their first id. */
   const recentIds: Database<Buffer, number> = env.openDB('recent-ids', { encoding: 'binary' })
   /** By room id and hash, the seq. */
@@ -80,7 +83,7 @@ export function openTables(folder: string, { readOnly = false }: { readOnly?: bo
   const meta = env.openDB('meta', { encoding: 'json' }) as unknown as MetaTable
   /** Its one version names the process that may write. */
   const owner: Database<{ pid: number }, string> = env.openDB('owner', { encoding: 'json', useVersions: true })
-  return { env, rooms, due, messages, recentIds, heldIds, meta, owner }
+  return { env, rooms, due, messages, charges, recentIds, heldIds, meta, owner }
 }
 
 /** `idNumber` of its messageId. `idHash`: of a deleted one, which has nothing else left of that. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { realWorld } from '@keycast/service'
 import { openLmdbLog } from './lmdb.ts'
-import { type Counts, openTables } from './lmdb-layout.ts'
+import { type Counts, openTables, type Room } from './lmdb-layout.ts'
 import { EMPTY_MS, FLOOR_STEP } from './log.ts'
 import { testLog } from './suite.fixture.ts'
 
@@ -41,6 +41,38 @@ test('what was acknowledged is there after a restart, under the same epoch', asy
   expect(second.stats()).toEqual(stats)
   expect(await second.append([publish])).toMatchObject([{ position: { epoch: position.epoch, seq: 2 } }])
   await second.close()
+})
+
+test('what is kept counts for the same payers after a restart; what an earlier release removed, for nobody', async () => {
+  const folder = newFolder()
+  const options = { ...realWorld, folder, bytesMax: 200_000 }
+  const of = (payer: string, room = 'room:1') => ({
+    ...publish,
+    room,
+    retention: roomy,
+    payer,
+    data: Buffer.alloc(500, '1'),
+  })
+  const first = await openLmdbLog(options)
+  while ((await first.append([of('a1.u1')]))[0].error === undefined);
+  await first.append([of('a2.u2', 'room:2')])
+  const { charged } = first.stats()
+  expect(charged.users).toBeGreaterThan(20_000)
+  await first.close()
+
+  const second = await openLmdbLog(options)
+  expect(second.stats().charged).toEqual(charged)
+  expect(await second.append([of('a1.u1')])).toEqual([{ error: 'capacity' }])
+  expect(await second.append([of('a2.u2', 'room:2')])).toMatchObject([{ duplicate: false }])
+  await second.close()
+
+  const { env, rooms } = openTables(folder)
+  await rooms.put('room:1', { ...(rooms.get('room:1') as Room), oldest: 20 })
+  await rooms.remove('room:2')
+  await env.close()
+  const third = await openLmdbLog(options)
+  expect(third.stats().charged.users).toBeLessThan(charged.users - 18 * 500)
+  await third.close()
 })
 
 test('the floor and the times to look at rooms outlive a restart', async () => {

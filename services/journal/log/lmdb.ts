@@ -2,7 +2,8 @@
 // do not overlap, so what a batch has changed so far is kept in `touched`.
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import type { World } from '@keycast/service'
+import type { Payer, World } from '@keycast/service'
+import { createCharges, ROOM_ITSELF } from './charges.ts'
 import { checkDataFile, DATA_FILE, lockFolder } from './folder.ts'
 import { createLogClock } from './lmdb-clock.ts'
 import { createCommits } from './lmdb-commits.ts'
@@ -93,6 +94,9 @@ export async function openLmdbLog({
   const state = { counts: countsOf(tables) }
   const clock = createLogClock({ wallNow, now, lastMs: state.counts.timeMs, waitMs: shortenMs, report })
   const ids = createIds({ tables, state, salt })
+  const charges = createCharges<number>({ bytesMax, random: given.random })
+  /** How charges become what they were before the writes that are not committed yet. */
+  let undoCharges: (() => void)[] = []
   const openedAt = now()
   /** For how long the log was open until it was opened now. */
   let openBeforeMs = 0
@@ -122,6 +126,15 @@ export async function openLmdbLog({
     openBeforeMs = state.counts.openMs
     kept = state.counts.kept
     ids.load()
+    charges.load(heldCharges())
+  }
+
+  function* heldCharges() {
+    for (const { key, value } of tables.charges.getRange({})) {
+      const [id, seq] = key
+      const room = rooms.get(value.room)
+      if (room?.id === id && (seq === ROOM_ITSELF || seq >= room.oldest)) yield { room: id, seq, charge: value }
+    }
   }
 
   const openMs = () => openBeforeMs + now() - openedAt
@@ -144,7 +157,11 @@ export async function openLmdbLog({
     try {
       isKept = await commits.commit(writes, data)
     } finally {
-      if (!isKept) state.counts = before
+      if (!isKept) {
+        state.counts = before
+        for (const undo of undoCharges.reverse()) undo()
+      }
+      undoCharges = []
     }
     if (isKept) {
       kept = counts.kept
@@ -204,16 +221,26 @@ export async function openLmdbLog({
       return outcome
     }
 
-    function keep(room: Room, { messageId, from, data, retention, share = 1 }: Publish, idNumber?: number): Outcome {
+    function keep(
+      room: Room,
+      { room: name, messageId, from, data, retention, share = 1, payer }: Publish,
+      idNumber?: number,
+    ): Outcome {
       const weight = bytesOf({ data, from, messageId })
-      const idBytes = messageId === undefined ? 0 : ID_BYTES
+      const ownBytes = weight + (messageId === undefined ? 0 : ID_BYTES)
       const roomBytes = added.has(room) ? ROOM_BYTES : 0
       // Ids of this batch are not counted yet.
-      const wanted = minted.length * ID_BYTES + weight + idBytes + roomBytes
-      const over = bytesNow() + wanted - bytesMax * share
+      const left = bytesMax * share - bytesNow() - minted.length * ID_BYTES
+      const over = ownBytes + roomBytes - left
       if (over > 0 && !isRelieved(room, retention, weight, over)) return { error: 'log_full' }
-      if (added.delete(room)) state.counts.rooms++
+      const refusal = charges.refusalOf(payer, ownBytes + roomBytes, left)
+      if (refusal && !isRelieved(room, retention, weight, weight)) return { error: refusal }
+      if (added.delete(room)) {
+        state.counts.rooms++
+        charge(name, [room.id, ROOM_ITSELF], payer, roomBytes)
+      }
       const seq = ++room.seq
+      charge(name, [room.id, seq], payer, ownBytes)
       room.retention = retention
       if (room.oldest === seq) room.oldestAt = at
       room.bytes += weight
@@ -222,6 +249,13 @@ export async function openLmdbLog({
       state.counts.bytes += weight
       writes.push(() => messages.put([room.id, seq], encode({ at, from, messageId, idNumber, data })))
       return { position: { epoch, seq }, at, duplicate: false }
+    }
+
+    function charge(name: string, [id, seq]: [number, number], payer: Payer | undefined, bytes: number) {
+      const charged = charges.add(id, seq, payer, bytes)
+      if (!charged) return
+      undoCharges.push(() => charges.take(id, seq))
+      writes.push(() => tables.charges.put([id, seq], { ...charged, room: name }))
     }
 
     /** Whether so many bytes of the room go when a message of this weight comes. */
@@ -313,6 +347,7 @@ export async function openLmdbLog({
       room.bytes -= weight
       state.counts.bytes -= weight
       ids.forget(id, first, writes)
+      discharge(id, seq, writes)
       room.oldest++
       first = stored(id, room.oldest)
       // A message that is not stored yet is of this batch. With the time of the message before it, it would go too
@@ -322,6 +357,14 @@ export async function openLmdbLog({
       writes.push(() => messages.remove([id, seq]))
     }
     return room.oldest > oldestBefore
+  }
+
+  /** @param id of a room @param writes collects the removal */
+  function discharge(id: number, seq: number, writes: (() => Promise<unknown>)[]) {
+    const charge = charges.take(id, seq)
+    if (!charge) return
+    undoCharges.push(() => charges.put(id, seq, charge))
+    writes.push(() => tables.charges.remove([id, seq]))
   }
 
   /** @param id of a room */
@@ -344,6 +387,7 @@ export async function openLmdbLog({
       const idHash = messageId === undefined ? undefined : ids.hashOf(id, from, messageId)
       const left: Stored = { at, from: '', messageId: undefined, data: NO_DATA, deleted: true, idNumber, idHash }
       weigh(room, bytesOf(left) - bytesOf(message))
+      discharge(id, seq, writes)
       writes.push(() => messages.put([id, seq], encode(left)))
       return true
     })
@@ -483,6 +527,7 @@ export async function openLmdbLog({
         look(name, room)
         if (isPast && !floors.has(name)) {
           writes.push(() => rooms.remove(name))
+          discharge(room.id, ROOM_ITSELF, writes)
           state.counts.rooms--
           state.counts.floor = floorAbove(state.counts.floor, room.seq)
           continue
@@ -514,7 +559,13 @@ export async function openLmdbLog({
       },
     },
 
-    stats: () => ({ bytes: bytesNow(), bytesMax, rooms: state.counts.rooms, clockAheadMs: clock.aheadMs() }),
+    stats: () => ({
+      bytes: bytesNow(),
+      bytesMax,
+      rooms: state.counts.rooms,
+      charged: charges.stats(),
+      clockAheadMs: clock.aheadMs(),
+    }),
 
     async close() {
       try {

@@ -1,5 +1,7 @@
 // The promise of a log: where the journal keeps the messages of rooms. memory.ts, lmdb.ts and valkey.ts keep it, and one suite
 // runs against all of them. The journal commits one batch at a time: no log has to order two that overlap.
+import type { Payer } from '@keycast/service'
+import type { Kind } from './charges.ts'
 
 /** A place in a room's order. `seq` counts 1, 2, 3 … within an epoch; another epoch is another history. */
 export interface Position {
@@ -18,7 +20,8 @@ export interface Retention {
  * A message to be kept. `data` is JSON in UTF-8, kept as it is. With `messageId` the same one from the same publisher
  * in the same room is the same message; `from` is empty for an anonymous publisher. `share` of the log's bytes may be
  * taken once it is kept, all where it is absent: what matters more has the rest for itself. Messages that it drives out
- * of its room do not count.
+ * of its room do not count. `payer`: for whom its bytes count, and those of the room if it is the first there; nobody
+ * where it is absent.
  */
 export interface Publish {
   room: string
@@ -27,13 +30,15 @@ export interface Publish {
   data: Buffer
   retention: Retention
   share?: number
+  payer?: Payer
 }
 
 /**
  * What became of it. `position` is the first one's where it is a `duplicate`; `oldest`, of
  * one that is not: the first message that the room then holds. The others were not kept: `id_conflict`:
  * the messageId stands for other data. `log_full`: there is room again when somebody makes some, or retention does.
- * `journal_unavailable`: the log cannot be reached.
+ * `capacity`: so it is for this payer, and others find room. A message that drives out as many bytes of its room as it
+ * brings is not refused for its payer. `journal_unavailable`: the log cannot be reached.
  */
 export interface Kept {
   position: Position
@@ -44,7 +49,7 @@ export interface Kept {
 }
 
 interface NotKept {
-  error: 'id_conflict' | 'log_full' | 'journal_unavailable'
+  error: 'id_conflict' | 'log_full' | 'capacity' | 'journal_unavailable'
 }
 
 export type Outcome = Kept | NotKept
@@ -146,8 +151,17 @@ export interface Log {
   expire: (
     retentionOf?: (room: string) => Retention | undefined,
   ) => Promise<{ trimmed: { room: string; head: Head }[]; more: boolean }>
-  /** `clockAheadMs`: how far the wall clock is ahead of the time by which messages expire, where a log minds that. */
-  stats: () => { bytes: number; bytesMax: number; rooms: number; clockAheadMs?: number }
+  /**
+   * `charged`: bytes that count for somebody, by kind. `clockAheadMs`: how far the wall clock is ahead of the time by which
+   * messages expire, where a log minds that.
+   */
+  stats: () => {
+    bytes: number
+    bytesMax: number
+    rooms: number
+    charged: Record<Kind, number>
+    clockAheadMs?: number
+  }
   /**
    * A room that somebody watches is not forgotten. Another one is, once it was empty for {@link EMPTY_MS}; if it is used
    * again, its numbers go on above all that it ever had. Both need not be paired.

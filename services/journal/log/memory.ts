@@ -1,6 +1,7 @@
 // A log that keeps nothing over a restart: for trying, for tests, and for rooms whose history is worth no disk.
 import { createHash } from 'node:crypto'
 import type { World } from '@keycast/service'
+import { createCharges, ROOM_ITSELF } from './charges.ts'
 import {
   bytesOf,
   EMPTY_MS,
@@ -44,7 +45,7 @@ interface Options extends World {
   bytesMax: number
 }
 
-export function createMemoryLog({ now, wallNow, randomBytes, bytesMax }: Options): Log {
+export function createMemoryLog({ now, wallNow, random, randomBytes, bytesMax }: Options): Log {
   const epoch = randomBytes(9).toString('base64url')
   const rooms = new Map<string, Room>()
   /** An id lives with its message, and for five minutes at least. */
@@ -53,10 +54,11 @@ export function createMemoryLog({ now, wallNow, randomBytes, bytesMax }: Options
   const outliving = new Map<string, KnownId>()
   /** Of watched rooms that are not there, the seq that those who watch were told. */
   const floors = new Map<string, number>()
+  const charges = createCharges<string>({ bytesMax, random })
   let floor = 0
   let bytes = 0
 
-  function keep({ room: name, messageId, from, data, retention, share = 1 }: Publish, at: number): Outcome {
+  function keep({ room: name, messageId, from, data, retention, share = 1, payer }: Publish, at: number): Outcome {
     const id = idOf(name, { from, messageId })
     const digest = id === undefined ? '' : createHash('sha256').update(data).digest('base64url')
     const known = id === undefined ? undefined : ids.get(id)
@@ -66,12 +68,17 @@ export function createMemoryLog({ now, wallNow, randomBytes, bytesMax }: Options
     }
     const roomBytes = rooms.has(name) ? 0 : ROOM_BYTES
     const weight = bytesOf({ data, from, messageId })
-    const wanted = weight + (id === undefined ? 0 : ID_BYTES) + roomBytes
-    const over = bytesNow() + wanted - bytesMax * share
+    const ownBytes = weight + (id === undefined ? 0 : ID_BYTES)
+    const left = bytesMax * share - bytesNow()
+    const over = ownBytes + roomBytes - left
     if (over > 0 && !isRelieved(name, retention, weight, at, over)) return { error: 'log_full' }
+    const refusal = charges.refusalOf(payer, ownBytes + roomBytes, left)
+    if (refusal && !isRelieved(name, retention, weight, at, weight)) return { error: refusal }
     const room = roomOf(name, retention)
     const message = { seq: room.seq + 1, at, from, messageId, data }
     room.seq++
+    charges.add(name, message.seq, payer, ownBytes)
+    if (roomBytes > 0) charges.add(name, ROOM_ITSELF, payer, roomBytes)
     room.messages.push(message)
     add(room, bytesOf(message))
     if (id !== undefined) ids.set(id, { seq: message.seq, at, digest, elapsedAt: now() })
@@ -98,6 +105,7 @@ export function createMemoryLog({ now, wallNow, randomBytes, bytesMax }: Options
       forgetId(idOf(name, message))
       room.messages[index] = { seq, at, from: '', messageId: undefined, data: NO_DATA, deleted: true }
       add(room, bytesOf(room.messages[index]) - bytesOf(message))
+      charges.take(name, seq)
       return true
     })
   }
@@ -152,6 +160,7 @@ export function createMemoryLog({ now, wallNow, randomBytes, bytesMax }: Options
       if (!isPast) break
       add(room, -bytesOf(oldest))
       forgetId(idOf(name, oldest))
+      charges.take(name, oldest.seq)
       room.start++
     }
     const went = room.start > startBefore
@@ -237,6 +246,7 @@ export function createMemoryLog({ now, wallNow, randomBytes, bytesMax }: Options
         if (floors.has(name)) room.emptyAt = at
         if (at - room.emptyAt <= EMPTY_MS) continue
         rooms.delete(name)
+        charges.take(name, ROOM_ITSELF)
         floor = floorAbove(floor, room.seq)
       }
       for (const [id, { elapsedAt }] of outliving) {
@@ -252,7 +262,7 @@ export function createMemoryLog({ now, wallNow, randomBytes, bytesMax }: Options
     },
     unwatch: name => void floors.delete(name),
 
-    stats: () => ({ bytes: bytesNow(), bytesMax, rooms: rooms.size }),
+    stats: () => ({ bytes: bytesNow(), bytesMax, rooms: rooms.size, charged: charges.stats() }),
     close: async () => {},
   }
 }

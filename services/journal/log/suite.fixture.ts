@@ -424,6 +424,119 @@ export function testLog({ open, idBytes = ID_BYTES }: Deps) {
     expect(await append({ text: 'y'.repeat(300) })).toMatchObject([{ duplicate: false }])
   })
 
+  describe('shares', () => {
+    const big = { text: 'y'.repeat(500), messageId: undefined }
+
+    /** A log, and `fill`, which has payers in turn publish until each is refused; it gives what they are told then. */
+    async function setupShares(bytesMax = 200_000) {
+      const given = await setup({ bytesMax })
+      const fill = async (payers: string[], publish: Parameters<typeof given.publishOf>[0] = big) => {
+        const told = new Map<string, string>()
+        for (let n = 0; told.size < payers.length; n++) {
+          const payer = payers[n % payers.length]
+          const [{ error }] = await given.append({ ...publish, payer })
+          if (error !== undefined) told.set(payer, error)
+          else told.delete(payer)
+        }
+        return [...told.values()]
+      }
+      /** Of the log, as it says after its next look at what is old. */
+      const charged = async () => {
+        await given.log.expire()
+        const { users, guests, addresses } = given.log.stats().charged
+        return [users, guests, addresses].map(bytes => bytes / bytesMax)
+      }
+      return { ...given, fill, charged }
+    }
+
+    test.each([
+      ['a user', ['n1.a1.u1'], 1 / 9, 0],
+      ['users without end at one address', Array.from({ length: 30 }, (_, n) => `a1.u${n}`), 1 / 2, 0],
+      ['all who come without a token', Array.from({ length: 30 }, (_, n) => `g.A${n}`), 1 / 4, 1],
+      ['where nobody has a token, an address', ['a1'], 1 / 2, 2],
+    ])('%s: no more than a share of the log is kept, and others go on', async (_, payers, share, kind) => {
+      const { fill, charged, append, log } = await setupShares()
+      expect(new Set(await fill(payers))).toEqual(new Set(['capacity']))
+      const held = await charged()
+      expect(held[kind]).toBeGreaterThan(share - 0.02)
+      // The last one that was kept.
+      expect(held[kind]).toBeLessThanOrEqual(share + 1_000 / 200_000)
+      expect(held.reduce((sum, each) => sum + each, 0)).toBe(held[kind])
+      expect(log.stats().bytes / log.stats().bytesMax).toBeCloseTo(held[kind], 2)
+      expect(await append({ ...big, payer: 'n2.a2.u2' }, big, { ...big, payer: payers[0] })).toMatchObject([
+        { duplicate: false },
+        { duplicate: false },
+        { error: 'capacity' },
+      ])
+    })
+
+    test('what is gone counts for nobody any more, whether it was old, deleted, or went with its room', async () => {
+      const { fill, charged, append, log, clock } = await setupShares()
+      const publish = { ...big, payer: 'a1.u1' }
+      await fill(['a1.u1'])
+      await log.delete('room:1', [1, 2])
+      expect(await append(publish)).toMatchObject([{ duplicate: false }])
+      await fill(['a1.u1'])
+      await log.delete('room:1')
+      expect(await append(publish)).toMatchObject([{ duplicate: false }])
+      await fill(['a1.u1'])
+      clock.at += DAY_MS + 1
+      expect((await charged())[0] * 200_000).toBe(ROOM_BYTES)
+      clock.at += EMPTY_MS + 1
+      expect(await charged()).toEqual([0, 0, 0])
+      expect(await append(publish)).toMatchObject([{ duplicate: false }])
+    })
+
+    test('a room counts for its first publisher until it is forgotten', async () => {
+      const { append, charged, log, clock } = await setupShares()
+      const publish = (room: string) => ({ room, messageId: undefined, payer: 'a1.u1' })
+      let rooms = 0
+      while ((await append(publish(`room:${rooms}`)))[0].error === undefined) rooms++
+      expect(rooms).toBeLessThanOrEqual(200_000 / 9 / ROOM_BYTES)
+      clock.at += DAY_MS + 1
+      expect((await charged())[0] * 200_000).toBe(rooms * ROOM_BYTES)
+      clock.at += EMPTY_MS + 1
+      await log.expire()
+      expect(await charged()).toEqual([0, 0, 0])
+      expect(await append(publish('room:0'))).toMatchObject([{ duplicate: false }])
+    })
+
+    test('whoever has had their share may publish what drives out as much as it brings, and no more', async () => {
+      const { append, fill } = await setupShares()
+      const ten = { ...big, retention: { ...roomy, messages: 10 }, payer: 'a1.u1' }
+      for (let n = 0; n < 10; n++) await append(ten)
+      const other = { ...big, room: 'room:2' }
+      await fill(['a1.u1'], other)
+      const outcomes = await append(ten, { ...other, payer: 'a1.u1' }, ten, { ...ten, text: 'y'.repeat(20_000) })
+      expect(outcomes).toMatchObject([
+        { position: { seq: 11 } },
+        { error: 'capacity' },
+        { position: { seq: 12 } },
+        { error: 'capacity' },
+      ])
+    })
+
+    test('what is kept for others leaves a payer nothing at last: the log is full, and it is told so', async () => {
+      const { append } = await setupShares()
+      while ((await append(big))[0].error === undefined);
+      expect(await append({ text: 'y', messageId: undefined, payer: 'a1.u1' })).toEqual([{ error: 'log_full' }])
+    })
+
+    test('many small messages of a large log are charged as what they are, in few charges', async () => {
+      const bytesMax = 2 ** 30
+      const { append, charged } = await setupShares(bytesMax)
+      const count = 20_000
+      for (let n = 0; n < count; n += 1_000) {
+        const some = Array.from({ length: 1_000 }, () => ({ ...big, retention: { ...roomy, messages: count } }))
+        await append(...some.map(publish => ({ ...publish, payer: 'a1.u1' })))
+      }
+      const bytes = count * bytesOf({ data: Buffer.from(JSON.stringify(big.text)), from: 'ann', messageId: undefined })
+      const [users] = await charged()
+      // Six times what chance makes of it two times in three.
+      expect(Math.abs((users * bytesMax) / bytes - 1)).toBeLessThan(6 / Math.sqrt(bytes / (bytesMax / 2 ** 15)))
+    })
+  })
+
   test('a note is replaced by those who know it, and stays beside messages', async () => {
     const { log, append, clock } = await setup()
     if (!log.notes) return // nothing outlives its journal

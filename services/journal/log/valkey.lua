@@ -9,11 +9,15 @@
 -- keycast:ids:<key>         hash        publisher and messageId to seq, digest and time
 -- keycast:ids               list        ids whose messages went within five minutes, the first to go first
 -- keycast:expiry            sorted set  rooms by when their oldest message is past its age
+-- keycast:charges           hash        room and seq to what is charged for it, and to whom; seq 0: for the room itself
+-- keycast:accounts          hash        what each account is charged, and each kind of payer
 -- keycast:notes             string      what journals leave to each other: the bounds of histories
 
 local LOG = 'keycast:log'
 local IDS = 'keycast:ids'
 local EXPIRY = 'keycast:expiry'
+local CHARGES = 'keycast:charges'
+local ACCOUNTS = 'keycast:accounts'
 local NOTES = 'keycast:notes'
 
 -- As in log.ts.
@@ -30,7 +34,10 @@ local ROOM_BYTES = 512
 -- Messages trimmed in one call, and of one room: while it runs, Valkey serves nobody else.
 local TRIM_MAX = 10000
 
-local KEPT, DUPLICATE, CONFLICT, FULL = 0, 1, 2, 3
+-- Charges that one call of expire looks at, for those that a journal of an earlier release left behind.
+local LOOK_CHARGES = 20
+
+local KEPT, DUPLICATE, CONFLICT, FULL, CAPACITY = 0, 1, 2, 3, 4
 
 local function whole(number) return string.format('%.0f', number) end
 
@@ -68,6 +75,7 @@ local function loadLog()
     rooms = tonumber(stored[2]) or 0,
     ids = tonumber(stored[3]) or 0,
     floor = tonumber(stored[4]) or 0,
+    charged = {},
   }
 end
 
@@ -77,6 +85,38 @@ local function bytesOfAll(log) return log.bytes + log.ids * ID_BYTES + log.rooms
 local function saveLog(log)
   redis.call('HSET', LOG, 'bytes', whole(log.bytes), 'rooms', whole(log.rooms), 'ids', whole(log.ids),
     'floor', whole(log.floor))
+  for account, bytes in pairs(log.charged) do
+    if bytes ~= 0 and redis.call('HINCRBY', ACCOUNTS, account, whole(bytes)) <= 0 then
+      redis.call('HDEL', ACCOUNTS, account)
+    end
+  end
+end
+
+-- A payer is its kind and its accounts, with dots between them: each is charged.
+local function change(log, payer, bytes)
+  for account in string.gmatch(payer, '[^.]+') do log.charged[account] = (log.charged[account] or 0) + bytes end
+end
+
+local function charge(log, name, seq, payer, bytes)
+  if bytes == '0' then return end
+  change(log, payer, tonumber(bytes))
+  redis.call('HSET', CHARGES, name .. '\n' .. seq, bytes .. ' ' .. payer)
+end
+
+-- Takes back what is charged for some seqs of a room.
+local function discharge(log, name, seqs)
+  if #seqs == 0 then return end
+  local fields = {}
+  for n, seq in ipairs(seqs) do fields[n] = name .. '\n' .. seq end
+  local found = {}
+  for n, stored in ipairs(redis.call('HMGET', CHARGES, unpack(fields))) do
+    if stored then
+      local bytes, payer = string.match(stored, '^(%d+) (.*)$')
+      change(log, payer, -tonumber(bytes))
+      found[#found + 1] = fields[n]
+    end
+  end
+  if #found > 0 then redis.call('HDEL', CHARGES, unpack(found)) end
 end
 
 -- When its oldest message may be past its age, or the empty room be forgotten. "oldestAt" of an empty one: since when it is.
@@ -121,9 +161,10 @@ end
 
 -- An id goes with its message, and is kept for five minutes at least. `entries` went, as far as before `last`.
 local function forgetTrimmed(room, log, at, entries, last)
-  local past, outliving = {}, {}
+  local past, outliving, seqs = {}, {}, {}
   for n = 1, last - 1 do
     local fields = entries[n][2]
+    seqs[n] = whole(seqOf(entries[n]))
     if fields[6] ~= '' then
       local id = fields[4] .. '\n' .. fields[6]
       if at - tonumber(fields[2]) > ID_MS then past[#past + 1] = id
@@ -132,6 +173,7 @@ local function forgetTrimmed(room, log, at, entries, last)
   end
   if #past > 0 then log.ids = log.ids - redis.call('HDEL', 'keycast:ids:' .. room.name, unpack(past)) end
   if #outliving > 0 then redis.call('RPUSH', IDS, unpack(outliving)) end
+  discharge(log, room.name, seqs)
 end
 
 -- Takes the oldest messages away while there are too many, too heavy or too old ones.
@@ -197,10 +239,11 @@ local function forgetIds(limit, at, log)
   end
 end
 
--- time or nothing, candidate; then of each publish: room, from, messageId or nothing, digest, data, and of the
--- history messages, ageMs, bytesMax. Returns {epoch, bytes, rooms, outcomes}, an outcome being {what, seq, at,
--- and of what is kept the oldest seq of its room}.
-local PUBLISH_ARGUMENTS = 9
+-- time or nothing, candidate; then of each publish: room, from, messageId or nothing, digest, data, of the history
+-- messages, ageMs, bytesMax, how much the log may hold; payer or nothing, how many times what is left each of its accounts
+-- may hold, what is charged for the message, and for the room if it is new. Returns {epoch, bytes, rooms, outcomes}, an outcome being {what, seq, at, and of what is kept the
+-- oldest seq of its room}.
+local PUBLISH_ARGUMENTS = 13
 
 -- What is known of the ids that a call brings: of each room, by id, what is stored of it, or false. One look for each room.
 local function knownIds(args)
@@ -235,17 +278,46 @@ local function isRelieved(room, messages, ageMs, bytesMax, weight, at, over)
   return false
 end
 
+-- What the accounts that a call names are charged: each stands in it as '<account>=<times what is left>;'.
+local function heldByAccounts(args)
+  local names, held = {}, {}
+  for n = 13, #args, PUBLISH_ARGUMENTS do
+    for account in string.gmatch(args[n], '([^;=]+)=') do
+      if not held[account] then names[#names + 1] = account end
+      held[account] = 0
+    end
+  end
+  if #names == 0 then return held end
+  for n, bytes in ipairs(redis.call('HMGET', ACCOUNTS, unpack(names))) do held[names[n]] = tonumber(bytes) or 0 end
+  return held
+end
+
+-- Why so many bytes are not kept for a payer, where so many are left: as in charges.ts.
+local function refusalOf(log, held, shares, bytes, left)
+  local refusal
+  for account, weight in string.gmatch(shares, '([^;=]+)=([^;]+)') do
+    local most = left * tonumber(weight)
+    if bytes > most then return FULL end
+    if held[account] + (log.charged[account] or 0) + bytes > most then refusal = CAPACITY end
+  end
+  return refusal
+end
+
 local function append(_, args)
   local at = timeOf(args[1])
   local atText = whole(at)
   local epoch = renewed(args[2])
   local log = loadLog()
   local known = knownIds(args)
+  local held = heldByAccounts(args)
   local rooms, outcomes = {}, {}
   -- Written once for each room: a command costs several times what a message adds to it.
   local minted = {}
 
-  local function keep(name, from, messageId, digest, data, messages, ageMs, bytesOfRoomMax, bytesMax)
+  local function keep(n)
+    local name, from, messageId, digest, data, messages, ageMs, bytesOfRoomMax, bytesMax, payer, shares, ownCharge, roomCharge =
+      unpack(args, n, n + PUBLISH_ARGUMENTS - 1)
+    messages, ageMs, bytesOfRoomMax = tonumber(messages), tonumber(ageMs), tonumber(bytesOfRoomMax)
     local id = from .. '\n' .. messageId
     local first = messageId ~= '' and known[name][id]
     if first then
@@ -257,9 +329,18 @@ local function append(_, args)
     local idBytes = messageId ~= '' and ID_BYTES or 0
     local room = rooms[name] or loadRoom(name)
     local roomBytes = room.isNew and not rooms[name] and ROOM_BYTES or 0
-    local over = bytesOfAll(log) + bytes + idBytes + roomBytes - bytesMax
-    if over > 0 and not isRelieved(room, messages, ageMs, bytesOfRoomMax, bytes, at, over) then return { FULL, 0, 0 } end
-    if room.isNew and not rooms[name] then log.rooms = log.rooms + 1 end
+    local left = tonumber(bytesMax) - bytesOfAll(log)
+    local function isRelievedOf(over)
+      return isRelieved(room, messages, ageMs, bytesOfRoomMax, bytes, at, over)
+    end
+    local over = bytes + idBytes + roomBytes - left
+    if over > 0 and not isRelievedOf(over) then return { FULL, 0, 0 } end
+    local refusal = refusalOf(log, held, shares, bytes + idBytes + roomBytes, left)
+    if refusal and not isRelievedOf(bytes) then return { refusal, 0, 0 } end
+    if roomBytes > 0 then
+      log.rooms = log.rooms + 1
+      charge(log, name, '0', payer, roomCharge)
+    end
     rooms[name] = room
     room.messages, room.ageMs, room.bytesMax = messages, ageMs, bytesOfRoomMax
     room.seq = room.seq + 1
@@ -267,6 +348,7 @@ local function append(_, args)
     room.bytes = room.bytes + bytes
     log.bytes = log.bytes + bytes
     local seq = whole(room.seq)
+    charge(log, name, seq, payer, ownCharge)
     redis.call('XADD', 'keycast:messages:' .. name, seq .. '-0', 'a', atText, 'f', from, 'm', messageId, 'd', data)
     if messageId ~= '' then
       local stored = seq .. ' ' .. atText .. ' ' .. digest
@@ -280,10 +362,7 @@ local function append(_, args)
     return { KEPT, room.seq, at, name }
   end
 
-  for n = 3, #args, PUBLISH_ARGUMENTS do
-    outcomes[#outcomes + 1] = keep(args[n], args[n + 1], args[n + 2], args[n + 3], args[n + 4],
-      tonumber(args[n + 5]), tonumber(args[n + 6]), tonumber(args[n + 7]), tonumber(args[n + 8]))
-  end
+  for n = 3, #args, PUBLISH_ARGUMENTS do outcomes[#outcomes + 1] = keep(n) end
   for name, ids in pairs(minted) do redis.call('HSET', 'keycast:ids:' .. name, unpack(ids)) end
   for _, room in pairs(rooms) do
     trim(room, log, at)
@@ -309,12 +388,24 @@ local function forgetOrKeep(room, log, at, channel)
   log.ids = log.ids - redis.call('HLEN', ids)
   redis.call('DEL', ids, 'keycast:room:' .. room.name)
   redis.call('ZREM', EXPIRY, room.name)
+  discharge(log, room.name, { '0' })
   log.rooms = log.rooms - 1
   if room.seq > log.floor then log.floor = math.ceil(room.seq / FLOOR_STEP) * FLOOR_STEP end
 end
 
+-- Journals of a release before this remove messages, and leave their charges. Some are looked at, whichever they are.
+local function forgetCharges(log)
+  for _, field in ipairs(redis.call('HRANDFIELD', CHARGES, LOOK_CHARGES)) do
+    local name, seq = string.match(field, '^([^\n]+)\n(%d+)$')
+    local oldest = tonumber(redis.call('HGET', 'keycast:room:' .. name, 'oldest') or math.huge)
+    if oldest == math.huge or (seq ~= '0' and tonumber(seq) < oldest) then discharge(log, name, { seq }) end
+  end
+end
+
+local KINDS = { '#users', '#guests', '#addresses' }
+
 -- time or nothing, how many rooms and ids are looked at, and the channel that a room's name follows. Returns {rooms
--- touched, bytes, rooms}.
+-- touched, bytes, rooms, bytes charged of each kind of payer}.
 local function expire(_, args)
   local at, limit = timeOf(args[1]), tonumber(args[2])
   local log = loadLog()
@@ -335,8 +426,11 @@ local function expire(_, args)
   end
   local idsBefore = log.ids
   forgetIds(limit, at, log)
-  if touched > 0 or log.ids ~= idsBefore then saveLog(log) end
-  return { touched, bytesOfAll(log), log.rooms }
+  forgetCharges(log)
+  if touched > 0 or log.ids ~= idsBefore or next(log.charged) then saveLog(log) end
+  local charged = redis.call('HMGET', ACCOUNTS, unpack(KINDS))
+  for n = 1, #KINDS do charged[n] = tonumber(charged[n] or 0) end
+  return { touched, bytesOfAll(log), log.rooms, charged }
 end
 
 -- A room loses some of its messages. Returns how many those were, and what they were in JSON.

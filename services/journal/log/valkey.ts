@@ -2,8 +2,10 @@
 // order comes out. The functions that run inside Valkey are in valkey.lua.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { createOnceAMinute, type Log as LogOf, type World } from '@keycast/service'
+import { accountsOf, createOnceAMinute, type Log as LogOf, type Payer, type World, weightOf } from '@keycast/service'
+import { drawCharge, type Kind, kindOf, kinds } from './charges.ts'
 import {
+  bytesOf,
   type Head,
   type Log,
   type Message,
@@ -14,6 +16,7 @@ import {
   type Publish,
   type Range,
   type Retention,
+  ROOM_BYTES,
 } from './log.ts'
 import { checkValkey } from './valkey-checks.ts'
 import { createConnection, type Session } from './valkey-connection.ts'
@@ -42,6 +45,13 @@ const EXPIRY = 'keycast:expiry'
 const KEPT = 0
 const DUPLICATE = 1
 const CONFLICT = 2
+const CAPACITY = 4
+
+/** As in valkey.lua. */
+const ID_BYTES = 192
+
+/** A bound that no account comes to: Lua reads no infinity. */
+const BOUNDLESS = 1e9
 
 /** The reply of append: the epoch, the bytes and rooms held, and of each publish an outcome, a seq, a time and the oldest seq. */
 type Appended = [epoch: string, bytes: number, rooms: number, outcomes: number[][]]
@@ -95,6 +105,7 @@ export async function openValkeyLog({
   const newEpoch = () => world.randomBytes(9).toString('base64url')
   let acknowledgement = { local: 1, replicas: replicasMin }
   let stored = { bytes: 0, rooms: 0 }
+  let charged: Record<Kind, number> = { users: 0, guests: 0, addresses: 0 }
   let epoch = ''
   let id = ''
   /** The walk over all rooms that hold messages, in case their `history` changed since their last publish. */
@@ -208,14 +219,19 @@ export async function openValkeyLog({
 
   function argumentsOf(publishes: Publish[], candidate: string) {
     const args = [time(), candidate].map(text => text as string | Buffer)
-    for (const { room, from, messageId, data, retention, share = 1 } of publishes) {
+    for (const { room, from, messageId, data, retention, share = 1, payer } of publishes) {
       const digest = messageId === undefined ? '' : createHash('sha256').update(data).digest('base64url').slice(0, 22)
       const { messages, ageMs, bytes } = retention
       args.push(room, from, messageId ?? '', digest, data, String(messages), String(ageMs), String(bytes))
       args.push(String(bytesMax * share))
+      const ownBytes = bytesOf({ data, from, messageId }) + (messageId === undefined ? 0 : ID_BYTES)
+      args.push(...payingOf(payer), chargeOf(payer, ownBytes), chargeOf(payer, ROOM_BYTES))
     }
     return args
   }
+
+  const chargeOf = (payer: Payer | undefined, bytes: number) =>
+    payer === undefined ? '0' : String(drawCharge(bytes, { bytesMax, random: world.random }))
 
   /** @param reply of append */
   function outcomesOf([epochNow, bytes, rooms, outcomes]: Appended): Outcome[] {
@@ -225,7 +241,7 @@ export async function openValkeyLog({
       if (what === KEPT || what === DUPLICATE) {
         return { position: { epoch: epochNow, seq }, at, oldest, duplicate: what === DUPLICATE }
       }
-      return { error: what === CONFLICT ? 'id_conflict' : 'log_full' }
+      return { error: what === CONFLICT ? 'id_conflict' : what === CAPACITY ? 'capacity' : 'log_full' }
     })
   }
 
@@ -310,8 +326,14 @@ export async function openValkeyLog({
       if (!session) return { trimmed: [], more: false }
       const walked = retentionOf ? await retain(session, retentionOf) : 0
       const args = [time(), String(EXPIRE_AT_ONCE), CHANNEL]
-      const [touched, bytes, rooms] = await session.write<number[]>(['FCALL', `${library}_expire`, '0', ...args])
+      const [touched, bytes, rooms, ofKinds] = await session.write<[number, number, number, number[]]>([
+        'FCALL',
+        `${library}_expire`,
+        '0',
+        ...args,
+      ])
       stored = { bytes, rooms }
+      charged = Object.fromEntries(kinds.map((kind, index) => [kind, ofKinds[index]])) as typeof charged
       return { trimmed: [], more: touched + walked > 0 }
     },
 
@@ -394,10 +416,21 @@ export async function openValkeyLog({
     },
 
     notReady: () => (connection.session() ? undefined : `Valkey at ${connection.where} cannot be reached`),
-    stats: () => ({ ...stored, bytesMax }),
+    stats: () => ({ ...stored, bytesMax, charged }),
     close: async () => connection.close(),
   }
 }
+
+/** @returns whom valkey.lua charges, and how many times what is left each account may hold */
+const payingOf = (payer: Payer | undefined): [string, string] =>
+  payer === undefined
+    ? ['', '']
+    : [
+        `#${kindOf(payer)}.${payer}`,
+        accountsOf(payer)
+          .map(account => `${account}=${Math.min(BOUNDLESS, weightOf(account))};`)
+          .join(''),
+      ]
 
 /**
  * Publishes in parts, each room's together and in their order: a room costs the same reads and writes for one publish

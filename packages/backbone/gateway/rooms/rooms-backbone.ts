@@ -352,7 +352,7 @@ function outcomeOf(end: CommandEnd<Published | Problem>): Published | Problem {
   }
 }
 
-const notKept = new Set<Problem['code']>(['journal_unavailable', 'log_full'])
+const notKept = new Set<Problem['code']>(['journal_unavailable', 'log_full', 'capacity', 'rate_limited'])
 
 const refusal = (code: 'journal_unavailable' | 'publish_unknown' | 'rate_limited'): Problem => ({
   code,
