@@ -2,6 +2,7 @@
 // answered in a later microtask, as if it had been a moment under way.
 import { randomBytes } from 'node:crypto'
 import type { Problem } from '@keycast/protocol'
+import type { Payer } from '@keycast/service'
 import { newMessageId, type RoomsBackbone, type RoomsEvents } from '../gateway/rooms/rooms-backbone.ts'
 import { gapFrom, HISTORY_MESSAGES_MAX, type Message } from '../wire/rooms-codec.ts'
 import { createMemoryPresence } from './presence-memory.ts'
@@ -25,6 +26,8 @@ export function createMemoryRooms({
     positions: Map<string, { epoch: string; seq: number } | undefined>
   }
   const gateways = new Set<Gateway>()
+  /** Who paid for each publish of a gateway. */
+  const payers: (Payer | undefined)[] = []
 
   function roomOf(name: string) {
     const room = rooms.get(name) ?? { messages: [], oldest: 1 }
@@ -126,6 +129,7 @@ export function createMemoryRooms({
       unwatch: room => void gateway.positions.delete(room),
       publish(publish, _, done) {
         if (isAway) return done(away)
+        payers.push(publish.payer)
         const outcome = append(publish)
         queueMicrotask(() => done(outcome))
       },
@@ -156,6 +160,7 @@ export function createMemoryRooms({
   return {
     backbone,
     append,
+    payers,
     endGhosts: presence.endGhosts,
     refuseAll: presence.refuseAll,
     /** Forgets all but the newest messages, and tells those who watch. */

@@ -32,7 +32,7 @@ async function setUp() {
 }
 
 test('a backend publishes where clients may not, for whom it likes, and its data is passed on as it is', async () => {
-  const { publish, connect } = await setUp()
+  const { publish, connect, journal } = await setUp()
   const client = await connect()
   await client.ask({ type: 'subscribe', id: 1, keys: [key] })
   const response = await publish(`{"key":"${key}","from":"ann","messageId":"a-messageId-of-mine","data":{"n": 1.0}}`)
@@ -41,6 +41,8 @@ test('a backend publishes where clients may not, for whom it likes, and its data
   expect(String(Buffer.concat(client.connection.writes))).toContain('"data":{"n": 1.0}}')
   const again = await publish(`{"key":"${key}","from":"ann","messageId":"a-messageId-of-mine","data":{"n": 1.0}}`)
   expect(again.json()).toMatchObject({ seq: 1, duplicate: true })
+  // Nobody's turn or share.
+  expect(journal.payers).toEqual([undefined, undefined])
 })
 
 test.each([

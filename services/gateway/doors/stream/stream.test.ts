@@ -20,12 +20,16 @@ const START_MS = 1_795_000_000_000
 
 const of = (rule: object, user: boolean) => readRule(rule, { user, strict: true }).rule
 
-async function setup({ settings = {} as Partial<Settings>, anonymous = { read: ['*:**'], publish: ['*:**'] } } = {}) {
+async function setup({
+  settings = {} as Partial<Settings>,
+  anonymous = { read: ['*:**'], publish: ['*:**'] },
+  everyone = { read: ['tick:{sub}'] } as object,
+} = {}) {
   const test = createTestGateway({
     startAtMs: START_MS,
     namespaces: { tick: {} },
     rooms: { room: {} },
-    policy: { anonymous: of(anonymous, false), everyone: of({ read: ['tick:{sub}'] }, true), tokens: issuers },
+    policy: { anonymous: of(anonymous, false), everyone: of(everyone, true), tokens: issuers },
     settings,
   })
   await test.gateway.start()
@@ -106,6 +110,25 @@ function eventOf(block: string): Event {
   const fields = Object.fromEntries(block.split('\n').map(line => /^(\w*): ?(.*)$/s.exec(line)?.slice(1) ?? ['', '']))
   return { ...fields, ...(fields.data && { data: JSON.parse(fields.data) }) }
 }
+
+test('what is published over a stream has the turn and the share of its user, as over a WebSocket; a guest has the turn of guests', async () => {
+  const { stream, send, connect, tokenFor, journal, turn } = await setup({ everyone: { publish: ['room:*'] } })
+  const publish = { type: 'publish', id: 1, key: 'room:1', data: 1 }
+  const authorization = `Bearer ${await tokenFor('ann')}`
+  for (const headers of [{ authorization }, {} as Record<string, string>]) {
+    const { response, next } = await stream('', headers)
+    await send(response.headers, publish)
+    await next({ type: 'published', id: 1 })
+  }
+  const socket = await connect()
+  socket.send({ ...publish, data: 2 })
+  socket.send({ type: 'auth', id: 2, token: await tokenFor('ann') })
+  while (!(await socket.received()).some(({ type }) => type === 'authed')) await turn()
+  await socket.ask({ ...publish, data: 3 })
+  const ofAnn = expect.stringMatching(/^u[\w-]{11}$/)
+  expect(journal.payers).toEqual([ofAnn, 'g.A', 'g.A', ofAnn])
+  expect(journal.payers[3]).toBe(journal.payers[0])
+})
 
 test('a stream begins with welcome, and has the values of its keys and their changes', async () => {
   const { stream, backbone, gateway } = await setup()
