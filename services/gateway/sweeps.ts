@@ -4,9 +4,11 @@ import { SWEEP_MS, type World } from '@keycast/service'
 /** Between two walks over whole lists. */
 const SELDOM_MS = 10_000
 
-interface Deps extends Pick<World, 'now' | 'every'> {
+interface Deps {
   often: (() => void)[]
   seldom: (() => void)[]
+  now: () => number
+  every: World['every']
 }
 
 export function createSweeps({ often, seldom, now, every }: Deps) {

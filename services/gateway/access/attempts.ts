@@ -1,6 +1,6 @@
 // Limits how often an address may have tokens checked: a bucket each, so that garbage costs its sender's share and
 // nobody else's.
-import { createRecent, type World } from '@keycast/service'
+import { createRecent } from '@keycast/service'
 import { type Bucket, fullBucket, refill, waitMsFor } from '../sessions/rate-limit.ts'
 
 /** Checks that fail, a second and address. One costs some 0.25 ms of a core, so 20 are half a percent of it. */
@@ -12,10 +12,11 @@ const BURST = 200
 /** Addresses remembered: at some 150 bytes each they take 10 MB. An address forgotten has a full bucket again. */
 const ADDRESSES_MAX = 65_536
 
-interface Options extends Pick<World, 'now'> {
+interface Options {
   perSecond?: number
   burst?: number
   addressesMax?: number
+  now: () => number
 }
 
 export function createAttempts({ now, perSecond = PER_SECOND, burst = BURST, addressesMax = ADDRESSES_MAX }: Options) {

@@ -1,5 +1,5 @@
 // Flushes sessions once per turn of the event loop, however much was queued for them in it.
-import { createFifo, type World } from '@keycast/service'
+import { createFifo } from '@keycast/service'
 import type { Session } from '../sessions/session.ts'
 
 /** Sessions are written to for at most this long at a time: a fan-out to thousands must not delay other events. */
@@ -8,10 +8,11 @@ const TURN_MS_MAX = 5
 /** The clock is read once in so many flushes: one takes 10 µs. */
 const FLUSHES_PER_LOOK = 8
 
-interface Deps extends Pick<World, 'now'> {
+interface Deps {
   flush: (session: Session) => void
   /** Runs it once what came in during this turn was read. */
   nextTurn: (run: () => void) => void
+  now: () => number
 }
 
 export function createFlusher({ flush, now, nextTurn }: Deps) {

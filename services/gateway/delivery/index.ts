@@ -4,10 +4,12 @@ import type { Counts } from '../counts.ts'
 import { createOutbox } from './outbox.ts'
 import { createSlowClients } from './slow-clients.ts'
 
-interface Deps extends Pick<World, 'now' | 'turn'> {
+interface Deps {
   settings: { stallMsMax: number; unsentTotalBytesMax: number; unsentBytesMax: number }
   containment: Pick<Containment, 'guard'>
   counts: Counts
+  now: () => number
+  turn: World['turn']
 }
 
 export function assembleDelivery({ settings, containment, counts, now, turn }: Deps) {

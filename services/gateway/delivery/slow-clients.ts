@@ -1,7 +1,6 @@
 // Slow clients: sessions whose sockets do not drain. Those that take nothing at all for too long are closed, and those that
 // hold most where all of them together hold too much memory. They are checked now and then, never per message. A session whose own
 // queue passes its limit is cut by outbox.ts.
-import type { World } from '@keycast/service'
 import type { Session } from '../sessions/session.ts'
 import type { Piece } from '../transport/transport.ts'
 
@@ -20,9 +19,10 @@ interface Stall {
 /** Closes a session, which calls {@link SlowClients.finish}. An urgent end also frees the socket's memory soon. */
 type End = (session: Session, code: 'slow', isUrgent: boolean) => void
 
-interface Deps extends Pick<World, 'now'> {
+interface Deps {
   stallMsMax: number
   unsentTotalBytesMax: number
+  now: () => number
 }
 
 export function createSlowClients({ stallMsMax, unsentTotalBytesMax, now }: Deps) {

@@ -2,7 +2,6 @@
 // single flight, with the version as entity tag.
 import type { ServerResponse } from 'node:http'
 import type { Problem } from '@keycast/protocol'
-import type { World } from '@keycast/service'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Counts } from '../counts.ts'
 import { type Coding, type Codings, isCodable } from '../encodings/codings.ts'
@@ -18,7 +17,7 @@ import { sendProblem } from './http/problems.ts'
 import { addVary } from './http/vary.ts'
 import { cursorText, edgeAfter } from './wait/cursor.ts'
 
-export interface ValuesDeps extends Pick<World, 'wallNow'> {
+export interface ValuesDeps {
   gate: { recheck(admitted: Admitted): Problem | 'again' | undefined; isViewers(key: string): boolean }
   admit: Admit
   values: { fresh(wireKey: string, asOfMs?: number): Result | undefined }
@@ -27,6 +26,7 @@ export interface ValuesDeps extends Pick<World, 'wallNow'> {
   pending: PendingLimit
   unreadBodies: { hold(body: Buffer, response: ServerResponse): boolean }
   counts: Pick<Counts, 'httpHits' | 'httpMisses' | 'httpValues'>
+  wallNow: () => number
 }
 
 /** Under it the rest of the path is the key: an id may hold `/`. */

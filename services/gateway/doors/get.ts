@@ -1,14 +1,13 @@
 // Answers one request for one value: from memory if that is fresh enough, else from the fetcher, asked once for all
 // requests of the key. If the client does not read, its get waits without the value.
 import { type ControlMessage, errorMessage, type Get, isProblem, type Problem, type RequestId } from '@keycast/protocol'
-import type { World } from '@keycast/service'
 import type { Counts } from '../counts.ts'
 import type { Act, Admitted, Asker } from '../gate/gate.ts'
 import type { Session } from '../sessions/session.ts'
 import type { Result } from '../topics/values/cache.ts'
 import type { Value } from '../topics/values/value.ts'
 
-interface Deps extends Pick<World, 'now'> {
+interface Deps {
   readonly gate: {
     enter(asker: Asker, act: Act, key: string): Admitted | Problem | Promise<Admitted | Problem>
     recheck(admitted: Admitted): Problem | 'again' | undefined
@@ -23,6 +22,7 @@ interface Deps extends Pick<World, 'now'> {
   /** Of one session. */
   readonly getsWaitingMax: number
   readonly counts: Pick<Counts, 'getHits' | 'getMisses'>
+  readonly now: () => number
 }
 
 export const createGet = ({ gate, values, singleFlight, outbox, getsWaitingMax, counts, now }: Deps) => {

@@ -8,7 +8,7 @@ import {
   isProblem,
   type Problem,
 } from '@keycast/protocol'
-import type { Containment, World } from '@keycast/service'
+import type { Containment } from '@keycast/service'
 import type { Rights } from '../access/rights.ts'
 import type { Counts } from '../counts.ts'
 import type { CloseCode } from '../delivery/outbox.ts'
@@ -17,7 +17,7 @@ import type { Session } from '../sessions/session.ts'
 import type { Histories } from '../topics/rooms/histories.ts'
 import { textFrame } from '../transport/frames.ts'
 
-interface Deps extends Pick<World, 'now'> {
+interface Deps {
   readonly gate: {
     enter(asker: Asker, act: Act, key: string): Admitted | Problem | Promise<Admitted | Problem>
     recheck(admitted: Admitted): Problem | 'again' | undefined
@@ -35,6 +35,7 @@ interface Deps extends Pick<World, 'now'> {
   readonly getsWaitingMax: number
   readonly containment: Pick<Containment, 'guard'>
   readonly counts: Pick<Counts, 'sent'>
+  readonly now: () => number
 }
 
 export const createHistory = ({ gate, histories, outbox, getsWaitingMax, containment, counts, now }: Deps) => {

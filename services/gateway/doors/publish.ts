@@ -10,7 +10,7 @@ import {
   type Published as PublishedOf,
   type RequestId,
 } from '@keycast/protocol'
-import type { Containment, JournalNamespaces, Payer, World } from '@keycast/service'
+import type { Containment, JournalNamespaces, Payer } from '@keycast/service'
 import { type Counts, countOne } from '../counts.ts'
 import type { CloseCode } from '../delivery/outbox.ts'
 import type { Act, Admitted, Asker } from '../gate/gate.ts'
@@ -44,7 +44,7 @@ const TOTAL_BYTES_MAX = 24 * 2 ** 20
 /** A client repeats a publish that found no place among those under way after this time. */
 const RETRY_MS = 100
 
-interface Deps extends Pick<World, 'now'> {
+interface Deps {
   namespaces: JournalNamespaces
   gate: {
     enter(asker: Asker, act: Act, key: string): Admitted | Problem | Promise<Admitted | Problem>
@@ -58,6 +58,7 @@ interface Deps extends Pick<World, 'now'> {
   /** Of one session. */
   publishesPendingBytesMax: number
   counts: Pick<Counts, 'publishes' | 'publishSeconds'>
+  now: () => number
 }
 
 export function createPublishes({

@@ -2,7 +2,7 @@
 // and refused for the same reasons.
 import type { IncomingMessage } from 'node:http'
 import { type Problem, problemText } from '@keycast/protocol'
-import { createOnceAMinute, type Log, type World } from '@keycast/service'
+import { createOnceAMinute, type Log } from '@keycast/service'
 import type { Peer } from '../access/identify.ts'
 import type { Issued } from '../access/revocations/revocations.ts'
 import { type Refused, tokenRefused } from '../access/tokens/refusal.ts'
@@ -36,7 +36,7 @@ export interface Refusal extends HttpProblem {
   remedy?: { about: object; message: string }
 }
 
-interface Deps extends Pick<World, 'now'> {
+interface Deps {
   identify: {
     peerOf(request: IncomingMessage): Peer
     verifyRequest(
@@ -55,6 +55,7 @@ interface Deps extends Pick<World, 'now'> {
   isAllowedOrigin: (origin: string) => boolean
   counts: Pick<Counts, 'refused'>
   log?: Pick<Log, 'warn'>
+  now: () => number
 }
 
 export function createAdmission({

@@ -1,7 +1,7 @@
 // Keeps a session's rights over its life: those of anybody, of its first token, of those that renew it, until it
 // expires or is revoked. No session has a timer: the gateway's sweep looks at all whose time has come.
 import { type ControlMessage, errorMessage, type RequestId } from '@keycast/protocol'
-import type { Payer, World } from '@keycast/service'
+import type { Payer } from '@keycast/service'
 import type { Viewer } from '../access/backend/viewers.ts'
 import { createExpiries, type Expiries } from '../access/expiry.ts'
 import type { Peer } from '../access/identify.ts'
@@ -10,7 +10,7 @@ import type { CloseCode } from '../delivery/outbox.ts'
 import type { Account } from './accounts.ts'
 import type { Session } from './session.ts'
 
-interface Deps extends Pick<World, 'now' | 'wallNow'> {
+interface Deps {
   rights: { anonymousMayAct: boolean }
   viewers: {
     enter(verified: Verified | undefined): Viewer | undefined
@@ -25,6 +25,8 @@ interface Deps extends Pick<World, 'now' | 'wallNow'> {
   }
   /** A session that may do nothing must send `auth` within this time. */
   authMs: number
+  now: () => number
+  wallNow: () => number
 }
 
 export function createCredentials({ rights, viewers, gate, outbox, accounts, authMs, now, wallNow }: Deps) {

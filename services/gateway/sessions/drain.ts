@@ -19,11 +19,13 @@ const CLOSE_MS = 500
 /** The sessions whose time has come are closed at this interval. */
 const STEP_MS = 50
 
-interface Deps extends Pick<World, 'after' | 'random'> {
+interface Deps {
   sessions: { all: () => Iterable<Session>; size: () => number; terminate: (session: Session, reason: string) => void }
   outbox: { send(session: Session, message: ControlMessage): void; close(session: Session, code: CloseCode): void }
   /** Over which clients leave at most. */
   spreadMs: number
+  after: World['after']
+  random: () => number
 }
 
 /**

@@ -2,12 +2,14 @@
 import type { World } from '@keycast/service'
 import type { Session } from './session.ts'
 
-interface Deps extends Pick<World, 'now' | 'every'> {
+interface Deps {
   slices: Set<Session>[]
   /** Between two pings of a session. */
   periodMs: number
   outbox: { sendFrame(session: Session, frame: Buffer): void; isWritable(session: Session): boolean }
   terminate: (session: Session) => void
+  now: () => number
+  every: World['every']
 }
 
 export function createHeartbeat({ slices, periodMs, outbox, terminate, now, every }: Deps) {

@@ -13,7 +13,7 @@ import { createSession, type Session } from './session.ts'
 /** Names a session in the log and to its client: 128 bits, so that no id is guessed or used twice. */
 const ID_BYTES = 16
 
-interface Deps extends Pick<World, 'after' | 'randomBytes'> {
+interface Deps {
   sessions: {
     add(session: Session): void
     end(session: Session, name: CloseCode): void
@@ -34,6 +34,8 @@ interface Deps extends Pick<World, 'after' | 'randomBytes'> {
   rateLimit: { allowances(): { requestAllowance: Bucket; keyAllowance: Bucket } }
   containment: Pick<Containment, 'guard'>
   welcome: Omit<Extract<ControlMessage, { type: 'welcome' }>, 'type' | 'session' | 'user' | 'expiresInMs'>
+  after: World['after']
+  randomBytes: World['randomBytes']
 }
 
 export function createOpen({

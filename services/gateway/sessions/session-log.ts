@@ -1,5 +1,5 @@
 // Logs how sessions begin and end, under the id that their client was told in welcome.
-import type { Log as LogOf, World } from '@keycast/service'
+import type { Log as LogOf } from '@keycast/service'
 import type { Session } from './session.ts'
 
 export type Log = Pick<LogOf, 'debug' | 'warn'>
@@ -11,8 +11,9 @@ const remarkable = new Set(['abusive', 'slow', 'unfinished'])
 const WARNINGS_MAX = 10
 const PERIOD_MS = 10_000
 
-interface Deps extends Pick<World, 'now'> {
+interface Deps {
   log?: Log
+  now: () => number
 }
 
 export function createSessionLog({ log, now }: Deps) {

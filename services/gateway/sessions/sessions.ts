@@ -19,12 +19,13 @@ const CLOSE_READ_MS = 1_000
  */
 const leavingCodes = new Set([1000, 1001, 1005])
 
-interface Deps extends Pick<World, 'after'> {
+interface Deps {
   /** Takes back what the other parts hold of a session that ended. */
   takeBack: (session: Session, leaving: Leaving) => void
   sessionLog: { opened(session: Session): void; ended(session: Session, reason: string): void }
   containment: Pick<Containment, 'guard'>
   counts: Pick<Counts, 'closed'>
+  after: World['after']
 }
 
 export function createSessions({ takeBack, sessionLog, containment, counts, after }: Deps) {

@@ -20,11 +20,13 @@ interface Line {
 /** Of one viewer: more would keep the others from being asked for. */
 const UNDER_WAY_MAX = 64
 
-interface Deps<A> extends Pick<World, 'now' | 'turn'> {
+interface Deps<A> {
   /** Sends the question; `undefined` where no token of the viewer is valid. The promise never rejects. */
   ask: (decision: Decision) => Promise<A> | undefined
   /** The question has ended; `undefined` where it was not sent. */
   conclude: (decision: Decision, answer: A | undefined) => void
+  now: () => number
+  turn: World['turn']
 }
 
 /** @template A the known part of the backend's answer */

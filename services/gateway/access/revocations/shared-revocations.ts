@@ -34,7 +34,7 @@ const START_MS = 3_000
 /** The publisher's name, as the journal knows it. */
 const FROM = 'gateway'
 
-interface Deps extends Pick<World, 'after'> {
+interface Deps {
   backbone: Pick<RoomsBackbone, 'watch' | 'unwatch' | 'history' | 'publish' | 'isAvailable'>
   /**
    * To this gateway's list, where they may stand already, and to its sessions; `atMs`: when it was revoked. `refused`:
@@ -44,6 +44,7 @@ interface Deps extends Pick<World, 'after'> {
   log?: Log
   /** A start waits this long for the list. */
   startMs?: number
+  after: World['after']
 }
 
 export function createSharedRevocations({ backbone, apply, log, after, startMs = START_MS }: Deps) {

@@ -2,7 +2,6 @@
 // when a token names a key that is not in it. While it cannot be fetched, the keys already held go on serving.
 import { get as getHttp, type Agent as HttpAgent, type IncomingMessage } from 'node:http'
 import { type Agent, get as getHttps } from 'node:https'
-import type { World } from '@keycast/service'
 import { type CryptoKey, createLocalJWKSet, errors, type JWK } from 'jose'
 import { fitsJwk, publicAlgorithms, RSA_BITS_MAX, RSA_BITS_MIN } from './algorithms.ts'
 
@@ -38,13 +37,14 @@ interface JwksEvents {
 
 export type NoKey = 'unknown_key' | 'keys_unavailable' | 'busy'
 
-interface Options extends Pick<World, 'now'> {
+interface Options {
   url: string
   events: JwksEvents
   /** Node's own unless given. */
   agent?: Agent | HttpAgent
   timeoutMs?: number
   bytesMax?: number
+  now: () => number
 }
 
 export function createJwks({ url, now, events, agent, timeoutMs = TIMEOUT_MS, bytesMax = BYTES_MAX }: Options) {

@@ -16,7 +16,7 @@ import { createRooms } from './rooms.ts'
 import { createStreamStart } from './stream-start.ts'
 import { createTails } from './tails.ts'
 
-interface Deps extends Pick<World, 'now' | 'after'> {
+interface Deps {
   settings: { publishMs: number; tailBytesMax: number }
   namespaces: JournalNamespaces
   backbone: RoomsBackbone
@@ -24,6 +24,8 @@ interface Deps extends Pick<World, 'now' | 'after'> {
   outbox: Outbox
   containment: Pick<Containment, 'guard'>
   counts: Counts
+  now: () => number
+  after: World['after']
 }
 
 export function assembleRooms(deps: Deps) {

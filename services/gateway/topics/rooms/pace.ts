@@ -17,9 +17,10 @@ export function pauseMsFor(viewers: number) {
   return ms < PAUSE_MS_MIN ? 0 : ms
 }
 
-interface Deps extends Pick<World, 'after'> {
+interface Deps {
   /** Makes what came due to the room's sessions. */
   handOut: (room: Room) => void
+  after: World['after']
 }
 
 /** @returns to be called when messages came: the first after a pause are handed out at once */

@@ -20,7 +20,7 @@ const MEMBERS_MS = 1_000
 /** Failed reads are repeated at this interval. */
 const RETRY_MS = 1_000
 
-interface Deps extends Pick<World, 'now' | 'after'> {
+interface Deps {
   namespaces: JournalNamespaces
   /** By key. */
   rooms: Map<string, Room>
@@ -32,6 +32,8 @@ interface Deps extends Pick<World, 'now' | 'after'> {
   backbone: Pick<RoomsBackbone, 'isAvailable' | 'ownerOf' | 'membersOf' | 'deleteMessages'>
   outbox: { owe(subscription: Subscription, bits: number): void }
   counts: Pick<Counts, 'gaps'>
+  now: () => number
+  after: World['after']
 }
 
 export function createRooms({

@@ -2,7 +2,7 @@
 // oldest segments go first, and sessions that still want them have the journal asked. What the history of a room no longer
 // has goes as well.
 import type { Message } from '@keycast/backbone'
-import { createRecent, type World } from '@keycast/service'
+import { createRecent } from '@keycast/service'
 import { NONE, type Room, type Segment } from './room.ts'
 import { type Encoded, encodeMessages } from './shared-frames.ts'
 
@@ -20,9 +20,10 @@ const SEGMENT_BYTES = 256
 /** Messages are held for so long though the history has no place for them: those who follow were not sent them yet. */
 const PASSING_MS = 1_000
 
-interface Deps extends Pick<World, 'now'> {
+interface Deps {
   /** Of all rooms together. */
   bytesMax: number
+  now: () => number
 }
 
 export function createTails({ bytesMax, now }: Deps) {

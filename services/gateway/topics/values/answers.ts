@@ -2,7 +2,7 @@
 // subscribers are due what changed.
 import type { Answer, Backbone, Confirmations, FailedAnswer, KeptAnswer, Next } from '@keycast/backbone'
 import type { ErrorCode, Problem } from '@keycast/protocol'
-import type { Payer, World } from '@keycast/service'
+import type { Payer } from '@keycast/service'
 import { type Cache, type Entry, isMissing, isWanted, type Result } from './cache.ts'
 import type { Failure } from './failure.ts'
 import { type Paying, passOn } from './paying.ts'
@@ -17,7 +17,7 @@ import type { Values } from './values.ts'
  */
 export type Change = 'value' | 'confirmed' | 'kept' | 'failed' | 'gone' | 'refused'
 
-interface Deps extends Pick<World, 'now'> {
+interface Deps {
   cache: Cache
   backbone: Pick<Backbone, 'get' | 'renewWatch'>
   ownValues: { noteRefused(entry: Entry, digest?: string): boolean; hasTokenLeft(entry: Entry): boolean }
@@ -30,6 +30,7 @@ interface Deps extends Pick<World, 'now'> {
     changed(entry: Entry, change: Change): void
     refuse(entry: Entry, problem: Problem, isMeant: (asker: Paying) => boolean): void
   }
+  now: () => number
 }
 
 export function createAnswers({ cache, backbone, ownValues, values, singleFlight, subscriptions, now }: Deps) {

@@ -2,7 +2,6 @@
 // that were fetched with a token that ended are dropped, and fetched again with another.
 import type { Backbone } from '@keycast/backbone'
 import type { Problem } from '@keycast/protocol'
-import type { World } from '@keycast/service'
 import type { TokenChoice } from '../../access/backend/token-choice.ts'
 import { isUsed, type Viewer } from '../../access/backend/viewers.ts'
 import type { Change } from './answers.ts'
@@ -19,11 +18,12 @@ const RETRY_MS = 1_000
 
 const tokenExpired: Problem = { code: 'token_expired', retryAfterMs: RETRY_MS }
 
-interface Deps extends Pick<World, 'now'> {
+interface Deps {
   ownValues: { of(viewer: Viewer): ReadonlyMap<Entry, Readonly<TokenChoice>>; hasNewToken(entry: Entry): boolean }
   cache: { update(entry: Entry): void }
   backbone: Pick<Backbone, 'renewWatch'>
   subscriptions: { changed(entry: Entry, change: Change): void }
+  now: () => number
 }
 
 export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions, now }: Deps) {

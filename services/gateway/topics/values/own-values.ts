@@ -1,7 +1,6 @@
 // Values that differ per user (`per: user`): each has an entry per viewer of the key, under its viewer key, and may be kept
 // while this gateway knows a valid token of the viewer.
 import { ANONYMOUS_VIEWER, type Credentials } from '@keycast/backbone'
-import type { World } from '@keycast/service'
 import {
   chooseCredentials,
   hasNewToken,
@@ -15,8 +14,9 @@ import type { Entry } from './cache.ts'
 
 const NONE: ReadonlyMap<Entry, TokenChoice> = new Map()
 
-interface Deps extends Pick<World, 'wallNow'> {
+interface Deps {
   viewers: { named(name: string): Viewer | undefined }
+  wallNow: () => number
 }
 
 export function createOwnValues({ viewers, wallNow }: Deps) {

@@ -2,7 +2,7 @@
 // are given its answer.
 import type { Backbone } from '@keycast/backbone'
 import type { Problem } from '@keycast/protocol'
-import { ANSWER_GRACE_MS, type Calendar, type World } from '@keycast/service'
+import { ANSWER_GRACE_MS, type Calendar } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import { type Cache, type Entry, NOBODY, type Result } from './cache.ts'
 import { silentFetcher } from './failure.ts'
@@ -11,12 +11,13 @@ import type { Paying } from './paying.ts'
 /** Of an operator's question. */
 const NOBODYS: Paying = { payer: undefined, account: undefined }
 
-interface Deps extends Pick<World, 'now'> {
+interface Deps {
   subscriptions: { open(wireKey: string): Entry }
   cache: Cache
   backbone: Pick<Backbone, 'get' | 'cancelGet' | 'nodesAlive'>
   calendar: Pick<Calendar<Entry>, 'schedule'>
   counts: Pick<Counts, 'coalesced'>
+  now: () => number
 }
 
 export function createSingleFlight({ subscriptions, cache, backbone, calendar, counts, now }: Deps) {

@@ -1,16 +1,16 @@
 // The answers that the values in memory give: to requests, to the fetcher and to operators.
 import type { Backbone, Held } from '@keycast/backbone'
 import { problemText } from '@keycast/protocol'
-import type { World } from '@keycast/service'
 import type { Entry, Result } from './cache.ts'
 import { type Failure, problemNow } from './failure.ts'
 import { askedAtOf, latestAskedAtOf, planOf } from './staleness.ts'
 
 export type Values = ReturnType<typeof createValues>
 
-interface Deps extends Pick<World, 'now'> {
+interface Deps {
   cache: { get(wireKey: string): Entry | undefined; peek(wireKey: string): Entry | undefined }
   backbone: Pick<Backbone, 'ownerOf'>
+  now: () => number
 }
 
 export function createValues({ cache, backbone, now }: Deps) {
