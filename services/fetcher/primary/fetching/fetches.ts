@@ -180,7 +180,7 @@ export function createFetches({
     const authorization = authorizationOf(entry, wallNow())
     fetch.authorization = authorization
     const sent = authorization ?? tokens.authorizationOf(namespace.name)
-    const ofKey = headersOfKey(namespace, id)
+    const ofKey = namespace.query && headersOfKey(namespace, id)
     pool.lease(fetch, {
       key: entry.key,
       // Computed each time: with a million keys the addresses alone would take 100 MB.
