@@ -6,10 +6,7 @@
 // Part 0 is a list of these messages as JSON. A part follows for each `value` result, in order: its body, the bytes
 // themselves; and behind that, where the result has `deltaFrom`, the delta.
 import { type ErrorCode, errorCodes } from '@keycast/protocol'
-import type { World } from '@keycast/service'
-
-/** How a body is to be shown; `base64` marks bytes that are no text. */
-type Format = 'json' | 'text' | 'base64'
+import type { Content, World } from '@keycast/service'
 
 /**
  * Worker → primary, on start and each second: it is alive, and takes at most `credit` leases at one time. `worker` is
@@ -65,14 +62,6 @@ interface Freshness {
  * that version, the lease's, to its own; with `deltaSkipped` it says why there is none from a version the lease named,
  * though one would be of use.
  */
-export interface Content {
-  version: string
-  contentType: string
-  format: Format
-}
-
-export type DeltaSkip = 'no_base' | 'size' | 'time' | 'gain'
-
 export type ValueResult = { kind: 'value'; deltaFrom?: string; deltaSkipped?: DeltaSkip } & Content & Freshness
 
 export type CurrentResult = { kind: 'current'; store?: boolean } & Omit<Freshness, 'store'>
@@ -94,6 +83,8 @@ interface StatusResult {
 }
 
 export type Result = ValueResult | CurrentResult | FailedResult | StatusResult
+
+export type DeltaSkip = 'no_base' | 'size' | 'time' | 'gain'
 
 export type ResultMessage = { type: 'result'; lease: number } & Result
 

@@ -1,8 +1,8 @@
 // From a backend's whole response to the result that the primary gets; and the meaning of its status for the key (RFC 9110
 // section 15).
 import type { ErrorCode } from '@keycast/protocol'
+import { readContent } from '@keycast/service'
 import type { FailedResult, Lease, Result } from '../work/messages.ts'
-import { readContent } from './content.ts'
 import type { Response } from './http/exchange.ts'
 import { confirmedFreshnessOf, freshnessOf, type Headers, retryAfterMsOf, validatorsOf } from './response-headers.ts'
 

@@ -1,9 +1,21 @@
-// From the bytes a backend sent to the content that every gateway and client gets.
+// From the bytes a backend sent, or handed over, to the content that every gateway and client gets.
 import { isUtf8 } from 'node:buffer'
 import { MIMEType } from 'node:util'
 import { type ErrorCode, versionOf } from '@keycast/protocol'
-import type { Content } from '../work/messages.ts'
 import { utf8Of, withoutBom } from './text.ts'
+
+/**
+ * How a body is to be shown: `json` and `text` bodies are UTF-8, `base64` marks bytes that are no text. The body is
+ * always the content itself, never its encoding.
+ */
+export type Format = 'json' | 'text' | 'base64'
+
+/** What is said of a body. `version`: a hash of both. */
+export interface Content {
+  version: string
+  contentType: string
+  format: Format
+}
 
 /** `body`: JSON and text in UTF-8 without a BOM. */
 export type ReadValue = { kind: 'value'; body: Buffer } & Content
@@ -58,6 +70,9 @@ function readMediaType(written = 'application/octet-stream') {
   }
   return new MIMEType('application/octet-stream')
 }
+
+/** Whether content of a declared type is JSON. */
+export const isJsonType = (declared: string) => kindOf(readMediaType(declared)) === 'json'
 
 function kindOf({ type, subtype, essence }: MIMEType): 'json' | 'text' | 'bytes' {
   if (essence === 'application/json' || essence === 'text/json' || subtype.endsWith('+json')) return 'json'
