@@ -1,8 +1,8 @@
 // The promise of the backbone: a gateway may rely on this when it wants keys, and a fetcher node is asked these things.
 // zeromq/ keeps the promise over sockets; memory/ keeps it inside one process, for unit tests. docs/backbone.md gives
 // the wire form and the reason for each rule.
-import type { ErrorCode } from '@keycast/protocol'
-import type { Payer } from '@keycast/service'
+import type { ErrorCode, Problem } from '@keycast/protocol'
+import type { Content, Format, Payer } from '@keycast/service'
 
 /**
  * The value that a gateway itself holds: its version, and how long ago the backend was asked for it, at the least.
@@ -58,10 +58,17 @@ export interface Decision {
 }
 
 /**
- * How a value's body is to be shown: `json` and `text` bodies are UTF-8, `base64` marks bytes that are no text. The
- * body is always the content itself, never its encoding.
+ * A key's value, or with `content` undefined its end, as the backend hands it over. `rank`: the backend's own number for
+ * it; one that is lower than another of the key is ignored.
  */
-export type Format = 'json' | 'text' | 'base64'
+export interface HandedOver {
+  key: string
+  content: (Content & { body: Buffer }) | undefined
+  rank?: number
+}
+
+/** `older`: ignored, as a value of that rank was handed over. A problem: it is not the key's value, or perhaps it is. */
+export type Taken = { outcome: 'taken' } | { outcome: 'older'; rank: number } | Problem
 
 /** A fossil delta that makes the value it comes with out of the version `from` of the same key. */
 export interface Delta {
@@ -169,6 +176,12 @@ export interface Backbone {
    * {@link FetcherUnavailable} if no node is alive, or one did not confirm before the deadline.
    */
   refresh: (keys: string[], options: { users?: string[]; deadlineMs: number }) => Promise<void>
+  /**
+   * Gives a value to its key's owner, and resolves once that has it as the latest. Never rejects. Those of one key are
+   * taken in the order given. After `fetcher_unavailable` it may have been taken: it is given once, since a second time
+   * may come after a newer value.
+   */
+  handOver: (value: HandedOver, options: { deadlineMs: number }) => Promise<Taken>
   /**
    * Asks whether a key's viewer may read it. `maxAgeMs`: not to be answered with an admission that began longer ago.
    * `payer`: who wants to know.

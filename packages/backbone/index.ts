@@ -13,12 +13,13 @@ export {
   type Delta,
   type FailedAnswer,
   FetcherUnavailable,
-  type Format,
+  type HandedOver,
   type Held,
   type KeptAnswer,
   type Next,
   type Plan,
   REFUSED_BY_BACKEND,
+  type Taken,
 } from './backbone.ts'
 export { fnv1a } from './fnv1a.ts'
 export { readNodes } from './gateway/nodes.ts'

@@ -9,7 +9,9 @@ import {
   type Confirmations,
   type Credentials,
   type Decision,
+  type HandedOver,
   readViewerKey,
+  type Taken,
 } from '@keycast/backbone'
 import { createMemoryRooms } from '@keycast/backbone/memory'
 import { type ErrorCode, versionOf } from '@keycast/protocol'
@@ -123,6 +125,9 @@ export function createFakeBackbone() {
     questions,
     said,
     nodesAlive: 1,
+    /** The values that a backend handed over, and what becomes of each. */
+    handedOver: [] as HandedOver[],
+    taken: { outcome: 'taken' } as Taken,
 
     connect(given: BackboneEvents) {
       events = given
@@ -182,6 +187,10 @@ export function createFakeBackbone() {
     },
     authorize(key, credentials, { deadlineMs, maxAgeMs }) {
       return new Promise(resolve => fake.questions.push({ key, credentials, deadlineMs, maxAgeMs, resolve }))
+    },
+    async handOver(value) {
+      fake.handedOver.push(value)
+      return fake.taken
     },
     ownerOf: () => ({ node: fake.nodesAlive > 0 ? '127.0.0.1:7001:7002' : undefined, alive: fake.nodesAlive > 0 }),
     nodesAlive: () => fake.nodesAlive,

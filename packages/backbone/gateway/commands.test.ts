@@ -16,9 +16,9 @@ function setup() {
     ...commands,
     takeOver: commands.add,
     ends,
-    add(id: string, parts: Buffer[] = []) {
+    add(id: string, parts: Buffer[] = [], isOnce?: boolean) {
       const done = ({ type, result = '' }: any) => ends.push(`${id} ${type} ${result}`.trim())
-      commands.add({ id, key: `room:${id}`, encoded: { head: {}, parts }, deadlineAt: 1_000, ...fresh, done })
+      commands.add({ id, key: `room:${id}`, encoded: { head: {}, parts }, deadlineAt: 1_000, isOnce, ...fresh, done })
     },
     said: () =>
       [...commands.nextRequests(() => ++number)].map(({ saying }) => saying.commands.map(({ id }) => id).join()),
@@ -44,6 +44,19 @@ test('commands are said in order, once, and are over with their results', () => 
   end('c2', { type: 'result', result: 'again' })
   end('c1', { type: 'refused' })
   expect(ends).toEqual(['c2 result two', 'c1 refused'])
+})
+
+test('one that is to be said once ends with the loss, unless it was not said yet', () => {
+  const { add, said, ends, startAnew, take } = setup()
+  add('c1', [], true)
+  add('c2')
+  expect(said()).toEqual(['c1,c2'])
+  add('c3', [], true)
+  startAnew()
+  expect(ends).toEqual(['c1 unknown'])
+  expect(said()).toEqual(['c2,c3'])
+  expect(take(() => true).map(({ id }) => id)).toEqual(['c2'])
+  expect(ends).toEqual(['c1 unknown', 'c3 unknown'])
 })
 
 test('after a loss the commands without a result are said again, in the order they were given', () => {

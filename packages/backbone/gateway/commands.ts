@@ -1,5 +1,6 @@
 // Commands to one node, in the order given. Each is kept until its result comes or its deadline passes, and repeated
-// after a loss under the same id. By this id a node notices a command that it has heard already.
+// after a loss under the same id, unless it is to be said once. By this id a node notices a command that it has heard
+// already.
 import type { Payer } from '@keycast/service'
 import { bytesOf, type Encoded } from '../wire/codec.ts'
 
@@ -26,6 +27,8 @@ export interface Pending<R> {
   /** Whom the node charges for it. */
   payer?: Payer
   deadlineAt: number
+  /** After a loss it is not said again: by then the node may have done a later one. */
+  isOnce?: boolean
   /** In any incarnation of the link. */
   wasSaid: boolean
   /** Sent more than once. */
@@ -37,6 +40,8 @@ export interface Pending<R> {
 export const unheard = ({ wasSaid }: { wasSaid: boolean }): { type: 'unknown' | 'unsaid' } => ({
   type: wasSaid ? 'unknown' : 'unsaid',
 })
+
+const isSaidForGood = ({ isOnce, wasSaid }: { isOnce?: boolean; wasSaid: boolean }) => isOnce === true && wasSaid
 
 /** Commands in one request. */
 const COMMANDS_PER_REQUEST_MAX = 200
@@ -74,6 +79,7 @@ export function createCommands<R>({ now }: { now: () => number }) {
 
   return {
     startAnew() {
+      for (const command of pending.values()) if (isSaidForGood(command)) finish(command, unheard(command))
       unsaid = [...pending.values()]
       next = 0
     },
@@ -85,11 +91,15 @@ export function createCommands<R>({ now }: { now: () => number }) {
       unsaid.push(command)
     },
 
-    /** Removes and returns the commands of some keys, in order. */
+    /** Removes and returns the commands of some keys, in order; ends those that may not be said again. */
     take(isOf: (key: string) => boolean): Pending<R>[] {
       const taken = []
       for (const command of pending.values()) {
         if (!isOf(command.key)) continue
+        if (isSaidForGood(command)) {
+          finish(command, unheard(command))
+          continue
+        }
         pending.delete(command.id)
         taken.push(command)
       }

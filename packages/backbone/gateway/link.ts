@@ -457,7 +457,7 @@ export function createLink<S extends Service>({
     },
     /**
      * Asks the node for an action. `done` is called once, with the result or the reason why there is none. The node
-     * acts in the order given; a command that is repeated after a loss has the same id.
+     * acts in the order given; a command that is repeated after a loss has the same id. `isOnce`: it is not repeated.
      */
     command(
       {
@@ -466,12 +466,14 @@ export function createLink<S extends Service>({
         command,
         payer,
         deadlineMs,
-      }: { id: string; key: string; command: S['Command']; payer?: Payer; deadlineMs: number },
+        isOnce,
+      }: { id: string; key: string; command: S['Command']; payer?: Payer; deadlineMs: number; isOnce?: boolean },
       done: (end: CommandEnd<S['Result']>) => void,
     ) {
       if (!codec.encodeCommand) throw new Error(`${codec.wire} has no commands`)
       const encoded = codec.encodeCommand(command)
-      commands.add({ id, key, encoded, payer, deadlineAt: now() + deadlineMs, wasSaid: false, isRepeated: false, done })
+      const deadlineAt = now() + deadlineMs
+      commands.add({ id, key, encoded, payer, deadlineAt, isOnce, wasSaid: false, isRepeated: false, done })
       watchDeadlines()
       flushCommands()
     },

@@ -1,9 +1,9 @@
 // Values on the wire: positions are the versions that gateways hold, answers are states of keys, the one notice is a
-// refresh, and the one command asks whether a viewer may read a key. Wants of one viewer's values bring that viewer's
-// token.
+// refresh. Commands ask whether a viewer may read a key, and hand over the backend's values. Wants of one viewer's values
+// bring that viewer's token.
 import { type ErrorCode, errorCodes, excerpt } from '@keycast/protocol'
-import { isPayer } from '@keycast/service'
-import type { Answer, Credentials, Decision, Held } from '../backbone.ts'
+import { type Format, isPayer } from '@keycast/service'
+import type { Answer, Credentials, Decision, HandedOver, Held, Taken } from '../backbone.ts'
 import { type Codec, readKey, type Sent, WireError } from './codec.ts'
 
 /**
@@ -22,6 +22,9 @@ export interface RefreshNotice {
  */
 export type AuthorizeCommand = { type: 'authorize'; key: string; maxAgeMs?: number } & Credentials
 
+/** The backend says what the key's value is: the body is the command's part. Without one the key has no value. */
+export type PutCommand = { type: 'put' } & HandedOver
+
 /**
  * `WantPayload` goes with a want: a quiet watch hears of changes only; one of a viewer key brings credentials.
  * `ConfirmedHeads` goes with a beat: for each namespace, how old the moment is up to which all refreshes are over and
@@ -38,12 +41,12 @@ export interface Values {
   Payload: WantPayload
   Answer: Answer
   Notice: RefreshNotice
-  Command: AuthorizeCommand
-  Result: Decision
+  Command: AuthorizeCommand | PutCommand
+  Result: Decision | Taken
   Heads: ConfirmedHeads
 }
 
-const formats = new Set(['json', 'text', 'base64'])
+const formats = new Set<unknown>(['json', 'text', 'base64'])
 
 /** Replaces an error code of a newer fetcher; the answer's `message` still says what happened. */
 const GENERAL_CODE = 'backend_error'
@@ -55,7 +58,7 @@ const GENERAL_FORMAT = 'base64'
 const ORDER_MAX = 2 ** 52
 
 export const valuesCodec: Codec<Values> = {
-  wire: 'values/2.1',
+  wire: 'values/2.2',
   readPosition({ version, ageMs, order, plan }) {
     if (typeof version !== 'string' || !isAge(ageMs)) throw new WireError('a position is not a version and its age')
     if (order !== undefined && !isOrder(order)) throw new WireError('a position has no number to go by')
@@ -100,13 +103,22 @@ export const valuesCodec: Codec<Values> = {
         return undefined
     }
   },
-  encodeCommand: command => ({ head: command, parts: [] }),
-  decodeCommand({ type, key, maxAgeMs, ...credentials }) {
-    if (type !== 'authorize') return undefined
+  encodeCommand(command) {
+    if (command.type !== 'put' || !command.content) return { head: command, parts: [] }
+    const { content, ...head } = command
+    const { body, ...said } = content
+    return { head: { ...head, ...said }, parts: [body] }
+  },
+  decodeCommand(head, parts) {
+    if (head.type === 'put') return readPut(head, parts)
+    if (head.type !== 'authorize') return undefined
+    const { type, key, maxAgeMs, ...credentials } = head
     if (maxAgeMs !== undefined && !isAge(maxAgeMs)) throw new WireError('a question has no age to go by')
     return { type, key: readKey(key), maxAgeMs, ...readCredentials(credentials) }
   },
-  readResult({ verdict, message, ageMs, retryAfterMs }) {
+  readResult(head) {
+    if (head.verdict === undefined) return readTaken(head)
+    const { verdict, message, ageMs, retryAfterMs } = head
     const isWhole = [ageMs, retryAfterMs].every(ms => ms === undefined || isAge(ms))
     if (typeof verdict !== 'string' || !isWhole) throw new WireError('a decision is incomplete')
     // A newer fetcher's verdict admits nobody.
@@ -130,7 +142,7 @@ function readValue(head: Sent, parts: Buffer[]): Answer {
   if (!isKept(head) || typeof head.contentType !== 'string' || typeof head.format !== 'string' || parts.length === 0) {
     return incomplete(head.key)
   }
-  if (!formats.has(head.format)) head.format = GENERAL_FORMAT
+  head.format = knownFormat(head.format)
   if (!isAge(head.delayMs)) delete head.delayMs
   head.body = parts[0]
   if (head.deltaFrom === undefined) return head
@@ -139,6 +151,29 @@ function readValue(head: Sent, parts: Buffer[]): Answer {
   delete head.deltaFrom
   return head
 }
+
+function readPut({ type, key, version, contentType, format, rank }: Sent, parts: Buffer[]): PutCommand {
+  readKey(key)
+  if (rank !== undefined && !Number.isSafeInteger(rank)) throw new WireError(`the rank of ${excerpt(key)} is no number`)
+  if (version === undefined) return { type, key, content: undefined, rank }
+  if (typeof version !== 'string' || typeof contentType !== 'string' || parts.length === 0) {
+    throw new WireError(`what is handed over for ${excerpt(key)} is incomplete`)
+  }
+  return { type, key, content: { version, contentType, format: knownFormat(format), body: parts[0] }, rank }
+}
+
+function readTaken({ outcome, rank, code, message, retryAfterMs }: Sent): Taken {
+  if (outcome === 'taken') return { outcome }
+  if (outcome === 'older' && Number.isSafeInteger(rank)) return { outcome, rank }
+  if (typeof code !== 'string') throw new WireError('the result of a command is incomplete')
+  return {
+    code: Object.hasOwn(errorCodes, code) ? (code as ErrorCode) : GENERAL_CODE,
+    message: typeof message === 'string' ? message : undefined,
+    retryAfterMs: isAge(retryAfterMs) ? retryAfterMs : undefined,
+  }
+}
+
+const knownFormat = (format: unknown) => (formats.has(format) ? (format as Format) : GENERAL_FORMAT)
 
 /**
  * The characters of a header (RFC 9110 section 5.5), without line breaks: a request that Node refuses to send would end

@@ -1,13 +1,29 @@
 // The gateway's backbone of values: a router that speaks the values' codec, and refreshes, which go to every node.
 import { namespaceOf } from '@keycast/protocol'
 import type { Containment, World } from '@keycast/service'
-import { type Backbone, type BackboneEvents, type Confirmations, FetcherUnavailable } from '../../backbone.ts'
+import {
+  type Backbone,
+  type BackboneEvents,
+  type Confirmations,
+  type Decision,
+  FetcherUnavailable,
+  type Taken,
+} from '../../backbone.ts'
 import { type Values, valuesCodec } from '../../wire/values-codec.ts'
 import { readViewerKey, userName } from '../../wire/viewer-key.ts'
 import type { Dial, Link, Log } from '../link.ts'
 import { createRouter, type NodeSource } from '../router.ts'
 import { chunksOf, createPendingRefresh, type PendingRefresh, refreshNotice } from './pending-refresh.ts'
 import { createRecentRefreshes } from './recent-refreshes.ts'
+
+/** Of values under way to their owners. Above it new ones are refused: the nodes are behind. */
+const HANDED_BYTES_MAX = 64 * 2 ** 20
+
+/** The cost of one beside its body. */
+const HANDED_BYTES = 1_024
+
+/** The caller repeats one that was not taken after this time. */
+const RETRY_MS = 1_000
 
 /** The payload of each watch: changes are enough. */
 const QUIET = Object.freeze({ quiet: true })
@@ -47,7 +63,8 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
       },
     },
   })
-  let lastQuestion = 0
+  let lastCommand = 0
+  let handedBytes = 0
 
   function payloadOf(key: string, type: 'watch' | 'get') {
     const credentials = readViewerKey(key) && events.credentials?.(key)
@@ -94,10 +111,25 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
   const authorize: Backbone['authorize'] = (key, credentials, { deadlineMs, maxAgeMs, payer }) =>
     new Promise(done => {
       const question = { type: 'authorize', key, ...credentials, maxAgeMs } as const
-      const asked = { id: String(++lastQuestion), key, command: question, payer, deadlineMs }
+      const asked = { id: String(++lastCommand), key, command: question, payer, deadlineMs }
       const link = router.linkOf(key)
-      if (link) link.command(asked, end => done(end.type === 'result' ? end.result : undefined))
+      if (link) link.command(asked, end => done(end.type === 'result' ? (end.result as Decision) : undefined))
       else done(undefined)
+    })
+
+  const handOver: Backbone['handOver'] = (value, { deadlineMs }) =>
+    new Promise(done => {
+      const link = router.linkOf(value.key)
+      if (!link) return done(notTaken(NO_NODE))
+      const bytes = HANDED_BYTES + (value.content?.body.length ?? 0)
+      if (handedBytes + bytes > HANDED_BYTES_MAX) return done({ code: 'too_many_waiting', retryAfterMs: RETRY_MS })
+      handedBytes += bytes
+      const command = { type: 'put', ...value } as const
+      link.command({ id: String(++lastCommand), key: value.key, command, deadlineMs, isOnce: true }, end => {
+        handedBytes -= bytes
+        if (end.type === 'result') done(end.result as Taken)
+        else done(notTaken(whyNot[end.type]))
+      })
     })
 
   return {
@@ -110,11 +142,22 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
     cancelGet: router.cancelGet,
     renewWatch: key => router.linkOf(key)?.renewWatch(key),
     authorize,
+    handOver,
     ownerOf: router.ownerOf,
     nodesAlive: router.nodesAlive,
     nodesHeld: router.nodesHeld,
   }
 }
+
+const NO_NODE = 'nothing was changed: no fetcher node can be reached'
+
+const whyNot = {
+  unsaid: NO_NODE,
+  unknown: 'the fetcher node did not answer in time: perhaps it has the value. Call again',
+  refused: 'nothing was changed: the fetcher node is of an earlier release, which takes no values',
+}
+
+const notTaken = (message: string): Taken => ({ code: 'fetcher_unavailable', message, retryAfterMs: RETRY_MS })
 
 type Incarnation = Pick<Link<Values>, 'id'>
 

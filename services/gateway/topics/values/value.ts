@@ -1,6 +1,6 @@
 // One version of a key's value, with room for what each encoding makes of it once for all sessions.
-import type { Answer, Delta, Format } from '@keycast/backbone'
-import { detached } from '@keycast/service'
+import type { Answer, Delta } from '@keycast/backbone'
+import { detached, type Format } from '@keycast/service'
 
 /** One place for each encoding, where a value or an entry keeps what that encoding made of it. */
 export type Slots<T> = (T | undefined)[]
