@@ -1,5 +1,5 @@
 // Puts a fetcher node together: the hub towards gateways, the primary's state, the workers.
-import type { ValuesHub } from '@keycast/backbone'
+import type { NodeEvents, Values, ValuesHub } from '@keycast/backbone'
 import {
   type Containment,
   type JournalNamespaces,
@@ -85,7 +85,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     metrics: authorizeMetrics,
     now,
   })
-  const { onCommand } = createAuthorize({
+  const authorize = createAuthorize({
     namespaces: deciding,
     asks,
     tellDecision: hub.tellResult,
@@ -93,6 +93,11 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     metrics: authorizeMetrics,
     now,
   })
+  const onCommand: NodeEvents<Values>['onCommand'] = (link, id, command, leftMs, payer) => {
+    if (command.type === 'authorize') return authorize.onCommand(link, id, command, leftMs, payer)
+    // Its gateway has given it up, and a newer value may have come by another.
+    if (leftMs > 0) hub.tellResult(link, id, primary.handOver(command))
+  }
   exportAuthorizeLevels(metrics, asks)
   const credit = creditFor({
     origins: originNames(namespaces).size,

@@ -16,6 +16,8 @@ export interface FetchMetrics {
   started: (lane: Lane, waitedMs: number) => void
   ended: (origin: string, result: Result, bytes: number, tookMs: number) => void
   reissued: () => void
+  /** The backend handed over a value. */
+  handedOver: (outcome: (typeof takings)[number]) => void
   answered: (type: Answer['type']) => void
   /** A change went out to a gateway. */
   relayed: (tookMs: number) => void
@@ -24,6 +26,8 @@ export interface FetchMetrics {
 }
 
 const ways = ['memory', 'plan', 'coalesced', 'fetched'] as const
+
+const takings = ['taken', 'older', 'refused'] as const
 
 const answerTypes: Answer['type'][] = ['value', 'current', 'kept', 'failed']
 
@@ -100,6 +104,11 @@ export function createFetcherMetrics(
       if (made) delta(made)
     },
     reissued: count('leases_reissued_total', 'Fetches leased to a second worker, because the first was lost.'),
+    handedOver: count(
+      'handed_over_total',
+      'Values and deletions that backends handed over. older: a newer one had come before.',
+      { outcome: takings },
+    ),
     answered: count('answers_total', 'Values, confirmations and failures sent to gateways.', { type: answerTypes }),
     relayed: histogram(
       'relay_seconds',

@@ -69,6 +69,10 @@ function world(random: () => number) {
           changes.set(key, (changes.get(key) ?? 0) + 1)
           primary.onRefresh(key)
         },
+        handOver() {
+          changes.set(key, (changes.get(key) ?? 0) + 1)
+          primary.handOver(key, `v${changes.get(key)}`)
+        },
         loseLink() {
           for (const each of keys) gets.delete(link + each)
           primary.onLinkLost(link)

@@ -4,6 +4,7 @@ import type { ChangeStream } from './changes/changes.ts'
 import { createFetches, type Pool } from './fetching/fetches.ts'
 import { createResults } from './fetching/results.ts'
 import { createRefusedWants } from './gateways/answers.ts'
+import { createHandedOver } from './gateways/handed-over.ts'
 import { createRefusals } from './gateways/refusals.ts'
 import { createGatewayWants } from './gateways/wants.ts'
 import { createInterest } from './keys/interest.ts'
@@ -66,5 +67,7 @@ export function createPrimary({ settings, ...given }: Deps) {
     onAbandoned: table.recount,
   })
 
-  return { hubEvents, lagsMs: refreshes.lagsMs, fetches, sources, table, interest }
+  const handOver = createHandedOver({ ...parts, results })
+
+  return { hubEvents, handOver, lagsMs: refreshes.lagsMs, fetches, sources, table, interest }
 }

@@ -81,6 +81,8 @@ export function setup({
   const refused: string[] = []
   /** Each change's wait for a link to take it, in milliseconds. */
   const relayed: number[] = []
+  /** What became of each value that was handed over. */
+  const takings: string[] = []
   /** The reasons why users' own values were dropped. */
   const ownEnded: string[] = []
 
@@ -108,6 +110,7 @@ export function setup({
       started() {},
       ended() {},
       reissued() {},
+      handedOver: outcome => takings.push(outcome),
       answered() {},
       relayed: tookMs => relayed.push(tookMs),
       ownEnded: why => ownEnded.push(why),
@@ -122,6 +125,7 @@ export function setup({
   })
   const events = checked(primary.hubEvents)
   const { ended, lost, startAll } = checked(primary.fetches)
+  const { handOver: primaryHandOver } = checked({ handOver: primary.handOver })
 
   /** The same functions, each of which must leave the primary as it ought to be. */
   function checked<T extends Record<string, any>>(functions: T): T {
@@ -162,6 +166,7 @@ export function setup({
     kept: () => [...primary.sources.values()].reduce((sum, { keptKeys }) => sum + keptKeys, 0),
     relayed,
     ownEnded,
+    takings,
     /** Keys under lease, in order. */
     leased: () => leased.map(({ message }) => message.key),
     lease: (key: string) => leased.find(({ message }) => message.key === key),
@@ -193,6 +198,15 @@ export function setup({
     lose(key: string) {
       lost(end(key))
       startAll()
+    },
+
+    /** The backend hands over a value; without a version, it says that there is none. */
+    handOver(key: string, version: string | undefined, rank?: number) {
+      const content =
+        version === undefined
+          ? undefined
+          : { version, contentType: 'text/plain', format: 'text' as const, body: Buffer.from(version) }
+      return primaryHandOver({ key, content, rank })
     },
 
     /** The answers that a link with credit is sent now. */

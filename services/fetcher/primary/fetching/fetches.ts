@@ -19,12 +19,14 @@ export type Fetches = ReturnType<typeof createFetches>
 
 /**
  * A fetch from the moment it is wanted. `again`: what it brings is too old for somebody, so another fetch must follow.
+ * `superseded`: the backend handed over a value while it was under way, so what it brings is of no use.
  * `authorization`: the viewer's, that it was sent with.
  */
 export interface Fetch extends Request {
   kind: 'fetch'
   entry: Entry
   again: boolean
+  superseded: boolean
   authorization?: string
 }
 
@@ -131,6 +133,7 @@ export function createFetches({
       attempt: 1,
       probe: false,
       again: false,
+      superseded: false,
     }
     dispatcher.add(entry.fetch)
   }
@@ -161,6 +164,11 @@ export function createFetches({
     return true
   }
 
+  /** The key was given a newer value than a worker may bring now. */
+  function supersede({ fetch }: Entry) {
+    if (fetch?.sentAt !== undefined) fetch.superseded = true
+  }
+
   /** Nobody wants the key any more: a fetch that no worker has yet is dropped. */
   function abandon(entry: Entry) {
     const { source, fetch } = entry
@@ -179,6 +187,7 @@ export function createFetches({
     metrics.started(lane, sentAt - queuedAt)
     const authorization = authorizationOf(entry, wallNow())
     fetch.authorization = authorization
+    fetch.superseded = false
     const sent = authorization ?? tokens.authorizationOf(namespace.name)
     const ofKey = namespace.query && headersOfKey(namespace, id)
     pool.lease(fetch, {
@@ -223,7 +232,7 @@ export function createFetches({
   }
 
   const { startAll, ended: take, lost } = dispatcher
-  return { start, hasOtherToken, want, wantSince, repeat, abandon, startAll, ended: take, lost }
+  return { start, hasOtherToken, want, wantSince, repeat, supersede, abandon, startAll, ended: take, lost }
 }
 
 /** Accounts take turns. */

@@ -1,4 +1,6 @@
 // Applies a fetch's result to its key: the state held from now on, the links to notify, the time of the next try.
+import type { HandedOver } from '@keycast/backbone'
+import { errorCodes } from '@keycast/protocol'
 import { detached } from '@keycast/service'
 import type { FailedResult, Result } from '../../work/messages.ts'
 import type { Entry } from '../keys/entry.ts'
@@ -21,7 +23,7 @@ interface Deps {
     noteEnd: (source: KeySource, succeeded: boolean, closed: boolean) => void
     probe: (source: KeySource) => void
   }
-  fetches: { want: Fetches['want'] }
+  fetches: Pick<Fetches, 'want' | 'supersede'>
   /** The first value of a wanted key does not fit. */
   onNoRoom: (entry: Entry) => void
   /** Those who want it have no room for it in their shares. */
@@ -57,6 +59,10 @@ export function createResults({
       onForbidden(entry, fetch.authorization)
       return noteEnd(entry.source, false, closed)
     }
+    if (fetch.superseded) {
+      passOver(entry, again)
+      return noteEnd(entry.source, hasSucceeded(result), closed)
+    }
     const fits = result.kind !== 'value' || !body || table.hasRoomFor(entry, body.length)
     // Of the first value alone: all who watch a value that has grown would lose it.
     const isWithinShare = entry.held.value || result.kind !== 'value' || !body || table.hasShareFor(entry, body.length)
@@ -81,12 +87,41 @@ export function createResults({
       if (fits) onNoShare(entry)
       else onNoRoom(entry)
     }
-    noteEnd(entry.source, result.kind !== 'failed' || result.code === 'not_found', closed)
+    noteEnd(entry.source, hasSucceeded(result), closed)
   }
 
   function noteEnd(source: KeySource, succeeded: boolean, closed: boolean) {
     // Where no key fails there is nothing to recover.
     if (source.failing.size > 0) recovery.noteEnd(source, succeeded, closed)
+  }
+
+  /** Takes no notice of a result: the entry has a newer value. Those who came meanwhile are given that. */
+  function passOver(entry: Entry, again: boolean) {
+    refreshes.end(entry)
+    interest.notifyAll(entry)
+    if (again && (isKept(entry) || isCold(entry))) fetches.want(entry)
+    table.recount(entry)
+  }
+
+  /**
+   * The backend hands over a value, or says that the key has none. A fetch that began before is of no use any more; one
+   * that begins later brings a newer value.
+   *
+   * @returns whether there is room for it; otherwise everything stays as it was
+   */
+  function takeHandedOver(entry: Entry, content: HandedOver['content']): boolean {
+    if (content && !(table.hasRoomFor(entry, content.body.length) && table.hasShareFor(entry, content.body.length))) {
+      table.recount(entry)
+      return false
+    }
+    const before = termsOf(entry)
+    refreshes.end(entry)
+    fetches.supersede(entry)
+    const result = content ? ({ kind: 'value', store: true, status: 200, ...content } as const) : removed
+    hold(entry, result, content?.body, undefined, { askedAt: now(), waitedMs: 0, changed: false })
+    interest.notifyAll(entry, { isAsAssured: content !== undefined && termsOf(entry) === before })
+    table.recount(entry)
+    return true
   }
 
   /**
@@ -147,7 +182,7 @@ export function createResults({
     recovery.probe(entry.source)
   }
 
-  return { take, refuse }
+  return { take, takeHandedOver, refuse }
 }
 
 /** How long the held state may be used. Links are told of a change here even if the version is the same. */
@@ -159,6 +194,10 @@ const termsOf = ({ held: { value, takenOver, maxAgeMs } }: Entry) =>
  * Answers that the backend gives to one user; given to the fetcher itself, each would be a mistake in keycast.yaml.
  */
 const isForbidden = (result: Result) => result.kind === 'failed' && (result.status === 401 || result.status === 403)
+
+const hasSucceeded = (result: Result) => result.kind !== 'failed' || result.code === 'not_found'
+
+const removed: FailedResult = { kind: 'failed', code: 'not_found', message: errorCodes.not_found }
 
 const breakerOpen = 'the backend failed too often: its circuit breaker is open'
 

@@ -1,6 +1,7 @@
 // The held state of a key: its value, or the backend's `not_found`; and the reason why the last fetch failed.
-import type { Delta, Format } from '@keycast/backbone'
+import type { Delta } from '@keycast/backbone'
 import type { ErrorCode } from '@keycast/protocol'
+import type { Format } from '@keycast/service'
 import type { CurrentResult, ValueResult } from '../../work/messages.ts'
 import type { Entry } from './entry.ts'
 
@@ -55,6 +56,8 @@ export interface Held {
   order: number
   /** The highest number that a gateway reported since the last fetch ended. */
   reported: { version: string; order: number } | undefined
+  /** The highest rank of a value that the backend handed over; absent where it gives none. */
+  rank?: number
   /** Whether the backend ever had a value, as far as this entry knows. */
   seen: 'found' | 'missing' | undefined
 }
