@@ -44,6 +44,7 @@ const inFolder = (folder: string) =>
 const forBackends = [
   'services/gateway/doors/http/internal.ts',
   'services/gateway/doors/publish-http.ts',
+  'services/gateway/doors/hand-over-http.ts',
   'services/gateway/doors/delete-http.ts',
 ]
 

@@ -54,7 +54,7 @@ export const settings = {
   }),
   apiTokens: setting.secret({
     env: 'API_TOKENS',
-    doc: 'Bearer tokens of the internal calls: entries NAME:SCOPES:TOKEN, separated by white space, as in backend:refresh,publish:… A scope is refresh, publish, revoke or admin, which may do all. Without any the calls answer 403.',
+    doc: 'Bearer tokens of the internal calls: entries NAME:SCOPES:TOKEN, separated by white space, as in backend:refresh,publish:… A scope is refresh, put, publish, revoke or admin, which may do all. Without any the calls answer 403.',
   }),
   auditLog: setting.path({
     env: 'GATEWAY_AUDIT_LOG',

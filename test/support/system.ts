@@ -112,6 +112,22 @@ export async function startSystem({
         if (response.status !== 202) throw new Error(`refresh: ${response.status} ${response.body}`)
       },
 
+      /** Hands over a value. */
+      put: (key: string, body: string, given: Record<string, string> = {}) =>
+        ask(`${internal}/v1/values/${key}`, { method: 'PUT', headers: { ...headers, ...given }, body }),
+
+      /** Hands over many, each a line. */
+      putAll: (lines: object[]) =>
+        ask(`${internal}/v1/values`, {
+          method: 'POST',
+          headers: { ...headers, 'content-type': 'application/jsonl' },
+          body: lines.map(line => JSON.stringify(line)).join('\n'),
+        }),
+
+      /** Says that a key has no value. */
+      remove: (key: string) =>
+        ask(`${internal}/v1/values/${key}`, { method: 'DELETE', headers: { authorization: headers.authorization } }),
+
       /** "Why is this stale?" */
       async inspect(key: string): Promise<any> {
         return (await ask(`${internal}/v1/keys/${encodeURIComponent(key)}`, { headers })).json()

@@ -1,3 +1,4 @@
+import { realWorld } from '@keycast/service'
 import Fastify from 'fastify'
 import { createTestGateway } from '../test-support.ts'
 import { addInternal } from './http/internal.ts'
@@ -20,6 +21,7 @@ async function setUp() {
     apiTokens: [{ name: 'ann', scopes: ['admin'], token: 'secret' }],
     audit: line => audited.push(line),
     wallNow: Date.now,
+    turn: realWorld.turn,
   })
   const call = await serve(app)
   async function publish(key: string, ...texts: [from: string, text: string][]) {

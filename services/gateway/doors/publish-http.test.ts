@@ -1,3 +1,4 @@
+import { realWorld } from '@keycast/service'
 import Fastify from 'fastify'
 import { createTestGateway } from '../test-support.ts'
 import { addInternal } from './http/internal.ts'
@@ -20,6 +21,7 @@ async function setUp() {
     apiTokens: [{ name: 'backend', scopes: ['admin'], token: 'secret' }],
     audit() {},
     wallNow: Date.now,
+    turn: realWorld.turn,
   })
   const call = await serve(app)
   const publish = (body: string | object, given = headers) =>

@@ -135,6 +135,8 @@ const get: fc.Arbitrary<Request> = fc
 const posts: [path: string, body: unknown][] = [
   ['/v1/refresh', { keys: ['conversation:42', 'conversation:1'] }],
   ['/v1/publish', { key: 'room:42', from: 'ann', messageId: 'q2VbR0cJmZC0yqk3', data: { text: 'Good morning' } }],
+  ['/v1/values', { key: 'conversation:42', value: { n: 1 }, contentType: 'application/json', order: 7 }],
+  ['/v1/values', { key: 'conversation:42', delete: true }],
   ['/v1/revoke', { sub: 'ann', before: 1_800_000_000 }],
   ['/v1/revoke', { jti: 'j' }],
   ['/v1/access', { key: 'conversation:42', sub: 'ann', keys: { read: ['conversation:*'] } }],
@@ -177,6 +179,7 @@ export async function gatewayDoors(): Promise<AnyDoor[]> {
     apiTokens: [{ name: 'fuzz', scopes: ['admin'], token: API_TOKEN }],
     audit() {},
     wallNow: Date.now,
+    turn: realWorld.turn,
   })
 
   const http = (name: string, app: typeof open, inputs: fc.Arbitrary<Request>): AnyDoor => ({

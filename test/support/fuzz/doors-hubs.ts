@@ -158,7 +158,7 @@ async function startFetcher(): Promise<World> {
   const inTurns = createInTurns({ wheel, now })
   const asks = createAsks({ namespaces, pool, cap: 64, inTurns, metrics: anything, now })
   const firstBackoff = createBackoff({ initialMs: 1_000, random: Math.random })
-  const { onCommand } = createAuthorize({
+  const authorizing = createAuthorize({
     namespaces,
     asks,
     tellDecision: hub.tellResult,
@@ -166,7 +166,13 @@ async function startFetcher(): Promise<World> {
     metrics: anything,
     now,
   })
-  await hub.start({ ...primary.hubEvents, onCommand })
+  await hub.start({
+    ...primary.hubEvents,
+    onCommand(link, id, command) {
+      if (command.type === 'authorize') authorizing.onCommand(link, id, command)
+      else hub.tellResult(link, id, primary.handOver(command))
+    },
+  })
 
   /** Workers that are fast: every lease ends with a value, or with an admission. */
   function work() {

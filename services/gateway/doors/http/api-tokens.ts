@@ -2,7 +2,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 
 /** `admin` may do all, and alone looks into keys, rooms and rights, and deletes. */
-export const scopes = ['refresh', 'publish', 'revoke', 'admin'] as const
+export const scopes = ['refresh', 'put', 'publish', 'revoke', 'admin'] as const
 
 export type Scope = (typeof scopes)[number]
 

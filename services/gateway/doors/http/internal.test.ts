@@ -1,4 +1,5 @@
 import { FetcherUnavailable } from '@keycast/backbone'
+import { realWorld } from '@keycast/service'
 import Fastify from 'fastify'
 import { createTestGate } from '../../gate/test-gate.ts'
 import { createNamespaces } from '../../test-support.ts'
@@ -57,6 +58,7 @@ async function setup({
       return { key, user: null, verbs: { read: no, publish: no, join: no } }
     },
     wallNow: () => 1_800_000_000_000,
+    turn: realWorld.turn,
     revoke: revocation => {
       revoked.push(revocation)
       return revoke
@@ -67,6 +69,7 @@ async function setup({
     publishes: undefined as any,
     rooms: undefined as any,
     backbone: {
+      handOver: undefined as any,
       refresh: (keys, { users }) => {
         refreshed.push(keys)
         refreshedUsers.push(users)

@@ -12,6 +12,7 @@ import { type Revocation, readRevocation } from '../../access/revocations/revoca
 import type { Rooms } from '../../topics/rooms/rooms.ts'
 import type { Values } from '../../topics/values/values.ts'
 import { addDeletions } from '../delete-http.ts'
+import { addHandOver } from '../hand-over-http.ts'
 import { addPublish } from '../publish-http.ts'
 import type { ApiToken } from './api-tokens.ts'
 import { createGuard } from './guard.ts'
@@ -47,7 +48,7 @@ const REFRESH_DEADLINE_MS = 5_000
 /** The caller repeats a refresh that did not reach every node after this time. */
 const RETRY_AFTER_MS = 1_000
 
-interface Deps extends Pick<World, 'wallNow'> {
+interface Deps extends Pick<World, 'wallNow' | 'turn'> {
   gate: { operator(of: 'value' | 'room', key: string): Problem | undefined }
   explain: Explain
   revoke: (revocation: Revocation) => { outcome: 'added' | 'known' | 'full'; sessions: number }
@@ -55,7 +56,7 @@ interface Deps extends Pick<World, 'wallNow'> {
   shareRevocation?: (revocation: Revocation) => Promise<Problem | undefined>
   values: Pick<Values, 'describe'>
   ownValues: { countOf(key: string): number }
-  backbone: Pick<Backbone, 'refresh'>
+  backbone: Pick<Backbone, 'refresh' | 'handOver'>
   namespaces: Namespaces
   publishes: {
     fromBackend(message: { key: string; messageId?: string; from: string; data: string }): Promise<Published | Problem>
@@ -81,6 +82,7 @@ export function addInternal(app: FastifyInstance, deps: Deps) {
     revoke,
     shareRevocation,
     wallNow,
+    turn,
     endAddress,
   } = deps
   const guard = createGuard({ tokens: deps.apiTokens, audit: deps.audit, wallNow })
@@ -136,6 +138,7 @@ export function addInternal(app: FastifyInstance, deps: Deps) {
       },
     )
 
+    addHandOver(calls, { guard, gate, namespaces, backbone, turn })
     addPublish(calls, { publishes: deps.publishes, guard })
     addDeletions(calls, { guard, gate, rooms })
 

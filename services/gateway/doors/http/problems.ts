@@ -1,12 +1,13 @@
-// Errors in HTTP: a status and `{ code, message, retryAfterMs?, problems? }`. Every error on both listeners is sent
+// Errors in HTTP: a status and `{ code, message, retryAfterMs?, problems?, lines? }`. Every error on both listeners is sent
 // from here, except those that packages/service answers itself (http-errors.ts).
 import { type ErrorCode, errorCodes, type Problem } from '@keycast/protocol'
 import type { FastifyReply } from 'fastify'
 
-/** `problems`: each thing that is wrong with a request, where there may be several. */
+/** `problems`: each thing that is wrong with a request, where there may be several. `lines`: of a batch, those it is about. */
 export interface HttpProblem extends Omit<Problem, 'code'> {
   readonly code: ErrorCode | keyof typeof requestStatusOf
   readonly problems?: string[]
+  readonly lines?: number[]
 }
 
 /** RFC 9110 section 15: 502 the backend's answer was of no use, 503 not now, 504 no answer in time. */
@@ -66,6 +67,7 @@ export function sendProblem(reply: FastifyReply, problem: HttpProblem, status: n
     message = Object.hasOwn(errorCodes, code) ? errorCodes[code as ErrorCode] : code,
     retryAfterMs,
     problems,
+    lines,
   } = problem
   reply.code(status).header('cache-control', 'no-store')
   // RFC 9110 section 15.5.2: a 401 says what would help.
@@ -74,7 +76,7 @@ export function sendProblem(reply: FastifyReply, problem: HttpProblem, status: n
   }
   // Whole seconds (RFC 9110 section 10.2.3): rounded up, so that nobody comes too early.
   if (retryAfterMs !== undefined) reply.header('retry-after', String(Math.ceil(retryAfterMs / 1_000)))
-  return reply.send({ code, message, retryAfterMs, problems })
+  return reply.send({ code, message, retryAfterMs, problems, lines })
 }
 
 /** The status of every code that a gateway answers with over HTTP. */

@@ -1,0 +1,61 @@
+// The lines of POST /v1/values: each hands over the value of one key, or says that it has none.
+import { isUtf8 } from 'node:buffer'
+import { excerpt, rawMember } from '@keycast/protocol'
+import { isJsonType } from '@keycast/service'
+import { z } from 'zod'
+
+/** `bytes` undefined: the key has no value. */
+export interface Line {
+  /** Counted from 1, empty ones too. */
+  number: number
+  key: string
+  bytes: Buffer | undefined
+  contentType: string
+  rank: number | undefined
+}
+
+const line = z.strictObject({
+  key: z.string({ error: 'must be a text' }),
+  value: z.unknown().optional(),
+  delete: z.literal(true, { error: 'must be true' }).optional(),
+  contentType: z.string({ error: 'must be a text' }).optional(),
+  order: z
+    .int({ error: 'must be a whole number from 0' })
+    .min(0, { error: 'must be a whole number from 0' })
+    .optional(),
+})
+
+/** The lines of a body that are not empty. @returns `undefined` if it is no text */
+export function linesOf(body: Buffer): { number: number; text: string }[] | undefined {
+  if (!isUtf8(body)) return undefined
+  const lines = body.toString().split('\n')
+  return lines.map((text, index) => ({ number: index + 1, text })).filter(({ text }) => text.trim() !== '')
+}
+
+export function readLine({ number, text }: { number: number; text: string }): Line | { problem: string } {
+  const parsed = line.safeParse(jsonOf(text))
+  if (!parsed.success) return { problem: problemOf(parsed.error.issues[0]) }
+  const { key, value, contentType = 'application/json', order: rank } = parsed.data
+  const written = rawMember(text, 'value')
+  if ((written === undefined) === (parsed.data.delete === undefined)) {
+    return { problem: 'it must have "value" or "delete":true' }
+  }
+  if (!written) return { number, key, bytes: undefined, contentType, rank }
+  // As it is written: numbers that were parsed would lose digits.
+  if (isJsonType(contentType)) return { number, key, bytes: Buffer.from(written.text), contentType, rank }
+  if (typeof value === 'string') return { number, key, bytes: Buffer.from(value), contentType, rank }
+  return { problem: `a value of ${excerpt(contentType)} must be a text: hand other bytes over by PUT` }
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function problemOf({ path: [field], code, message, ...rest }: z.core.$ZodIssue) {
+  if (code === 'unrecognized_keys') return `it has an unknown field ${excerpt((rest as { keys: string[] }).keys[0])}`
+  return field === undefined ? 'it is no JSON object' : `${String(field)} ${message}`
+}
