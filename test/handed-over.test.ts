@@ -1,6 +1,7 @@
 // Values that the backend hands over: PUT and DELETE /v1/values/{key}.
 import { answers, type Backend, createGate, documentOf, startBackend } from './support/backend.ts'
 import { connect } from './support/client.ts'
+import { eventually } from './support/deadline.ts'
 import { type System, startSystem } from './support/system.ts'
 
 let backend: Backend
@@ -114,6 +115,33 @@ test('a key that is removed is not found until it is there again', async () => {
   await system.gateways[1].put(key, documentOf(2))
   await Promise.all(viewers.map(viewer => viewer.reaches(key, 2)))
   for (const viewer of viewers) viewer.close()
+})
+
+test('the next owner knows the number of what viewers have', async () => {
+  const own = await startSystem({
+    namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: 0, timeout: '2s' } },
+    gateways: 2,
+    fetchers: 2,
+  })
+  backend.on('/docs/ranked', answers.json(documentOf(1)))
+  const viewer = await connect(own.gateways[0].url)
+  await viewer.subscribe(['doc:ranked'])
+  await viewer.reaches('doc:ranked', 1)
+  await own.gateways[1].put('doc:ranked', documentOf(10), { 'keycast-order': '10' })
+  await viewer.reaches('doc:ranked', 10)
+  backend.on('/docs/ranked', answers.json(documentOf(10)))
+  const { owner } = await own.gateways[0].inspect('doc:ranked')
+  const [lost] = own.fetchers.filter(({ node }) => node === owner.node)
+  const [next] = own.fetchers.filter(({ node }) => node !== owner.node)
+  await lost.process.kill()
+  const watched = async () => (await next.metric('keycast_fetcher_watched_keys')) === 1
+  await eventually(watched, 'the other node having the key')
+  const ownerNow = async () => (await own.gateways[1].inspect('doc:ranked')).owner.node
+  await eventually(async () => (await ownerNow()) === next.node, 'the other gateway asking it, too')
+  const late = await own.gateways[1].put('doc:ranked', documentOf(5), { 'keycast-order': '5' })
+  expect(late.json()).toEqual({ key: 'doc:ranked', taken: false, order: 10 })
+  expect(viewer.of('doc:ranked').revision).toBe(10)
+  await own.stop()
 })
 
 test('while its owner is away the backend is told that nothing, or perhaps, was taken; then it goes to the next', async () => {

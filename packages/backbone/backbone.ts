@@ -14,6 +14,7 @@ export interface Held {
   version: string
   ageMs: number
   order?: number
+  rank?: number
   plan?: Plan
 }
 
@@ -90,13 +91,14 @@ export interface Next {
  * `store` false: to be held only while watched (`no-store`, `private`). `delta`: only where it starts `from` the
  * version the gateway holds or was last sent. `order` is the same at all gateways, and rises with every change, also
  * back to a former version: it is the time at which the version was found, in milliseconds since 1970, or more where
- * the number before it was no less.
+ * the number before it was no less. `rank`: the highest of the key's values that the backend handed over.
  */
 interface ValueAnswer {
   type: 'value'
   key: string
   version: string
   order?: number
+  rank?: number
   ageMs: number
   maxAgeMs: number
   store: boolean
@@ -114,6 +116,7 @@ interface CurrentAnswer {
   key: string
   version: string
   order?: number
+  rank?: number
   ageMs: number
   maxAgeMs: number
   store: boolean

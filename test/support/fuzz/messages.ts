@@ -10,6 +10,7 @@ import type {
   Published,
   RoomAnswer,
   Rooms,
+  Taken,
 } from '@keycast/backbone'
 import { roomsCodec } from '@keycast/backbone'
 import type { Problem } from '@keycast/protocol'
@@ -17,7 +18,7 @@ import { parse } from 'yaml'
 import type { Codec, Service } from '../../../packages/backbone/wire/codec.ts'
 import type { CommandResult, FromHub, FromLink, Saying, Want } from '../../../packages/backbone/wire/envelope.ts'
 import { encodeAnswers, encodeMessage, encodeRequest } from '../../../packages/backbone/wire/envelope.ts'
-import type { AuthorizeCommand, Values } from '../../../packages/backbone/wire/values-codec.ts'
+import type { AuthorizeCommand, PutCommand, Values } from '../../../packages/backbone/wire/values-codec.ts'
 import { valuesCodec } from '../../../packages/backbone/wire/values-codec.ts'
 import * as samples from '../../../packages/protocol/samples.fixture.ts'
 import type { Lease, Result } from '../../../services/fetcher/work/messages.ts'
@@ -82,7 +83,13 @@ function toNode<S extends Service>({ wire }: Codec<S>, sayings: SayingsOf<S>) {
 
 const wanted: Required<Want<Values>> = {
   key: 'conversation:42',
-  position: { version: samples.version, ageMs: 5, plan: { inMs: 10, maxAgeMs: 1_000, askedAgoMs: 20 } },
+  position: {
+    version: samples.version,
+    ageMs: 5,
+    order: 1_795_000_000_000,
+    rank: 7,
+    plan: { inMs: 10, maxAgeMs: 1_000, askedAgoMs: 20 },
+  },
   payload: { quiet: true, ...credentials },
   payer: 'n3kX0a1b2c3d.aXXXXXXXXXXX.uXXXXXXXXXXX',
 }
@@ -93,6 +100,15 @@ const authorize: Required<AuthorizeCommand> = {
   maxAgeMs: 1_000,
   ...credentials,
 }
+
+const put: Required<PutCommand> = {
+  type: 'put',
+  key: 'conversation:42',
+  content: { version: samples.version, contentType: 'text/plain', format: 'text', body: Buffer.from('hello') },
+  rank: 7,
+}
+
+const encodePut = (command: PutCommand) => valuesCodec.encodeCommand?.(command) ?? { head: command, parts: [] }
 
 export const toFetcher = toNode<Values>(valuesCodec, {
   watch: [
@@ -105,7 +121,16 @@ export const toFetcher = toNode<Values>(valuesCodec, {
   unwatch: [{ type: 'unwatch', keys: ['conversation:42'] }],
   cancelGet: [{ type: 'cancelGet', keys: ['conversation:42'] }],
   notice: [{ type: 'notice', notice: { type: 'refresh', keys: ['conversation:42'] } }],
-  command: [{ type: 'command', commands: [{ id: 'c1', encoded: { head: authorize, parts: [] }, leftMs: 5_000 }] }],
+  command: [
+    { type: 'command', commands: [{ id: 'c1', encoded: { head: authorize, parts: [] }, leftMs: 5_000 }] },
+    {
+      type: 'command',
+      commands: [
+        { id: 'c2', encoded: encodePut(put), leftMs: 5_000 },
+        { id: 'c3', encoded: encodePut({ ...put, content: undefined }), leftMs: 5_000 },
+      ],
+    },
+  ],
 })
 
 const join = { user: 'ann', name: 'Ann', claim: 'mB2nq8xKQ3eV7bTnHw1cXz', leaving: undefined }
@@ -193,7 +218,7 @@ const key = 'conversation:42'
 const { version } = samples
 const next = { inMs: 5, everyMs: 60_000 }
 const delta = { from: 'u', bytes: Buffer.from('delta') }
-const held = { order: 1_795_000_000_000, ageMs: 3, maxAgeMs: 1_000, store: true }
+const held = { order: 1_795_000_000_000, rank: 7, ageMs: 3, maxAgeMs: 1_000, store: true }
 
 const valueAnswers: EachOf<Answer, 'type'> = {
   value: {
@@ -222,9 +247,14 @@ const valueAnswers: EachOf<Answer, 'type'> = {
     payer: wanted.payer,
   },
 }
+const takings: Taken[] = [
+  { outcome: 'taken' },
+  { outcome: 'older', rank: 9 },
+  { code: 'capacity', message: 'full', retryAfterMs: 5_000 },
+]
 const decision: Required<Decision> = { verdict: 'admitted', message: '', ageMs: 5, retryAfterMs: 1_000 }
 
-export const fromFetcher = fromNode<Values>(valuesCodec, Object.values(valueAnswers), [decision], {
+export const fromFetcher = fromNode<Values>(valuesCodec, Object.values(valueAnswers), [decision, ...takings], {
   lagsMs: { conversation: 5 },
 })
 

@@ -124,17 +124,18 @@ function isDueFailure(entry: Entry, watcher: Watcher) {
 
 /** @param version the gateway holds */
 function state(
-  { key, held: { value, askedAt, maxAgeMs, order } }: Entry,
+  { key, held: { value, askedAt, maxAgeMs, order, rank } }: Entry,
   version: string | undefined,
   now: number,
 ): Answer | undefined {
   if (!value) return undefined
   const { store } = value
   const ageMs = now - askedAt
-  if (value.version === version) return { type: 'current', key, version, order, ageMs, maxAgeMs, store }
+  if (value.version === version) return { type: 'current', key, version, order, rank, ageMs, maxAgeMs, store }
   const { contentType, format, body } = value
   const delta = value.delta?.from === version ? value.delta : undefined
-  return { type: 'value', key, version: value.version, order, ageMs, maxAgeMs, store, contentType, format, body, delta }
+  const said = { key, version: value.version, order, rank, ageMs, maxAgeMs, store }
+  return { type: 'value', ...said, contentType, format, body, delta }
 }
 
 function failed({ key, held: { failure, maxAgeMs }, timing: { nextTryAt } }: Entry, now: number): Answer | undefined {

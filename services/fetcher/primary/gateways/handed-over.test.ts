@@ -147,6 +147,39 @@ describe('with the numbers of a backend', () => {
   })
 })
 
+describe('a node that takes over', () => {
+  const namespaces = { doc: { refreshMs: 0, maxAgeMs: 60_000 } }
+
+  test('hears from gateways which number was the highest', () => {
+    const { handOver, take } = watched([K])
+    handOver(K, 'v7', 7)
+    expect(take('a')).toMatchObject([{ version: 'v7', rank: 7 }])
+    const next = setup({ namespaces })
+    next.watch('a', K, { version: 'v7', ageMs: 5, rank: 7 })
+    expect(next.handOver(K, 'v6', 6)).toEqual({ outcome: 'older', rank: 7 })
+    next.value(K, 'v8')
+    expect(next.take('a')).toMatchObject([{ version: 'v8', rank: 7 }])
+  })
+
+  test('asks the backend where it took an older one before it heard', () => {
+    const { handOver, watch, lease, value, sent } = setup({ namespaces })
+    expect(handOver(K, 'v6', 6)).toEqual({ outcome: 'taken' })
+    watch('a', K, { version: 'v7', ageMs: 5, rank: 7 })
+    expect(sent('a')).toEqual([])
+    expect(lease(K)).toBeDefined()
+    value(K, 'v7')
+    expect(sent('a')).toEqual(['current v7'])
+  })
+
+  test('believes what it has where gateways know of no higher one', () => {
+    const { handOver, watch, sent, asked } = setup({ namespaces })
+    handOver(K, 'v8', 8)
+    watch('a', K, { version: 'v7', ageMs: 5, rank: 7 })
+    expect(sent('a')).toEqual(['value v8'])
+    expect(asked(K)).toBe(1)
+  })
+})
+
 test('where there is no room nothing changes, and the backend is told so', () => {
   const { handOver, watch, value, sent, takings } = setup({ cacheBytesMax: 5_000 })
   watch('a', K)

@@ -25,6 +25,7 @@ import {
   isMissing,
   isNoOlder,
   noteOrder,
+  noteRank,
   takeOver,
 } from '../keys/held.ts'
 import {
@@ -376,7 +377,8 @@ export function createGatewayWants({
 
   function noteHeld(entry: Entry, held: GatewayHeld | undefined) {
     if (!held) return
-    const { version, order } = held
+    const { version, order, rank } = held
+    if (noteRank(entry, { version, rank })) invalidate(entry)
     if (noteOrder(entry, { version, order, askedAt: askedAtOf(held) }, wallNow())) interest.oweAll(entry)
   }
 

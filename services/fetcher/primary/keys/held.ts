@@ -193,6 +193,17 @@ export function noteOrder(
   return true
 }
 
+/**
+ * A gateway says which rank its version has, or one before it.
+ *
+ * @returns whether the held value may be an older one: the node that had the key before may have taken a newer
+ */
+export function noteRank({ held }: Entry, { version, rank }: { version: string; rank: number | undefined }): boolean {
+  if (rank === undefined || rank <= (held.rank ?? -1)) return false
+  held.rank = rank
+  return held.value !== undefined && held.value.version !== version
+}
+
 /** @param maxAgeMs the backend's, which can only shorten the namespace's */
 function answered(
   { held, namespace }: Entry,

@@ -121,7 +121,7 @@ export function applyAnswer(
     case 'value':
       confirm(entry, answer, askedAtMs)
       awaitRefreshes(entry, answer.next, nowMs, confirmations)
-      if (entry.value?.version === answer.version) return reorder(entry.value, answer.order)
+      if (entry.value?.version === answer.version) return reorder(entry.value, answer)
       entry.value = createValue(answer, entry.key)
       entry.wasFound = true
       return 'value'
@@ -129,15 +129,16 @@ export function applyAnswer(
       if (entry.value?.version !== answer.version) return undefined
       confirm(entry, answer, askedAtMs)
       awaitRefreshes(entry, answer.next, nowMs, confirmations)
-      return reorder(entry.value, answer.order)
+      return reorder(entry.value, answer)
     case 'failed':
       return answer.code === 'not_found' ? takeNotFound(entry, answer, nowMs) : takeFailure(entry, answer, nowMs)
   }
 }
 
 /** Another node may number the same version higher; a node that does not know the number yet may number it lower. */
-function reorder(value: Value, order: number | undefined): Change {
+function reorder(value: Value, { order, rank }: { order?: number; rank?: number }): Change {
   if (order !== undefined && order > (value.order ?? 0)) value.order = order
+  if (rank !== undefined && rank > (value.rank ?? -1)) value.rank = rank
   return 'confirmed'
 }
 

@@ -22,6 +22,8 @@ export interface Value {
   version: string
   /** Rises with every change, the same at all gateways: see backbone.ts. Absent while the key's node gives none. */
   order: number | undefined
+  /** The highest that the backend gave to values of the key, where it hands them over. */
+  rank: number | undefined
   contentType: string
   format: Format
   body: Buffer
@@ -46,12 +48,13 @@ type Content = Omit<Extract<Answer, { type: 'value' }>, 'type' | 'ageMs' | 'maxA
 
 /** @param key the client's key, if the answer's is a viewer key */
 export function createValue(answer: Content, key: string = answer.key): Value {
-  const { key: wireKey, version, order, contentType, format, body, delta, delayMs } = answer
+  const { key: wireKey, version, order, rank, contentType, format, body, delta, delayMs } = answer
   return {
     key,
     wireKey,
     version,
     order,
+    rank,
     contentType,
     format,
     body: detached(body),

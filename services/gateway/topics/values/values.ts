@@ -44,7 +44,8 @@ export function createValues({ cache, backbone, now }: Deps) {
     if (!entry?.value) return undefined
     const nowMs = now()
     const ageMs = Math.max(0, nowMs - latestAskedAtOf(entry))
-    return { version: entry.value.version, ageMs, order: entry.value.order, plan: planOf(entry, nowMs) }
+    const { version, order, rank } = entry.value
+    return { version, ageMs, order, rank, plan: planOf(entry, nowMs) }
   }
 
   function ageOf(entry: Entry) {
