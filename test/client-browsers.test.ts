@@ -1,19 +1,16 @@
 // The client in real browsers, behind the real proxy: networks, gateways and proxies fail, tabs are hidden, frozen and
 // left, laptops sleep. Each page counts what it was shown of values and of rooms: nothing missing, twice or backwards.
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { connect, type Keycast } from '@keycast/client'
 import { SignJWT } from 'jose'
 import WebSocket from 'ws'
-import { browserFiles } from '../packages/client/browser-files.js'
 import { type Browser, startChromium, startFirefox, type Tab } from './support/browsers.ts'
 import { atEnd } from './support/cleanup.ts'
 import { eventually } from './support/deadline.ts'
 import { show } from './support/figures.ts'
 import { type RunningProxy, startProxy } from './support/proxy.ts'
 import { startRooms } from './support/rooms.ts'
+import { startPages } from './support/sites.ts'
 import { startSystem } from './support/system.ts'
 import { startSwitch } from './support/tcp-switch.ts'
 
@@ -78,7 +75,6 @@ const sign = (seconds: number) =>
 
 /** The addresses of the pages and their scripts, of their tokens, and of the values. */
 async function startSite() {
-  const scripts = browserFiles().set('/sightings.js', new URL('support/sightings.js', import.meta.url))
   const site = {
     origin: '',
     /** By id of a value. */
@@ -86,30 +82,13 @@ async function startSite() {
     tokenSeconds: TOKEN_SECONDS,
     tokensGiven: 0,
   }
-  const server = createServer(async ({ url = '' }, response) => {
-    const path = url.split('?')[0]
-    const [, id] = /^\/values\/(.*)$/.exec(path) ?? []
-    if (id !== undefined) {
-      response.setHeader('content-type', 'application/json')
-      response.end(JSON.stringify({ revision: site.revisions.get(id) ?? 0, filler: 'as it was. '.repeat(20) }))
-    } else if (path === '/token') {
-      site.tokensGiven += 1
-      response.end(await sign(site.tokenSeconds))
-    } else if (scripts.has(path)) {
-      response.setHeader('content-type', 'text/javascript')
-      response.end(readFileSync(scripts.get(path) as URL))
-    } else {
-      response.setHeader('content-type', 'text/html')
-      const module = path === '/' ? '<script type="module" src="/sightings.js"></script>' : ''
-      response.end(`<!doctype html><link rel="icon" href="data:,">${module}`)
-    }
-  })
-  await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
-  atEnd(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  site.origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const valueFor = (id: string) =>
+    JSON.stringify({ revision: site.revisions.get(id) ?? 0, filler: 'as it was. '.repeat(20) })
+  const token = () => {
+    site.tokensGiven += 1
+    return sign(site.tokenSeconds)
+  }
+  site.origin = await startPages(valueFor, { '/token': token })
   return site
 }
 

@@ -1,19 +1,16 @@
 // The client in real browsers where the proxy refuses WebSockets, and where it holds event streams back as well: the same
 // handles show everything, nothing missing and nothing twice, also across a killed gateway.
 import { readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { browserFiles } from '../packages/client/browser-files.js'
 import { startChromium, startFirefox } from './support/browsers.ts'
-import { atEnd } from './support/cleanup.ts'
 import { eventually } from './support/deadline.ts'
 import { openSocket, type RunningProxy, request, startProxy } from './support/proxy.ts'
 import { startRooms } from './support/rooms.ts'
+import { startPages } from './support/sites.ts'
 import { startSystem } from './support/system.ts'
 
 const revisions = new Map<string, number>()
-const site = await startSite()
+const site = await startPages(id => JSON.stringify({ revision: revisions.get(id) ?? 0, number: 1 }, undefined, 2))
 const doc = { url: `${site}/values/{id}`, refresh: '100ms' }
 const access = { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] } }
 const { nodes } = await startSystem({ namespaces: { doc }, access, gateways: 0 })
@@ -47,32 +44,6 @@ async function startProxyWith(changes: Record<string, string>): Promise<RunningP
     'WebSockets being refused',
   )
   return proxy
-}
-
-/** The pages and their scripts, and the values. */
-async function startSite() {
-  const scripts = browserFiles().set('/sightings.js', new URL('support/sightings.js', import.meta.url))
-  const server = createServer(({ url = '' }, response) => {
-    const path = url.split('?')[0]
-    const [, id] = /^\/values\/(.*)$/.exec(path) ?? []
-    if (id !== undefined) {
-      response.setHeader('content-type', 'application/json')
-      response.end(JSON.stringify({ revision: revisions.get(id) ?? 0, number: 1 }, undefined, 2))
-    } else if (scripts.has(path)) {
-      response.setHeader('content-type', 'text/javascript')
-      response.end(readFileSync(scripts.get(path) as URL))
-    } else {
-      response.setHeader('content-type', 'text/html')
-      const module = path === '/' ? '<script type="module" src="/sightings.js"></script>' : ''
-      response.end(`<!doctype html><link rel="icon" href="data:,">${module}`)
-    }
-  })
-  await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
-  atEnd(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
 const change = (id: string) => revisions.set(id, (revisions.get(id) ?? 0) + 1)

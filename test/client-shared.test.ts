@@ -1,13 +1,12 @@
 // Fifty tabs of a browser share one connection through a SharedWorker, and see what fifty connections would show them.
 import { readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { connect } from '@keycast/client'
 import { browserFiles } from '../packages/client/browser-files.js'
 import { type Browser, startChromium, startFirefox, type Tab } from './support/browsers.ts'
 import { atEnd } from './support/cleanup.ts'
 import { eventually } from './support/deadline.ts'
 import { startRooms } from './support/rooms.ts'
+import { startSite } from './support/sites.ts'
 import { WebSocket } from './support/websocket.ts'
 
 const TABS = 50
@@ -25,19 +24,13 @@ const page = (url: string, key: string) => `<!doctype html><link rel="icon" href
 </script>`
 
 /** Pages that follow a room of a gateway. */
-async function startSite(url: string) {
+function startTabs(url: string) {
   const scripts = browserFiles()
-  const server = createServer(({ url: path = '' }, response) => {
+  return startSite(({ url: path = '' }, response) => {
     const script = scripts.get(path)
     response.setHeader('content-type', script ? 'text/javascript' : 'text/html')
     response.end(script ? readFileSync(script) : page(url, `room:${path.slice(1)}`))
   })
-  await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
-  atEnd(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
 test.each([
@@ -48,7 +41,7 @@ test.each([
   async (name, start) => {
     const { gateways, startGateway } = await startRooms()
     const [first] = gateways
-    const site = await startSite(first.url)
+    const site = await startTabs(first.url)
     const browser: Browser = await start()
     const tabs: Tab[] = []
     for (let n = 0; n < TABS; n += 1) {

@@ -73,8 +73,8 @@ const streamOf = (...messages) => {
   return new Response(body, { headers: { 'keycast-stream': 'its name' } })
 }
 
-/** One that is blocked, and how often it was tried. */
-function countedWebSocket() {
+/** Streams get through; how often a WebSocket was tried is counted. */
+function setUpCounted(stream = () => streamOf(welcome())) {
   let count = 0
   class CountedWebSocket extends BlockedWebSocket {
     constructor() {
@@ -82,7 +82,8 @@ function countedWebSocket() {
       count++
     }
   }
-  return { CountedWebSocket, dialled: () => count }
+  const test = setup({ WebSocket: CountedWebSocket, answers: { '/v1/stream': stream } })
+  return { ...test, dialled: () => count }
 }
 
 /** That says nothing. */
@@ -156,11 +157,7 @@ test('what a gateway closes a WebSocket for is told, and no other way is tried',
 })
 
 test('what worked is remembered for ten minutes, and then a WebSocket is tried again', async () => {
-  const { CountedWebSocket, dialled } = countedWebSocket()
-  const { open, pass, settle } = setup({
-    WebSocket: CountedWebSocket,
-    answers: { '/v1/stream': () => streamOf(welcome()) },
-  })
+  const { open, pass, settle, dialled } = setUpCounted()
   for (const [ms, count] of [
     [0, 1],
     [599_999, 1],
@@ -175,11 +172,7 @@ test('what worked is remembered for ten minutes, and then a WebSocket is tried a
 })
 
 test('from the end of the ten minutes on, a WebSocket is tried once in ten more', async () => {
-  const { CountedWebSocket, dialled } = countedWebSocket()
-  const { open, pass, settle } = setup({
-    WebSocket: CountedWebSocket,
-    answers: { '/v1/stream': () => streamOf(welcome()) },
-  })
+  const { open, pass, settle, dialled } = setUpCounted()
   for (const ms of [0, 600_000, 0, 599_999]) {
     await pass(ms)
     const { socket } = open()
@@ -389,14 +382,9 @@ test('a stream is read alike, however its bytes come', async () => {
 
 test('a way that worked and does no more is forgotten', async () => {
   let isUp = true
-  const { CountedWebSocket, dialled } = countedWebSocket()
-  const { open, settle } = setup({
-    WebSocket: CountedWebSocket,
-    answers: {
-      '/v1/stream': () =>
-        isUp ? streamOf(welcome()) : Response.json({ code: 'capacity', message: 'full' }, { status: 503 }),
-    },
-  })
+  const { open, settle, dialled } = setUpCounted(() =>
+    isUp ? streamOf(welcome()) : Response.json({ code: 'capacity', message: 'full' }, { status: 503 }),
+  )
   open()
   await settle()
   isUp = false
