@@ -197,8 +197,8 @@ describe.each([
     const proxy = await startProxyWith({
       'location = /ws {': 'location = /ws { return 403;',
       // The end of it would come with the end of the stream.
-      'location = /v1/stream {\n      limit_req zone=handshakes burst=2048 nodelay;\n      proxy_buffering off;':
-        'location = /v1/stream {\n      proxy_ignore_headers X-Accel-Buffering; proxy_buffering on;',
+      'proxy_buffering off;\n      proxy_read_timeout 60s;\n      proxy_pass http://gateways;':
+        'proxy_ignore_headers X-Accel-Buffering; proxy_buffering on; proxy_read_timeout 60s; proxy_pass http://gateways;',
     })
     const id = `${name}-2`
     const query = `gateway=wss://127.0.0.1:${proxy.httpsPort}/ws&fallback&anonymous&value=doc:${id}`
