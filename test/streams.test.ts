@@ -163,6 +163,19 @@ test('a client of the library that has vanished is given up after two heartbeats
   await eventually(async () => (await gateway.metric('streams')) === 0, 'the end of the stream')
 })
 
+test('messages that the library was given before it was closed arrive', async () => {
+  const WebSocket = createFallback({ WebSocket: null as any })
+  const keycast = connectClient(gateways[0].url, { WebSocket })
+  const room = keycast.room('room:closed', { follow: false })
+  await eventually(() => keycast.state.name === 'open', 'the connection being open')
+  for (const data of [1, 2, 3]) room.publish(data).catch(() => {})
+  await new Promise(resolve => setImmediate(resolve))
+  keycast.close()
+  const kept = async () => JSON.parse((await ask('/v1/messages/room:closed')).text).messages
+  await eventually(async () => (await kept()).length === 3, 'all messages')
+  expect((await kept()).map(({ data }: { data: number }) => data)).toEqual([1, 2, 3])
+})
+
 test('streams go on after the death of a gateway, with nothing missed and nothing twice', async () => {
   const [dying, other] = gateways
   const readers = Array.from({ length: 6 }, () => follow('?keys=room:1,room:2'))
