@@ -45,15 +45,16 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
     for (const watch of watches.values()) watch.abort()
   }
 
-  // That gateways can be reached at all: where all are away, the client must hear so.
-  fetch(new URL('keycast.js', addressOf(url, '..')), {
-    method: 'HEAD',
-    signal: session.signal,
-    cache: 'no-store',
-  }).then(
-    response => (response.ok ? say(welcome) : lose(`HTTP ${response.status}`)),
-    error => lose(String(error)),
-  )
+  /** Says a message if a gateway can be reached at all: where all are away, the client must hear so. @param {object} message */
+  function sayIfReached(message) {
+    const request = { method: 'HEAD', signal: session.signal, cache: /** @type {const} */ ('no-store') }
+    fetch(new URL('keycast.js', addressOf(url, '..')), request).then(
+      response => (response.ok ? say(message) : lose(`HTTP ${response.status}`)),
+      error => lose(String(error)),
+    )
+  }
+
+  sayIfReached(welcome)
 
   /** @param {string} key @param {string | undefined} version that the client holds */
   function watch(key, version) {
@@ -130,7 +131,7 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
       const { type, id, key, keys } = message
       if (type === 'subscribe') return subscribe(message)
       if (type === 'get') return void get(message).catch(error => lose(String(error)))
-      if (type === 'ping') return say({ type: 'pong', id, count: 0 })
+      if (type === 'ping') return sayIfReached({ type: 'pong', id, count: 0 })
       if (type === 'auth') return lose('a token needs a WebSocket or an event stream')
       if (type !== 'unsubscribe') return say({ type: 'error', id, key, subscribed: watches.has(key), ...noRooms })
       for (const each of keys) {
