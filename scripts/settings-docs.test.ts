@@ -20,6 +20,7 @@ test('docs/configuration.md shows every field of a namespace with its default', 
     url: ['urlFor', 'origin'],
     method: [], // of the body
     body: [], // absent unless given
+    batch: [], // absent unless given
     headers: ['headers'],
     token: [], // absent unless given
     maxAge: ['maxAgeMs'],

@@ -10,7 +10,8 @@ export { addIndexed, removeIndexed } from './collections/indexed-list.ts'
 export { createRecent, createUniqueQueue, type UniqueQueue } from './collections/recent.ts'
 export { createTurns, TURN_MS, workTurn } from './collections/turns.ts'
 export { type Containment, createContainment, noContainment } from './containment.ts'
-export { type Content, type Format, isJsonType, type ReadValue, readContent } from './content/content.ts'
+export { type Content, type Format, isJsonType, jsonProblem, type ReadValue, readContent } from './content/content.ts'
+export { withoutBom } from './content/text.ts'
 export { ANSWER_GRACE_MS } from './deadlines.ts'
 export { detached } from './detached-bytes.ts'
 export { readVariable, withoutLineBreak } from './environment.ts'
@@ -25,6 +26,7 @@ export type { JournalNamespace } from './namespaces/journal-schema.ts'
 export { headersOfKey } from './namespaces/key-headers.ts'
 export type {
   Authorize,
+  Batch,
   Deciding,
   JournalNamespaces,
   Namespace,

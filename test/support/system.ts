@@ -16,7 +16,8 @@ export type Gateway = Awaited<ReturnType<System['startGateway']>>
 
 /** A namespace as in keycast.yaml; `source` is http where it is not given. */
 export interface NamespaceSettings {
-  url: string
+  url?: string
+  batch?: { url: string; max?: number; items: string; id: string }
   method?: 'POST'
   body?: Record<string, unknown>
   refresh?: string | number

@@ -278,6 +278,19 @@ export const backend = dashboard({
           ],
         }),
         lines({
+          title: 'Keys in a request for many',
+          description:
+            'The mean, where namespaces have a batch. It is small while few keys are watched, or while keys of a backend that refuses requests for many are asked for alone.',
+          unit: 'short',
+          min: 0,
+          queries: [
+            {
+              expr: `sum(rate(keycast_fetcher_batch_keys_sum{${nodes}}[$__rate_interval])) / sum(rate(keycast_fetcher_batch_keys_count{${nodes}}[$__rate_interval]))`,
+              legend: 'keys',
+            },
+          ],
+        }),
+        lines({
           title: 'Who may read',
           description:
             'Questions to backends that decide it (authorize), by answer, and those answered from memory. Failed ones keep new viewers out.',

@@ -84,7 +84,7 @@ function kindOf({ type, subtype, essence }: MIMEType): 'json' | 'text' | 'bytes'
  * The reason why a body is no JSON (RFC 8259), or `undefined` if it is. Gateways splice it into a message as it came,
  * so it must be one whole value and nothing else.
  */
-function jsonProblem(body: Buffer) {
+export function jsonProblem(body: Buffer) {
   if (body.length === 0) return 'the content is empty, which no JSON is'
   if (!isUtf8(body)) return 'the JSON is not in UTF-8'
   try {

@@ -468,3 +468,40 @@ describe('the token that a backend is shown', () => {
     expect(problemsOf(() => readOne(`${minimal}\n${fields}`)).join()).toContain(why)
   })
 })
+
+describe('a namespace that is asked for many keys at once', () => {
+  const batch = 'batch: { url: "http://api/items?ids={ids}", items: /data/items, id: /id }'
+
+  test('has a URL for them, pointers into its response, and no other URL', () => {
+    const namespace = readOne(`source: http\n${batch}`)
+    expect(namespace).toMatchObject({
+      origin: 'http://api',
+      ids: { min: 1, max: 1 },
+      batch: { max: 100, items: '/data/items', id: '/id' },
+    })
+    expect(namespace.batch?.urlFor(['a', 'b'])).toBe('http://api/items?ids=a,b')
+    expect(namespace.urlFor('a')).toBe('http://api/items?ids=a')
+  })
+
+  test('may leave to its backend who reads, of each key', () => {
+    const fields = `source: http\n${batch}\nauthorize: { url: "http://api/may/{id}" }`
+    expect(readOne(fields).authorize?.urlFor('7')).toBe('http://api/may/7')
+  })
+
+  test.each([
+    [`url: http://api/{id}\n${batch}`, 'a.url: must be left out with batch'],
+    [`${batch}\nmethod: POST\nbody: { a: "{id}" }`, 'a.method: must be GET with batch'],
+    [`${batch}\nper: user\ncredentials: viewer`, 'a.per: cannot be set with batch'],
+    [`${batch}\nids: { segments: 2 }`, 'a.ids: cannot be set with batch'],
+    [`${batch}\nquery: [page]`, 'a.query: cannot be set with batch'],
+    ['batch: http://api/{ids}', 'a.batch: must be a map with url, max, items and id'],
+    ['batch: { url: "http://api/{id}", items: "", id: /id }', 'a.batch.url: must hold {ids} once'],
+    ['batch: { url: "http://api/{ids}", items: "", id: id }', 'a.batch.id: must be a JSON pointer'],
+    ['batch: { url: "http://api/{ids}", items: "/a~2", id: /id }', 'a.batch.items: must be a JSON pointer'],
+    ['batch: { url: "http://api/{ids}", items: "", id: /id, max: 1 }', 'a.batch.max: must be a whole number: 2 to 500'],
+    ['batch: { url: "http://api/{ids}", items: "", id: /id, size: 1 }', 'a.batch.size: unknown field'],
+    ['refresh: 1s', 'a.url: must be a URL'],
+  ])('%j is refused', (fields, problem) => {
+    expect(problemsOf(() => readOne(`source: http\n${fields}`)).join('\n')).toContain(problem)
+  })
+})

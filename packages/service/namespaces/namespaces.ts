@@ -3,7 +3,8 @@ import { Misconfigured } from '../misconfigured.ts'
 import { readYaml } from '../yaml-file.ts'
 import type { Ids } from './id-problem.ts'
 import { type JournalNamespace, journalNamespaceOf } from './journal-schema.ts'
-import { describe, file, type HttpNamespace, idsOf } from './schema.ts'
+import { describe, file, type HttpNamespace, idsOf, urlOf } from './schema.ts'
+import type { BatchUrl } from './url-template.ts'
 import { substituteVariables } from './variables.ts'
 
 export { quantity } from './fields.ts'
@@ -35,6 +36,8 @@ export interface Namespace {
   ids?: Ids
   /** What a key may carry as its query. `names`: in their order; `headers`: those sent so, by name. */
   query?: { names: string[]; headers: Record<string, string> }
+  /** It is asked for many keys at once. */
+  batch?: Batch
   /** The backend is asked whether a viewer may read a key. */
   authorize?: Authorize
   /** Each user has a value of their own, fetched with their own token. */
@@ -46,6 +49,16 @@ export interface Changes {
   url: string
   origin: string
   pollMs: number
+}
+
+/** Pointers are JSON's (RFC 6901). */
+export interface Batch extends Omit<BatchUrl, 'origin'> {
+  /** Keys in a request at most. */
+  max: number
+  /** Where the list of items is in the response. */
+  items: string
+  /** Where an item has its id. */
+  id: string
 }
 
 /** A bearer token: in a file that is read again, or of a token endpoint (RFC 6749 section 4.4). */
@@ -128,8 +141,9 @@ export function readNamespaces({
 const lookUp = <N>(named: Map<string, N>) => ({ get: (name: string) => named.get(name), names: [...named.keys()] })
 
 function httpNamespaceOf(name: string, written: HttpNamespace): Namespace {
-  const { source, url, body, per, authorize, headers, token, maxAge, refresh, timeout, maxBytes, redirects } = written
-  const { query: names, asHeaders, changes } = written
+  const { source, body, per, authorize, headers, token, maxAge, refresh, timeout, maxBytes, redirects } = written
+  const { query: names, asHeaders, batch, changes } = written
+  const url = urlOf(written)
   const notInUrl = Object.keys(asHeaders)
   return {
     name,
@@ -147,6 +161,7 @@ function httpNamespaceOf(name: string, written: HttpNamespace): Namespace {
     ...(redirects === 'same-origin' && { followsRedirects: true }),
     ids: idsOf(written),
     ...(names.length > 0 && { query: { names, headers: asHeaders } }),
+    ...(batch && { batch: { ...batch.url, max: batch.max, items: batch.items, id: batch.id } }),
     ...(per && { isPerUser: true }),
     ...(authorize && {
       authorize: {

@@ -9,12 +9,16 @@ import { authorize, DURATION_MS_MAX, quantity, url } from './fields.ts'
 import { type Ids, ONE_SEGMENT } from './id-problem.ts'
 import { journalNamespace } from './journal-schema.ts'
 import { RESERVED_PREFIX } from './reserved.ts'
+import { readBatchUrl, type UrlTemplate } from './url-template.ts'
 
 /** A shorter period would load the backend for a change that no viewer sees. */
 const REFRESH_MS_MIN = 50
 
 /** Every process between backend and client holds a value whole, and several times while it changes. */
 const BYTES_MAX = 64 * 1_024 ** 2
+
+/** A primary takes the results of one request at a stretch: 30 µs each. */
+const BATCH_KEYS_MAX = 500
 
 /** An id of 255 characters has no more. */
 const ID_SEGMENTS_MAX = 128
@@ -122,11 +126,34 @@ const body = z
     return read
   })
 
+const batchUrl = z.string({ error: 'must be a URL' }).transform((template, context) => {
+  const read = readBatchUrl(template)
+  if ('problem' in read) {
+    context.addIssue(read.problem)
+    return z.NEVER
+  }
+  return read
+})
+
+const maxError = `must be a whole number: 2 to ${BATCH_KEYS_MAX}`
+const pointerError = 'must be a JSON pointer (RFC 6901), as in /data/items'
+const pointer = z.string({ error: pointerError }).regex(/^(\/([^~/]|~[01])*)*$/, { error: pointerError })
+const batch = z.strictObject(
+  {
+    url: batchUrl,
+    max: z.int({ error: maxError }).min(2, { error: maxError }).max(BATCH_KEYS_MAX, { error: maxError }).default(100),
+    items: pointer,
+    id: pointer,
+  },
+  { error: 'must be a map with url, max, items and id' },
+)
+
 const httpFields = z.strictObject(
   {
     source: z.literal('http', { error: 'must be http or journal' }),
     method: z.enum(['GET', 'POST'], { error: 'must be GET or POST' }).default('GET'),
-    url,
+    url: url.optional(),
+    batch: batch.optional(),
     body: body.optional(),
     per: z.literal('user', { error: 'must be user, or left out' }).optional(),
     credentials: z.literal('viewer', { error: 'must be viewer, or left out' }).optional(),
@@ -150,11 +177,19 @@ const httpFields = z.strictObject(
 
 const httpNamespace = httpFields.superRefine((written, context) => {
   const { method, url, body: sentBody, per, credentials, headers: sent, token, ids, authorize } = written
-  const { query, asHeaders } = written
+  const { query, asHeaders, batch } = written
   const refuse = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message })
+  if (!url && !batch) return refuse(['url'], 'must be a URL')
+  if (batch) {
+    if (url) refuse(['url'], 'must be left out with batch: a value looks the same however it is asked for')
+    if (method === 'POST') refuse(['method'], 'must be GET with batch')
+    if (per) refuse(['per'], 'cannot be set with batch: one request has the token of one user')
+    if (ids) refuse(['ids'], 'cannot be set with batch: an id has one segment there')
+    if (query.length > 0) refuse(['query'], 'cannot be set with batch: its keys would differ in more than their ids')
+  }
   if (method === 'POST' && !sentBody) refuse(['body'], 'is needed with method: POST')
   if (method === 'GET' && sentBody) refuse(['body'], 'needs method: POST')
-  const places = [...url.places, ...(sentBody?.places ?? [])]
+  const places = [...urlOf(written).places, ...(sentBody?.places ?? [])]
   const problem = placesProblem(places, ids)
   if (problem) refuse(['url'], problem)
   else if (authorize) {
@@ -181,9 +216,16 @@ const httpNamespace = httpFields.superRefine((written, context) => {
 
 export type HttpNamespace = z.output<typeof httpNamespace>
 
+/** The URL of one id, which a batch has, too. */
+export function urlOf({ url, batch }: Pick<HttpNamespace, 'url' | 'batch'>): UrlTemplate {
+  if (batch) return { origin: batch.url.origin, urlFor: id => batch.url.urlFor([id]), places: [0] }
+  return url as UrlTemplate
+}
+
 /** How many segments the ids of a namespace have: as many as its URL and body have places for. */
-export function idsOf({ url, body: sentBody, ids }: Pick<HttpNamespace, 'url' | 'body' | 'ids'>): Ids {
-  const places = [...url.places, ...(sentBody?.places ?? [])]
+export function idsOf(written: Pick<HttpNamespace, 'url' | 'batch' | 'body' | 'ids'>): Ids {
+  const { body: sentBody, ids } = written
+  const places = [...urlOf(written).places, ...(sentBody?.places ?? [])]
   if (places.includes(0)) return ids ? { min: 1, max: ids.segments } : ONE_SEGMENT
   const count = Math.max(0, ...places)
   return { min: count, max: count }

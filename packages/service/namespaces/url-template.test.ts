@@ -1,6 +1,6 @@
 import { keyProblem } from '@keycast/protocol'
 import fc from 'fast-check'
-import { readUrlTemplate } from './url-template.ts'
+import { readBatchUrl, readUrlTemplate } from './url-template.ts'
 
 const read = (template: string) => {
   const url = readUrlTemplate(template)
@@ -161,4 +161,57 @@ test('what is no key, should it come through all the same, stays in its place or
     }),
     { numRuns: 2_000 },
   )
+})
+
+describe('the URL of a batch', () => {
+  const readBatch = (template: string) => {
+    const url = readBatchUrl(template)
+    if ('problem' in url) throw new Error(url.problem)
+    return url
+  }
+
+  test.each([
+    ['http://h/items?ids={ids}', ['1', '2', 'a/b,c'], 'http://h/items?ids=1,2,a%2Fb%2Cc'],
+    ['http://H:80/items/{ids}?full=1', ['Müller', 'x&y=#'], 'http://h/items/M%C3%BCller,x%26y%3D%23?full=1'],
+    ['http://h/rows?id=in.({ids})', ['7'], 'http://h/rows?id=in.(7)'],
+  ])('%s with the ids %j is %s', (template, ids, url) => {
+    expect(readBatch(template).urlFor(ids)).toBe(url)
+    expect(readBatch(template).origin).toBe('http://h')
+  })
+
+  test('says how much room ids have, and what each takes', () => {
+    const { urlFor, idsBytesMax, bytesOf } = readBatch('http://h/items?ids={ids}&x=1')
+    const ids = ['7', 'Müller', 'a b']
+    const room = ids.reduce((sum, id) => sum + bytesOf(id), 0)
+    expect(urlFor(ids).length).toBe(8_000 - idsBytesMax + room - ','.length)
+  })
+
+  test.each([
+    ['http://h/items', '{ids} once'],
+    ['http://h/{ids}?ids={ids}', '{ids} once'],
+    ['http://h/{id}?ids={ids}', 'braces'],
+    ['http://{ids}/items', 'in its path'],
+    ['ftp://h/{ids}', 'http:// or https://'],
+  ])('the template %j is refused: %s', (template, why) => {
+    const url = readBatchUrl(template)
+    expect('problem' in url ? url.problem : 'accepted').toContain(why)
+  })
+
+  test('no ids leave their place', () => {
+    const { urlFor } = readBatch('http://h/items?ids={ids}&x=1')
+    fc.assert(
+      fc.property(fc.array(fc.string({ unit: 'grapheme' }).filter(id => keyProblem(`n:${id}`) === undefined)), ids => {
+        const url = new URL(urlFor(ids))
+        expect(url.pathname + url.hash).toBe('/items')
+        expect([...url.searchParams]).toEqual([
+          ['ids', ids.join(',')],
+          ['x', '1'],
+        ])
+      }),
+    )
+  })
+
+  test('an id that got past the grammar of keys does not leave it either', () => {
+    expect(() => readBatch('http://h/items/{ids}').urlFor(['..'])).toThrow(RangeError)
+  })
 })

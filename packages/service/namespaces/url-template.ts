@@ -6,7 +6,7 @@ import { type Cut, cut, fill } from './placeholders.ts'
 /** Replaces an id while the template is parsed. Its characters are unreserved, so parsing does not change it. */
 const PLACEHOLDER = 'KEYCAST-ID-PLACEHOLDER'
 
-interface UrlTemplate {
+export interface UrlTemplate {
   origin: string
   /**
    * An id's parameters follow those of the template.
@@ -41,6 +41,40 @@ export function readUrlTemplate(template: string): UrlTemplate | { problem: stri
 
   const place = { origin, parts: { texts: href.split(PLACEHOLDER), places }, inPath, hasQuery: search !== '' }
   return { origin, urlFor: (id, notSent = []) => urlWithin(place, id, notSent), places }
+}
+
+/** RFC 9110 section 4.1: servers take at least this many. */
+const URL_BYTES_MAX = 8_000
+
+/** Where a backend is asked for many keys at once. */
+export interface BatchUrl {
+  origin: string
+  /** @throws {RangeError} for an id that would leave its place */
+  urlFor: (ids: string[]) => string
+  /** Room for ids in a URL. */
+  idsBytesMax: number
+  /** The room that an id takes. */
+  bytesOf: (id: string) => number
+}
+
+/** Reads the template of a batch: `{ids}` stands in it once, for ids separated by commas. */
+export function readBatchUrl(template: string): BatchUrl | { problem: string } {
+  const [before, after, ...others] = template.split('{ids}')
+  if (after === undefined || others.length > 0) return { problem: 'must hold {ids} once' }
+  if (/[{}]/.test(before + after)) return { problem: 'must contain no braces but those of {ids}' }
+  const read = readUrlTemplate(`${before}{id}${after}`)
+  if ('problem' in read) return read
+  const [start, end] = read.urlFor(PLACEHOLDER).split(PLACEHOLDER)
+  return {
+    origin: read.origin,
+    urlFor(ids) {
+      const url = start + ids.map(encode).join(',') + end
+      if (new URL(url).href !== url) throw new RangeError(`the ids ${excerpt(ids.join())} lead outside ${start}`)
+      return url
+    },
+    idsBytesMax: URL_BYTES_MAX - start.length - end.length,
+    bytesOf: id => encode(id).length + ','.length,
+  }
 }
 
 interface Place {

@@ -110,10 +110,11 @@ function checkSource(entries: Entry[], source: KeySource) {
   const newCount = () => ({ queued: 0, inFlight: 0 })
   const under = { cold: newCount(), refresh: newCount(), missing: newCount() }
   let kept = 0
+  const goAlong = new Set(entries.flatMap(({ fetch }) => fetch?.company ?? []))
   for (const entry of entries) {
     const { fetch } = entry
     if (entry.source !== source) continue
-    if (fetch) under[fetch.lane][fetch.sentAt === undefined ? 'queued' : 'inFlight']++
+    if (fetch && !goAlong.has(fetch)) under[fetch.lane][fetch.sentAt === undefined ? 'queued' : 'inFlight']++
     if (isKept(entry)) kept++
   }
   if (source.keptKeys !== kept) throw new Error(`${namespace}: ${source.keptKeys} keys are counted as kept of ${kept}`)

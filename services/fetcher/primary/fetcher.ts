@@ -83,7 +83,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     cap: authorizeInFlightMax,
     inTurns: createInTurns({ wheel, now }),
     metrics: authorizeMetrics,
-    now,
+    ...world,
   })
   const authorize = createAuthorize({
     namespaces: deciding,

@@ -15,6 +15,8 @@ export interface FetchMetrics {
   refused: (code: RefusalCode | 'share') => void
   started: (lane: Lane, waitedMs: number) => void
   ended: (origin: string, result: Result, bytes: number, tookMs: number) => void
+  /** A request for many keys went out. */
+  batched: (keys: number) => void
   reissued: () => void
   /** The backend handed over a value. */
   handedOver: (outcome: (typeof takings)[number]) => void
@@ -67,7 +69,7 @@ export function createFetcherMetrics(
 ): FetchMetrics & WorkerMetrics {
   const took = histogram(
     'fetch_seconds',
-    'From a lease going to a worker to its result, by backend (origin) and outcome.',
+    'From a lease going to a worker to its result, by backend (origin) and outcome; of a batch, for each key.',
     FETCH_BUCKETS,
     { origin: origins, outcome: outcomes },
   )
@@ -103,6 +105,7 @@ export function createFetcherMetrics(
       const made = result.deltaFrom ? 'made' : result.deltaSkipped
       if (made) delta(made)
     },
+    batched: histogram('batch_keys', 'Keys in one request for many (batch).', [1, 2, 5, 10, 20, 50, 100, 200, 500]),
     reissued: count('leases_reissued_total', 'Fetches leased to a second worker, because the first was lost.'),
     handedOver: count(
       'handed_over_total',

@@ -4,7 +4,7 @@ import type { Answer, Credentials, Held } from '@keycast/backbone'
 import type { ErrorCode } from '@keycast/protocol'
 import type { Containment, Namespace, Payer } from '@keycast/service'
 import { realWorld } from '@keycast/service'
-import type { Result } from '../work/messages.ts'
+import type { LeaseResult, Result } from '../work/messages.ts'
 import { checkInvariants } from './check-invariants.fixture.ts'
 import type { Fetch, Pool } from './fetching/fetches.ts'
 import { createPrimary } from './primary.ts'
@@ -77,6 +77,8 @@ export function setup({
   /** The keys of which each link is due the latest state. */
   const due = new Map<string, Set<string>>()
   const met: Record<string, number> = { memory: 0, plan: 0, coalesced: 0, fetched: 0 }
+  /** How many keys each request for many had. */
+  const batched: number[] = []
   /** The code of each want that was refused or ended. */
   const refused: string[] = []
   /** Each change's wait for a link to take it, in milliseconds. */
@@ -88,6 +90,10 @@ export function setup({
 
   const primary = createPrimary({
     ...realWorld,
+    after: (ms, run) => {
+      const timer = wheel.set(now() + ms, run)
+      return () => wheel.cancel(timer)
+    },
     namespaces: { get: name => byName.get(name), names: [...byName.keys()] },
     pool: {
       hasCredit: () => leased.length < credit,
@@ -109,6 +115,7 @@ export function setup({
       refused: code => refused.push(code),
       started() {},
       ended() {},
+      batched: keys => batched.push(keys),
       reissued() {},
       handedOver: outcome => takings.push(outcome),
       answered() {},
@@ -162,6 +169,7 @@ export function setup({
     askedAt: (key: string) => asked.get(key) ?? [],
     met,
     refused,
+    batched,
     /** How many keys are counted as kept fresh. */
     kept: () => [...primary.sources.values()].reduce((sum, { keptKeys }) => sum + keptKeys, 0),
     relayed,
@@ -169,6 +177,8 @@ export function setup({
     takings,
     /** Keys under lease, in order. */
     leased: () => leased.map(({ message }) => message.key),
+    /** All under way, the oldest first. */
+    leases: () => leased,
     lease: (key: string) => leased.find(({ message }) => message.key === key),
     onRefresh: (key: string) => events.onNotice('a', { keys: [key] }),
     lagsMs: primary.lagsMs,
@@ -179,6 +189,9 @@ export function setup({
     get: (link: string, key: string, held?: Held, credentials?: Credentials) =>
       events.onGet(link, { key, position: held, payload: credentials }),
     cancelGet: events.onCancelGet,
+
+    /** A result that ends no lease: of another key of a batch. */
+    part: (fetch: Fetch, result: LeaseResult, body?: Buffer) => ended(fetch, result, body),
 
     /** Ends the key's lease. */
     answer: (key: string, result: Result, body?: Buffer, delta?: Buffer) => ended(end(key), result, body, delta),

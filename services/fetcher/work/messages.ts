@@ -24,6 +24,7 @@ export type Credit = { type: 'credit'; worker: number; credit: number } & Usage
  * `lastModified` are of the value the primary holds; absent where it holds none. `delta`: one may be of use.
  * `body`: JSON, to be sent by POST; otherwise it is a GET. `redirects`: those that stay at the
  * origin are followed. `lacksToken`: there is none to ask with, so nobody is asked. `statusOf`: only the status is wanted, of a request with this method; `headers` are then the viewer's own.
+ * `batch`: it is for many keys; `key` names their namespace alone, so that the same worker has the bodies before.
  */
 export interface Lease {
   type: 'lease'
@@ -41,7 +42,17 @@ export interface Lease {
   redirects?: boolean
   lacksToken?: boolean
   statusOf?: 'HEAD' | 'GET'
+  batch?: BatchLease
 }
+
+/** Pointers are JSON's (RFC 6901). `items`: to the list in the response; `id`: to an item's own. */
+export interface BatchLease {
+  items: string
+  id: string
+  keys: BatchKey[]
+}
+
+export type BatchKey = { id: string } & Pick<Lease, 'key' | 'version' | 'delta'>
 
 /**
  * What the backend's answer says beside its content. `maxAgeMs`: Cache-Control's or Expires', less Age; absent where
@@ -86,7 +97,13 @@ export type Result = ValueResult | CurrentResult | FailedResult | StatusResult
 
 export type DeltaSkip = 'no_base' | 'size' | 'time' | 'gain'
 
-export type ResultMessage = { type: 'result'; lease: number } & Result
+/**
+ * With `nth` it is of that key of a batch, the second or a later one. The first key's comes last and ends the lease; alone,
+ * it is of all.
+ */
+export type LeaseResult = { nth?: number } & Result
+
+export type ResultMessage = { type: 'result'; lease: number } & LeaseResult
 
 /** The environment variable in which a primary gives its workers the endpoint of this incarnation. */
 export const WORK_ENDPOINT_VARIABLE = 'KEYCAST_WORK_ENDPOINT'

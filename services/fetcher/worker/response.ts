@@ -3,13 +3,15 @@
 import type { ErrorCode } from '@keycast/protocol'
 import { readContent } from '@keycast/service'
 import type { FailedResult, Lease, Result } from '../work/messages.ts'
+import { readBatch } from './batch.ts'
 import type { Response } from './http/exchange.ts'
 import { confirmedFreshnessOf, freshnessOf, type Headers, retryAfterMsOf, validatorsOf } from './response-headers.ts'
 
-/** `body` exactly where the result is a `value`. */
+/** `body` exactly where the result is a `value`. `others`: of a batch's other keys, unless the result is of all. */
 export interface Pulled {
   result: Result
   body?: Buffer
+  others?: Pulled[]
 }
 
 /** @param now milliseconds since 1970 */
@@ -31,6 +33,7 @@ export function resultOf(lease: Lease, { status, headers, body: received }: Resp
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     return { result: failed(status, 'invalid_content', 'the content is in an encoding that was not asked for') }
   }
+  if (lease.batch) return readBatch(lease.batch, received, { status, ...freshness })
   const read = readContent(received, {
     contentType: headers['content-type'],
     version: lease.version,

@@ -6,6 +6,7 @@ import type { Lease, Result, Usage } from '../work/messages.ts'
 import type { Asker } from './ask.ts'
 import type { Deltas } from './deltas.ts'
 import type { Puller } from './pull.ts'
+import type { Pulled } from './response.ts'
 import type { WorkSocket } from './work-socket.ts'
 
 interface Options extends World {
@@ -22,6 +23,9 @@ interface Options extends World {
   usage: () => Usage
   log: Pick<Log, 'error'>
 }
+
+/** What whoever gets the result holds. */
+type Held = Pick<Lease, 'key' | 'version' | 'delta'>
 
 const noToken: Result = {
   kind: 'failed',
@@ -53,19 +57,35 @@ export function startWorker({
 
   async function pull(lease: Lease) {
     pulling += 1
-    const { result, body, delta } = await resultOf(lease).catch(error => failed(lease, error))
+    const pulled = await resultOf(lease).catch(error => failed(lease, error))
     pulling -= 1
-    await socket.send({ type: 'result', lease: lease.lease, ...result }, body, delta)
+    const keys = lease.batch?.keys
+    // The first key's comes last: it ends the lease.
+    pulled.others?.forEach((other, index) => void send(lease, keys?.[index + 1] ?? lease, other, index + 1))
+    await send(lease, keys?.[0] ?? lease, pulled)
   }
 
-  async function resultOf(lease: Lease): Promise<{ result: Result; body?: Buffer; delta?: Buffer }> {
+  function send(lease: Lease, held: Held, pulled: Pulled, nth?: number) {
+    let sent: Pulled & { delta?: Buffer }
+    try {
+      sent = withDelta(held, pulled)
+    } catch (error) {
+      sent = failed(lease, error)
+    }
+    return socket.send({ type: 'result', lease: lease.lease, nth, ...sent.result }, sent.body, sent.delta)
+  }
+
+  async function resultOf(lease: Lease): Promise<Pulled> {
     if (lease.statusOf) return { result: await asker.ask(lease) }
     if (lease.lacksToken) return { result: noToken }
-    const { result, body } = await puller.pull(lease)
-    if (result.kind === 'current') deltas.confirm(lease, result)
+    return puller.pull(lease)
+  }
+
+  function withDelta(held: Held, { result, body }: Pulled) {
+    if (result.kind === 'current') deltas.confirm(held, result)
     if (result.kind !== 'value' || !body) return { result }
-    const { delta, skipped } = deltas.make(lease, result, body)
-    return { result: { ...result, deltaFrom: delta && lease.version, deltaSkipped: skipped }, body, delta }
+    const { delta, skipped } = deltas.make(held, result, body)
+    return { result: { ...result, deltaFrom: delta && held.version, deltaSkipped: skipped }, body, delta }
   }
 
   /**
@@ -74,7 +94,7 @@ export function startWorker({
    *
    * @param error a programmer's
    */
-  function failed({ key }: Lease, error: unknown): { result: Result; body?: undefined; delta?: undefined } {
+  function failed({ key }: Lease, error: unknown): Pulled {
     if (isLogDue(String(error))) log.error({ err: error, namespace: namespaceOf(key) }, 'a response could not be read')
     return { result: { kind: 'failed', code: 'invalid_content', message: "the backend's response could not be read" } }
   }

@@ -156,7 +156,7 @@ async function startFetcher(): Promise<World> {
     now,
   })
   const inTurns = createInTurns({ wheel, now })
-  const asks = createAsks({ namespaces, pool, cap: 64, inTurns, metrics: anything, now })
+  const asks = createAsks({ namespaces, pool, cap: 64, inTurns, metrics: anything, now, after: world.after })
   const firstBackoff = createBackoff({ initialMs: 1_000, random: Math.random })
   const authorizing = createAuthorize({
     namespaces,

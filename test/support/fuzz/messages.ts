@@ -312,6 +312,7 @@ export const lease: Required<Lease> = {
   redirects: true,
   lacksToken: true,
   statusOf: 'HEAD',
+  batch: { items: '/items', id: '/id', keys: [{ key, id: '42', version, delta: true }] },
 }
 
 /** What a primary sends its workers. */

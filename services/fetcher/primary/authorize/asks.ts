@@ -11,6 +11,7 @@ import {
   NO_LANE,
   type Payer,
   type Stock,
+  type World,
 } from '@keycast/service'
 import type { Lease, Result } from '../../work/messages.ts'
 import type { Verdict } from '../origins/breaker.ts'
@@ -68,10 +69,11 @@ interface Deps {
   inTurns: InTurns
   metrics: { asked: (origin: string, verdict: string, tookMs: number) => void }
   now: () => number
+  after: World['after']
   queuedMax?: number
 }
 
-export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queuedMax = QUEUED_MAX }: Deps) {
+export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, after, queuedMax = QUEUED_MAX }: Deps) {
   const sources = createSources<Ask>({
     namespaces: namespaces.names.flatMap(name => {
       const origin = namespaces.get(name)?.authorize?.origin
@@ -103,6 +105,7 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
       ended,
     },
     now,
+    after,
   })
 
   /** @param wanted `done` is called once */

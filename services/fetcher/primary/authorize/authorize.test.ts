@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type Credentials, type Decision, viewerKey } from '@keycast/backbone'
-import type { Namespaces } from '@keycast/service'
+import { type Namespaces, realWorld } from '@keycast/service'
 import { createBackoff } from '../timing/backoff.ts'
 import { type Ask, createAsks } from './asks.ts'
 import { createAuthorize } from './authorize.ts'
@@ -53,6 +53,7 @@ function setup({
     },
     metrics: { asked: (_, verdict) => count(verdict) },
     now,
+    after: realWorld.after,
     queuedMax,
   })
   const told: { link: string; id: string; decision: Decision }[] = []

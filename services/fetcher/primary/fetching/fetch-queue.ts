@@ -100,6 +100,15 @@ export function createFetchQueue<T extends Queued>({ limit }: { limit: () => num
     inFlight[item.lane]--
   }
 
+  /**
+   * Takes an item out that goes along with one of this lane, in the same request. Those that were given back are left.
+   *
+   * @returns `undefined` where none is queued
+   */
+  function takeAlong(lane: Lane): T | undefined {
+    return queued[lane].take() ?? queued.cold.take() ?? queued.refresh.take() ?? queued.missing.take()
+  }
+
   /** Takes an item out without starting it. @returns `undefined` where none is queued */
   function withdraw(): T | undefined {
     for (const lane of lanes) {
@@ -116,9 +125,11 @@ export function createFetchQueue<T extends Queued>({ limit }: { limit: () => num
     promote,
     remove,
     next,
+    takeAlong,
     ended,
     withdraw,
     queuedIn,
+    queued: () => lanes.reduce((sum, lane) => sum + queuedIn(lane), 0),
     inFlightOf: (lane: Lane) => inFlight[lane],
     inFlight: inFlightNow,
   }

@@ -1,7 +1,7 @@
 // A fetch from start to end: wanted, queued, leased to a worker, ended with a result. At most one per key at a time.
 import { idOf } from '@keycast/protocol'
-import { type Containment, headersOfKey, NO_LANE, noContainment } from '@keycast/service'
-import type { Lease as LeaseMessage, Result } from '../../work/messages.ts'
+import { type Batch, type Containment, headersOfKey, NO_LANE, noContainment, type World } from '@keycast/service'
+import type { Lease as LeaseMessage, LeaseResult, Result } from '../../work/messages.ts'
 import type { Entry } from '../keys/entry.ts'
 import { isMissing } from '../keys/held.ts'
 import { isCold, isKept, isWanted } from '../keys/interest.ts'
@@ -13,6 +13,7 @@ import type { Sign } from '../origins/fetch-limit.ts'
 import { type KeySource, originsOf } from '../origins/origins.ts'
 import type { InTurns } from '../timing/in-turns.ts'
 import type { Tokens } from '../tokens/tokens.ts'
+import { createBatches } from './batches.ts'
 import type { Lane } from './fetch-queue.ts'
 
 export type Fetches = ReturnType<typeof createFetches>
@@ -28,6 +29,8 @@ export interface Fetch extends Request {
   again: boolean
   superseded: boolean
   authorization?: string
+  /** Of a batch: the fetches that go in the same request, which is this one's. */
+  company: Fetch[] | undefined
 }
 
 /** The part of the workers that fetches need. `lease` must only be called while there is credit. */
@@ -57,6 +60,7 @@ interface Deps {
   now: () => number
   /** In milliseconds since 1970, as tokens tell the time. */
   wallNow: () => number
+  after: World['after']
   /** Of namespaces that have one. */
   tokens: Pick<Tokens, 'authorizationOf' | 'refused'>
 }
@@ -69,6 +73,7 @@ export function createFetches({
   containment = noContainment,
   now,
   wallNow,
+  after,
   tokens,
 }: Deps) {
   let events: FetchEvents
@@ -80,19 +85,13 @@ export function createFetches({
       sourceOf: ({ entry }) => entry.source,
       isOver: ({ entry }) => !mayAsk(entry, wallNow()),
       lease,
-      refused({ entry }) {
-        entry.fetch = undefined
-        refuse(entry)
-      },
-      isWanted({ entry }) {
-        if (isWanted(entry)) {
-          metrics.reissued()
-          return true
+      refused(fetch) {
+        for (const { entry } of batches.underWay(fetch)) {
+          entry.fetch = undefined
+          refuse(entry)
         }
-        entry.fetch = undefined
-        events.onAbandoned(entry)
-        return false
       },
+      isWanted: isStillWanted,
       judge: ({ entry }, result) => ({
         verdict: verdictOf(result),
         sign: signOf(result, entry.namespace),
@@ -101,7 +100,9 @@ export function createFetches({
       ended,
     },
     now,
+    after,
   })
+  const batches = createBatches()
 
   /**
    * Must be called before the first fetch is wanted. Not given at creation: results set timers, and timers want
@@ -134,6 +135,7 @@ export function createFetches({
       probe: false,
       again: false,
       superseded: false,
+      company: entry.namespace.batch && batches.companyOf(entry),
     }
     dispatcher.add(entry.fetch)
   }
@@ -175,11 +177,13 @@ export function createFetches({
     if (!fetch || fetch.sentAt !== undefined) return
     source.queue.remove(fetch)
     entry.fetch = undefined
+    if (fetch.company) batches.leave(fetch)
   }
 
   function lease(fetch: Fetch) {
     const { entry, lane, queuedAt, sentAt = now() } = fetch
     const { namespace } = entry
+    if (namespace.batch) return leaseBatch(fetch, namespace, namespace.batch)
     const { value } = entry.held
     const id = idOf(sharedKeyOf(entry))
     // Conditions are for GET (RFC 9110 section 13.1.2).
@@ -210,7 +214,74 @@ export function createFetches({
     })
   }
 
+  function leaseBatch(fetch: Fetch, namespace: Entry['namespace'], batch: Batch) {
+    const { sentAt = now() } = fetch
+    if (!fetch.company) batches.gather(fetch, batch)
+    const fetches = batches.underWay(fetch)
+    fetch.company = fetches.slice(1)
+    for (const one of fetches) {
+      one.sentAt = sentAt
+      one.superseded = false
+      metrics.started(one.lane, sentAt - one.queuedAt)
+    }
+    metrics.batched(fetches.length)
+    const authorization = tokens.authorizationOf(namespace.name)
+    const keys = fetches.map(({ entry }) => {
+      const { key, held } = entry
+      return { key, id: idOf(key), version: held.value?.version, delta: isKept(entry) }
+    })
+    pool.lease(fetch, {
+      key: `${namespace.name}:`,
+      url: batch.urlFor(keys.map(({ id }) => id)),
+      redirects: namespace.followsRedirects,
+      headers: authorization ? { ...namespace.headers, authorization } : namespace.headers,
+      lacksToken: authorization === null || undefined,
+      timeoutMs: namespace.timeoutMs,
+      bytesMax: namespace.bytesMax,
+      delta: false,
+      batch: { items: batch.items, id: batch.id, keys },
+    })
+  }
+
+  /** @param fetch of a lease */
+  function take(fetch: Fetch, result: LeaseResult, body?: Buffer, delta?: Buffer) {
+    if (result.nth === undefined) return dispatcher.ended(fetch, result, body, delta)
+    const other = fetch.company?.[result.nth - 1]
+    if (other) finish(other, result, body, delta, false)
+  }
+
   function ended(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) {
+    if (!fetch.company) return finish(fetch, result, body, delta, closed)
+    if (batches.split(fetch, result)) return
+    const [own, ...others] = batches.underWay(fetch)
+    for (const other of others) finish(other, result, undefined, undefined, false)
+    batches.note(own, result)
+    finish(own, result, body, delta, closed)
+  }
+
+  /** The worker that had the fetch will not answer: those that went with it go alone, as it may be one that ended it. */
+  function lost(fetch: Fetch) {
+    const [, ...others] = fetch.company ? batches.underWay(fetch) : []
+    if (fetch.company) fetch.company = []
+    dispatcher.lost(fetch)
+    for (const other of others) {
+      Object.assign(other, { attempt: 2, sentAt: undefined, company: [] })
+      if (isStillWanted(other)) other.entry.source.queue.putBack(other)
+    }
+  }
+
+  /** @param fetch whose worker was lost */
+  function isStillWanted({ entry }: Fetch): boolean {
+    if (isWanted(entry)) {
+      metrics.reissued()
+      return true
+    }
+    entry.fetch = undefined
+    events.onAbandoned(entry)
+    return false
+  }
+
+  function finish(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) {
     const { entry, sentAt = now() } = fetch
     if (result.kind === 'failed' && result.status === 401) tokens.refused(entry.namespace.name)
     metrics.ended(entry.source.origin.name, result, body?.length ?? 0, now() - sentAt)
@@ -231,7 +302,7 @@ export function createFetches({
     return isWanted(entry) && authorizationOf(entry, wallNow()) !== authorization
   }
 
-  const { startAll, ended: take, lost } = dispatcher
+  const { startAll } = dispatcher
   return { start, hasOtherToken, want, wantSince, repeat, supersede, abandon, startAll, ended: take, lost }
 }
 

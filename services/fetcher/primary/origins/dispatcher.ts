@@ -1,7 +1,7 @@
 // Sends the requests to backends: each from being queued to its end, whether it fetches a key or asks if a viewer may
 // read. Backends take turns, and so do the namespaces of one; another worker takes over from a lost one; an open breaker
 // refuses.
-import type { LanePath } from '@keycast/service'
+import type { LanePath, World } from '@keycast/service'
 import type { Result } from '../../work/messages.ts'
 import type { Lane } from '../fetching/fetch-queue.ts'
 import type { InTurns } from '../timing/in-turns.ts'
@@ -48,23 +48,38 @@ interface Steps<R extends Request> {
  */
 const SHARE_OF_FREE = 3
 
+/** While other requests of a namespace are under way, a key waits this long for others to go with it. */
+const COMPANY_MS = 5
+
 interface Deps<R extends Request> {
   origins: Iterable<Origin<R>>
   hasCredit: () => boolean
   inTurns: InTurns
   steps: Steps<R>
   now: () => number
+  after: World['after']
 }
 
 export type Dispatcher<R extends Request> = ReturnType<typeof createDispatcher<R>>
 
-export function createDispatcher<R extends Request>({ origins, hasCredit, inTurns, steps, now }: Deps<R>) {
+export function createDispatcher<R extends Request>({ origins, hasCredit, inTurns, steps, now, after }: Deps<R>) {
   const rotation = [...origins]
 
   function add(request: R) {
     const source = steps.sourceOf(request)
     source.queue.add(request)
+    if (source.batchMax > 1) gather(source)
     startNext(source.origin)
+  }
+
+  /** The first in an empty queue waits for company: where nothing is under way, only for what came in with it. */
+  function gather(source: Source<R>) {
+    if (source.isGathering || source.queue.queued() > 1) return
+    source.isGathering = true
+    after(source.queue.inFlight() === 0 ? 0 : COMPANY_MS, () => {
+      source.isGathering = false
+      startNext(source.origin)
+    })
   }
 
   /** Starts the requests that may start. Backends take turns to be first, in case credit is short. */
@@ -99,7 +114,10 @@ export function createDispatcher<R extends Request>({ origins, hasCredit, inTurn
     return undefined
   }
 
-  function hasRoom({ isRefusing, queue, origin: { inFlightMax, inFlight, sources } }: Source<R>) {
+  function hasRoom(source: Source<R>) {
+    const { isRefusing, isGathering, batchMax, queue, origin } = source
+    const { inFlightMax, inFlight, sources } = origin
+    if (isGathering && queue.queued() < batchMax) return false
     const free = inFlightMax - inFlight
     return !isRefusing && free > 0 && (sources.length === 1 || queue.inFlight() < SHARE_OF_FREE * free)
   }

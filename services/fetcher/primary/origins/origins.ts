@@ -30,6 +30,10 @@ export interface Source<R extends Request> {
   breaker: Breaker
   /** Whether its queue is being emptied; changed by dispatcher.ts. */
   isRefusing: boolean
+  /** How many of the queued go in one request. */
+  batchMax: number
+  /** Whether the queued wait for company; changed by dispatcher.ts. */
+  isGathering: boolean
 }
 
 /** One of keys. */
@@ -56,8 +60,8 @@ export function originNames({ names, get }: Namespaces) {
 }
 
 interface Options {
-  /** The origin of each namespace. */
-  namespaces: Iterable<[name: string, origin: string]>
+  /** The origin of each namespace, and how many of its requests go as one. */
+  namespaces: Iterable<[name: string, origin: string, batchMax?: number]>
   /** Requests to each backend. */
   inFlightMax: number
   /** `sources`: how many namespaces its backend has. */
@@ -70,12 +74,13 @@ export function createSources<R extends Request>({ namespaces, inFlightMax, newL
   const origins = new Map<string, Origin<R>>()
   const named = [...namespaces]
   const sources = new Map<string, Source<R>>()
-  for (const [namespace, name] of named) {
+  for (const [namespace, name, batchMax = 1] of named) {
     const origin = origins.get(name) ?? { name, inFlightMax, inFlight: 0, sources: [], turn: 0 }
     origins.set(name, origin)
     const limit = newLimit(named.filter(([, other]) => other === name).length)
     const queue = createFetchQueue<R>({ limit: limit.inForce })
-    const source = { namespace, origin, queue, limit, breaker: createBreaker({ now }), isRefusing: false }
+    const breaker = createBreaker({ now })
+    const source = { namespace, origin, queue, limit, breaker, isRefusing: false, batchMax, isGathering: false }
     origin.sources.push(source)
     sources.set(namespace, source)
   }
@@ -95,8 +100,8 @@ export function createKeySources({
 }): Map<string, KeySource> {
   const sources = createSources<Fetch>({
     namespaces: names.flatMap(name => {
-      const origin = get(name)?.origin
-      return origin === undefined ? [] : [[name, origin]]
+      const namespace = get(name)
+      return namespace === undefined ? [] : [[name, namespace.origin, namespace.batch?.max]]
     }),
     inFlightMax,
     newLimit: sources => createFetchLimit({ max: inFlightMax, sources, now }),

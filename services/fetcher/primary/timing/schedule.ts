@@ -83,9 +83,16 @@ export const WAKE_MS_MIN = 5_000
  */
 const TOGETHER_MS = 50
 
+/** Keys that are asked for many at once come up in four crowds each period, at most this far apart. */
+const CROWDS = 4
+const CROWDS_APART_MS_MAX = 1_000
+
 /** The time at which a periodic refresh comes up. Rounded down, never up, or values would get older than a period. */
-const phaseOf = (atMs: number, refreshMs: number) =>
-  refreshMs >= QUIET_REFRESH_MS_MIN ? Math.floor(atMs / TOGETHER_MS) * TOGETHER_MS : Math.ceil(atMs)
+function phaseOf(atMs: number, { refreshMs, batch }: Entry['namespace']) {
+  if (!batch && refreshMs < QUIET_REFRESH_MS_MIN) return Math.ceil(atMs)
+  const togetherMs = batch ? Math.ceil(Math.min(CROWDS_APART_MS_MAX, refreshMs / CROWDS)) : TOGETHER_MS
+  return Math.floor(atMs / togetherMs) * togetherMs
+}
 
 interface Deps {
   wheel: {
@@ -113,7 +120,7 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
       tryAt(entry, entry.timing.nextTryAt ?? now())
     } else if (refreshMs > 0) {
       // Counted from when the backend was asked, so that the held state never gets older than a period.
-      entry.timing.phaseAt = phaseOf(Math.max(now(), entry.held.askedAt + random() * refreshMs), refreshMs)
+      entry.timing.phaseAt = phaseOf(Math.max(now(), entry.held.askedAt + random() * refreshMs), entry.namespace)
       tryAt(entry, entry.timing.phaseAt)
     }
   }
@@ -124,7 +131,7 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
    * @param atMs at most a period away
    */
   function takeOver(entry: Entry, atMs: number) {
-    entry.timing.phaseAt = phaseOf(atMs, entry.namespace.refreshMs)
+    entry.timing.phaseAt = phaseOf(atMs, entry.namespace)
     tryAt(entry, entry.timing.phaseAt)
   }
 
@@ -145,7 +152,7 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
     entry.source.failing.delete(entry)
     const { refreshMs } = entry.namespace
     if (isKept(entry) && refreshMs > 0) {
-      entry.timing.phaseAt ??= phaseOf(now() + random() * refreshMs, refreshMs)
+      entry.timing.phaseAt ??= phaseOf(now() + random() * refreshMs, entry.namespace)
       entry.timing.absenceMs = isMissing(entry) ? nextAbsenceMs(entry) : undefined
       tryAt(entry, nextPeriodOf(entry))
     } else {

@@ -31,6 +31,12 @@ export function createLeases<T>({ now }: { now: (worker: number) => number }) {
     return id
   }
 
+  /** @returns `undefined` if the lease is not in force, or not this worker's */
+  function find(id: number, worker: number): Lease<T> | undefined {
+    const lease = leases.get(id)
+    return lease?.worker === worker ? lease : undefined
+  }
+
   /**
    * Ends a lease with its result.
    *
@@ -38,8 +44,8 @@ export function createLeases<T>({ now }: { now: (worker: number) => number }) {
    * @returns `undefined` if the lease is not in force, or not this worker's
    */
   function end(id: number, worker: number): Lease<T> | undefined {
-    const lease = leases.get(id)
-    if (lease?.worker !== worker) return undefined
+    const lease = find(id, worker)
+    if (!lease) return undefined
     leases.delete(id)
     counts.set(worker, countOf(worker) - 1)
     return lease
@@ -71,5 +77,5 @@ export function createLeases<T>({ now }: { now: (worker: number) => number }) {
     return counts.get(worker) ?? 0
   }
 
-  return { grant, end, takeFrom, overdue, countOf }
+  return { grant, find, end, takeFrom, overdue, countOf }
 }

@@ -2,7 +2,7 @@
 // about.
 import { fnv1a } from '@keycast/backbone'
 import { createAwakeClock, type Every, type Log, type World } from '@keycast/service'
-import type { Credit, Lease as LeaseMessage, Result, ResultMessage, Usage } from '../../work/messages.ts'
+import type { Credit, Lease as LeaseMessage, LeaseResult, ResultMessage, Usage } from '../../work/messages.ts'
 import type { Ask } from '../authorize/asks.ts'
 import type { Fetch } from '../fetching/fetches.ts'
 import type { Backoff } from '../timing/backoff.ts'
@@ -35,7 +35,7 @@ export interface Connection {
  * The ends of leases. `onLost`: the worker that had the fetch will not answer. `onCredit`: there may be credit again.
  */
 export interface WorkerEvents {
-  onResult: (leased: Leased, result: Result, body: Buffer | undefined, delta: Buffer | undefined) => void
+  onResult: (leased: Leased, result: LeaseResult, body: Buffer | undefined, delta: Buffer | undefined) => void
   onLost: (leased: Leased) => void
   onCredit: () => void
 }
@@ -129,7 +129,8 @@ export function createWorkers({
     if (message.type === 'credit') return announce(routingId, message)
     const worker = byRoute.get(routingId.toString('latin1'))
     if (worker) worker.heardAt = worker.clock.nowMs
-    const lease = worker && leases.end(message.lease, worker.process.id)
+    const isLast = message.nth === undefined
+    const lease = worker && (isLast ? leases.end : leases.find)(message.lease, worker.process.id)
     if (lease) events.onResult(lease.what, message, body, delta)
     else metrics.lateResult()
   }
