@@ -179,6 +179,20 @@ export const backend = dashboard({
           ],
         }),
         lines({
+          title: 'Values handed over',
+          description:
+            'Values and deletions that backends handed over. older: a newer one had come before. refused: there was no room, or gateways have another configuration.',
+          unit: 'reqps',
+          min: 0,
+          stacked: true,
+          queries: [
+            {
+              expr: `sum by (outcome) (rate(keycast_fetcher_handed_over_total{${nodes}}[$__rate_interval]))`,
+              legend: '{{outcome}}',
+            },
+          ],
+        }),
+        lines({
           title: 'Breaker',
           description: '1 while the breaker is open: after too many failures a namespace gets one probe a second only.',
           unit: 'short',
