@@ -107,10 +107,12 @@ export function createResults({
    * The backend hands over a value, or says that the key has none. A fetch that began before is of no use any more; one
    * that begins later brings a newer value.
    *
+   * Nobody's share counts here: a stranger who has had theirs, and watches the key, would keep the backend's value out.
+   *
    * @returns whether there is room for it; otherwise everything stays as it was
    */
   function takeHandedOver(entry: Entry, content: HandedOver['content']): boolean {
-    if (content && !(table.hasRoomFor(entry, content.body.length) && table.hasShareFor(entry, content.body.length))) {
+    if (content && !table.hasRoomFor(entry, content.body.length)) {
       table.recount(entry)
       return false
     }

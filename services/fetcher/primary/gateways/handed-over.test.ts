@@ -1,4 +1,5 @@
-import { setup, watched } from '../test-support.ts'
+import { ENTRY_BYTES } from '../keys/key-table.ts'
+import { keysOf, setup, watched } from '../test-support.ts'
 
 const K = 'doc:1'
 
@@ -189,6 +190,13 @@ test('where there is no room nothing changes, and the backend is told so', () =>
   expect(sent('a')).toEqual([])
   expect(handOver('doc:2', 'x'.repeat(5_000))).toMatchObject({ code: 'capacity' })
   expect(takings).toEqual(['refused', 'refused'])
+})
+
+test('a user who holds too much keeps no value of the backend out', () => {
+  const { onWatch, handOver, sent } = setup({ cacheBytesMax: 900 * ENTRY_BYTES, credit: 0 })
+  for (const key of keysOf(100)) onWatch('a', { key, payer: 'a1.u1' })
+  expect(handOver('doc:0', 'x'.repeat(ENTRY_BYTES))).toEqual({ outcome: 'taken' })
+  expect(sent('a')).toEqual([`value ${'x'.repeat(ENTRY_BYTES)}`])
 })
 
 test.each([
