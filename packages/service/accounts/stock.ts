@@ -41,7 +41,7 @@ export function createStock({ free }: { free: () => number }) {
   function hasRoom(payer: Payer | undefined, amount: number): boolean {
     if (payer === undefined) return true
     const left = free()
-    return holderOf(payer).accounts.every(({ held, weight }) => held + amount <= left * weight)
+    return accountsOf(payer).every(name => (accounts.get(name)?.held ?? 0) + amount <= left * weightOf(name))
   }
 
   /** @param amount to be added to what is held */
