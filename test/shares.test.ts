@@ -2,6 +2,7 @@
 // else is served as if they were alone.
 import { answers, documentOf, startBackend } from './support/backend.ts'
 import { connect } from './support/client.ts'
+import { eventually } from './support/deadline.ts'
 import { startSystem } from './support/system.ts'
 
 const backend = await startBackend()
@@ -45,11 +46,23 @@ test('an address has one share over all gateways, and another address finds room
   // And what the first lets go of, it may have again elsewhere.
   const refused = wanted[1].find(key => isRefused(1, key)) as string
   await takers[0].unsubscribe(wanted[0])
-  for (;;) {
+  await eventually(async () => {
+    takers[1].of(refused).error = undefined
     await takers[1].subscribe([refused])
     await takers[1].until(() => has(1, refused) || isRefused(1, refused), 'the key coming or being refused')
-    if (has(1, refused)) break
-    takers[1].of(refused).error = undefined
-  }
-  for (const client of [...takers, other]) client.close()
+    return has(1, refused)
+  }, 'room for the key')
+  // One that goes on in place of waiting is closed, and the others are served all along.
+  const more = keys('more', 400)
+  for (const key of more) backend.on(`/docs/${key.slice('doc:'.length)}`, answers.json(documentOf(1)))
+  await takers[0].subscribe(more)
+  const refusedOf = () => more.find(key => takers[0].of(key).error?.code === 'capacity')
+  await takers[0].until(refusedOf, 'a refusal')
+  expect(takers[0].of(refusedOf() as string).error).toMatchObject({ subscribed: false, retryAfterMs: 5_000 })
+  // Of requests that were not early so many would be within the limits.
+  for (let n = 0; n < 2_500; n++) takers[0].send({ type: 'subscribe', keys: [refusedOf()] })
+  expect((await takers[0].gone()).code).toBe(4007)
+  backend.on('/docs/other-0', answers.json(documentOf(2)))
+  await other.reaches('doc:other-0', 2)
+  for (const client of [takers[1], other]) client.close()
 })

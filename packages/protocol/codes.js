@@ -1,8 +1,8 @@
 // Every error and close code that a client can get. docs/protocol.md has the same tables; a test compares them.
 
 /**
- * Codes of `error` and `stale` messages: the cause, and the remedy. After an error with `retryAfterMs` the gateway
- * tries again by itself, and the subscription stays.
+ * Codes of `error` and `stale` messages: the cause, and the remedy. While a subscription stands, `retryAfterMs` says that
+ * the gateway tries again by itself; else the client may, after that time.
  */
 export const errorCodes = Object.freeze({
   bad_message: 'not a JSON object with the fields its type needs: fix the client',

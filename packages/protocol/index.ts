@@ -11,6 +11,7 @@ export {
   type ClientMessage,
   type ControlMessage,
   deltaLine,
+  type ErrorMessage,
   encode,
   errorMessage,
   type Get,
@@ -29,7 +30,7 @@ export {
 } from './messages.ts'
 export { NAME_CHARACTERS_MAX, readMemberName } from './names.ts'
 export { isClaim, type Join, type Leave, type Member } from './presence-messages.ts'
-export { isProblem, type Problem, problemText } from './problem.ts'
+export { isProblem, type Problem, problemText, retryAfterMsOf } from './problem.ts'
 export { rawMember } from './raw-json.ts'
 export {
   createMessageHeads,

@@ -4,7 +4,7 @@ import type { ErrorCode } from './codes.js'
 import { excerpt } from './excerpt.ts'
 import { ProtocolError, parseObject, readId, readKey, readList } from './fields.ts'
 import { type Join, type Joined, type Leave, type Members, type Presence, readJoin } from './presence-messages.ts'
-import { type Problem, problemText } from './problem.ts'
+import { type Problem, problemText, retryAfterMsOf } from './problem.ts'
 import {
   type Gap,
   type History,
@@ -125,7 +125,7 @@ interface Stale {
 }
 
 /** `subscribed`, with `key` always: whether the session is subscribed to it now. */
-interface ErrorMessage {
+export interface ErrorMessage {
   type: 'error'
   id?: RequestId
   key?: string
@@ -249,7 +249,8 @@ export function errorMessage(
   problem: Problem,
   { id, key, subscribed }: { id?: RequestId; key?: string; subscribed?: boolean } = {},
 ): ErrorMessage {
-  const { code, retryAfterMs } = problem
+  const { code } = problem
+  const retryAfterMs = retryAfterMsOf(problem)
   return { type: 'error', id, key, subscribed, code, message: problemText(problem), retryAfterMs }
 }
 

@@ -11,6 +11,16 @@ export interface Problem {
   readonly retryAfterMs?: number
 }
 
+/**
+ * Somebody has to let go of something first: a client that is refused for want of room is told to come back after this time,
+ * whatever is full.
+ */
+const CAPACITY_RETRY_MS = 5_000
+
+/** When it may be asked for again, as clients are told; `undefined` where that would be of no use. */
+export const retryAfterMsOf = ({ code, retryAfterMs }: { code: string; retryAfterMs?: number }) =>
+  retryAfterMs ?? (code === 'capacity' ? CAPACITY_RETRY_MS : undefined)
+
 /** Whether what was asked for is not done. Nothing else that is answered has a code. */
 export const isProblem = <T extends object>(answer: T | Problem): answer is Problem => 'code' in answer
 

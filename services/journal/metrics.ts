@@ -41,9 +41,13 @@ export function createJournalMetrics({ count, sum, histogram }: MetricMakers) {
       batch(messages)
       flushed(tookMs)
     },
-    published: count('publishes_total', 'Publishes by result: kept, duplicate, or an error code.', {
-      result: publishResults,
-    }),
+    published: count(
+      'publishes_total',
+      'Publishes by result: kept, duplicate, or an error code. rate_limited: one user, address or network has too many waiting.',
+      {
+        result: publishResults,
+      },
+    ),
     late: sum(
       'late_publishes_total',
       'Publishes that their gateways had given up before they came into a batch: they are not kept.',
@@ -57,8 +61,8 @@ export function createJournalMetrics({ count, sum, histogram }: MetricMakers) {
     gap: count('gaps_total', 'Streams under way that fell behind the history.'),
     joined: count<string>(
       'joins_total',
-      'Joins of rooms by result: joined, or an error code. Those said again after a loss count again.',
-      { result: ['joined', 'name_taken', 'bad_message', 'capacity'] },
+      'Joins of rooms by result: joined, or an error code; share: capacity for one user, address or network. Those said again after a loss count again.',
+      { result: ['joined', 'name_taken', 'bad_message', 'capacity', 'share'] },
     ),
     told: count('presence_changes_total', 'Batches of changes of the members of a room.'),
     read: (from: 'tail' | 'log', messages: number) => delivered(messages, from),

@@ -203,7 +203,7 @@ export const rooms = dashboard({
     {
       title: 'Members',
       height: 8,
-      perLine: 3,
+      perLine: 2,
       panels: [
         lines({
           title: 'Joins, by result',
@@ -212,6 +212,23 @@ export const rooms = dashboard({
           unit: 'cps',
           min: 0,
           queries: [{ expr: `${rateBy('keycast_gateway_joins_total', 'result', gateways)} > 0`, legend: '{{result}}' }],
+        }),
+        lines({
+          title: 'Refused by journals',
+          description:
+            'share: joins of one user, address or network that holds as many as it may. capacity: joins that nobody has room for. rate_limited: publishes of one that has too many waiting.',
+          unit: 'cps',
+          min: 0,
+          queries: [
+            {
+              expr: 'sum by (result) (rate(keycast_journal_joins_total{result=~"share|capacity"}[$__rate_interval]))',
+              legend: 'joins: {{result}}',
+            },
+            {
+              expr: 'sum by (result) (rate(keycast_journal_publishes_total{result="rate_limited"}[$__rate_interval]))',
+              legend: 'publishes: {{result}}',
+            },
+          ],
         }),
         lines({
           title: 'Members and their rooms',

@@ -111,12 +111,12 @@ export function createMemoryPresence({ isAway, isNamed }: { isAway: () => boolea
         for (const [tab, { isGone }] of tabs) if (isGone) tabs.delete(tab)
       })
     },
-    /** The journal lost its memory, and gave the name to somebody else. @param name of the room */
-    refuseAll(name: string) {
+    /** The journal lost its memory, and gave names and places to somebody else. @param name of the room */
+    refuseAll(name: string, code: 'name_taken' | 'capacity' = 'name_taken') {
       const { tabs } = roomOf(name)
       const lost = [...tabs.values()]
       changing(name, () => tabs.clear())
-      for (const { onLost } of lost) onLost({ code: 'name_taken' })
+      for (const { onLost } of lost) onLost({ code })
     },
   }
 }

@@ -1,9 +1,10 @@
 // Everything that goes to a session goes through here, a close included. Messages queued during one turn of the event
 // loop leave in one write. While a session's socket does not drain, only control messages are queued: its values stay
 // due. No send ends a session: one that takes no more is cut, and ends when the flusher comes to it.
-import { type ControlMessage, type closeCodes, encode, type RequestId } from '@keycast/protocol'
+import { type ControlMessage, type closeCodes, type ErrorMessage, encode, type RequestId } from '@keycast/protocol'
 import type { Containment, World } from '@keycast/service'
 import type { Counts } from '../counts.ts'
+import { noteRefusal } from '../sessions/rate-limit.ts'
 import type { Session } from '../sessions/session.ts'
 import { PARKED, type Subscription } from '../topics/topics.ts'
 import type { Value } from '../topics/values/value.ts'
@@ -44,8 +45,17 @@ export function createOutbox({ slowClients, unsentBytesMax, containment, counts,
 
   /** Queues a message for one session. */
   function send(session: Session, message: ControlMessage) {
-    if (message.type === 'error' && !isOver(session)) counts.errors[message.code]++
-    sendText(session, message.type, encode(message))
+    const text = encode(message)
+    if (message.type === 'error') sendError(session, message, text)
+    else sendText(session, message.type, text)
+  }
+
+  /** Queues an error. @param text of it, encoded once for all sessions that are told */
+  function sendError(session: Session, message: ErrorMessage, text: string) {
+    if (isOver(session)) return
+    counts.errors[message.code]++
+    noteRefusal(session, message, now())
+    sendText(session, 'error', text)
   }
 
   /** Queues a message that is encoded already. */
@@ -232,6 +242,7 @@ export function createOutbox({ slowClients, unsentBytesMax, containment, counts,
 
   return {
     send,
+    sendError,
     sendText,
     sendValue,
     sendFrame,

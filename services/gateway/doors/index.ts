@@ -66,6 +66,7 @@ export function assembleDoors(deps: Deps) {
   /** @returns a promise where some of the work is still to be done */
   function handle(session: Session, message: ClientMessage): unknown {
     counts.received[message.type]++
+    if (sessions.rateLimit.chargeEarly(session, message.type) === Number.POSITIVE_INFINITY) return
     switch (message.type) {
       case 'auth':
         return auth(session, message)

@@ -171,10 +171,29 @@ test('a first value that does not fit ends its subscriptions with capacity, and 
   // Seven, and one more after the ended ones made room for it.
   expect(held).toEqual([...keys.slice(0, 7), 'tick:99'])
   expect(ended.map(({ key }) => key)).toEqual(keys.slice(7, 99))
-  for (const { code, retryAfterMs } of ended) expect([code, retryAfterMs]).toEqual(['capacity', undefined])
+  for (const { code, retryAfterMs } of ended) expect([code, retryAfterMs]).toEqual(['capacity', 5_000])
   expect(keys.filter(key => gateway.values.describe(key).value)).toEqual(held)
   expect(backbone.calls.slice(100)).toEqual(keys.slice(7, 99).map(key => `unwatch ${key}`))
   expect(client.connection.session?.subscriptions.size).toBe(8)
+})
+
+test.each([
+  ['asks on is closed', 0, 4007],
+  ['waits as long as it is told is not', 5_000, undefined],
+])('a client that finds no room and %s', async (_, waitMs, code) => {
+  const { backbone, connect, pass } = createTestGateway({
+    settings: { requestsPerSecondMax: 100, subscriptionsMax: 1 },
+  })
+  const client = await connect()
+  await client.ask(subscribe('tick:1'))
+  backbone.value('tick:1', '1')
+  await client.received()
+  for (let n = 0; n < 400 && !client.connection.closed; n++) {
+    const error = (await client.ask(subscribe('tick:2'))).find(({ key }) => key === 'tick:2')
+    if (error) expect(error).toMatchObject({ code: 'capacity', retryAfterMs: 5_000 })
+    await pass(waitMs)
+  }
+  expect(client.connection.closed?.code).toBe(code)
 })
 
 test('a newer value of a key that is held is taken, also where it no longer fits', async () => {

@@ -1,4 +1,13 @@
-import { costOf, createRateLimit, fullBucket, fullBuckets, ratesOf, refill, waitMsFor } from './rate-limit.ts'
+import {
+  costOf,
+  createRateLimit,
+  fullBucket,
+  fullBuckets,
+  noteRefusal,
+  ratesOf,
+  refill,
+  waitMsFor,
+} from './rate-limit.ts'
 
 function create() {
   let nowMs = 0
@@ -54,6 +63,29 @@ test('a session that goes on far past the limit is ended', () => {
   expect(take.ended).toEqual([])
   expect(take(0)).toBe(Number.POSITIVE_INFINITY)
   expect(take.ended).toEqual(['abusive'])
+})
+
+test.each([
+  ['capacity', 'join', 'subscribe', 'publish'],
+  ['capacity', 'subscribe', 'get', 'unsubscribe'],
+  ['rate_limited', 'publish', 'publish', 'subscribe'],
+] as const)('after %s for a %s a %s costs ten more until its time, a %s nothing', (code, _, early, other) => {
+  const { chargeEarly, session, at } = create()
+  noteRefusal(session, { type: 'error', key: 'room:1', code, message: '', retryAfterMs: 5_000 }, 0)
+  const left = () => session.requestAllowance.left
+  at(4_999, () => chargeEarly(session, other))
+  expect(left()).toBe(100)
+  at(4_999, () => chargeEarly(session, early))
+  expect(left()).toBe(90)
+  at(5_000, () => chargeEarly(session, early))
+  expect(left()).toBe(90)
+})
+
+test('a refusal of the whole request, for its rate, has no further price', () => {
+  const { chargeEarly, session } = create()
+  noteRefusal(session, { type: 'error', code: 'rate_limited', message: '', retryAfterMs: 5_000 }, 0)
+  chargeEarly(session, 'publish')
+  expect(session.requestAllowance.left).toBe(100)
 })
 
 test('long messages cost more', () => {

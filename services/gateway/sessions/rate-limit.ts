@@ -1,6 +1,7 @@
 // The rate limit of each session: an allowance of requests, which may go into debt before the session is closed; and one of
 // keys that it subscribes to, since each that no session watches yet is a request to the backend. Sessions of one account
 // have a few times as much together. What was not used adds up to a bound, and may then be used at once.
+import type { ClientMessage, ErrorMessage } from '@keycast/protocol'
 import type { World } from '@keycast/service'
 import type { Session } from './session.ts'
 
@@ -9,6 +10,12 @@ const BYTES_PER_REQUEST = 1_024
 
 /** A message that breaks the protocol counts as so many more requests: no honest client sends many. */
 export const OFFENCE_REQUESTS = 10
+
+/** So does one that comes before the time for which a refusal told its client to wait. */
+const EARLY_REQUESTS = 10
+
+/** Requests that take a part of what has a share for each. */
+const taking = new Set<ClientMessage['type']>(['subscribe', 'get', 'join'])
 
 /** Debt at which a session is closed, in seconds of its allowance: far past what an honest client's hurry makes. */
 const DEBT_SECONDS_MAX = 2
@@ -66,6 +73,17 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, end, 
   }
 
   /**
+   * Charges a session for a request that comes too early after a refusal.
+   *
+   * @returns as {@link charge}
+   */
+  function chargeEarly(session: Session, type: ClientMessage['type']): number {
+    if (type !== 'publish' && !taking.has(type)) return 0
+    const atMs = type === 'publish' ? session.mayPublishAtMs : session.mayTakeAtMs
+    return atMs > now() ? charge(session, EARLY_REQUESTS) : 0
+  }
+
+  /**
    * Charges an account a request's price, or nothing if it is too much: no session pays for another session's refused
    * request.
    *
@@ -114,6 +132,7 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, end, 
 
   return {
     charge,
+    chargeEarly,
     chargeAccount,
     keysWaitMs,
     chargeKeys,
@@ -121,6 +140,17 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, end, 
     /** A new session's. */
     allowances: () => fullBuckets(rates, now()),
   }
+}
+
+/**
+ * Notes that a session was refused for want of room, or for its share of it. One that asks for the same sort of thing before
+ * the time it is told pays for it, and is closed if it goes on.
+ */
+export function noteRefusal(session: Session, { code, key, retryAfterMs }: ErrorMessage, nowMs: number) {
+  // Without a key it is the rate itself that is passed: that has its price already.
+  if (key === undefined || retryAfterMs === undefined) return
+  if (code === 'capacity') session.mayTakeAtMs = nowMs + retryAfterMs
+  else if (code === 'rate_limited') session.mayPublishAtMs = nowMs + retryAfterMs
 }
 
 /** The number of requests that a message counts as. */

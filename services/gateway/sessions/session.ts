@@ -55,6 +55,9 @@ export interface Session {
   requestAllowance: Bucket
   /** Keys it may subscribe to now. */
   keyAllowance: Bucket
+  /** When it may ask again for what there was no room for, and publish again; rate-limit.ts. */
+  mayTakeAtMs: number
+  mayPublishAtMs: number
   /** Whether anything came from it since the last ping; heartbeat.ts. */
   heard: boolean
   /** This and the next: the client's peer, see access/identify.ts. */
@@ -113,6 +116,8 @@ export function createSession(
     endReason: undefined,
     requestAllowance,
     keyAllowance,
+    mayTakeAtMs: 0,
+    mayPublishAtMs: 0,
     heard: true,
     address: peer.address,
     isNamed: peer.isNamed,

@@ -94,7 +94,7 @@ interface Deps {
   /** `undefined` if it names no room. */
   rulesOf: (room: string) => Rules | undefined
   tell: (link: string, key: string) => void
-  counts: { joined: (result: 'joined' | RoomErrorCode) => void; told: () => void }
+  counts: { joined: (result: 'joined' | 'share' | RoomErrorCode) => void; told: () => void }
   now: () => number
   every: Every
   turn: (run: () => void) => void
@@ -239,7 +239,7 @@ export function createPresence({ rulesOf, tell, counts, now, every, turn, random
     if (problem !== undefined) return refuse(link, key, room, 'bad_message', problem)
     const known = tabs.get(key)
     if (!known && tabs.size >= tabsMax) return refuse(link, key, room, 'capacity')
-    if (!known && !places.hasRoom(payer, 1)) return refuse(link, key, room, 'capacity', SHARE_TAKEN)
+    if (!known && !places.hasRoom(payer, 1)) return refuse(link, key, room, 'share', SHARE_TAKEN)
     const tab: Tab = known ?? { key, room, link, member: undefined, name: '', holder: undefined }
     const { refusal, replaced } = room.members.join(tab, { ...said, name })
     if (refusal) return refuse(link, key, room, refusal)
@@ -258,9 +258,10 @@ export function createPresence({ rulesOf, tell, counts, now, every, turn, random
     schedule(room)
   }
 
-  function refuse(link: Link, key: string, room: Room, code: RoomErrorCode, message?: string) {
-    counts.joined(code)
-    answer(link, key, code, message)
+  /** @param reason `share`: there is room, but not for this payer */
+  function refuse(link: Link, key: string, room: Room, reason: RoomErrorCode | 'share', message?: string) {
+    counts.joined(reason)
+    answer(link, key, reason === 'share' ? 'capacity' : reason, message)
     forgetRoomIfIdle(room)
   }
 

@@ -3,10 +3,16 @@ import { createPresence } from './presence.ts'
 
 /** A journal with room for 180 tabs, of which one user may have 20. */
 function setup() {
+  const counted: Record<string, number> = {}
   const presence = createPresence({
     rulesOf: () => ({ members: 'named', names: 'any' }),
     tell() {},
-    counts: { joined() {}, told() {} },
+    counts: {
+      joined(result) {
+        counted[result] = (counted[result] ?? 0) + 1
+      },
+      told() {},
+    },
     now: () => 0,
     every: () => () => {},
     turn() {},
@@ -19,11 +25,11 @@ function setup() {
     presence.onWatch('a', { key, position: undefined, payload: { ...said, user, leaving }, payer })
     return presence.answersFor('a', key).answers[0]
   }
-  return { presence, join }
+  return { presence, join, counted }
 }
 
 test('a user has a share of all places, others find some, and what is left is free again', () => {
-  const { presence, join } = setup()
+  const { presence, join, counted } = setup()
   const answers = Array.from({ length: 30 }, (_, tab) => join('ann', 'a1.u1', tab))
   expect(answers.filter(({ type }) => type === 'joined')).toHaveLength(20)
   expect(answers.at(-1)).toMatchObject({
@@ -31,6 +37,7 @@ test('a user has a share of all places, others find some, and what is left is fr
     code: 'capacity',
     message: expect.stringContaining('leave some'),
   })
+  expect(counted).toEqual({ joined: 20, share: 10 })
   expect(join('bob', 'a2.u2', 0)).toMatchObject({ type: 'joined' })
 
   expect(join('ann', 'a1.u1', 0, 'now')).toMatchObject({ type: 'left' })

@@ -140,8 +140,8 @@ export class Room {
     if (this.ended) return 'ended'
     if (this.link.isOffline) return 'offline'
     if (!live) return 'loading'
-    // An error without a time to retry is about something else, such as a join.
-    return error?.retryAfterMs === undefined ? 'live' : 'stale'
+    // An error of a join, or without a time to retry, says nothing about the stream.
+    return error?.retryAfterMs === undefined || error === this.joinError ? 'live' : 'stale'
   }
 
   /** @param {Reader} reader */

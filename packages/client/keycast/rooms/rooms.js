@@ -172,11 +172,12 @@ export function createClientRooms(deps) {
 
   /** The gateway refuses a join that stood. @param {Room} room @param {KeycastError} error */
   function refuseJoin(room, error) {
+    room.joinError = error
     room.become({ error, joinedAs: undefined })
     // A name that is another's stays so; a right may come back, and a place become free.
     if (error.code === 'name_taken') return endJoin(room)
-    room.joinError = error
-    room.alarm.set(() => rejoin(room), backoffMs(environment.random, room.joinRefusals++))
+    const waitMs = error.retryAfterMs ?? backoffMs(environment.random, room.joinRefusals++)
+    room.alarm.set(() => rejoin(room), waitMs)
   }
 
   /** Asks again for a room that was refused or has ended, and for the membership. @param {Room} room */
@@ -235,7 +236,7 @@ export function createClientRooms(deps) {
       })
       .catch(error => {
         if (room.join !== wanted) return
-        if (error.retryAfterMs === undefined) refuseJoin(room, error)
+        if (error.retryAfterMs === undefined || error.code === 'capacity') refuseJoin(room, error)
         else room.alarm.set(() => rejoin(room), error.retryAfterMs)
       })
   }

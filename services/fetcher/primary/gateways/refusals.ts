@@ -17,9 +17,6 @@ export type Refusals = ReturnType<typeof createRefusals>
 /** A gateway may ask again after this time if its user's token had expired. It reports a new token by itself. */
 const EXPIRED_RETRY_MS = 1_000
 
-/** Somebody who holds too much lets go of something first. */
-const SHARE_RETRY_MS = 5_000
-
 const SHARE_TAKEN = 'this user, address or network holds as much as it may: unsubscribe from other keys first'
 
 interface Deps {
@@ -40,7 +37,7 @@ export function createRefusals({ table, interest, fetches, schedule, refused, ma
     code: RefusalCode,
     message: string,
     want: Want,
-    more?: { tokenDigest?: string; payer?: Payer; retryAfterMs?: number },
+    more?: { tokenDigest?: string; payer?: Payer },
   ) {
     metrics.refused(more?.payer === undefined ? code : 'share')
     const answer: FailedAnswer = { type: 'failed', key, code, message, ageMs: 0, ...more }
@@ -56,7 +53,7 @@ export function createRefusals({ table, interest, fetches, schedule, refused, ma
    * @param payer `undefined` where nobody is charged
    */
   function refuseShare(link: string, key: string, want: Want, payer: Payer | undefined) {
-    return refuse(link, key, 'capacity', SHARE_TAKEN, want, { payer, retryAfterMs: SHARE_RETRY_MS })
+    return refuse(link, key, 'capacity', SHARE_TAKEN, want, { payer })
   }
 
   /** Tells all that want a key why they cannot have it, and drops it. */

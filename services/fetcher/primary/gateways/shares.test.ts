@@ -20,7 +20,6 @@ test('a user who watches without end is told of the share, and all others go on'
   expect(refused).toHaveLength(50)
   expect(refused[0]).toMatchObject({
     payer: 'a1.u1',
-    retryAfterMs: 5_000,
     message: expect.stringContaining('this user'),
   })
   expect(primary.refused).toEqual(Array(50).fill('share'))

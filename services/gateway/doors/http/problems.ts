@@ -1,6 +1,6 @@
 // Errors in HTTP: a status and `{ code, message, retryAfterMs?, problems?, lines? }`. Every error on both listeners is sent
 // from here, except those that packages/service answers itself (http-errors.ts).
-import { type ErrorCode, errorCodes, type Problem } from '@keycast/protocol'
+import { type ErrorCode, errorCodes, type Problem, retryAfterMsOf } from '@keycast/protocol'
 import type { FastifyReply } from 'fastify'
 
 /** `problems`: each thing that is wrong with a request, where there may be several. `lines`: of a batch, those it is about. */
@@ -65,10 +65,10 @@ export function sendProblem(reply: FastifyReply, problem: HttpProblem, status: n
   const {
     code,
     message = Object.hasOwn(errorCodes, code) ? errorCodes[code as ErrorCode] : code,
-    retryAfterMs,
     problems,
     lines,
   } = problem
+  const retryAfterMs = retryAfterMsOf(problem)
   reply.code(status).header('cache-control', 'no-store')
   // RFC 9110 section 15.5.2: a 401 says what would help.
   if (status === 401 && !reply.hasHeader('www-authenticate')) {

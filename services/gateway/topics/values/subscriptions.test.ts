@@ -25,7 +25,7 @@ function createViewer(connected: Awaited<ReturnType<ReturnType<typeof createTest
         if (message.type === 'value') key.version = message.version
         if (message.type === 'current' && message.version !== key.version) throw new Error('current, but not held')
         if (message.code === 'not_found') key.version = undefined
-        if (message.type === 'error' && message.retryAfterMs === undefined) key.subscribed = false
+        if (message.type === 'error') key.subscribed = message.subscribed
         key.state = message.type
       }
     },

@@ -1,7 +1,7 @@
 // The kind of topic that values are: opens entries, ties sessions to them, and makes each change of an entry due to its subscribers.
 import { type Backbone, readViewerKey } from '@keycast/backbone'
 import {
-  type ControlMessage,
+  type ErrorMessage,
   encode,
   errorMessage,
   excerpt,
@@ -49,7 +49,7 @@ interface Deps extends Pick<World, 'now'> {
   outbox: {
     owe(subscription: Subscription, bits: number): void
     forget(subscription: Subscription): void
-    sendText(session: Session, type: ControlMessage['type'], text: string): void
+    sendError(session: Session, message: ErrorMessage, text: string): void
     fence(reached: () => void): void
   }
   staleness: Staleness
@@ -285,14 +285,14 @@ export function createSubscriptions({
     { code, message, retryAfterMs }: Problem,
     isMeant: (session: Session) => boolean = () => true,
   ) {
-    const text = encode(errorMessage({ code, message, retryAfterMs }, { key: entry.key, subscribed: false }))
+    const error = errorMessage({ code, message, retryAfterMs }, { key: entry.key, subscribed: false })
+    const text = encode(error)
     for (const subscription of [...entry.subscriptions]) {
       const { session } = subscription
       if (!isMeant(session)) continue
       end(subscription)
       gate.release(session, 'subscribe', entry.key)
-      counts.errors[code]++
-      outbox.sendText(session, 'error', text)
+      outbox.sendError(session, error, text)
     }
   }
 

@@ -84,8 +84,9 @@ class RoomEntry:
             return "offline"
         if not state.live:
             return "loading"
-        # An error without a time to retry is about something else, such as a join.
-        return "stale" if state.error and state.error.retry_after is not None else "live"
+        # An error of a join, or without a time to retry, says nothing about the stream.
+        error = None if state.error is self.join_error else state.error
+        return "stale" if error and error.retry_after is not None else "live"
 
     def add(self, reader: Reader) -> None:
         self.readers[reader] = None

@@ -394,11 +394,13 @@ class Rooms:
 
     def _refuse_join(self, entry: RoomEntry, error: KeycastError) -> None:
         """The gateway refuses a join that stood."""
+        entry.join_error = error
         entry.become(joined_as=None, error=error)
         # A name that is another's stays so; a right may come back, and a place become free.
         if error.code == "name_taken":
             return self._end_join(entry)
-        entry.join_error = error
+        if error.retry_after is not None:
+            return entry.alarm.set(lambda: self._rejoin(entry), error.retry_after * 1_000)
         entry.alarm.set(lambda: self._rejoin(entry), backoff_ms(self._environment.random(), entry.join_refusals))
         entry.join_refusals += 1
 
@@ -422,7 +424,7 @@ class Rooms:
                     entry.join_refusals = 0
                     is_over = entry.state.error is entry.join_error
                     entry.become(joined_as=joined.name, error=None if is_over else entry.state.error)
-            elif error.retry_after is None:
+            elif error.retry_after is None or error.code == "capacity":
                 self._refuse_join(entry, error)
             else:
                 entry.alarm.set(lambda: self._rejoin(entry), error.retry_after * 1_000)

@@ -119,7 +119,7 @@ export function createJoins({ gate, backbone, outbox, joinMs, containment, count
     if (membership.tab !== tab) return
     membership.tab = undefined
     if (membership.pending === undefined) forget(session, key)
-    refuse(session, undefined, key, problem)
+    tell(session, key, problem)
   }
 
   function refuse(session: Session, id: RequestId | undefined, key: string, problem: Problem) {
@@ -128,6 +128,13 @@ export function createJoins({ gate, backbone, outbox, joinMs, containment, count
     // The error says nothing about a subscription to the room, which stands.
     const subscribed = session.subscriptions.has(key)
     outbox.send(session, errorMessage(problem, { id, key, subscribed }))
+  }
+
+  /** A membership has ended: said without a time to come back, since the gateway does not try again. */
+  function tell(session: Session, key: string, problem: Problem) {
+    countOne(counts.joins, problem.code)
+    const subscribed = session.subscriptions.has(key)
+    outbox.send(session, { ...errorMessage(problem, { key, subscribed }), retryAfterMs: undefined })
   }
 
   function end(session: Session, key: string, leaving: Leaving) {

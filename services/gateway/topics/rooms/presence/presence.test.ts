@@ -123,6 +123,16 @@ test('a client that reads nothing is owed no changes: it is sent the members onc
   expect(await client.received()).toMatchObject([{ type: 'presence', rev: 121, count: 121 }])
 })
 
+test('one whose membership ends for want of room is told no time to come back: nobody tries again for it', async () => {
+  const journal = createMemoryRooms()
+  const { joined } = await setUp({ journal })
+  const ann = await joined('Ann')
+  journal.refuseAll(key, 'capacity')
+  const [error] = await ann.received()
+  expect(error).toMatchObject({ type: 'error', key, code: 'capacity' })
+  expect(error).not.toHaveProperty('retryAfterMs')
+})
+
 test('where members are counted, only the number is told', async () => {
   const journal = createMemoryRooms({ isNamed: false })
   const { joined, watching } = await setUp({ journal, rooms: { room: { members: 'counted' } } })
