@@ -47,7 +47,9 @@ export function addValues(
     const cached = values.fresh(wireKey)
     if (cached) counts.httpHits++
     else counts.httpMisses++
-    const waited = cached ? { result: cached } : await pending.wait(() => singleFlight.want(wireKey, asker))
+    const waited = cached
+      ? { result: cached }
+      : await pending.wait(asker.payer, () => singleFlight.want(wireKey, asker))
     if (waited.problem) return sendProblem(reply, waited.problem)
     const { result } = waited
     const form = result.value && (await formOf(request, result.value, isOwn))

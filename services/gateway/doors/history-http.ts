@@ -8,6 +8,7 @@ import type { Admitted } from '../gate/gate.ts'
 import type { Histories } from '../topics/rooms/histories.ts'
 import { type Admit, securityHeaders } from './http/admit.ts'
 import { countStatuses } from './http/count-statuses.ts'
+import { createPendingLimit } from './http/pending-limit.ts'
 import { type HttpProblem, sendProblem } from './http/problems.ts'
 
 export interface MessagesDeps {
@@ -21,9 +22,6 @@ export interface MessagesDeps {
 /** At most so many requests wait for the journal or hold its answer: at 1 MiB each they take 64 MiB. */
 const PENDING_MAX = 64
 
-/** A refused request is to come back after this time: each one that waits is answered within seconds. */
-const RETRY_MS = 1_000
-
 const headers = Object.freeze({
   ...securityHeaders,
   'content-type': 'application/json; charset=utf-8',
@@ -31,7 +29,7 @@ const headers = Object.freeze({
 })
 
 export function addMessages(app: FastifyInstance, { gate, admit, histories, unreadBodies, counts }: MessagesDeps) {
-  let pending = 0
+  const reads = createPendingLimit(PENDING_MAX)
 
   app.get('/v1/messages/*', { onResponse: countStatuses(counts.httpMessages) }, async (request, reply) => {
     const admitted = await admit(request, reply, 'history')
@@ -39,13 +37,9 @@ export function addMessages(app: FastifyInstance, { gate, admit, histories, unre
     const { key } = admitted
     const asked = readQuery(key, request.query)
     if ('problem' in asked) return sendProblem(reply, asked.problem)
-    if (pending >= PENDING_MAX) {
-      return sendProblem(reply, { code: 'too_many_waiting', retryAfterMs: RETRY_MS })
-    }
-    pending++
-    // Never rejects.
-    const history = await histories.read(asked, admitted.asker.payer)
-    pending--
+    const { payer } = admitted.asker
+    const { result: history, problem } = await reads.wait(payer, () => histories.read(asked, payer))
+    if (problem) return sendProblem(reply, problem)
     const refusal = gate.recheck(admitted)
     if (refusal && refusal !== 'again') return sendProblem(reply, refusal)
     if (isProblem(history)) return sendProblem(reply, history)

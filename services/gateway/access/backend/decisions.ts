@@ -5,6 +5,7 @@ import type { Backbone } from '@keycast/backbone'
 import { namespaceOf, type Problem } from '@keycast/protocol'
 import {
   createCalendar,
+  createStock,
   createUniqueQueue,
   type Deciding,
   type UniqueQueue,
@@ -38,7 +39,7 @@ export const decisionCodes = Object.freeze([
 /** Decisions that nobody is subscribed under: at some 400 bytes each they take 8 MB. */
 const IDLE_MAX = 20_000
 
-/** Requests that wait for a decision. */
+/** Requests that wait for a decision: each account has a share. */
 const WAITING_MAX = 20_000
 
 /** When to come back where there are more, or the viewer's token has expired and may be renewed. */
@@ -64,6 +65,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   /** The requests that wait, by who asked. */
   const waits = new Map<Asker, Set<Waiter>>()
   let waiting = 0
+  const places = createStock({ free: () => WAITING_MAX - waiting })
 
   function open(viewer: Viewer | undefined, key: string): Decision {
     const namespace = namespaces.get(namespaceOf(key))
@@ -89,13 +91,13 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
       keepIdle(decision)
       return known.isAdmitted ? undefined : countRefusal(known.problem)
     }
-    if (waiting >= WAITING_MAX) {
+    if (waiting >= WAITING_MAX || !places.hasRoom(asker.payer, 1)) {
       keepIdle(decision)
       return { code: 'too_many_waiting', retryAfterMs: RETRY_MS }
     }
     return new Promise(resolve => {
       const settle = (problem: Problem | undefined) => resolve(countRefusal(problem))
-      wait({ asker, decision, settle })
+      wait({ asker, decision, settle, holder: places.charge(asker.payer, 1) })
       question(decision, asker)
     })
   }
@@ -111,8 +113,9 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
 
   /** @param problem why it may not read */
   function settle(waiter: Waiter, problem: Problem | undefined) {
-    const { asker, decision } = waiter
+    const { asker, decision, holder } = waiter
     waiting--
+    if (holder) places.change(holder, -1)
     decision.waiters?.delete(waiter)
     const own = waits.get(asker)
     own?.delete(waiter)

@@ -87,3 +87,19 @@ test('without a token one address that asks for very many keys does not keep ano
   await decide(admitted)
   expect(backbone.questions.at(-1)?.key).toBe('page:front|anonymous')
 })
+
+test('one address whose sessions all wait for one slow word keeps no other from asking', async () => {
+  const { connect, backbone } = createDecidingGateway({ getsWaitingMax: 1_000, requestsPerSecondMax: 100_000 })
+  const from = (address: string) => connect('', '', { peer: { address, isNamed: true } })
+  const refused: string[] = []
+  for (let n = 0; n < 21; n++) {
+    const busy = await from('192.0.2.1')
+    for (let id = 0; id < 1_000; id++) busy.send({ type: 'get', id, key: 'page:slow' })
+    for (const { code } of await busy.received()) refused.push(code)
+  }
+  expect(refused.length).toBeGreaterThan(0)
+  expect(new Set(refused)).toEqual(new Set(['too_many_waiting']))
+  const visitor = await from('192.0.2.2')
+  expect(await visitor.ask({ type: 'get', id: 1, key: 'page:front' })).toEqual([])
+  expect(backbone.questions.map(({ key }) => key.split('|')[0])).toEqual(['page:slow', 'page:front'])
+})

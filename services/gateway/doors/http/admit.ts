@@ -41,7 +41,7 @@ export function createAdmit({ authenticate, gate, pending }: Deps) {
     if (caller.hasToken) addVary(reply, 'Authorization, Cookie')
     if ('problem' in caller) return void sendProblem(reply, caller.problem, caller.status)
     finished(reply.raw, caller.leave)
-    const { result: entered, problem } = await pending.wait(() => gate.enter(caller, act, key))
+    const { result: entered, problem } = await pending.wait(caller.payer, () => gate.enter(caller, act, key))
     if (problem) return void sendProblem(reply, problem)
     return isProblem(entered) ? void sendProblem(reply, entered) : { ...entered, hasToken: caller.hasToken }
   }

@@ -1,6 +1,7 @@
-// Limits how many HTTP requests wait for the fetcher at a time: for a value, or for a backend's word on who may read. A
-// session counts its own requests; a request over HTTP has no session.
+// Limits how many HTTP requests wait at a time: for a value, for a part of a history, or for a backend's word on who may read.
+// A session counts its own requests; a request over HTTP has no session, but each account has a share.
 import type { Problem } from '@keycast/protocol'
+import { createStock, type Payer } from '@keycast/service'
 
 /** A refused request is to come back after this time: each one that waits is answered within seconds. */
 const RETRY_MS = 1_000
@@ -11,17 +12,21 @@ export type PendingLimit = ReturnType<typeof createPendingLimit>
 
 export function createPendingLimit(pendingMax: number) {
   let pending = 0
+  const places = createStock({ free: () => pendingMax - pending })
   return {
     /** Counts before it begins the work. Past the limit it begins none, and gives the reason. */
     async wait<T>(
+      payer: Payer | undefined,
       work: () => T | Promise<T>,
     ): Promise<{ result: T; problem?: undefined } | { result?: undefined; problem: Problem }> {
-      if (pending >= pendingMax) return { problem: tooMany }
+      if (pending >= pendingMax || !places.hasRoom(payer, 1)) return { problem: tooMany }
+      const holder = places.charge(payer, 1)
       pending++
       try {
         return { result: await work() }
       } finally {
         pending--
+        if (holder) places.change(holder, -1)
       }
     },
   }
