@@ -68,6 +68,29 @@ test('a revocation reaches every gateway, and one that starts after the journal 
   expect(await statusAt(later, await signed('bob'))).toBe(200)
 })
 
+test('an address whose sessions an operator closes is closed at every gateway, and the call is recorded once', async () => {
+  const journal = await startJournal({ config: writeConfig({ room } as any) })
+  const { gateways } = await startSystem({
+    namespaces: { doc, room },
+    access: { anonymous: { read: ['doc:*'] } },
+    gateways: 2,
+    env: { JOURNAL_NODES: journal.node },
+  })
+  const [meant, bystander] = await Promise.all(
+    ['192.0.2.7', '192.0.2.8'].map(from => connect(gateways[1].url, { from })),
+  )
+  const answer = await ask(`${gateways[0].internal}/v1/close`, {
+    method: 'POST',
+    headers: { authorization: 'Bearer a-token-for-tests', 'content-type': 'application/json' },
+    body: JSON.stringify({ address: '192.0.2.7' }),
+  })
+  expect(answer.json()).toEqual({ address: '192.0.2.7', sessionsEnded: 0, reach: 'every gateway' })
+  expect((await meant.gone()).code).toBe(4007)
+  expect(await bystander.ping()).toMatchObject({ type: 'pong' })
+  const recorded = gateways.map(({ process }) => process.log().filter(({ path }) => path === '/v1/close').length)
+  expect(recorded).toEqual([1, 0])
+})
+
 test('without a journal it holds at the gateway that was called, and the answer says so', async () => {
   const system = await startSystem({ namespaces: { doc }, access, gateways: 2, env: { JWT_SECRET } })
   const [one, other] = system.gateways

@@ -64,6 +64,7 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
     renewed: topics.tokens.renewed,
     expired: topics.tokens.expired,
     endSessions: sessions.endRevoked,
+    endAddress: sessions.endAddress,
   })
   gate.start(topics.holders)
   outbox.start({ onEnd: sessions.end, onWritable: doors.resumeGets })
@@ -99,6 +100,7 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
     endAddress,
     revoke: access.revoke,
     shareRevocation: access.shareRevocation,
+    shareClosing: access.shareClosing,
     notReady,
     authenticate: doors.authenticate,
     waits: doors.waits,

@@ -25,6 +25,8 @@ interface Handlers {
   expired: (viewer: Viewer) => void
   /** Ends the sessions whose tokens are revoked; returns how many there were. */
   endSessions: (isRevoked: (token: Issued) => boolean) => number
+  /** Ends those of a client's address, likewise. */
+  endAddress: (address: string) => number
 }
 
 interface Deps extends Pick<World, 'now' | 'wallNow' | 'after'> {
@@ -67,7 +69,14 @@ export function assembleAccess(deps: Deps) {
   const shared =
     namespaces.journal.names.length === 0
       ? undefined
-      : createSharedRevocations({ backbone: links.rooms, apply: revoke.all, log, after })
+      : createSharedRevocations({
+          backbone: links.rooms,
+          apply: revoke.all,
+          endAddress: address => handlers.endAddress(address),
+          log,
+          after,
+          wallNow,
+        })
 
   return {
     rights,
@@ -80,7 +89,9 @@ export function assembleAccess(deps: Deps) {
     revoke: revoke.one,
 
     /** Tells the other gateways, and those that start later; absent where there is no journal to keep the list. */
-    shareRevocation: shared?.publish,
+    shareRevocation: shared?.revoke,
+    /** Has the other gateways close the sessions of an address, likewise. */
+    shareClosing: shared?.close,
     revocationEvents: shared && { room: revocationsRoom, events: shared.events },
     missingRevocations: () => shared?.missing(),
 

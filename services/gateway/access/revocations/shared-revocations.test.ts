@@ -88,6 +88,7 @@ test.each([
       },
     },
     apply: () => ({ refused: 0 }),
+    endAddress() {},
   })
   await shared.events.onHead('', { epoch: 'e', seq: 9, oldest: 1, after: 9 })
   await new Promise(setImmediate)
@@ -107,6 +108,23 @@ test('no client can name the room, whatever it may read', async () => {
   }
 })
 
+test('an address that is closed at one gateway is closed at the others, each time, and at none that starts later', async () => {
+  const journal = createJournal()
+  const [one, other] = [await startGateway(journal), await startGateway(journal)]
+  const at = (address: string) => other.connect('', '', { peer: { address, isNamed: true } })
+  for (let times = 0; times < 2; times++) {
+    const [meant, bystander] = [await at('192.0.2.7'), await at('192.0.2.8')]
+    expect(await one.gateway.shareClosing?.('192.0.2.7')).toBeUndefined()
+    await other.turn()
+    expect(meant.connection.closed?.code).toBe(4007)
+    expect(bystander.connection.closed).toBeUndefined()
+    await one.pass(1)
+  }
+  const later = setup(journal)
+  await later.shared.start()
+  expect([later.applied, later.logged]).toEqual([[], []])
+})
+
 /** @param refused how many of each batch have no place */
 function setup(journal: ReturnType<typeof createMemoryRooms>, refused = 0) {
   const applied: unknown[] = []
@@ -120,8 +138,9 @@ function setup(journal: ReturnType<typeof createMemoryRooms>, refused = 0) {
       applied.push(...given.map(({ revocation }) => revocation))
       return { refused }
     },
+    endAddress: address => applied.push(address),
     log: { debug: note, warn: note },
-    after: realWorld.after,
+    ...realWorld,
     startMs: 0,
   })
   Object.assign(events, shared.events)
@@ -141,14 +160,14 @@ test('a journal that is away keeps no gateway from starting; once it is back, th
   const journal = createJournal()
   const before = setup(journal)
   await before.backbone.start()
-  await before.shared.publish(ann)
+  await before.shared.revoke(ann)
   journal.setAway(true)
   const { shared, backbone, applied, logged } = setup(journal)
   await backbone.start()
   await shared.start()
   expect(shared.missing()).toEqual({ unread: true, unheard: true, dropped: false })
   expect(logged).toEqual([expect.stringContaining('no journal has answered yet')])
-  expect(await shared.publish({ jti: 'j' })).toMatchObject({ code: 'journal_unavailable' })
+  expect(await shared.revoke({ jti: 'j' })).toMatchObject({ code: 'journal_unavailable' })
 
   journal.setAway(false)
   await until(() => isRead(shared))
@@ -167,7 +186,7 @@ test('after a history that is another, the whole of it is read', async () => {
   await shared.start()
   await until(() => isRead(shared))
   journal.startEpoch('E2')
-  await shared.publish(ann)
+  await shared.revoke(ann)
   await until(() => applied.length > 0 && isRead(shared))
   expect(applied).toContainEqual(ann)
 })
@@ -189,11 +208,11 @@ test('a list that is full here, or that the journal has cut, is not complete', a
   const journal = createJournal()
   const full = setup(journal, 1)
   await full.backbone.start()
-  await full.shared.publish(ann)
+  await full.shared.revoke(ann)
   await full.shared.start()
   await until(() => isRead(full.shared))
   expect(full.shared.missing()).toEqual({ ...COMPLETE, dropped: true })
-  await full.shared.publish({ jti: 'j' })
+  await full.shared.revoke({ jti: 'j' })
   journal.trim(revocationsRoom, 1)
   const cut = setup(journal)
   await cut.backbone.start()

@@ -1,6 +1,7 @@
 // Revocations that every gateway follows: messages of a room that the journal keeps and no client can name. A gateway reads
-// the room's history when it starts, so it knows those of before.
+// the room's history when it starts, so it knows those of before. What operators close travels with them.
 import { createHash } from 'node:crypto'
+import { isIP } from 'node:net'
 import { type Message, type MessageEvents, publishTo, type RoomsBackbone } from '@keycast/backbone'
 import { isProblem, type Problem, problemText } from '@keycast/protocol'
 import { revocationsRoom, type World } from '@keycast/service'
@@ -34,6 +35,12 @@ const START_MS = 3_000
 /** The publisher's name, as the journal knows it. */
 const FROM = 'gateway'
 
+/** The sessions of an address are closed. `atMs`, of the wall clock, tells two calls apart. */
+interface Closing {
+  address: string
+  atMs: number
+}
+
 interface Deps {
   backbone: Pick<RoomsBackbone, 'watch' | 'unwatch' | 'history' | 'publish' | 'isAvailable'>
   /**
@@ -41,13 +48,23 @@ interface Deps {
    * there was no place for them.
    */
   apply: (given: { revocation: Revocation; atMs: number }[]) => { refused: number }
+  endAddress: (address: string) => unknown
   log?: Log
   /** A start waits this long for the list. */
   startMs?: number
   after: World['after']
+  wallNow: World['wallNow']
 }
 
-export function createSharedRevocations({ backbone, apply, log, after, startMs = START_MS }: Deps) {
+export function createSharedRevocations({
+  backbone,
+  apply,
+  endAddress,
+  log,
+  after,
+  wallNow,
+  startMs = START_MS,
+}: Deps) {
   /** Whether all that the history holds was applied; then only new ones come. */
   let isRead = false
   let isReading = false
@@ -63,12 +80,16 @@ export function createSharedRevocations({ backbone, apply, log, after, startMs =
     read = resolve
   })
 
-  function applyAll(messages: Message[]) {
-    const given = messages.flatMap(({ at, data }) => {
-      const revocation = parse(data, at)
-      return revocation ? [{ revocation, atMs: at }] : []
-    })
-    const unread = messages.length - given.length
+  /** @param areNew whether they are not of before, when an address was closed whose sessions now are others */
+  function applyAll(messages: Message[], areNew: boolean) {
+    const given: { revocation: Revocation; atMs: number }[] = []
+    let unread = 0
+    for (const { at, data } of messages) {
+      const said = parse(data, at)
+      if (!said) unread++
+      else if (!('address' in said)) given.push({ revocation: said, atMs: at })
+      else if (areNew) endAddress(said.address)
+    }
     if (unread > 0) {
       wereDropped = true
       log?.warn({ unread }, 'revocations cannot be read: a newer version of Keycast may have written them')
@@ -98,7 +119,7 @@ export function createSharedRevocations({ backbone, apply, log, after, startMs =
         wereDropped = true
         log?.warn('the journal has dropped old revocations: its history of them is full')
       }
-      applyAll(page.messages)
+      applyAll(page.messages, false)
       more = page.more
       after = page.messages.at(-1)?.seq ?? page.newest
     }
@@ -123,12 +144,21 @@ export function createSharedRevocations({ backbone, apply, log, after, startMs =
     endRetry = after(RETRY_MS, readHistory)
   }
 
+  async function publish(said: Revocation | Closing): Promise<Problem | undefined> {
+    const data = Buffer.from(JSON.stringify(said))
+    // The same again, after an answer that did not come, is one message.
+    const messageId = createHash('sha256').update(data).digest('base64url')
+    const message = { room: revocationsRoom, messageId, from: FROM, data }
+    const outcome = await publishTo(backbone, message, { deadlineMs: PUBLISH_MS })
+    return isProblem(outcome) ? outcome : undefined
+  }
+
   return {
     /** As the backbone says it of the room. */
     events: {
       // Messages follow from here on, so what the history holds now is all that is missing.
       onHead: () => void (isRead || readHistory()),
-      onMessages: (_, { messages }) => applyAll(messages),
+      onMessages: (_, { messages }) => applyAll(messages, true),
       onGap() {
         isRead = false
         void readHistory()
@@ -142,14 +172,10 @@ export function createSharedRevocations({ backbone, apply, log, after, startMs =
      *
      * @returns the reason why they may not know
      */
-    async publish(revocation: Revocation): Promise<Problem | undefined> {
-      const data = Buffer.from(JSON.stringify(revocation))
-      // The same again, after an answer that did not come, is one message.
-      const messageId = createHash('sha256').update(data).digest('base64url')
-      const message = { room: revocationsRoom, messageId, from: FROM, data }
-      const outcome = await publishTo(backbone, message, { deadlineMs: PUBLISH_MS })
-      return isProblem(outcome) ? outcome : undefined
-    },
+    revoke: (revocation: Revocation) => publish(revocation),
+
+    /** Has every gateway there is close the sessions of an address; likewise. */
+    close: (address: string) => publish({ address, atMs: wallNow() }),
 
     /** Resolves when the list was read, or when waiting for it would cost more. */
     async start() {
@@ -184,9 +210,12 @@ export function createSharedRevocations({ backbone, apply, log, after, startMs =
   }
 }
 
-function parse(data: Buffer, atMs: number): Revocation | undefined {
+function parse(data: Buffer, atMs: number): Revocation | { address: string } | undefined {
   try {
-    const read = readRevocation(JSON.parse(data.toString()), atMs)
+    const said = JSON.parse(data.toString())
+    const { address } = said
+    if (typeof address === 'string' && isIP(address) !== 0) return { address }
+    const read = readRevocation(said, atMs)
     return 'problem' in read ? undefined : read.revocation
   } catch {
     return undefined

@@ -5,7 +5,7 @@ import { isIP } from 'node:net'
 import { type Backbone, FetcherUnavailable, type Published, type RoomsBackbone } from '@keycast/backbone'
 import { isProblem, isUser, namespaceOf, type Problem, problemText } from '@keycast/protocol'
 import type { Namespace, Namespaces, World } from '@keycast/service'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import { z } from 'zod'
 import type { Explain } from '../../access/explain.ts'
 import { type Revocation, readRevocation } from '../../access/revocations/revocations.ts'
@@ -54,6 +54,8 @@ interface Deps extends Pick<World, 'wallNow' | 'turn'> {
   revoke: (revocation: Revocation) => { outcome: 'added' | 'known' | 'full'; sessions: number }
   /** Tells the other gateways; absent where nothing would keep it for them. */
   shareRevocation?: (revocation: Revocation) => Promise<Problem | undefined>
+  /** Has them close the sessions of an address, likewise. */
+  shareClosing?: (address: string) => Promise<Problem | undefined>
   values: Pick<Values, 'describe'>
   ownValues: { countOf(key: string): number }
   backbone: Pick<Backbone, 'refresh' | 'handOver'>
@@ -62,7 +64,7 @@ interface Deps extends Pick<World, 'wallNow' | 'turn'> {
     fromBackend(message: { key: string; messageId?: string; from: string; data: string }): Promise<Published | Problem>
   }
   rooms: Pick<Rooms, 'describe' | 'membersOf' | 'deleteMessages'>
-  /** Ends this gateway's sessions of a client's address, and says how many those were. */
+  /** Ends this gateway's sessions of a client's address; returns how many those were. */
   endAddress: (address: string) => number
   apiTokens: ApiToken[]
   /** Takes a line about what an operator did. */
@@ -81,6 +83,7 @@ export function addInternal(app: FastifyInstance, deps: Deps) {
     rooms,
     revoke,
     shareRevocation,
+    shareClosing,
     wallNow,
     turn,
     endAddress,
@@ -114,12 +117,7 @@ export function addInternal(app: FastifyInstance, deps: Deps) {
           return sendProblem(reply, { code: 'revocations_full', message })
         }
         const ended = { ...read.revocation, sessionsEnded: sessions }
-        // No other gateway would be told, and the caller must not believe that one was.
-        if (!shareRevocation) return { ...ended, reach: 'this gateway: call each one' }
-        const failed = await shareRevocation(read.revocation)
-        if (!failed) return { ...ended, reach: 'every gateway' }
-        const message = `revoked at this gateway alone, which ended ${sessions} sessions: ${problemText(failed)}. Call again`
-        return sendProblem(reply, { code: 'journal_unavailable', message, retryAfterMs: RETRY_AFTER_MS })
+        return tellAll(reply, 'revoked', ended, shareRevocation?.(read.revocation))
       },
     )
 
@@ -134,7 +132,8 @@ export function addInternal(app: FastifyInstance, deps: Deps) {
             message: 'the body must be {"address":"192.0.2.7"}, or IPv6',
           })
         }
-        return { address, sessionsEnded: endAddress(address), reach: 'this gateway: call each one' }
+        const ended = { address, sessionsEnded: endAddress(address) }
+        return tellAll(reply, 'closed', ended, shareClosing?.(address))
       },
     )
 
@@ -172,6 +171,25 @@ export function addInternal(app: FastifyInstance, deps: Deps) {
       return { ...rooms.describe(key), members: describeMembers(await rooms.membersOf(key)) }
     })
   })
+}
+
+/**
+ * Answers once the other gateways are told what was ended here.
+ *
+ * @param telling them; absent where nothing would keep it for them
+ */
+async function tellAll<T extends { sessionsEnded: number }>(
+  reply: FastifyReply,
+  done: 'revoked' | 'closed',
+  ended: T,
+  telling: Promise<Problem | undefined> | undefined,
+) {
+  // No other gateway would be told, and the caller must not believe that one was.
+  if (!telling) return { ...ended, reach: 'this gateway: call each one' }
+  const failed = await telling
+  if (!failed) return { ...ended, reach: 'every gateway' }
+  const message = `${done} at this gateway alone, which ended ${ended.sessionsEnded} sessions: ${problemText(failed)}. Call again`
+  return sendProblem(reply, { code: 'journal_unavailable', message, retryAfterMs: RETRY_AFTER_MS })
 }
 
 /** A body may be wrong 5,000 times: the first few problems say enough. */
