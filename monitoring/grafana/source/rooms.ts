@@ -216,7 +216,7 @@ export const rooms = dashboard({
         lines({
           title: 'Refused by journals',
           description:
-            'share: joins of one user, address or network that holds as many as it may. capacity: joins that nobody has room for. rate_limited: publishes of one that has too many waiting.',
+            'share: joins of one user, address or network that holds as many as it may; of publishes that is capacity. capacity of joins: nobody has room. rate_limited: publishes of one that has too many waiting.',
           unit: 'cps',
           min: 0,
           queries: [
@@ -225,7 +225,7 @@ export const rooms = dashboard({
               legend: 'joins: {{result}}',
             },
             {
-              expr: 'sum by (result) (rate(keycast_journal_publishes_total{result="rate_limited"}[$__rate_interval]))',
+              expr: 'sum by (result) (rate(keycast_journal_publishes_total{result=~"capacity|rate_limited"}[$__rate_interval]))',
               legend: 'publishes: {{result}}',
             },
           ],

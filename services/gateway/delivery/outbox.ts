@@ -43,18 +43,18 @@ export function createOutbox({ slowClients, unsentBytesMax, containment, counts,
   const flushOne = containment.guard('session', flush, session => handlers.onEnd(session, 'internalError'))
   const flusher = createFlusher({ flush: flushOne, now, nextTurn: turn })
 
-  /** Queues a message for one session. */
-  function send(session: Session, message: ControlMessage) {
+  /** Queues a message for one session. @param of what an error is about */
+  function send(session: Session, message: ControlMessage, of?: 'publish') {
     const text = encode(message)
-    if (message.type === 'error') sendError(session, message, text)
+    if (message.type === 'error') sendError(session, message, text, of)
     else sendText(session, message.type, text)
   }
 
   /** Queues an error. @param text of it, encoded once for all sessions that are told */
-  function sendError(session: Session, message: ErrorMessage, text: string) {
+  function sendError(session: Session, message: ErrorMessage, text: string, of?: 'publish') {
     if (isOver(session)) return
     counts.errors[message.code]++
-    noteRefusal(session, message, now())
+    noteRefusal(session, message, now(), of)
     sendText(session, 'error', text)
   }
 

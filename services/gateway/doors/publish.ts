@@ -51,7 +51,10 @@ interface Deps {
     operator(of: 'value' | 'room', key: string): Problem | undefined
   }
   backbone: Pick<RoomsBackbone, 'publish'>
-  outbox: { send(session: Session, message: ControlMessage): void; close(session: Session, code: CloseCode): void }
+  outbox: {
+    send(session: Session, message: ControlMessage, of?: 'publish'): void
+    close(session: Session, code: CloseCode): void
+  }
   containment: Pick<Containment, 'guard'>
   /** The outcome is answered within this time. */
   publishMs: number
@@ -218,7 +221,7 @@ export function createPublishes({
       // This answer must not overtake the answers before it.
       holdAnswer(subscription, held[held.length - 1].seq, answer)
     } else {
-      outbox.send(session, answer)
+      outbox.send(session, answer, 'publish')
     }
   }
 

@@ -66,12 +66,13 @@ test('a session that goes on far past the limit is ended', () => {
 })
 
 test.each([
-  ['capacity', 'join', 'subscribe', 'publish'],
-  ['capacity', 'subscribe', 'get', 'unsubscribe'],
-  ['rate_limited', 'publish', 'publish', 'subscribe'],
-] as const)('after %s for a %s a %s costs ten more until its time, a %s nothing', (code, _, early, other) => {
+  ['capacity', 'join', undefined, 'subscribe', 'publish'],
+  ['capacity', 'subscribe', undefined, 'get', 'unsubscribe'],
+  ['capacity', 'publish', 'publish', 'publish', 'join'],
+  ['rate_limited', 'publish', 'publish', 'publish', 'subscribe'],
+] as const)('after %s for a %s (%s) a %s costs ten more until its time, a %s nothing', (code, _, of, early, other) => {
   const { chargeEarly, session, at } = create()
-  noteRefusal(session, { type: 'error', key: 'room:1', code, message: '', retryAfterMs: 5_000 }, 0)
+  noteRefusal(session, { type: 'error', key: 'room:1', code, message: '', retryAfterMs: 5_000 }, 0, of)
   const left = () => session.requestAllowance.left
   at(4_999, () => chargeEarly(session, other))
   expect(left()).toBe(100)
@@ -83,7 +84,7 @@ test.each([
 
 test('a refusal of the whole request, for its rate, has no further price', () => {
   const { chargeEarly, session } = create()
-  noteRefusal(session, { type: 'error', code: 'rate_limited', message: '', retryAfterMs: 5_000 }, 0)
+  noteRefusal(session, { type: 'error', code: 'rate_limited', message: '', retryAfterMs: 5_000 }, 0, undefined)
   chargeEarly(session, 'publish')
   expect(session.requestAllowance.left).toBe(100)
 })

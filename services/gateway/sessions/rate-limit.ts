@@ -146,11 +146,17 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, end, 
  * Notes that a session was refused for want of room, or for its share of it. One that asks for the same sort of thing before
  * the time it is told pays for it, and is closed if it goes on.
  */
-export function noteRefusal(session: Session, { code, key, retryAfterMs }: ErrorMessage, nowMs: number) {
-  // Without a key it is the rate itself that is passed: that has its price already.
-  if (key === undefined || retryAfterMs === undefined) return
-  if (code === 'capacity') session.mayTakeAtMs = nowMs + retryAfterMs
-  else if (code === 'rate_limited') session.mayPublishAtMs = nowMs + retryAfterMs
+export function noteRefusal(
+  session: Session,
+  { code, retryAfterMs }: ErrorMessage,
+  nowMs: number,
+  of: 'publish' | undefined,
+) {
+  if (retryAfterMs === undefined) return
+  // Of any other request the rate itself is passed: that has its price already.
+  if (of === 'publish' && (code === 'capacity' || code === 'rate_limited'))
+    session.mayPublishAtMs = nowMs + retryAfterMs
+  else if (code === 'capacity') session.mayTakeAtMs = nowMs + retryAfterMs
 }
 
 /** The number of requests that a message counts as. */
