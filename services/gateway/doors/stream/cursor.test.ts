@@ -39,10 +39,14 @@ test('a room that is none of the stream’s own keys is not in its cursor', () =
 })
 
 test('any positions are read as they were written', () => {
-  const positions = fc.array(
-    fc.option(fc.record({ epoch: fc.string({ minLength: 1, maxLength: 64, unit: 'grapheme' }), seq: fc.maxSafeNat() })),
-    { minLength: 1, maxLength: 8 },
-  )
+  // A grapheme may be many characters, and a cursor takes 192 of an epoch, percent-encoded.
+  const epochs = fc
+    .string({ minLength: 1, maxLength: 64, unit: 'grapheme' })
+    .filter(epoch => encodeURIComponent(epoch).length <= 128)
+  const positions = fc.array(fc.option(fc.record({ epoch: epochs, seq: fc.maxSafeNat() })), {
+    minLength: 1,
+    maxLength: 8,
+  })
   fc.assert(
     fc.property(positions, each => {
       const names = each.map((_, index) => `room:${index}`)
