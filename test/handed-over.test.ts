@@ -1,7 +1,7 @@
 // Values that the backend hands over: PUT and DELETE /v1/values/{key}.
 import { answers, type Backend, createGate, documentOf, startBackend } from './support/backend.ts'
 import { connect } from './support/client.ts'
-import { eventually } from './support/deadline.ts'
+import { eventually, pause } from './support/deadline.ts'
 import { type System, startSystem } from './support/system.ts'
 
 let backend: Backend
@@ -167,5 +167,60 @@ test('while its owner is away the backend is told that nothing, or perhaps, was 
   lost.process.signal('SIGCONT')
   await own.gateways[1].put('doc:moved', documentOf(4))
   await viewer.reaches('doc:moved', 4)
+  await own.stop()
+})
+
+test('while nodes fall silent and come back nobody is given an older value, and all end at the last', async () => {
+  const keys = Array.from({ length: 20 }, (_, id) => `doc:silent-${id}`)
+  const revisions = new Map(keys.map(key => [key, 1]))
+  for (const key of keys) {
+    backend.on(`/docs/${key.slice(4)}`, (request, response) =>
+      answers.json(documentOf(revisions.get(key) as number))(request, response),
+    )
+  }
+  const own = await startSystem({
+    namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: 0, timeout: '2s' } },
+    gateways: 2,
+    fetchers: 2,
+  })
+  const viewers = await Promise.all(own.gateways.map(({ url }) => connect(url)))
+  await Promise.all(viewers.map(viewer => viewer.subscribe(keys)))
+  let isCalm = false
+  const statuses = new Set<number>()
+  /** A process of the backend: it changes its rows one after the other, each before it says so. */
+  async function write(
+    own: { put: (key: string, body: string, headers: Record<string, string>) => any },
+    rows: string[],
+  ) {
+    for (let turn = 0; !isCalm || turn % rows.length !== 0; turn++) {
+      const key = rows[turn % rows.length]
+      const revision = (revisions.get(key) as number) + 1
+      revisions.set(key, revision)
+      const order = { 'keycast-order': String(revision) }
+      let status = 0
+      do {
+        ;({ status } = await own.put(key, documentOf(revision), order))
+        statuses.add(status)
+      } while (isCalm && status !== 200)
+    }
+  }
+  const writers = own.gateways.map((gateway, index) =>
+    write(
+      gateway,
+      keys.filter((_, id) => id % 2 === index),
+    ),
+  )
+  // Shorter than it takes to be given up, and longer.
+  for (const [index, ms] of [1_000, 4_500, 2_500, 5_500].entries()) {
+    const { process } = own.fetchers[index % 2]
+    process.signal('SIGSTOP')
+    await pause(ms)
+    process.signal('SIGCONT')
+    await pause(500)
+  }
+  isCalm = true
+  await Promise.all(writers)
+  await Promise.all(viewers.flatMap(viewer => keys.map(key => viewer.reaches(key, revisions.get(key) as number))))
+  expect([...statuses].sort()).toEqual([200, 503])
   await own.stop()
 })
