@@ -10,8 +10,15 @@ export { addIndexed, removeIndexed } from './collections/indexed-list.ts'
 export { createRecent, createUniqueQueue, type UniqueQueue } from './collections/recent.ts'
 export { createTurns, TURN_MS, workTurn } from './collections/turns.ts'
 export { type Containment, createContainment, noContainment } from './containment.ts'
-export { type Content, type Format, isJsonType, jsonProblem, type ReadValue, readContent } from './content/content.ts'
-export { withoutBom } from './content/text.ts'
+export {
+  type Content,
+  type Format,
+  isJsonType,
+  jsonProblem,
+  type ReadValue,
+  readContent,
+  withoutBom,
+} from './content.ts'
 export { ANSWER_GRACE_MS } from './deadlines.ts'
 export { detached } from './detached-bytes.ts'
 export { readVariable, withoutLineBreak } from './environment.ts'
