@@ -47,7 +47,7 @@ const publicHalves = {
 /** The files of each unit, in the order they are made. `before` is a file's earlier content. */
 const units: Record<string, Record<string, (held: Held, before: Held) => string>> = {
   token: {
-    'gateway/api-tokens': () => `operator:admin:${newToken()}\nbackend:refresh,publish:${newToken()}\n`,
+    'gateway/api-tokens': () => `operator:admin:${newToken()}\nbackend:refresh,put,publish:${newToken()}\n`,
   },
   signing: {
     // Written first: if the script breaks off after it, nothing is lost. If there was no secret, the file is empty and

@@ -105,6 +105,25 @@ test('a batch reaches everybody, the last line of a key at last', async () => {
   for (const viewer of viewers) viewer.close()
 })
 
+test('a value is whatever its type says: text, bytes, or nothing', async () => {
+  backend.on('/docs/typed', answers.json(documentOf(1)))
+  const viewers = await watchers(['doc:typed'])
+  await Promise.all(viewers.map(viewer => viewer.reaches('doc:typed', 1)))
+  for (const [type, data] of [
+    ['text/plain', 'Milk, eggs'],
+    ['text/plain', ''],
+    ['application/json', '"last"'],
+  ]) {
+    const response = await system.gateways[0].put('doc:typed', data, { 'content-type': type })
+    expect(response.status).toBe(200)
+    const shown = type === 'application/json' ? JSON.parse(data) : data
+    await Promise.all(
+      viewers.map(viewer => viewer.until(() => viewer.of('doc:typed').data === shown, `${type}: ${data}`)),
+    )
+  }
+  for (const viewer of viewers) viewer.close()
+})
+
 test('a key that is removed is not found until it is there again', async () => {
   const key = 'doc:gone'
   backend.on('/docs/gone', answers.json(documentOf(1)))

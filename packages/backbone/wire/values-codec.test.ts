@@ -1,7 +1,7 @@
 import { errorCodes } from '@keycast/protocol'
-import type { Answer } from '../backbone.ts'
+import type { Answer, Taken } from '../backbone.ts'
 import { WireError } from './codec.ts'
-import { valuesCodec } from './values-codec.ts'
+import { type PutCommand, valuesCodec } from './values-codec.ts'
 
 const { encodeAnswer, decodeAnswer, readNotice, readPosition } = valuesCodec
 
@@ -136,4 +136,46 @@ test('a question may say how old its answer may be', () => {
   for (const maxAgeMs of [-1, 'soon', null]) {
     expect(() => valuesCodec.decodeCommand?.({ ...command, maxAgeMs }, [])).toThrow('no age')
   }
+})
+
+describe('a value that is handed over', () => {
+  const { encodeCommand, decodeCommand, encodeResult, readResult } = valuesCodec
+  const content = { version: 'v', contentType: 'text/plain', format: 'text' as const, body: Buffer.alloc(0) }
+  const put = { type: 'put', key: 'a:1', content, rank: 7 } as const
+
+  function crossed(command: PutCommand) {
+    const { head, parts } = encodeCommand?.(command) ?? { head: undefined, parts: [] }
+    return decodeCommand?.(JSON.parse(JSON.stringify(head)), parts)
+  }
+
+  test('arrives as it was sent, also if it is empty or none', () => {
+    for (const command of [put, { ...put, content: undefined }, { ...put, rank: undefined }]) {
+      expect(crossed(command)).toEqual(command)
+    }
+  })
+
+  test('a format of a newer release is bytes', () => {
+    const { head, parts } = encodeCommand?.(put) ?? { head: {}, parts: [] }
+    expect(decodeCommand?.({ ...(head as object), format: 'cbor' }, parts)).toMatchObject({
+      content: { format: 'base64' },
+    })
+  })
+
+  test.each([
+    ['without a body', { type: 'put', key: 'a:1', version: 'v', contentType: 'x/y', format: 'text' }],
+    ['without a type', { type: 'put', key: 'a:1', version: 'v' }],
+    ['with a rank that is no number', { type: 'put', key: 'a:1', rank: 'high' }],
+    ['without a key', { type: 'put' }],
+  ])('%s breaks the wire format', (_, head) => {
+    expect(() => decodeCommand?.(head, [])).toThrow(WireError)
+  })
+
+  test('what became of it arrives, and of an unknown code that it failed', () => {
+    const problem = { code: 'capacity', message: 'full', retryAfterMs: 5 } as const
+    for (const taken of [{ outcome: 'taken' }, { outcome: 'older', rank: 9 }, problem] as Taken[]) {
+      expect(readResult?.(encodeResult ? encodeResult(taken) : taken)).toEqual(taken)
+    }
+    expect(readResult?.({ code: 'node_on_fire', message: 'hot' })).toMatchObject({ code: 'backend_error' })
+    expect(() => readResult?.({ outcome: 'older' })).toThrow(WireError)
+  })
 })
