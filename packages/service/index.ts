@@ -9,6 +9,7 @@ export { createFifo } from './collections/fifo.ts'
 export { addIndexed, removeIndexed } from './collections/indexed-list.ts'
 export { createRecent, createUniqueQueue, type UniqueQueue } from './collections/recent.ts'
 export { createTurns, TURN_MS, workTurn } from './collections/turns.ts'
+export { createConfiguration } from './configuration.ts'
 export { type Containment, createContainment, noContainment } from './containment.ts'
 export {
   type Content,
@@ -31,13 +32,16 @@ export { Misconfigured } from './misconfigured.ts'
 export { idProblem, roomIdProblem, roomProblem } from './namespaces/id-problem.ts'
 export type { JournalNamespace } from './namespaces/journal-schema.ts'
 export { headersOfKey } from './namespaces/key-headers.ts'
+export { createLiveNamespaces, type LiveNamespaces, type NamespaceChanges } from './namespaces/live.ts'
 export type {
+  AllNamespaces,
   Authorize,
   Batch,
   Deciding,
   JournalNamespaces,
   Namespace,
   Namespaces,
+  ReadNamespaces,
   ServiceToken,
 } from './namespaces/namespaces.ts'
 export { revocationsRoom, withReserved } from './namespaces/reserved.ts'

@@ -9,11 +9,18 @@ const DEPTH_MAX = 128
 
 const STACK_END = 'Maximum call stack size exceeded'
 
-/** @param refuse makes the error for a file that cannot be used */
-export function readYaml(path: string, refuse: (problems: string[]) => Error): { value: unknown; lineAt: LineAt } {
+/**
+ * @param refuse makes the error for a file that cannot be used
+ * @param read its text, where that was read already
+ */
+export function readYaml(
+  path: string,
+  refuse: (problems: string[]) => Error,
+  read?: string,
+): { value: unknown; lineAt: LineAt } {
   let text
   try {
-    text = readFileSync(path, 'utf8')
+    text = read ?? readFileSync(path, 'utf8')
   } catch (error) {
     throw refuse([`the file cannot be read (${(error as NodeJS.ErrnoException).code})`])
   }

@@ -1,6 +1,6 @@
 import { accountsOf, createPayers, isPayer } from './payer.ts'
 
-const named = createPayers({ secret: 'secret', hasUsers: true })
+const named = createPayers({ secret: 'secret', hasUsers: () => true })
 const kindsOf = (payer: string | undefined) =>
   payer &&
   accountsOf(payer)
@@ -18,7 +18,7 @@ test('a user pays at an address, and that in its network', () => {
 test('guests pay together, apart from users; without users nobody is a guest', () => {
   expect(kindsOf(named({ user: undefined, address: '2001:db8:1:2::/64' }))).toBe('gNA')
   expect(named({ user: undefined, address: undefined })).toBe('g.A')
-  const open = createPayers({ secret: 'secret', hasUsers: false })
+  const open = createPayers({ secret: 'secret', hasUsers: () => false })
   expect(kindsOf(open({ user: undefined, address: '192.0.2.1' }))).toBe('a')
   expect(open({ user: undefined, address: undefined })).toBeUndefined()
 })
@@ -28,8 +28,8 @@ test('all /64 of a /48 have one network, and every gateway with the same secret 
   expect(accountsOf(first as string)[0]).toBe(accountsOf(second as string)[0])
   expect(accountsOf(first as string)[1]).not.toBe(accountsOf(second as string)[1])
   const use = { user: 'ann', address: '192.0.2.1' }
-  expect(createPayers({ secret: 'secret', hasUsers: true })(use)).toBe(named(use))
-  expect(createPayers({ secret: 'other', hasUsers: true })(use)).not.toBe(named(use))
+  expect(createPayers({ secret: 'secret', hasUsers: () => true })(use)).toBe(named(use))
+  expect(createPayers({ secret: 'other', hasUsers: () => true })(use)).not.toBe(named(use))
 })
 
 test('what no gateway writes is no payer', () => {

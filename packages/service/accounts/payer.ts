@@ -33,8 +33,8 @@ const PAYER_CHARACTERS_MAX = 64
 interface Options {
   /** Known to all gateways, and to no client. */
   secret: string
-  /** Whether there are users. Where nobody has a token, there is nobody to keep anything for. */
-  hasUsers: boolean
+  /** Whether there are users by now. Where nobody has a token, there is nobody to keep anything for. */
+  hasUsers: () => boolean
 }
 
 export function createPayers({ secret, hasUsers }: Options) {
@@ -44,7 +44,7 @@ export function createPayers({ secret, hasUsers }: Options) {
     kind + createHmac('sha256', secret).update(`${kind} ${text}`).digest().subarray(0, HASH_BYTES).toString('base64url')
 
   function make({ user, address }: User): Payer | undefined {
-    const isGuest = hasUsers && user === undefined
+    const isGuest = hasUsers() && user === undefined
     const names = isGuest ? ['g'] : []
     const network = address === undefined ? undefined : networkOf(address)
     if (network !== undefined) names.push(nameOf(isGuest ? 'N' : 'n', network))
@@ -57,8 +57,8 @@ export function createPayers({ secret, hasUsers }: Options) {
 
   /** @returns `undefined`: there is neither a user nor an address to count by */
   return function payerOf(use: User): Payer | undefined {
-    if (use.user === undefined && use.address === undefined && !hasUsers) return undefined
-    const text = `${use.address ?? ''} ${use.user ?? ''} ${use.user === undefined}`
+    if (use.user === undefined && use.address === undefined && !hasUsers()) return undefined
+    const text = `${use.address ?? ''} ${use.user ?? ''} ${use.user === undefined && hasUsers()}`
     const known = remembered.use(text)
     if (known !== undefined) return known
     const payer = make(use)

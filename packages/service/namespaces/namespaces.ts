@@ -8,6 +8,7 @@ import type { BatchUrl } from './url-template.ts'
 import { substituteVariables } from './variables.ts'
 
 export { quantity } from './fields.ts'
+export { BODY_BYTES_MAX } from './schema.ts'
 
 export interface Namespace {
   name: string
@@ -77,7 +78,7 @@ export interface Authorize {
 /** Those of values. */
 export interface Namespaces {
   get: (name: string) => Namespace | undefined
-  names: string[]
+  readonly names: string[]
 }
 
 /** What is asked of a namespace, of values or of rooms, whose backend may decide. */
@@ -86,7 +87,7 @@ export type Deciding = Pick<Namespace, 'name' | 'authorize' | 'ids' | 'query'> &
 /** Those of messages. */
 export interface JournalNamespaces {
   get: (name: string) => JournalNamespace | undefined
-  names: string[]
+  readonly names: string[]
 }
 
 /** keycast.yaml cannot be used. The message names every bad field. */
@@ -100,9 +101,17 @@ export class NamespacesError extends Misconfigured {
   }
 }
 
+/** Both, as one keycast.yaml has them. */
+export type AllNamespaces = Namespaces & { journal: JournalNamespaces }
+
+/** `written`: what stands in the file of a namespace, variables filled in. It tells what another file changes. Secret. */
+export type ReadNamespaces = AllNamespaces & { written: (name: string) => Readonly<Record<string, unknown>> }
+
 interface Options {
   /** Of keycast.yaml. */
   path: string
+  /** Its text, where that was read already. */
+  text?: string
   /** Supplies `${NAME}`. */
   env?: NodeJS.ProcessEnv
   /** false: `headers` and `token` are left out, so that a gateway, which asks no backend, needs none of the variables in them. */
@@ -114,12 +123,13 @@ interface Options {
 /** @throws {NamespacesError} */
 export function readNamespaces({
   path,
+  text,
   env = process.env,
   headers: withHeaders = true,
   authorize: withAuthorize = true,
-}: Options): Namespaces & { journal: JournalNamespaces } {
+}: Options): ReadNamespaces {
   const refuse = (problems: string[]) => new NamespacesError(path, problems)
-  const { value: whole, lineAt } = readYaml(path, refuse)
+  const { value: whole, lineAt } = readYaml(path, refuse, text)
   const written = withoutAccess(whole)
   const left = [...(withHeaders ? [] : ['headers', 'token']), ...(withAuthorize ? [] : ['authorize'])]
   const document = withoutFields(written, left)
@@ -135,7 +145,12 @@ export function readNamespaces({
     if (read.source === 'journal') rooms.set(name, journalNamespaceOf(name, read))
     else values.set(name, httpNamespaceOf(name, read))
   }
-  return { ...lookUp(values), journal: lookUp(rooms) }
+  const { namespaces } = value as { namespaces: Record<string, Record<string, unknown>> }
+  return {
+    ...lookUp(values),
+    journal: lookUp(rooms),
+    written: name => (Object.hasOwn(namespaces, name) ? namespaces[name] : {}),
+  }
 }
 
 const lookUp = <N>(named: Map<string, N>) => ({ get: (name: string) => named.get(name), names: [...named.keys()] })

@@ -30,9 +30,11 @@ const revocations: JournalNamespace = {
  * @param namespaces of keycast.yaml
  * @returns these, and Keycast's own
  */
-export function withReserved({ get, names }: JournalNamespaces): JournalNamespaces {
+export function withReserved(namespaces: JournalNamespaces): JournalNamespaces {
   return {
-    names,
-    get: name => (name === revocations.name ? revocations : get(name)),
+    get names() {
+      return namespaces.names
+    },
+    get: name => (name === revocations.name ? revocations : namespaces.get(name)),
   }
 }

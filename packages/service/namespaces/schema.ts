@@ -15,7 +15,7 @@ import { readBatchUrl, type UrlTemplate } from './url-template.ts'
 const REFRESH_MS_MIN = 50
 
 /** Every process between backend and client holds a value whole, and several times while it changes. */
-const BYTES_MAX = 64 * 1_024 ** 2
+export const BODY_BYTES_MAX = 64 * 1_024 ** 2
 
 /** A primary takes the results of one request at a stretch: 30 µs each. */
 const BATCH_KEYS_MAX = 500
@@ -166,7 +166,7 @@ const httpFields = z.strictObject(
     ),
     changes: changes.optional(),
     timeout: quantity(duration({ minMs: 1, maxMs: DURATION_MS_MAX })).default(2_000),
-    maxBytes: quantity(size({ minBytes: 1, maxBytes: BYTES_MAX })).default(4 * 1_024 ** 2),
+    maxBytes: quantity(size({ minBytes: 1, maxBytes: BODY_BYTES_MAX })).default(4 * 1_024 ** 2),
     redirects: z.enum(['none', 'same-origin'], { error: 'must be none or same-origin' }).default('none'),
     ids: ids.optional(),
     query: query.default([]),

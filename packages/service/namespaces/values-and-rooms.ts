@@ -1,11 +1,12 @@
 // The part that namespaces of values and of rooms share: a backend that decides who reads.
-import type { Deciding, JournalNamespaces, Namespaces } from './namespaces.ts'
+import type { AllNamespaces, Deciding } from './namespaces.ts'
 
-export const valuesAndRooms = ({
-  get,
-  names,
-  journal,
-}: Namespaces & { journal: JournalNamespaces }): { get: (name: string) => Deciding | undefined; names: string[] } => ({
-  get: name => get(name) ?? journal.get(name),
-  names: [...names, ...journal.names],
+/** @returns those that there are at each moment */
+export const valuesAndRooms = (
+  all: AllNamespaces,
+): { get: (name: string) => Deciding | undefined; readonly names: string[] } => ({
+  get: name => all.get(name) ?? all.journal.get(name),
+  get names() {
+    return [...all.names, ...all.journal.names]
+  },
 })
