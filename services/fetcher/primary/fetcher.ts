@@ -2,10 +2,11 @@
 import type { NodeEvents, Values, ValuesHub } from '@keycast/backbone'
 import {
   type Containment,
-  type JournalNamespaces,
+  type LiveNamespaces,
   type Log,
   type MetricMakers,
-  type Namespaces,
+  Misconfigured,
+  type ReadNamespaces,
   valuesAndRooms,
   type World,
 } from '@keycast/service'
@@ -36,7 +37,7 @@ const QUESTION_MS_INITIAL = 1_000
 const NEARLY_FULL = 0.8
 
 interface Deps extends World {
-  namespaces: Namespaces & { journal: JournalNamespaces }
+  namespaces: LiveNamespaces
   hub: ValuesHub
   metrics: MetricMakers
   settings: { workers: number; inFlightMax: number; authorizeInFlightMax: number; cacheBytesMax: number }
@@ -143,6 +144,21 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     return workers.stats().ready === 0 ? 'no worker takes leases' : undefined
   }
 
+  /**
+   * The namespaces of another keycast.yaml.
+   *
+   * @throws {Misconfigured} where it holds what cannot change while a node runs
+   */
+  async function takeOver(next: ReadNamespaces) {
+    const problems = namespaces.problemsOf(next)
+    if (problems.length > 0) throw new Misconfigured(problems.join('\n'))
+    await tokens.prepare(next)
+    const changes = namespaces.take(next)
+    tokens.take()
+    asks.renew()
+    primary.reconfigure(changes)
+  }
+
   async function stopServing() {
     serving = false
     tokens.stop()
@@ -164,5 +180,5 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     return [`watched keys take ${wanted} of ${settings.cacheBytesMax} bytes (FETCHER_CACHE_BYTES_MAX)`]
   }
 
-  return { start, notReady, problems, workerPids: workers.pids, stopServing, stopFetching }
+  return { start, notReady, problems, takeOver, workerPids: workers.pids, stopServing, stopFetching }
 }

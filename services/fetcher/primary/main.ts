@@ -1,7 +1,16 @@
 // Wires a primary to the real world: settings, hub, workers, internal listener, signals.
 import { availableParallelism } from 'node:os'
 import { createZeromqHub, hubCurveOf } from '@keycast/backbone'
-import { createContainment, createLog, readListenProblem, readSettings, realWorld, runService } from '@keycast/service'
+import {
+  createConfiguration,
+  createContainment,
+  createLiveNamespaces,
+  createLog,
+  readListenProblem,
+  readSettings,
+  realWorld,
+  runService,
+} from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
 import { readNamespaces } from '@keycast/service/namespaces'
@@ -24,7 +33,16 @@ const containment = createContainment({ ...realWorld, ends: ['link', 'lease', 'w
 let parts: Awaited<ReturnType<typeof start>>
 
 async function start() {
-  const namespaces = readNamespaces({ path: config.configPath })
+  const metrics = createMetrics({ service: 'fetcher' })
+  const path = config.configPath
+  const configuration = createConfiguration({
+    ...realWorld,
+    path,
+    takeOver: text => fetcher.takeOver(readNamespaces({ path, text })),
+    metrics,
+    log,
+  })
+  const namespaces = createLiveNamespaces(readNamespaces({ path, text: configuration.text }))
   const hub = createZeromqHub({
     host: config.host,
     requestsPort: config.requestsPort,
@@ -33,7 +51,6 @@ async function start() {
     containment,
     log,
   })
-  const metrics = createMetrics({ service: 'fetcher' })
   containment.export(metrics)
   const fetcher = createFetcher({
     ...realWorld,
@@ -54,8 +71,9 @@ async function start() {
   })
   const metricsPort = await internal.listen()
   await fetcher.start()
-  log.info({ ...hub.ports(), metricsPort, workers: fetcher.workerPids() }, 'listening')
-  return { fetcher, internal }
+  configuration.start()
+  log.info({ ...hub.ports(), metricsPort, workers: fetcher.workerPids(), config: configuration.hash() }, 'listening')
+  return { fetcher, internal, configuration }
 }
 
 await runService({
@@ -72,6 +90,7 @@ await runService({
     parts = await start()
   },
   stop: [
+    ['configuration', () => parts.configuration.stop()],
     ['gateways', () => parts.fetcher.stopServing()],
     ['workers', () => parts.fetcher.stopFetching()],
     ['internal listener', () => parts.internal.close()],

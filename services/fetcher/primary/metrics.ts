@@ -143,7 +143,7 @@ function outcomeOf(result: Result) {
 
 interface Parts {
   primary: {
-    sources: Map<string, KeySource>
+    sources: { values: () => Iterable<KeySource> }
     table: {
       stats: () => { keys: number; bytes: number }
       missing: () => number

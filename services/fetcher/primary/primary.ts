@@ -12,6 +12,7 @@ import { createKeyTable } from './keys/key-table.ts'
 import type { FetchMetrics } from './metrics.ts'
 import { createKeySources } from './origins/origins.ts'
 import { createRecovery } from './origins/recovery.ts'
+import { createReconfigure } from './reconfigure.ts'
 import { createBackoff } from './timing/backoff.ts'
 import { createInTurns } from './timing/in-turns.ts'
 import { createRefreshes } from './timing/refreshes-under-way.ts'
@@ -44,7 +45,7 @@ export function createPrimary({ settings, ...given }: Deps) {
   const table = createKeyTable({ bytesMax: settings.cacheBytesMax, onEvicted: entry => refusals.refuseAll(entry) })
   const interest = createInterest({ markDue, wheel, now })
   const inTurns = createInTurns({ wheel, now })
-  const fetches = createFetches({ ...given, sources: sources.values(), inTurns })
+  const fetches = createFetches({ ...given, sources, inTurns })
   const { want } = fetches
   const firstBackoff = createBackoff({ initialMs: BACKOFF_MS_INITIAL, random })
   const refreshes = createRefreshes({ namespaces, wheel, onOverdue: interest.notifyAll, now })
@@ -68,6 +69,7 @@ export function createPrimary({ settings, ...given }: Deps) {
   })
 
   const handOver = createHandedOver({ ...parts, results })
+  const reconfigure = createReconfigure(parts)
 
-  return { hubEvents, handOver, lagsMs: refreshes.lagsMs, fetches, sources, table, interest }
+  return { hubEvents, handOver, lagsMs: refreshes.lagsMs, fetches, sources, table, interest, reconfigure }
 }

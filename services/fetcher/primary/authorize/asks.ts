@@ -16,7 +16,7 @@ import {
 import type { Lease, Result } from '../../work/messages.ts'
 import type { Verdict } from '../origins/breaker.ts'
 import { createDispatcher, type Dispatcher, type Request } from '../origins/dispatcher.ts'
-import { createSources, originsOf, type Source } from '../origins/origins.ts'
+import { createSources, type Source } from '../origins/origins.ts'
 import type { InTurns } from '../timing/in-turns.ts'
 
 export type Asks = ReturnType<typeof createAsks>
@@ -75,24 +75,35 @@ interface Deps {
 
 export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, after, queuedMax = QUEUED_MAX }: Deps) {
   const sources = createSources<Ask>({
-    namespaces: namespaces.names.flatMap(name => {
-      const origin = namespaces.get(name)?.authorize?.origin
-      return origin === undefined ? [] : [[name, origin]]
-    }),
     inFlightMax: cap,
     newLimit: () => ({ inForce: () => cap, started() {}, ended() {} }),
     now,
   })
   /** Whose backends know no HEAD: they are asked by GET from then on. */
   const byGet = new Set<Source<Ask>>()
-  const queuedPerSourceMax = Math.ceil(queuedMax / sources.size)
+  const queuedPerSourceMax = () => Math.ceil(queuedMax / sources.size)
   /** Places in each queue, by who takes them. */
   const places = new Map<Source<Ask>, Stock>()
-  for (const source of sources.values()) {
-    places.set(source, createStock({ free: () => queuedPerSourceMax - source.queue.queuedIn('cold') }))
+
+  /** As keycast.yaml says now. */
+  function renew() {
+    sources.take(
+      namespaces.names.flatMap(name => {
+        const origin = namespaces.get(name)?.authorize?.origin
+        return origin === undefined ? [] : [[name, origin]]
+      }),
+    )
+    // Another backend may know HEAD.
+    byGet.clear()
+    for (const source of sources.values()) {
+      if (places.has(source)) continue
+      places.set(source, createStock({ free: () => queuedPerSourceMax() - source.queue.queuedIn('cold') }))
+    }
   }
+  renew()
+
   const dispatcher: Dispatcher<Ask> = createDispatcher<Ask>({
-    origins: originsOf(sources.values()),
+    origins: sources.origins,
     hasCredit: pool.hasCredit,
     inTurns,
     steps: {
@@ -132,7 +143,7 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, after
     }
     if (!source.breaker.admits()) return refuse(ask)
     const stock = places.get(source) as Stock
-    if (source.queue.queuedIn('cold') >= queuedPerSourceMax || !stock.hasRoom(payer, 1)) {
+    if (source.queue.queuedIn('cold') >= queuedPerSourceMax() || !stock.hasRoom(payer, 1)) {
       return fail(ask, 'too many viewers wait for the backend to be asked', FULL_RETRY_MS)
     }
     ask.holder = stock.charge(payer, 1)
@@ -191,6 +202,7 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, after
     startAll,
     ended: take,
     lost,
+    renew,
     stats: () => ({
       queued: sum(({ queue }) => queue.queuedIn('cold')),
       inFlight: sum(({ queue }) => queue.inFlight()),

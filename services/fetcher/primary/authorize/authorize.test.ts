@@ -25,19 +25,21 @@ function setup({
   let at = 1_000_000
   const now = () => at
   const origins = { doc: 'http://rights', other: sharesBackend ? 'http://rights' : 'http://other', open: undefined }
+  const deciding = Object.entries(origins).map(([name, origin]) => {
+    const asked = {
+      origin,
+      urlFor: (id: string) => `${origin}/${id}`,
+      method: 'HEAD',
+      keepMs: 10_000,
+      keepRefusedMs: 2_000,
+    }
+    const authorize = origin === undefined ? undefined : asked
+    return [name, { timeoutMs: 2_000, authorize }] as const
+  })
+  const byName: Map<string, { timeoutMs: number; authorize: object | undefined }> = new Map(deciding)
   const namespaces = {
     names: Object.keys(origins),
-    get: (name: 'doc' | 'other' | 'open') =>
-      name in origins && {
-        timeoutMs: 2_000,
-        authorize: origins[name] && {
-          origin: origins[name],
-          urlFor: (id: string) => `${origins[name]}/${id}`,
-          method: 'HEAD',
-          keepMs: 10_000,
-          keepRefusedMs: 2_000,
-        },
-      },
+    get: (name: string) => byName.get(name),
   } as unknown as Namespaces
   const leased: { ask: Ask; message: any }[] = []
   const counted: Record<string, number> = {}

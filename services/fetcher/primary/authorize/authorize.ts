@@ -14,10 +14,10 @@ import {
 import type { Backoff } from '../timing/backoff.ts'
 import { type Asks, admits, type Reply, refuses } from './asks.ts'
 
-/** `key`: a viewer key. `maxAgeMs`: not to be answered with an admission that began longer ago. */
+/** `key`: a viewer key. `maxAgeMs`: not to be answered with what the backend was asked longer ago. */
 type Question = { key: string; maxAgeMs?: number } & Credentials
 
-/** A question that waits for its answer. `notBefore`: an admission that began earlier does not answer it. */
+/** A question that waits for its answer. `notBefore`: what the backend was asked earlier does not answer it. */
 interface Waiting {
   link: string
   id: string
@@ -58,6 +58,21 @@ const KEPT_MAX = 100_000
 const REFUSALS_MAX = 8
 
 const NONE: Kept['refusals'] = Object.freeze([])
+
+/** Nothing is known of what the backend says. */
+const anew = (settings: AuthorizeSettings): Omit<Kept, 'key'> => ({
+  settings,
+  verdict: undefined,
+  message: '',
+  decidedAt: Number.NEGATIVE_INFINITY,
+  admittedAt: undefined,
+  retryAt: Number.NEGATIVE_INFINITY,
+  backoff: undefined,
+  askedWith: '',
+  refusals: NONE,
+  begunAt: Number.NEGATIVE_INFINITY,
+  waiting: undefined,
+})
 
 /** A longer Retry-After is cut to this: the backend says it again, at the cost of one request. */
 const QUESTION_PATIENCE_MS_MAX = 60_000
@@ -106,6 +121,8 @@ export function createAuthorize({
       })
     }
     const kept = byKey.get(key) ?? open(key, read.settings)
+    // keycast.yaml has another backend asked by now: what the one before said does not count.
+    if (kept.settings !== read.settings && !kept.waiting) Object.assign(kept, anew(read.settings))
     if (kept.waiting) {
       metrics.questioned('coalesced')
       return void kept.waiting.push(asked)
@@ -163,20 +180,7 @@ export function createAuthorize({
 
   function open(key: string, settings: AuthorizeSettings): Kept {
     while (byKey.size >= keptMax && decided.size > 0) byKey.delete((decided.take() as Kept).key)
-    const kept: Kept = {
-      key,
-      settings,
-      verdict: undefined,
-      message: '',
-      decidedAt: Number.NEGATIVE_INFINITY,
-      admittedAt: undefined,
-      retryAt: Number.NEGATIVE_INFINITY,
-      backoff: undefined,
-      askedWith: '',
-      refusals: NONE,
-      begunAt: Number.NEGATIVE_INFINITY,
-      waiting: undefined,
-    }
+    const kept: Kept = { key, ...anew(settings) }
     byKey.set(key, kept)
     return kept
   }
@@ -195,7 +199,9 @@ export function createAuthorize({
     if (verdict === 'admitted') return begunAt >= notBefore && now() - decidedAt < settings.keepMs
     if (verdict === 'failed') return now() < retryAt
     // Another token may be good for more than those refused, which may have been revoked.
-    return refusals.some(each => each.token === token && now() - each.at < settings.keepRefusedMs)
+    return refusals.some(
+      each => each.token === token && each.at >= notBefore && now() - each.at < settings.keepRefusedMs,
+    )
   }
 
   function conclude(kept: Kept, { status, message, sentAt, retryAfterMs = 0 }: Reply) {
@@ -226,10 +232,11 @@ export function createAuthorize({
 
   /** Whether what the backend just said answers a question. */
   function isAnswered({ verdict, askedWith, begunAt }: Kept, { question, notBefore }: Waiting) {
+    if (verdict === 'failed') return true
+    // It may have been asked with a token that was revoked since, or before the backend decided otherwise.
+    if (begunAt < notBefore) return false
     // A refusal of one token says nothing of another that came meanwhile.
-    if (verdict === 'refused') return isAbout(question, askedWith)
-    // It may have been asked with a token that was revoked since.
-    return verdict !== 'admitted' || begunAt >= notBefore
+    return verdict === 'admitted' || isAbout(question, askedWith)
   }
 
   /** Whether a question came with a token, or for a viewer that has none. */

@@ -10,7 +10,7 @@ import type { FetchMetrics } from '../metrics.ts'
 import type { Verdict } from '../origins/breaker.ts'
 import { createDispatcher, type Dispatcher, type Request } from '../origins/dispatcher.ts'
 import type { Sign } from '../origins/fetch-limit.ts'
-import { type KeySource, originsOf } from '../origins/origins.ts'
+import type { KeySources } from '../origins/origins.ts'
 import type { InTurns } from '../timing/in-turns.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { createBatches } from './batches.ts'
@@ -31,6 +31,8 @@ export interface Fetch extends Request {
   authorization?: string
   /** Of a batch: the fetches that go in the same request, which is this one's. */
   company: Fetch[] | undefined
+  /** The source's, when it was sent. */
+  requestChanges?: number
 }
 
 /** The part of the workers that fetches need. `lease` must only be called while there is credit. */
@@ -52,7 +54,7 @@ interface FetchEvents {
 }
 
 interface Deps {
-  sources: Iterable<KeySource>
+  sources: Pick<KeySources, 'origins'>
   pool: Pool
   inTurns: InTurns
   metrics: FetchMetrics
@@ -78,7 +80,7 @@ export function createFetches({
 }: Deps) {
   let events: FetchEvents
   const dispatcher: Dispatcher<Fetch> = createDispatcher<Fetch>({
-    origins: originsOf(sources),
+    origins: sources.origins,
     hasCredit: pool.hasCredit,
     inTurns,
     steps: {
@@ -192,6 +194,7 @@ export function createFetches({
     const authorization = authorizationOf(entry, wallNow())
     fetch.authorization = authorization
     fetch.superseded = false
+    fetch.requestChanges = entry.source.requestChanges
     const sent = authorization ?? tokens.authorizationOf(namespace.name)
     const ofKey = namespace.query && headersOfKey(namespace, id)
     pool.lease(fetch, {
@@ -222,6 +225,7 @@ export function createFetches({
     for (const one of fetches) {
       one.sentAt = sentAt
       one.superseded = false
+      one.requestChanges = one.entry.source.requestChanges
       metrics.started(one.lane, sentAt - one.queuedAt)
     }
     metrics.batched(fetches.length)
@@ -286,7 +290,8 @@ export function createFetches({
     if (result.kind === 'failed' && result.status === 401) tokens.refused(entry.namespace.name)
     metrics.ended(entry.source.origin.name, result, body?.length ?? 0, now() - sentAt)
     entry.fetch = undefined
-    apply(fetch, result, body, delta, closed)
+    const isOfNow = fetch.requestChanges === entry.source.requestChanges
+    apply(fetch, isOfNow ? result : withoutValidators(result), body, delta, closed)
   }
 
   /** A result that cannot be applied makes its key fail, like any other that is of no use. */
@@ -305,6 +310,12 @@ export function createFetches({
   const { startAll } = dispatcher
   return { start, hasOtherToken, want, wantSince, repeat, supersede, abandon, startAll, ended: take, lost }
 }
+
+/** The backend is asked for something else from now on: its 304 to these validators would speak of that. */
+const withoutValidators = (result: Result): Result =>
+  result.kind === 'value' || result.kind === 'current'
+    ? { ...result, etag: undefined, lastModified: undefined }
+    : result
 
 /** Accounts take turns. */
 const pathOf = ({ holder }: Entry) => holder?.accounts ?? NO_LANE

@@ -6,7 +6,7 @@ import { idProblem, type Namespaces } from '@keycast/service'
 import { createEntry, type Entry } from '../keys/entry.ts'
 import type { KeyTable } from '../keys/key-table.ts'
 import type { FetchMetrics } from '../metrics.ts'
-import type { KeySource } from '../origins/origins.ts'
+import type { KeySources } from '../origins/origins.ts'
 
 /** Room is not made in a moment. */
 const NO_ROOM_RETRY_MS = 5_000
@@ -19,7 +19,7 @@ const noRoom: Problem = {
 
 interface Deps {
   namespaces: Namespaces
-  sources: Map<string, KeySource>
+  sources: Pick<KeySources, 'get'>
   table: Pick<KeyTable, 'get' | 'open'>
   results: { takeHandedOver: (entry: Entry, content: HandedOver['content']) => boolean }
   metrics: Pick<FetchMetrics, 'handedOver'>

@@ -42,7 +42,7 @@ import type { KeyTable } from '../keys/key-table.ts'
 import { isValidFor, sharedKeyOf, viewerOf } from '../keys/viewer.ts'
 import { isSentBefore } from '../keys/watchers.ts'
 import type { FetchMetrics } from '../metrics.ts'
-import type { KeySource } from '../origins/origins.ts'
+import type { KeySource, KeySources } from '../origins/origins.ts'
 import type { InTurns } from '../timing/in-turns.ts'
 import { QUIET_REFRESH_MS_MIN } from '../timing/refreshes-under-way.ts'
 import { notBeforeAtOf, type Schedule } from '../timing/schedule.ts'
@@ -76,7 +76,7 @@ const OTHER_CONFIGURATION = 'the fetcher has another configuration than the gate
 
 interface Deps {
   namespaces: Namespaces
-  sources: Map<string, KeySource>
+  sources: Pick<KeySources, 'get'>
   table: KeyTable
   interest: Interest
   fetches: Fetches

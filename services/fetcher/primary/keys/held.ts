@@ -128,6 +128,11 @@ export function holdValue(
   answered(entry, undefined, result.maxAgeMs, askedAt, invalid)
 }
 
+/** The backend is asked for something else from now on: what it would confirm by them is not this value. */
+export function forgetValidators({ held: { value } }: Entry) {
+  if (value) Object.assign(value, { etag: undefined, lastModified: undefined })
+}
+
 /**
  * The backend confirmed the held value as the latest.
  *

@@ -17,6 +17,8 @@ export interface Request {
   sentAt: number | undefined
   attempt: 1 | 2
   probe: boolean
+  /** The backend that it is counted at, once it was in flight: its namespace may have another by the time it ends. */
+  origin?: { inFlight: number }
 }
 
 /** News that a result brings. `who`: the viewer it is about, where backends may answer each in another way. */
@@ -52,7 +54,8 @@ const SHARE_OF_FREE = 3
 const COMPANY_MS = 5
 
 interface Deps<R extends Request> {
-  origins: Iterable<Origin<R>>
+  /** In the order in which they are first next time; more may come. */
+  origins: Origin<R>[]
   hasCredit: () => boolean
   inTurns: InTurns
   steps: Steps<R>
@@ -63,8 +66,6 @@ interface Deps<R extends Request> {
 export type Dispatcher<R extends Request> = ReturnType<typeof createDispatcher<R>>
 
 export function createDispatcher<R extends Request>({ origins, hasCredit, inTurns, steps, now, after }: Deps<R>) {
-  const rotation = [...origins]
-
   function add(request: R) {
     const source = steps.sourceOf(request)
     source.queue.add(request)
@@ -84,8 +85,8 @@ export function createDispatcher<R extends Request>({ origins, hasCredit, inTurn
 
   /** Starts the requests that may start. Backends take turns to be first, in case credit is short. */
   function startAll() {
-    if (rotation.length > 1) rotation.push(rotation.shift() as Origin<R>)
-    for (const origin of rotation) startNext(origin)
+    if (origins.length > 1) origins.push(origins.shift() as Origin<R>)
+    for (const origin of origins) startNext(origin)
   }
 
   function startNext(origin: Origin<R>) {
@@ -109,6 +110,7 @@ export function createDispatcher<R extends Request>({ origins, hasCredit, inTurn
       if (!request) continue
       origin.turn = at + 1
       origin.inFlight++
+      request.origin = origin
       return request
     }
     return undefined
@@ -123,9 +125,8 @@ export function createDispatcher<R extends Request>({ origins, hasCredit, inTurn
   }
 
   function release(request: R) {
-    const { queue, origin } = steps.sourceOf(request)
-    queue.ended(request)
-    origin.inFlight--
+    steps.sourceOf(request).queue.ended(request)
+    if (request.origin) request.origin.inFlight--
   }
 
   const mustRefuse = (request: R) => !steps.sourceOf(request).breaker.admits() || steps.isOver(request)
@@ -160,8 +161,10 @@ export function createDispatcher<R extends Request>({ origins, hasCredit, inTurn
     const source = steps.sourceOf(request)
     const { verdict, sign, who } = steps.judge(request, result)
     release(request)
-    source.limit.ended({ sentAt: request.sentAt as number, sign })
-    const change = source.breaker.end(verdict, request.probe, who)
+    // Else a backend that a namespace has left, because it failed, would have the next one's breaker open.
+    const isOfSource = request.origin === source.origin
+    if (isOfSource) source.limit.ended({ sentAt: request.sentAt as number, sign })
+    const change = isOfSource ? source.breaker.end(verdict, request.probe, who) : undefined
     steps.ended(request, result, body, delta, change === 'closed')
     if (change === 'opened') refuseQueued(source)
     startAll()
@@ -170,10 +173,10 @@ export function createDispatcher<R extends Request>({ origins, hasCredit, inTurn
   /** The worker that had a request will not answer. Another one is asked, once. */
   function lost(request: R) {
     if (request.attempt === 2) return ended(request, twiceLost)
-    const { breaker, queue } = steps.sourceOf(request)
+    const { breaker, queue, origin } = steps.sourceOf(request)
     release(request)
     // Without this line no other probe would ever be let through.
-    if (request.probe) breaker.end('void', true)
+    if (request.probe && request.origin === origin) breaker.end('void', true)
     request.attempt = 2
     request.sentAt = undefined
     request.probe = false

@@ -38,6 +38,8 @@ export interface Source<R extends Request> {
 
 /** One of keys. */
 export interface KeySource extends Source<Fetch> {
+  /** How often keycast.yaml changed what the backend is sent for a key; changed by reconfigure.ts. */
+  requestChanges: number
   /** How many of its keys are kept fresh; changed by key-table.ts. */
   keptKeys: number
   /** Keys kept fresh whose last fetch failed, the one tried longest ago first; changed by schedule.ts. */
@@ -60,8 +62,6 @@ export function originNames({ names, get }: Namespaces) {
 }
 
 interface Options {
-  /** The origin of each namespace, and how many of its requests go as one. */
-  namespaces: Iterable<[name: string, origin: string, batchMax?: number]>
   /** Requests to each backend. */
   inFlightMax: number
   /** `sources`: how many namespaces its backend has. */
@@ -69,27 +69,84 @@ interface Options {
   now: () => number
 }
 
-/** @returns by namespace */
-export function createSources<R extends Request>({ namespaces, inFlightMax, newLimit, now }: Options) {
-  const origins = new Map<string, Origin<R>>()
-  const named = [...namespaces]
-  const sources = new Map<string, Source<R>>()
-  for (const [namespace, name, batchMax = 1] of named) {
-    const origin = origins.get(name) ?? { name, inFlightMax, inFlight: 0, sources: [], turn: 0 }
-    origins.set(name, origin)
-    const limit = newLimit(named.filter(([, other]) => other === name).length)
+/**
+ * Those of requests of one kind. Their origins are in the order in which they take turns: dispatcher.ts changes it.
+ *
+ * @param complete makes a source of the parts that all have
+ */
+export function createSources<R extends Request, S extends Source<R> = Source<R>>(
+  { inFlightMax, newLimit, now }: Options,
+  complete: (source: Source<R>) => S = source => source as S,
+) {
+  const byNamespace = new Map<string, S>()
+  const origins: Origin<R>[] = []
+
+  function originOf(name: string) {
+    const known = origins.find(origin => origin.name === name)
+    if (known) return known
+    const origin: Origin<R> = { name, inFlightMax, inFlight: 0, sources: [], turn: 0 }
+    origins.push(origin)
+    return origin
+  }
+
+  function add(namespace: string, origin: Origin<R>, sources: number, batchMax: number) {
+    const limit = newLimit(sources)
     const queue = createFetchQueue<R>({ limit: limit.inForce })
     const breaker = createBreaker({ now })
-    const source = { namespace, origin, queue, limit, breaker, isRefusing: false, batchMax, isGathering: false }
+    const source = complete({
+      namespace,
+      origin,
+      queue,
+      limit,
+      breaker,
+      isRefusing: false,
+      batchMax,
+      isGathering: false,
+    })
     origin.sources.push(source)
-    sources.set(namespace, source)
+    byNamespace.set(namespace, source)
   }
-  return sources
+
+  /**
+   * What is in flight counts for the backend of before until it ends. The limit finds out by itself what the next one
+   * can take.
+   *
+   * @param source whose backend is another from now on
+   */
+  function move(source: S, origin: Origin<R>) {
+    source.origin.sources.splice(source.origin.sources.indexOf(source), 1)
+    origin.sources.push(source)
+    Object.assign(source, { origin, breaker: createBreaker({ now }) })
+  }
+
+  return {
+    origins,
+    get: (namespace: string) => byNamespace.get(namespace),
+    values: () => byNamespace.values(),
+    get size() {
+      return byNamespace.size
+    },
+
+    /**
+     * As keycast.yaml says now. A namespace that is gone keeps its source, for the keys that gateways still watch.
+     *
+     * @param named the origin of each namespace, and how many of its requests go as one
+     */
+    take(named: [namespace: string, origin: string, batchMax?: number][]) {
+      for (const [namespace, name, batchMax = 1] of named) {
+        const source = byNamespace.get(namespace)
+        if (!source) add(namespace, originOf(name), named.filter(([, other]) => other === name).length, batchMax)
+        else if (source.origin.name !== name) move(source, originOf(name))
+      }
+    },
+  }
 }
 
-/** @returns the sources of keys, by namespace */
+export type KeySources = ReturnType<typeof createKeySources>
+
+/** The sources of keys. */
 export function createKeySources({
-  namespaces: { names, get },
+  namespaces,
   inFlightMax,
   now,
 }: {
@@ -97,30 +154,31 @@ export function createKeySources({
   /** Fetches, each backend. */
   inFlightMax: number
   now: () => number
-}): Map<string, KeySource> {
-  const sources = createSources<Fetch>({
-    namespaces: names.flatMap(name => {
-      const namespace = get(name)
-      return namespace === undefined ? [] : [[name, namespace.origin, namespace.batch?.max]]
-    }),
-    inFlightMax,
-    newLimit: sources => createFetchLimit({ max: inFlightMax, sources, now }),
-    now,
-  })
-  for (const source of sources.values()) {
-    Object.assign(source, {
-      keptKeys: 0,
-      failing: new Set(),
-      wokenAt: Number.NEGATIVE_INFINITY,
-      probeTimer: undefined,
-      probedAt: Number.NEGATIVE_INFINITY,
-      probes: undefined,
-    })
-  }
-  return sources as Map<string, KeySource>
-}
+}) {
+  const sources = createSources<Fetch, KeySource>(
+    { inFlightMax, newLimit: sources => createFetchLimit({ max: inFlightMax, sources, now }), now },
+    source =>
+      Object.assign(source, {
+        requestChanges: 0,
+        keptKeys: 0,
+        failing: new Set<Entry>(),
+        wokenAt: Number.NEGATIVE_INFINITY,
+        probeTimer: undefined,
+        probedAt: Number.NEGATIVE_INFINITY,
+        probes: undefined,
+      }),
+  )
 
-/** @returns each once */
-export const originsOf = <R extends Request>(sources: Iterable<Source<R>>): Origin<R>[] => [
-  ...new Set(Array.from(sources, ({ origin }) => origin)),
-]
+  /** As the namespaces are now. */
+  function renew() {
+    sources.take(
+      namespaces.names.flatMap(name => {
+        const namespace = namespaces.get(name)
+        return namespace === undefined ? [] : [[name, namespace.origin, namespace.batch?.max]]
+      }),
+    )
+  }
+
+  renew()
+  return Object.assign(sources, { renew })
+}

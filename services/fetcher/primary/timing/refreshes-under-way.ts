@@ -31,9 +31,15 @@ interface Deps {
 export function createRefreshes({ namespaces, wheel, onOverdue, now }: Deps) {
   /** By namespace, the refresh that was due first in front. */
   const underWay = new Map<string, UniqueQueue<Refresh>>()
-  for (const name of namespaces.names) {
-    if ((namespaces.get(name)?.refreshMs ?? 0) >= QUIET_REFRESH_MS_MIN) underWay.set(name, createUniqueQueue())
+
+  /** As keycast.yaml says now. A namespace that is quiet no more keeps its queue: refreshes may be under way. */
+  function renew() {
+    for (const name of namespaces.names) {
+      const isQuiet = (namespaces.get(name)?.refreshMs ?? 0) >= QUIET_REFRESH_MS_MIN
+      if (isQuiet && !underWay.has(name)) underWay.set(name, createUniqueQueue())
+    }
   }
+  renew()
 
   /** A refresh is due. */
   function begin(entry: Entry, dueAt: number) {
@@ -70,6 +76,7 @@ export function createRefreshes({ namespaces, wheel, onOverdue, now }: Deps) {
   return {
     begin,
     end,
+    renew,
 
     /** By namespace: the age of the last moment at which every refresh that was due had ended. */
     lagsMs() {

@@ -20,7 +20,12 @@ function setup(of: Record<string, ServiceToken | undefined>) {
   }
   const settle = () => new Promise(resolve => setImmediate(resolve))
   const tokens = createTokens({
-    namespaces: { get: (name: string) => ({ token: of[name] }), names: Object.keys(of) } as unknown as Namespaces,
+    namespaces: {
+      get: (name: string) => ({ token: of[name] }),
+      get names() {
+        return Object.keys(of)
+      },
+    } as unknown as Namespaces,
     now: () => at,
     after(ms, run) {
       const timer = { dueAt: at + ms, run }
@@ -137,4 +142,20 @@ test('once stopped it asks nobody', async () => {
   await tokens.start()
   tokens.stop()
   expect(timers.size).toBe(0)
+})
+
+test('a token that another configuration needs is asked for before that is taken over', async () => {
+  const of: Record<string, ServiceToken | undefined> = { task: FILE }
+  const { tokens, given, asked, timers } = setup(of)
+  given.push('one', { token: 'two', livesMs: 60_000 })
+  await tokens.start()
+  const next = { get: () => ({ token: ENDPOINT }), names: ['task'] } as unknown as Namespaces
+  await tokens.prepare(next)
+  expect(asked).toEqual([FILE.file, ENDPOINT])
+  expect(tokens.authorizationOf('task')).toBe('Bearer one')
+  of.task = ENDPOINT
+  tokens.take()
+  expect(tokens.authorizationOf('task')).toBe('Bearer two')
+  // The file is read no more.
+  expect(timers.size).toBe(1)
 })

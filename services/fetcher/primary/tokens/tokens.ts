@@ -46,15 +46,32 @@ export function createTokens({ namespaces, now, after, log, read = readTokenFile
   const isLogDue = createOnceAMinute(now)
   let isStopped = false
 
-  for (const name of namespaces.names) {
-    const source = namespaces.get(name)?.token
-    if (!source) continue
-    const text = JSON.stringify(source)
-    const held = bySource.get(text) ?? newHeld(source)
-    held.names.push(name)
-    bySource.set(text, held)
-    byName.set(name, held)
+  /** @returns those that are held by nobody yet */
+  function sourcesOf({ names, get }: Namespaces): ServiceToken[] {
+    const texts = new Set(names.flatMap(name => get(name)?.token ?? []).map(source => JSON.stringify(source)))
+    return [...texts].filter(text => !bySource.has(text)).map(text => JSON.parse(text))
   }
+
+  /** As keycast.yaml says now. */
+  function take() {
+    for (const held of bySource.values()) held.names.length = 0
+    byName.clear()
+    for (const name of namespaces.names) {
+      const source = namespaces.get(name)?.token
+      if (!source) continue
+      const text = JSON.stringify(source)
+      const held = bySource.get(text) ?? newHeld(source)
+      held.names.push(name)
+      bySource.set(text, held)
+      byName.set(name, held)
+    }
+    for (const [text, held] of bySource) {
+      if (held.names.length > 0) continue
+      held.endWait()
+      bySource.delete(text)
+    }
+  }
+  take()
 
   /** @returns never rejects */
   async function renew(held: Held) {
@@ -77,19 +94,34 @@ export function createTokens({ namespaces, now, after, log, read = readTokenFile
       if (isLogDue(`${held.names} ${why}`)) log.warn({ namespaces: held.names, why }, 'no new token for the backend')
     }
     held.isAsking = false
-    if (!isStopped) held.endWait = after(nextMs, () => void renew(held))
+    const isHeld = bySource.get(JSON.stringify(held.source)) === held
+    if (!isStopped && isHeld) held.endWait = after(nextMs, () => void renew(held))
+  }
+
+  /** Resolves once every token was asked for, or soon: what has none until then fails. */
+  async function askFor(asked: Iterable<Held>) {
+    let endWait = () => {}
+    const late = new Promise<void>(resolve => {
+      endWait = after(START_MS, resolve)
+    })
+    await Promise.race([Promise.all(Array.from(asked, renew)), late])
+    endWait()
   }
 
   return {
-    /** Resolves once every token was asked for, or soon: what has none until then fails. */
-    async start() {
-      let endWait = () => {}
-      const late = new Promise<void>(resolve => {
-        endWait = after(START_MS, resolve)
-      })
-      await Promise.race([Promise.all(Array.from(bySource.values(), renew)), late])
-      endWait()
+    start: () => askFor(bySource.values()),
+
+    /** Has the tokens asked for that other namespaces need. {@link take} follows, so that no key lacks one meanwhile. */
+    async prepare(next: Namespaces) {
+      const added = sourcesOf(next).map(newHeld)
+      for (const held of added) {
+        const text = JSON.stringify(held.source)
+        held.names.push(...next.names.filter(name => JSON.stringify(next.get(name)?.token) === text))
+        bySource.set(text, held)
+      }
+      await askFor(added)
     },
+    take,
 
     /** @returns null where there is none yet, `undefined` for a namespace that needs none */
     authorizationOf(name: string): string | null | undefined {
