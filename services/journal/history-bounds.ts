@@ -42,12 +42,17 @@ export function createHistoryBounds({ namespaces, notes, shortenMs, report }: De
     if (!notes) return
     for (;;) {
       const noted = await notes.read()
+      // keycast.yaml may change while the log is written to.
+      const { names } = namespaces
       const before: Record<string, Noted> = noted.text === '' ? {} : JSON.parse(noted.text)
       const after = { ...before }
-      for (const name of namespaces.names) after[name] = settled(before[name], wantedOf(name), noted.at, shortenMs)
+      for (const name of names) after[name] = settled(before[name], wantedOf(name), noted.at, shortenMs)
       const said = JSON.stringify(after)
       if (said !== noted.text && !(await notes.replace(noted.text, said))) continue // another journal was faster
-      return takeOver(after)
+      return takeOver(
+        after,
+        names.filter(name => namespaces.get(name)),
+      )
     }
   }
 
@@ -56,13 +61,13 @@ export function createHistoryBounds({ namespaces, notes, shortenMs, report }: De
     return { messages, ageMs, bytes }
   }
 
-  function takeOver(noted: Record<string, Noted>) {
+  function takeOver(noted: Record<string, Noted>, names: string[]) {
     const before = shortening
-    if (namespaces.names.some(name => !isSame(noted[name], inForce.get(name)))) {
+    if (names.some(name => !isSame(noted[name], inForce.get(name)))) {
       retentionOf = room => retentionNow(room)
     }
-    inForce = new Map(namespaces.names.map(name => [name, noted[name]]))
-    shortening = new Set(namespaces.names.filter(name => isShorter(wantedOf(name), noted[name])))
+    inForce = new Map(names.map(name => [name, noted[name]]))
+    shortening = new Set(names.filter(name => isShorter(wantedOf(name), noted[name])))
     for (const namespace of shortening) {
       if (before.has(namespace)) continue
       const { since = 0, ...history } = noted[namespace]
@@ -79,6 +84,10 @@ export function createHistoryBounds({ namespaces, notes, shortenMs, report }: De
 
   return {
     settle,
+    /** keycast.yaml changed. A log that notes nothing has what it says hold at once. */
+    renew() {
+      if (!notes) retentionOf = room => retentionNow(room)
+    },
     /** A function that is another one after the bounds changed: a log looks at all its rooms for each. */
     get retentionOf() {
       return retentionOf

@@ -285,6 +285,8 @@ export function createJournal({
       if (bytes <= bytesMax * NEARLY_FULL) return []
       return [`the log is nearly full: ${bytes} of ${bytesMax} bytes (JOURNAL_BYTES_MAX)`]
     },
+    /** keycast.yaml changed: the namespaces have their new rules already. */
+    reconfigure: bounds.renew,
     notReady: () => (isServing ? log.notReady?.() : 'not serving'),
     /** Accepts no more publishes, answers those accepted, and says goodbye to gateways. */
     async stop() {

@@ -2,7 +2,9 @@
 import { resolve } from 'node:path'
 import { createZeromqRoomsHub, hubCurveOf } from '@keycast/backbone'
 import {
+  createConfiguration,
   createContainment,
+  createLiveNamespaces,
   createLog,
   Misconfigured,
   readListenProblem,
@@ -63,7 +65,21 @@ function end(error: Error) {
 }
 
 async function start() {
-  const { journal: namespaces } = readNamespaces({ path: config.configPath, headers: false, authorize: false })
+  const metrics = createMetrics({ service: 'journal' })
+  const path = config.configPath
+  const read = (text: string | undefined) => readNamespaces({ path, text, headers: false, authorize: false })
+  const configuration = createConfiguration({
+    ...realWorld,
+    path,
+    takeOver(text) {
+      all.take(read(text))
+      journal.reconfigure()
+    },
+    metrics,
+    log: report,
+  })
+  const all = createLiveNamespaces(read(configuration.text))
+  const { journal: namespaces } = all
   const hub = createZeromqRoomsHub({
     host: config.host,
     requestsPort: config.publicationsPort,
@@ -72,7 +88,6 @@ async function start() {
     containment,
     log: report,
   })
-  const metrics = createMetrics({ service: 'journal' })
   containment.export(metrics)
   const log = await openLog()
   const { shortenMs } = config
@@ -97,6 +112,7 @@ async function start() {
   addRoomCalls(internal.app, journal)
   const metricsPort = await internal.listen()
   await journal.start()
+  configuration.start()
   const { requestsPort: publicationsPort, answersPort: deliveriesPort } = hub.ports()
   report.info(
     {
@@ -107,11 +123,12 @@ async function start() {
       logId: log.id(),
       folder: config.logKind === 'lmdb' ? resolve(config.folder) : undefined,
       namespaces: namespaces.names,
+      config: configuration.hash(),
       ...log.stats(),
     },
     'listening',
   )
-  return { journal, internal, log }
+  return { journal, internal, log, configuration }
 }
 
 await runService({
@@ -130,6 +147,7 @@ await runService({
     parts = await start()
   },
   stop: [
+    ['configuration', () => parts.configuration.stop()],
     ['gateways', () => parts.journal.stop()],
     ['log', () => parts.log.close()],
     ['internal listener', () => parts.internal.close()],
