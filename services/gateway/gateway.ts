@@ -1,7 +1,15 @@
 // Puts a gateway together from its parts, each of which its folder's index.ts builds. main.ts gives it the real world, tests
 // give it theirs.
 import type { Backbone, BackboneEvents, RoomsBackbone, RoomsEvents } from '@keycast/backbone'
-import type { Containment, JournalNamespaces, MetricMakers, Namespaces, World } from '@keycast/service'
+import { namespaceOf } from '@keycast/protocol'
+import {
+  type Containment,
+  type LiveNamespaces,
+  type MetricMakers,
+  Misconfigured,
+  type ReadNamespaces,
+  type World,
+} from '@keycast/service'
 import { assembleAccess } from './access/index.ts'
 import type { Policy } from './access/policy-file.ts'
 import { createChanges } from './changes.ts'
@@ -13,6 +21,7 @@ import { assembleGate } from './gate/index.ts'
 import { createLinks } from './links.ts'
 import { createHistograms, exportCounts } from './metrics.ts'
 import { assembleSessions } from './sessions/index.ts'
+import { createReconsidering } from './sessions/reconsidering.ts'
 import type { Log } from './sessions/session-log.ts'
 import type { Settings } from './settings.ts'
 import { createSweeps } from './sweeps.ts'
@@ -21,7 +30,8 @@ import { createNoJournal } from './topics/rooms/no-journal.ts'
 
 interface Deps extends World {
   settings: Settings
-  namespaces: Namespaces & { journal: JournalNamespaces }
+  /** Both are changed by `takeOver`. */
+  namespaces: LiveNamespaces
   /** The `access` section of keycast.yaml. */
   policy: Policy
   createBackbone: (events: BackboneEvents) => Backbone
@@ -70,6 +80,12 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
   outbox.start({ onEnd: sessions.end, onWritable: doors.resumeGets })
   sessions.start(doors.handle)
 
+  const reconsidering = createReconsidering({
+    ...given,
+    gate,
+    sessions: [sessions.all, doors.waits.waitedKeys.sessions],
+  })
+
   const sweeps = createSweeps({
     often: [topics.sweep, outbox.sweep, sessions.sweep, gate.sweep],
     seldom: [access.sweep, sessions.sweepSeldom],
@@ -109,6 +125,21 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
 
     /** Looks at everything whose time has come, as a timer does once started. */
     sweep: sweeps.sweep,
+
+    /**
+     * Another keycast.yaml: from now on requests are judged by it, and sessions soon lose what it does not grant.
+     *
+     * @throws {Misconfigured} where it holds what cannot change while a gateway runs
+     */
+    takeOver(next: ReadNamespaces, policy: Policy) {
+      const problems = [...given.namespaces.problemsOf(next), ...access.problemsOf(next, policy)]
+      if (problems.length > 0) throw new Misconfigured(problems.join('\n'))
+      const { decided, authorize, times } = given.namespaces.take(next)
+      topics.ease(times)
+      access.takeOver(policy)
+      gate.askAgain(access.viewers.of(undefined), key => authorize.has(namespaceOf(key)))
+      reconsidering.start(decided)
+    },
 
     /** What is wrong though clients are served. */
     problems() {

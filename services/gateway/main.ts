@@ -1,10 +1,19 @@
 // Wires a gateway to the real world: settings, backbone, listeners, signals.
 import type { AddressInfo } from 'node:net'
 import { createZeromqBackbone, createZeromqRooms } from '@keycast/backbone'
-import { createContainment, createLog, readListenProblem, readSettings, realWorld, runService } from '@keycast/service'
+import {
+  createConfiguration,
+  createContainment,
+  createLiveNamespaces,
+  createLog,
+  readListenProblem,
+  readSettings,
+  realWorld,
+  runService,
+} from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
-import { readNamespaces } from '@keycast/service/namespaces'
+import { BODY_BYTES_MAX, readNamespaces } from '@keycast/service/namespaces'
 import { readClient } from './access/client-address.ts'
 import { readAccess } from './access/policy-file.ts'
 import { readApiTokens } from './doors/http/api-tokens.ts'
@@ -30,19 +39,29 @@ const containment = createContainment({ ...realWorld, ends: ['session', 'upgrade
 
 let parts: ReturnType<typeof assemble>
 
+/** @param text of keycast.yaml */
+function readConfiguration(text: string | undefined) {
+  const { configPath: path, origins, profile } = config
+  const namespaces = readNamespaces({ path, text, headers: false })
+  const names = [...namespaces.names, ...namespaces.journal.names]
+  return { namespaces, policy: readAccess({ path, text, origins, namespaces: names, profile }) }
+}
+
 function assemble() {
-  const namespaces = readNamespaces({ path: config.configPath, headers: false })
-  const { journal } = namespaces
-  const names = [...namespaces.names, ...journal.names]
-  const policy = readAccess({
-    path: config.configPath,
-    origins: config.origins,
-    namespaces: names,
-    profile: config.profile,
-  })
-  for (const note of policy.notes) log.warn(note)
-  const bytesMax = Math.max(0, ...namespaces.names.map(each => namespaces.get(each)?.bytesMax ?? 0))
   const metrics = createMetrics({ service: 'gateway' })
+  const configuration = createConfiguration({
+    ...realWorld,
+    path: config.configPath,
+    takeOver(text) {
+      const read = readConfiguration(text)
+      gateway.takeOver(read.namespaces, read.policy)
+    },
+    metrics,
+    log,
+  })
+  const { namespaces: first, policy } = readConfiguration(configuration.text)
+  const namespaces = createLiveNamespaces(first)
+  for (const note of policy.notes) log.warn(note)
   containment.export(metrics)
   const filesMax = openFilesMax()
   const sessionsMax = sessionsWithin(config.sessionsMax, filesMax)
@@ -60,14 +79,14 @@ function assemble() {
     createBackbone: events =>
       createZeromqBackbone({
         nodes: config.fetcherNodes,
-        messageBytesMax: bytesMax + BACKBONE_OVERHEAD_BYTES,
+        messageBytesMax: BODY_BYTES_MAX + BACKBONE_OVERHEAD_BYTES,
         events,
         containment,
         log,
         curve: curveOf(config),
       }),
     createRoomsBackbone:
-      journal.names.length === 0
+      first.journal.names.length === 0
         ? undefined
         : events => createZeromqRooms({ nodes: config.journalNodes, events, containment, log, curve: curveOf(config) }),
     metrics,
@@ -101,7 +120,7 @@ function assemble() {
     apiTokens: readApiTokens(config.apiTokens ?? ''),
     audit: createAuditLog({ path: config.auditLog, log }),
   })
-  return { gateway, publicApp, internal }
+  return { gateway, publicApp, internal, configuration }
 }
 
 await runService({
@@ -119,9 +138,11 @@ await runService({
     await parts.publicApp.listen({ host: config.host, port: config.port })
     const { port } = parts.publicApp.server.address() as AddressInfo
     const internalPort = await parts.internal.listen()
-    log.info({ port, internalPort }, 'listening')
+    parts.configuration.start()
+    log.info({ port, internalPort, config: parts.configuration.hash() }, 'listening')
   },
   stop: [
+    ['configuration', () => parts.configuration.stop()],
     ['listener', () => void parts.publicApp.server.close()],
     ['clients', () => parts.gateway.drain()],
     ['http', () => parts.publicApp.close()],

@@ -17,12 +17,12 @@ import { createMemoryRooms } from '@keycast/backbone/memory'
 import { type ErrorCode, versionOf } from '@keycast/protocol'
 import {
   type Containment,
+  createLiveNamespaces,
   type JournalNamespace,
-  type JournalNamespaces,
   type MetricMakers,
   type Namespace,
-  type Namespaces,
   noContainment,
+  type ReadNamespaces,
   realWorld,
 } from '@keycast/service'
 import type { Policy } from './access/policy-file.ts'
@@ -40,14 +40,18 @@ export const defaults = Object.fromEntries(
   Object.entries(declared).map(([name, { default: value }]) => [name, value]),
 ) as Settings
 
+type Given = [given?: Record<string, Partial<Namespace>>, rooms?: Record<string, Partial<JournalNamespace>>]
+
+/** The namespaces of a gateway that runs. */
+export const createNamespaces = (...given: Given) => createLiveNamespaces(readAs(...given))
+
 /**
+ * As a keycast.yaml is read.
+ *
  * @param given by name
  * @param rooms by name
  */
-export function createNamespaces(
-  given: Record<string, Partial<Namespace>> = { tick: {} },
-  rooms: Record<string, Partial<JournalNamespace>> = {},
-): Namespaces & { journal: JournalNamespaces } {
+export function readAs(...[given = { tick: {} }, rooms = {}]: Given): ReadNamespaces {
   const namespaces = new Map(
     Object.entries(given).map(([name, rest]) => [
       name,
@@ -70,6 +74,7 @@ export function createNamespaces(
     get: name => namespaces.get(name),
     names: [...namespaces.keys()],
     journal: { get: name => journal.get(name), names: [...journal.keys()] },
+    written: name => ({ ...given[name], ...rooms[name] }),
   }
 }
 

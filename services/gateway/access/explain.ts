@@ -62,12 +62,12 @@ interface Deps extends Pick<World, 'wallNow'> {
 }
 
 export function createExplain({ policy, rights, tokens, revocations, problemOf, namespaces, deciding, wallNow }: Deps) {
-  const { anonymous, everyone, claim } = policy
-  const told = verbs.filter(verb => !policy.byRead.includes(verb))
-  const eachVerb = <T>(make: (verb: Verb) => T) => Object.fromEntries(told.map(verb => [verb, make(verb)]))
+  const eachVerb = <T>(make: (verb: Verb) => T) =>
+    Object.fromEntries(verbs.filter(verb => !policy.byRead.includes(verb)).map(verb => [verb, make(verb)]))
 
   /** @param key anything an operator sent */
   async function explain(key: string, viewer: Viewer): Promise<Explanation | { problem: string }> {
+    const { anonymous, claim } = policy
     const problem = problemOf(key)
     const keyProblem = problem && problemText(problem)
     const backendDecides = keyProblem === undefined ? requestOf(key) : undefined
@@ -110,6 +110,7 @@ export function createExplain({ policy, rights, tokens, revocations, problemOf, 
   }
 
   function rulesOf(user: string, granted: Rule) {
+    const { anonymous, everyone, claim } = policy
     const filled = (rule: Rule) =>
       mapVerbs(verb => rule[verb].map(pattern => ({ ...fillUser(pattern, user), text: pattern.text })))
     return [

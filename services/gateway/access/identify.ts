@@ -19,13 +19,14 @@ export interface Peer {
 
 interface Deps {
   tokens: { verify(token: unknown, from: { address: string }): Promise<{ verified: Verified } | { refused: Refused }> }
-  cookie: string | undefined
+  /** Its `cookie` may change. */
+  policy: { readonly cookie: string | undefined }
   trustedProxies: string
   counts: Pick<Counts, 'tokensAccepted' | 'tokensRefused'>
 }
 
-export function createIdentify({ tokens, cookie, trustedProxies, counts }: Deps) {
-  const readToken = readTokenSource({ cookie })
+export function createIdentify({ tokens, policy, trustedProxies, counts }: Deps) {
+  const readToken = readTokenSource(policy)
   const clientAddress = readClientAddress(trustedProxies)
   const isTrusted = readIsTrusted(trustedProxies)
 

@@ -1,5 +1,5 @@
 // Puts together what the gate decides by: rights, tokens and their revocation, and for whom backends are asked.
-import { type JournalNamespaces, type Namespaces, revocationsRoom, valuesAndRooms, type World } from '@keycast/service'
+import { type AllNamespaces, revocationsRoom, valuesAndRooms, type World } from '@keycast/service'
 import type { Counts } from '../counts.ts'
 import type { Links } from '../links.ts'
 import type { Log } from '../sessions/session-log.ts'
@@ -12,7 +12,7 @@ import { createRevocations, type Issued } from './revocations/revocations.ts'
 import { createRevoke } from './revocations/revoke.ts'
 import { createSharedRevocations } from './revocations/shared-revocations.ts'
 import { createRights } from './rights.ts'
-import { createTokens } from './tokens/tokens.ts'
+import { createTokens, type Verified } from './tokens/tokens.ts'
 
 export type Access = ReturnType<typeof assembleAccess>
 
@@ -23,16 +23,17 @@ interface Handlers {
   renewed: (viewer: Viewer) => void
   /** One of its tokens is known no more. */
   expired: (viewer: Viewer) => void
-  /** Ends the sessions whose tokens are revoked; returns how many there were. */
-  endSessions: (isRevoked: (token: Issued) => boolean) => number
+  /** Ends the sessions whose tokens are good no more; returns how many there were. */
+  endSessions: (isOver: (token: Verified) => boolean) => number
   /** Ends those of a client's address, likewise. */
   endAddress: (address: string) => number
 }
 
 interface Deps extends Pick<World, 'now' | 'wallNow' | 'after'> {
   settings: { trustedProxies: string }
-  namespaces: Namespaces & { journal: JournalNamespaces }
+  namespaces: AllNamespaces
   links: Pick<Links, 'rooms'>
+  /** In force; {@link takeOver} changes it. */
   policy: Policy
   counts: Counts
   log?: Log
@@ -42,9 +43,7 @@ export function assembleAccess(deps: Deps) {
   const { settings, namespaces, links, policy, counts, log, now, wallNow, after } = deps
   let handlers: Handlers
   const deciding = valuesAndRooms(namespaces)
-  const isViewerNeeded = deciding.names.some(
-    name => deciding.get(name)?.authorize !== undefined || namespaces.get(name)?.isPerUser,
-  )
+  const isViewerNeeded = asksForViewers(namespaces)
   const rights = createRights(policy)
   const revocations = createRevocations({ lifetimeMsMax: policy.lifetimeMsMax, now: wallNow })
   const tokens = createTokens({
@@ -81,9 +80,13 @@ export function assembleAccess(deps: Deps) {
   return {
     rights,
     anonymous: rights.anonymous,
-    revocations,
+    /** To be asked of a token that was verified a while ago. */
+    revocations: {
+      isRevoked: (token: Issued & Pick<Verified, 'signedBy'>) =>
+        revocations.isRevoked(token) || !tokens.isAccepted(token),
+    },
     viewers,
-    identify: createIdentify({ tokens, cookie: policy.cookie, trustedProxies: settings.trustedProxies, counts }),
+    identify: createIdentify({ tokens, policy, trustedProxies: settings.trustedProxies, counts }),
     jwksStatus: tokens.jwksStatus,
 
     revoke: revoke.one,
@@ -102,6 +105,35 @@ export function assembleAccess(deps: Deps) {
     explaining: (problemOf: Parameters<typeof createExplain>[0]['problemOf']) =>
       createExplain({ policy, rights, tokens, revocations, problemOf, namespaces, deciding, wallNow }),
 
+    /** Why another keycast.yaml cannot be taken over by a gateway that runs; a line each. */
+    problemsOf(next: AllNamespaces, { lifetimeMsMax }: Policy): string[] {
+      const problems: string[] = []
+      if (asksForViewers(next) && !isViewerNeeded) {
+        problems.push(
+          'no namespace had authorize or per: user, so gateways kept no tokens to ask backends with: restart them',
+        )
+      }
+      if (next.journal.names.length > 0 !== namespaces.journal.names.length > 0) {
+        problems.push('the first namespace of rooms comes, and the last one goes, with a restart of gateways')
+      }
+      if (lifetimeMsMax !== policy.lifetimeMsMax) {
+        problems.push('access.maxLifetime cannot change while gateways run: revocations are kept by it. Restart them')
+      }
+      return problems
+    },
+
+    /** From now on these rules hold. Sessions whose tokens are good no more end; those that stay are the gate's. */
+    takeOver(next: Policy) {
+      const kept = policy.notes
+      Object.assign(policy, next)
+      for (const note of policy.notes) if (!kept.includes(note)) log?.warn(note)
+      rights.renew()
+      tokens.renew()
+      const isOver = (token: Pick<Verified, 'signedBy'>) => !tokens.isAccepted(token)
+      handlers.endSessions(isOver)
+      viewers.revoke(isOver, [])
+    },
+
     start(given: Handlers) {
       handlers = given
     },
@@ -119,4 +151,12 @@ export function assembleAccess(deps: Deps) {
 
     stats: () => ({ revocations: revocations.size }),
   }
+}
+
+/** Whether some backend is asked with viewers' own tokens. */
+function asksForViewers(namespaces: AllNamespaces) {
+  const deciding = valuesAndRooms(namespaces)
+  return deciding.names.some(
+    name => deciding.get(name)?.authorize !== undefined || namespaces.get(name)?.isPerUser === true,
+  )
 }

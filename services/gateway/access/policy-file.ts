@@ -1,4 +1,4 @@
-// Reads the `access` section of keycast.yaml, once, at start: the rules, and who may sign tokens. the gate decides by them.
+// Reads the `access` section of keycast.yaml: the rules, and who may sign tokens. The gate decides by them.
 import type { KeyObject } from 'node:crypto'
 import { dirname } from 'node:path'
 import { isUser, USER_PREFIX_CHARACTERS_MAX } from '@keycast/protocol'
@@ -103,6 +103,8 @@ export class AccessError extends Misconfigured {
 interface Options {
   /** Of keycast.yaml. Key files are named relative to its folder. */
   path: string
+  /** Its text, where that was read already. */
+  text?: string
   /** Supplies `${NAME}`. */
   env?: NodeJS.ProcessEnv
   /** As GATEWAY_ORIGINS has them. */
@@ -116,10 +118,10 @@ interface Options {
  * @returns if the section is absent, a policy that lets nobody in
  * @throws {AccessError}
  */
-export function readAccess({ path, env = process.env, origins, namespaces, profile }: Options): Policy {
+export function readAccess({ path, text, env = process.env, origins, namespaces, profile }: Options): Policy {
   const howTo = howToWrite(namespaces ?? [])
   const refuse = (problems: string[]) => new AccessError(path, problems)
-  const { value: file, lineAt } = readYaml(path, refuse)
+  const { value: file, lineAt } = readYaml(path, refuse, text)
   const { access: written } = (file ?? {}) as { access?: unknown }
   const notes = written === undefined ? [`no "access" in ${path}: nobody gets in. ${howTo}`] : []
 

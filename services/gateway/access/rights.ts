@@ -8,8 +8,9 @@ type Grant = Record<Verb, PatternSet>
 
 export interface Rights {
   /** `undefined` for an anonymous session. */
-  user: string | undefined
-  grants: readonly Grant[]
+  readonly user: string | undefined
+  /** By the rules in force: another list once these changed. */
+  readonly grants: readonly Grant[]
 }
 
 /** Clients read this text. It says nothing about the key: an absent one and a forbidden one answer the same. */
@@ -27,43 +28,86 @@ interface Policy {
   byRead?: readonly Verb[]
 }
 
-export function createRights({ anonymous, everyone, byRead = grantedByRead }: Policy) {
-  function createGrant(rule: Rule): Grant {
-    const read = createPatternSet(rule.read)
-    return mapVerbs(verb => {
-      if (verb === 'read') return read
-      if (!byRead.includes(verb)) return createPatternSet(rule[verb])
-      return rule[verb].length === 0 ? read : createPatternSet([...rule.read, ...rule[verb]])
-    })
+/** @param policy whose rules may change: {@link renew} must be called then */
+export function createRights(policy: Policy) {
+  /** All that is compiled once for all sessions. */
+  let common = compile()
+
+  function compile() {
+    const { anonymous, everyone, byRead = grantedByRead } = policy
+    const createGrant = (rule: Rule) => grantOf(rule, byRead)
+    const named = pick(everyone, pattern => pattern.namesUser)
+    return {
+      createGrant,
+      forAll: createGrant(anonymous),
+      // Only what names the user is made for each.
+      forEveryone: createGrant(pick(everyone, pattern => !pattern.namesUser)),
+      named: verbs.some(verb => named[verb].length > 0) ? named : undefined,
+      anonymousMayAct: verbs.some(verb => anonymous[verb].length > 0),
+    }
   }
 
-  const forAll = createGrant(anonymous)
-  // Compiled once for all users: only what names the user is made for each.
-  const forEveryone = createGrant(pick(everyone, pattern => !pattern.namesUser))
-  const named = pick(everyone, pattern => pattern.namesUser)
-  const hasNamed = verbs.some(verb => named[verb].length > 0)
+  function grantsOf(user: string | undefined, granted: Rule | undefined) {
+    const { createGrant, forAll, forEveryone, named } = common
+    if (user === undefined) return [forAll]
+    const grants = [forAll, forEveryone]
+    if (named) grants.push(createGrant(fillIn(named, user)))
+    if (granted) grants.push(createGrant(fillIn(granted, user)))
+    return grants
+  }
 
-  const ofAnonymous: Rights = { user: undefined, grants: [forAll] }
+  /** One object for as long as its session lasts, whatever becomes of the rules. */
+  class Held implements Rights {
+    readonly user: string | undefined
+    readonly #granted: Rule | undefined
+    #by = common
+    #grants: readonly Grant[]
+
+    constructor(user: string | undefined, granted: Rule | undefined) {
+      this.user = user
+      this.#granted = granted
+      this.#grants = grantsOf(user, granted)
+    }
+
+    get grants() {
+      if (this.#by !== common) {
+        this.#by = common
+        this.#grants = grantsOf(this.user, this.#granted)
+      }
+      return this.#grants
+    }
+  }
 
   return {
     /** Of a session without a token. */
-    anonymous: ofAnonymous,
+    anonymous: new Held(undefined, undefined) as Rights,
 
     /** Whether a session without a token may do anything at all; else it has to send `auth` in time. */
-    anonymousMayAct: verbs.some(verb => anonymous[verb].length > 0),
+    get anonymousMayAct() {
+      return common.anonymousMayAct
+    },
 
     /**
      * Of a session with a token, and of all that bring the same one: made when the token is verified.
      *
      * @param granted by the token
      */
-    of(user: string, granted?: Rule): Rights {
-      const grants = [forAll, forEveryone]
-      if (hasNamed) grants.push(createGrant(fillIn(named, user)))
-      if (granted) grants.push(createGrant(fillIn(granted, user)))
-      return { user, grants }
+    of: (user: string, granted?: Rule): Rights => new Held(user, granted),
+
+    /** The policy has other rules from now on. */
+    renew() {
+      common = compile()
     },
   }
+}
+
+function grantOf(rule: Rule, byRead: readonly Verb[]): Grant {
+  const read = createPatternSet(rule.read)
+  return mapVerbs(verb => {
+    if (verb === 'read') return read
+    if (!byRead.includes(verb)) return createPatternSet(rule[verb])
+    return rule[verb].length === 0 ? read : createPatternSet([...rule.read, ...rule[verb]])
+  })
 }
 
 /**

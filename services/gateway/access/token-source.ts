@@ -19,16 +19,15 @@ interface Presented {
 }
 
 /**
- * @param options the name of the cookie that may hold a token; `undefined`: none
+ * @param options the name of the cookie that may hold a token, which may change; `undefined`: none
  * @returns `undefined`: the request is anonymous. Other schemes than Bearer are not looked at: they may be meant for a
  *   proxy
  */
-export function readTokenSource({
-  cookie,
-}: {
-  cookie: string | undefined
+export function readTokenSource(options: {
+  readonly cookie: string | undefined
 }): (headers: IncomingHttpHeaders) => Presented | undefined {
   return headers => {
+    const { cookie } = options
     const bearer = bearerGrammar.exec(headers.authorization ?? '')
     if (bearer) return { token: (bearer[1] ?? '').trim(), source: 'header' }
     if (cookie === undefined || headers.cookie === undefined) return undefined

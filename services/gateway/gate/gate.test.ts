@@ -134,6 +134,7 @@ test('an admitted key comes with all that was looked up for it', () => {
     key: 'own:1',
     wireKey: 'own:1|ann',
     rights: asker.rights,
+    grants: asker.rights.grants,
     viewer: asker.viewer,
   })
 })

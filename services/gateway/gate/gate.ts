@@ -43,6 +43,8 @@ export interface Admitted {
   /** The key under which the asker's value is stored and asked for. */
   readonly wireKey: string
   readonly rights: Rights
+  /** The rights as they were then. */
+  readonly grants: Rights['grants']
   readonly viewer: Viewer | undefined
 }
 
@@ -129,7 +131,7 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
 
   function admit(asker: Asker, act: Act, key: string): Admitted {
     const { rights, viewer } = asker
-    return { asker, act, key, wireKey: wireKeyOf(viewer, key), rights, viewer }
+    return { asker, act, key, wireKey: wireKeyOf(viewer, key), rights, grants: rights.grants, viewer }
   }
 
   async function enterDecided(asker: Asker, act: Act, key: string, decision: Promise<Problem | undefined>) {
@@ -147,11 +149,11 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
    *
    * @returns 'again': the asker is another viewer by now, for whom the key has to be entered anew
    */
-  function recheck({ asker, act, key, rights, viewer }: Admitted): Problem | 'again' | undefined {
+  function recheck({ asker, act, key, grants, viewer }: Admitted): Problem | 'again' | undefined {
     const revoked = asker.revoked?.()
     if (revoked) return revoked
     if (asker.viewer !== viewer && isViewers(key)) return 'again'
-    return asker.rights === rights ? undefined : check(asker.rights, act, key)
+    return asker.rights.grants === grants ? undefined : check(asker.rights, act, key)
   }
 
   /**
@@ -188,7 +190,7 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
   }
 
   function forgo(session: Session, act: Lasting, key: string) {
-    if (isDecided(key)) decisions.unregister(session, key, roleOf[act])
+    decisions.unregister(session, key, roleOf[act])
   }
 
   /**
@@ -214,13 +216,34 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
   }
 
   /**
+   * keycast.yaml changed: what a session may not do any more ends, and keys that a backend decides about from now on wait
+   * for its word.
+   *
+   * @param decided namespaces where a backend decides who reads, and did not, or the other way round
+   */
+  function reconsider(session: Session, decided: ReadonlySet<string>) {
+    for (const act of ['members', ...LASTING] as const) {
+      for (const key of holders[act].keysOf(session)) {
+        const problem = check(session.rights, act, key)
+        if (problem) holders[act].decided(session, key, problem)
+      }
+    }
+    if (decided.size > 0) askAnew(session, key => decided.has(namespaceOf(key)))
+  }
+
+  /**
    * The session has another viewer. Decisions for the viewer before say nothing, and that viewer's own values are not
    * this one's.
    *
    * @param change sets the new viewer
    */
   function changeViewer(session: Session, change: () => void) {
-    const held = heldBy(session).filter(([, key]) => isViewers(key))
+    askAnew(session, isViewers, change)
+  }
+
+  /** @param change after which the keys are asked for anew */
+  function askAnew(session: Session, isMeant: (key: string) => boolean, change = () => {}) {
+    const held = heldBy(session).filter(([, key]) => isMeant(key))
     for (const [act, key] of held) {
       holders[act].pause(session, key)
       forgo(session, act, key)
@@ -333,6 +356,7 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
     release,
     decided,
     endUncovered,
+    reconsider,
     changeViewer,
     check,
     grants,

@@ -21,5 +21,6 @@ export function assembleGate({ settings, namespaces, counts, ...deps }: Deps) {
   })
   const gate = createGate({ namespaces, counts, decisions, quota })
   const { decided, ...doors } = gate
-  return { ...doors, forget: decisions.forget, sweep: decisions.sweep, stats: quota.stats }
+  const { forget, askAgain, sweep } = decisions
+  return { ...doors, forget, askAgain, sweep, stats: quota.stats }
 }

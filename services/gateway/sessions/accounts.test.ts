@@ -4,7 +4,7 @@ function setup() {
   const clock = { nowMs: 0 }
   const accounts = createAccounts({
     accountsSecret: '',
-    hasUsers: true,
+    hasUsers: () => true,
     sessionsPerUserMax: 2,
     sessionsPerAddressMax: 3,
     requestsPerSecondMax: 100,

@@ -30,8 +30,8 @@ interface Deps extends Pick<World, 'now'> {
   keysPerSessionMax: number
   /** Names accounts to nodes and journals: all gateways have the same. */
   accountsSecret: string
-  /** Whether anybody has a token. */
-  hasUsers: boolean
+  /** Whether anybody has a token by now. */
+  hasUsers: () => boolean
 }
 
 export function createAccounts({

@@ -51,7 +51,7 @@ export function assembleSessions(deps: Deps) {
     ...deps,
     ...settings,
     accountsSecret: settings.backboneServerKey ?? '',
-    hasUsers: policy.tokens.length > 0,
+    hasUsers: () => policy.tokens.length > 0,
   })
   const credentials = createCredentials({ ...deps, ...access, accounts, authMs: settings.authMs })
   const unfinished = createUnfinished({ messageBytesMax })
@@ -116,6 +116,8 @@ export function assembleSessions(deps: Deps) {
     /** Makes sessions of the server's upgrades. */
     attach: upgrades.attach,
 
+    /** Each session there is, also while others come and go. */
+    all: sessions.all,
     endRevoked: sessions.endRevoked,
     /** @param address of clients @returns how many sessions were ended */
     endAddress: (address: string) => sessions.endAddress(limitKeyOf(address)),

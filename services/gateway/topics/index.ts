@@ -19,7 +19,7 @@ export function assembleTopics({ namespaces, links, ...deps }: Deps) {
   const { gate, outbox } = deps
   const ofValues = assembleValues({ ...deps, namespaces, backbone: links.values })
   const ofRooms = assembleRooms({ ...deps, namespaces: namespaces.journal, backbone: links.rooms })
-  const { values, openWatched, singleFlight, ownValues, tokens, peek, latest, grown } = ofValues
+  const { values, openWatched, singleFlight, ownValues, tokens, ease, peek, latest, grown } = ofValues
   const { rooms, histories, joins } = ofRooms
   const topics = createTopics({ namespaces: namespaces.journal, gate, openValue: openWatched, rooms, outbox })
 
@@ -29,6 +29,7 @@ export function assembleTopics({ namespaces, links, ...deps }: Deps) {
     singleFlight,
     ownValues,
     tokens,
+    ease,
     peek,
     latest,
     grown,

@@ -249,6 +249,13 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     return due !== undefined
   }
 
+  function unsettle(decision: Decision) {
+    decision.admittedAtMs = Math.min(decision.admittedAtMs, now() - keepMsOf(decision))
+    decision.problemUntilMs = Number.NEGATIVE_INFINITY
+    if (idle.delete(decision)) drop(decision)
+    else if (decision.sessions.size > 0) calendar.schedule(decision, now())
+  }
+
   function countRefusal(problem: Problem | undefined) {
     if (problem?.code === 'forbidden') counts.accessRefused.forbidden++
     return problem
@@ -269,12 +276,25 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
 
     /** A viewer is not known any more, or its tokens were revoked: what was decided for it does not hold. */
     forget(viewer: Viewer) {
-      for (const decision of viewer.decisions.values()) {
-        decision.admittedAtMs = Math.min(decision.admittedAtMs, now() - keepMsOf(decision))
-        decision.problemUntilMs = Number.NEGATIVE_INFINITY
-        if (idle.delete(decision)) drop(decision)
-        else if (decision.sessions.size > 0) calendar.schedule(decision, now())
+      for (const decision of viewer.decisions.values()) unsettle(decision)
+    },
+
+    /**
+     * The backend may decide otherwise by now: it is asked again. Who was admitted stays until it says no.
+     *
+     * @param isMeant given a key
+     * @returns how many decisions that were
+     */
+    askAgain(viewers: Iterable<Viewer>, isMeant: (key: string) => boolean): number {
+      const meant = Array.from(viewers, ({ decisions }) =>
+        [...decisions.values()].filter(({ key }) => isMeant(key)),
+      ).flat()
+      for (const decision of meant) {
+        decision.askedAgainAtMs = now()
+        decision.authorize = decision.namespace.authorize ?? decision.authorize
+        unsettle(decision)
       }
+      return meant.length
     },
 
     /** Asks again where that is due. */

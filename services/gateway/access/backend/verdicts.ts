@@ -24,12 +24,18 @@ export interface Answer {
   expiresAtMs: number | undefined
   /** The viewer's, when the question was sent. */
   revokedAtMs: number
+  /** The decision's, then. */
+  askedAgainAtMs: number
 }
 
 export interface Decision {
   viewer: Viewer
   key: string
   namespace: Deciding
+  /** Its namespace's, as long as that has one. */
+  authorize: Authorize
+  /** An answer to an earlier question counts no more; -Infinity if none was asked again for. */
+  askedAgainAtMs: number
   /** When the backend last admitted the viewer, unless it refused since. */
   admittedAtMs: number
   /** The reason why the viewer is not admitted, or why its last question failed. */
@@ -96,9 +102,10 @@ export function createVerdicts({ backbone, now, wallNow }: Deps) {
     if (decision.problem?.code === 'forbidden') decision.problem = undefined
     const deadlineMs = (namespace.timeoutMs ?? 0) + ANSWER_GRACE_MS
     const { revokedAtMs } = viewer
+    const { askedAgainAtMs } = decision
     const asked = { deadlineMs, maxAgeMs: maxAgeMsOf(decision), payer }
     const answer = backbone.authorize(viewerKey(key, viewer.name), credentials, asked)
-    return answer.then(said => ({ said, expiresAtMs: credentials.expiresAt, revokedAtMs }))
+    return answer.then(said => ({ said, expiresAtMs: credentials.expiresAt, revokedAtMs, askedAgainAtMs }))
   }
 
   /**
@@ -107,7 +114,8 @@ export function createVerdicts({ backbone, now, wallNow }: Deps) {
    * @returns the greatest age of an answer, if that matters
    */
   function maxAgeMsOf(decision: Decision): number | undefined {
-    const sinceMs = now() - decision.viewer.revokedAtMs - REVOCATION_SPREAD_MS
+    const { viewer, askedAgainAtMs } = decision
+    const sinceMs = now() - Math.max(viewer.revokedAtMs + REVOCATION_SPREAD_MS, askedAgainAtMs)
     return sinceMs < 2 * keepMsOf(decision) ? Math.max(0, sinceMs) : undefined
   }
 
@@ -119,8 +127,9 @@ export function createVerdicts({ backbone, now, wallNow }: Deps) {
    */
   function take(decision: Decision, answer: Answer | undefined): boolean {
     const { viewer, choice } = decision
-    // A token was revoked meanwhile, perhaps the one that was asked with.
+    // A token was revoked meanwhile, perhaps the one that was asked with; or the backend decides otherwise by now.
     if (answer && answer.revokedAtMs !== viewer.revokedAtMs) return false
+    if (answer && answer.askedAgainAtMs !== decision.askedAgainAtMs) return false
     const nowMs = now()
     const { verdict, ageMs = Number.POSITIVE_INFINITY } = answer?.said ?? {}
     if (verdict === 'admitted') {
@@ -178,6 +187,8 @@ export function newDecision(viewer: Viewer, key: string, namespace: Deciding): D
     viewer,
     key,
     namespace,
+    authorize: namespace.authorize as Authorize,
+    askedAgainAtMs: Number.NEGATIVE_INFINITY,
     admittedAtMs: Number.NEGATIVE_INFINITY,
     problem: undefined,
     problemUntilMs: Number.NEGATIVE_INFINITY,
@@ -190,6 +201,6 @@ export function newDecision(viewer: Viewer, key: string, namespace: Deciding): D
   }
 }
 
-const keepRefusedMsOf = ({ namespace }: Decision) => (namespace.authorize as Authorize).keepRefusedMs
+const keepRefusedMsOf = ({ authorize }: Decision) => authorize.keepRefusedMs
 
-export const keepMsOf = ({ namespace }: Decision) => (namespace.authorize as Authorize).keepMs
+export const keepMsOf = ({ authorize }: Decision) => authorize.keepMs

@@ -10,6 +10,7 @@ import type { Decision } from './verdicts.ts'
 
 export interface Token extends Issued {
   digest: string
+  signedBy: Verified['signedBy']
   expiresAtMs: number
   /** To ask with, while sessions and requests use the token. What was asked with it is good until it expires. */
   bearer: Bearer | undefined
@@ -95,13 +96,13 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
     for (const viewer of byName.values()) if (users.has(viewer.user as string)) viewer.revokedAtMs = nowMs
   }
 
-  function use(viewer: Viewer, { user, issuedAt, jti, expiresAtMs, bearer }: Brought) {
+  function use(viewer: Viewer, { user, issuedAt, jti, signedBy, expiresAtMs, bearer }: Brought) {
     const { tokens } = viewer
     const first = tokens.find(isUsed)
     const { digest } = bearer
     let token = tokens.find(each => each.digest === digest)
     if (!token) {
-      token = { user, issuedAt, jti, expiresAtMs, digest, bearer, uses: 0 }
+      token = { user, issuedAt, jti, signedBy, expiresAtMs, digest, bearer, uses: 0 }
       const index = tokens.findIndex(each => each.expiresAtMs < expiresAtMs)
       tokens.splice(index === -1 ? tokens.length : index, 0, token)
     }
@@ -146,6 +147,11 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
       if (viewer.uses === 0 && viewer !== anonymous) keepIdle(viewer)
     },
 
+    /** Those of a user, all without a token included where none is named. @param user with the prefix */
+    *of(user: string | undefined): Generator<Viewer> {
+      for (const viewer of byName.values()) if (user === undefined || viewer.user === user) yield viewer
+    },
+
     /** @param name beyond this gateway */
     named: (name: string): Viewer | undefined => byName.get(name),
 
@@ -154,7 +160,7 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
      *
      * @param named users whom a revocation names, whether or not they were here
      */
-    revoke(isRevoked: (token: Issued) => boolean, named: Iterable<string>) {
+    revoke(isRevoked: (token: Token) => boolean, named: Iterable<string>) {
       if (!isNeeded) return
       const touched = new Set<Viewer>()
       for (const viewer of byName.values()) if (keep(viewer, token => !isRevoked(token))) touched.add(viewer)

@@ -39,6 +39,8 @@ export interface Verified {
   /** In Unix seconds. */
   issuedAt: number
   jti: string | undefined
+  /** The entry of the policy that it was checked by, and the key where the entry lists keys. */
+  signedBy?: { entry: string; key: KeyObject | undefined }
   /** Where backends are asked with the token: for whom. */
   viewer?: string
   /** The token itself, there. */
@@ -55,11 +57,14 @@ interface Claims {
 }
 
 interface Signer {
+  /** Tells it from one that takes other tokens, or another part of them. */
+  entry: string
   issuer: TokenIssuer
   jwks: Jwks | undefined
 }
 
 interface Deps extends Pick<World, 'now'> {
+  /** Its `tokens` and `claim` may change: `renew` must be called then. */
   policy: Pick<Policy, 'tokens' | 'claim' | 'lifetimeMsMax'>
   rights: { of(user: string, granted?: Rule): Rights }
   revocations: { isRevoked(token: Issued): boolean }
@@ -75,7 +80,7 @@ interface Deps extends Pick<World, 'now'> {
 }
 
 export function createTokens({
-  policy: { tokens: issuers, claim, lifetimeMsMax },
+  policy,
   rights,
   revocations,
   attempts,
@@ -86,14 +91,25 @@ export function createTokens({
   agent,
   keepTokens = false,
 }: Deps) {
-  const signers: Signer[] = issuers.map(issuer => ({
-    issuer,
-    jwks: issuer.jwks === undefined ? undefined : jwksOf(issuer),
-  }))
-  const prefixes = issuers.map(({ prefix }) => prefix).filter(prefix => prefix !== '')
+  let signers = signersOf([])
 
   /** By the token's digest: no token is kept here. */
-  const remembered = createRecent<string, { verified: Verified; untilMs: number }>(REMEMBERED_MAX)
+  let remembered = createRecent<string, { verified: Verified; untilMs: number }>(REMEMBERED_MAX)
+
+  /** @param known of before: those that stay keep the key sets that they have */
+  function signersOf(known: Signer[]): Signer[] {
+    return policy.tokens.map(issuer => {
+      const entry = entryOf(issuer)
+      const jwks = issuer.jwks === undefined ? undefined : known.find(each => each.entry === entry)?.jwks
+      return { entry, issuer, jwks: jwks ?? (issuer.jwks === undefined ? undefined : jwksOf(issuer)) }
+    })
+  }
+
+  function entryOf({ name: _, keys: __, ...issuer }: TokenIssuer) {
+    return JSON.stringify([policy.claim, issuer])
+  }
+
+  const prefixes = () => policy.tokens.map(({ prefix }) => prefix).filter(prefix => prefix !== '')
 
   function jwksOf({ name, jwks }: TokenIssuer) {
     const events = {
@@ -123,7 +139,13 @@ export function createTokens({
 
     const waitMs = attempts.take(address)
     if (waitMs > 0) return refuse('too_many_attempts', waitMs)
+    const by = signers
     const result = await verifyAnew(token)
+    // Those who may sign changed meanwhile.
+    if (by !== signers) {
+      attempts.giveBack(address)
+      return verify(token, { address })
+    }
     if ('refused' in result) return result
     attempts.giveBack(address)
     remembered.set(digest, { verified: result.verified, untilMs: now() + REMEMBERED_MS })
@@ -151,9 +173,11 @@ export function createTokens({
     const checked = checkClaims(claims)
     if (typeof checked === 'string') return refuse(checked)
 
-    const signer = await signerOf(token, { algorithm, kid }, candidates)
-    if (typeof signer === 'string') return refuse(signer)
+    const found = await signerOf(token, { algorithm, kid }, candidates)
+    if (typeof found === 'string') return refuse(found)
+    const { signer, key } = found
     const result = admit(checked, signer.issuer)
+    if ('verified' in result) result.verified.signedBy = { entry: signer.entry, key: signer.jwks ? undefined : key }
     if (keepTokens && 'verified' in result) {
       const viewer = viewerOf(result.verified.user, checked, signer.issuer)
       if (viewer === undefined) return refuse('bad_claims')
@@ -194,7 +218,7 @@ export function createTokens({
     // No leeway for `exp`: an issuer whose clock is behind ends its tokens late by itself.
     if (Math.max(nbf ?? 0, iat) > nowSeconds + ISSUER_AHEAD_SECONDS_MAX) return 'not_yet_valid'
     // Revocations are kept no longer: a token issued before one and living on after it would be good again.
-    if (exp > iat + lifetimeMsMax / 1_000) return 'too_long_lived'
+    if (exp > iat + policy.lifetimeMsMax / 1_000) return 'too_long_lived'
     return { sub, exp, iat, jti, all: claims }
   }
 
@@ -202,7 +226,7 @@ export function createTokens({
     token: string,
     signed: { algorithm: string; kid: string | undefined },
     candidates: Signer[],
-  ): Promise<Signer | RefusalReason> {
+  ): Promise<{ signer: Signer; key: KeyObject } | RefusalReason> {
     let reason: RefusalReason = 'unknown_key'
     for (const signer of candidates) {
       const keys = await keysOf(signer, signed)
@@ -211,9 +235,10 @@ export function createTokens({
         if (reason === 'unknown_key') reason = keys
         continue
       }
-      const check = checks.run(() => isSignedWith(token, keys, signed.algorithm))
+      const check = checks.run(() => keyThatSigned(token, keys, signed.algorithm))
       if (!check) return 'busy'
-      if (await check) return signer
+      const key = await check
+      if (key) return { signer, key: key as KeyObject }
       if (reason === 'unknown_key') reason = 'bad_signature'
     }
     return reason
@@ -225,22 +250,43 @@ export function createTokens({
   ): { verified: Verified } | { refused: Refused } {
     const user = prefix + sub
     // An issuer without a prefix must not name the users of one that has one.
-    if (prefixes.some(other => other !== prefix && user.startsWith(other))) return refuse('bad_claims')
+    if (prefixes().some(other => other !== prefix && user.startsWith(other))) return refuse('bad_claims')
     const issued = { user, issuedAt: iat, jti }
     if (revocations.isRevoked(issued)) return refuse('revoked')
 
+    const { claim } = policy
     const written = Object.hasOwn(all, claim) ? all[claim] : undefined
     const read = written === undefined ? undefined : readRule(written, { user: true, strict: false })
     if (read && read.problems.length > 0) return refuse('bad_rights')
     return { verified: { ...issued, rights: rights.of(user, read?.rule), expiresAtMs: exp * 1_000 } }
   }
 
+  const ask = (asked: Signer[]) => Promise.all(asked.map(({ jwks }) => jwks?.ask()))
+
   return {
     verify,
 
+    /** Whether a token that was good is still one, by those who may sign now. */
+    isAccepted({ signedBy }: Pick<Verified, 'signedBy'>) {
+      if (!signedBy) return true
+      const { entry, key } = signedBy
+      return signers.some(
+        ({ entry: name, issuer }) => name === entry && (!key || issuer.keys.some(each => each.equals(key))),
+      )
+    },
+
+    /** The policy names others who may sign, or another claim. */
+    renew() {
+      const before = signers
+      signers = signersOf(before)
+      remembered = createRecent(REMEMBERED_MAX)
+      for (const { jwks } of before) if (!signers.some(each => each.jwks === jwks)) jwks?.stop()
+      void ask(signers.filter(({ jwks }) => !before.some(each => each.jwks === jwks)))
+    },
+
     /** Asks for all key sets at once, so that the first tokens need not wait. Nothing fails with it. */
     async start() {
-      await Promise.all(signers.map(({ jwks }) => jwks?.ask()))
+      await ask(signers)
     },
 
     stop() {
@@ -293,14 +339,14 @@ async function keysOf(
 }
 
 /** @param algorithm one that the issuer may use */
-async function isSignedWith(token: string, keys: (CryptoKey | KeyObject)[], algorithm: string) {
+async function keyThatSigned(token: string, keys: (CryptoKey | KeyObject)[], algorithm: string) {
   for (const key of keys) {
     try {
       await compactVerify(token, key, { algorithms: [algorithm] })
-      return true
+      return key
     } catch {
       // Not by this key, or a key that cannot be for this algorithm.
     }
   }
-  return false
+  return undefined
 }

@@ -210,6 +210,9 @@ export function createWaitedKeys({ topics, rateLimit, renewWatch, anonymous, wor
     next,
     isDraining: () => isDraining,
 
+    /** Each subscribes to one key, for all who wait. */
+    sessions: () => Array.from(byKey.values(), ({ session }) => session),
+
     /** All that wait are answered now. */
     drain() {
       isDraining = true

@@ -90,6 +90,9 @@ export function assembleValues(deps: Deps) {
       expired: (viewer: Viewer) => void
     },
 
+    /** keycast.yaml has other times for some namespaces. */
+    ease: staleness.ease,
+
     /** The record of a key, if there is one. */
     peek: cache.peek,
     latest: (wireKey: string) => cache.peek(wireKey)?.value,

@@ -2,7 +2,7 @@
 // silent. Where the fetcher reports only changes, a silent refresh also confirms the value, once the link's node says that
 // all refreshes up to that time are over: docs/decisions, 16.
 import type { Backbone, Confirmations, Plan } from '@keycast/backbone'
-import { ANSWER_GRACE_MS, type Calendar, type World } from '@keycast/service'
+import { ANSWER_GRACE_MS, type Calendar, type NamespaceChanges, type World } from '@keycast/service'
 import type { Entry } from './cache.ts'
 import { type Failure, silentFetcher } from './failure.ts'
 
@@ -33,6 +33,9 @@ const RECHECK_MS = 1_000
 /** A stale value is checked again this often: a beat may have confirmed it. There may be a million such values. */
 const STALE_RECHECK_MS = 5_000
 
+/** After keycast.yaml changed, nodes may go by the file before for so long: they look at it by themselves. */
+const TAKE_OVER_MS = 30_000
+
 interface Deps extends Pick<World, 'now'> {
   calendar: Pick<Calendar<Entry>, 'schedule'>
   backbone: Pick<Backbone, 'nodesAlive'>
@@ -41,6 +44,19 @@ interface Deps extends Pick<World, 'now'> {
 export function createStaleness({ calendar, backbone, now }: Deps) {
   /** Whether a value with `refresh: 0` was found well because a node was alive: it is looked at no more until none is. */
   let reliesOnNodes = false
+  /** By namespace whose times changed: the longest age of a value that was fresh, and until when that holds on. */
+  const eased = new Map<string, { ageMs: number; untilMs: number }>()
+
+  /** The longest age of a value that is fresh. A node may still go by the period that it told, or by the file before. */
+  function freshMsOf({ namespace, refreshes }: Entry): number {
+    const { name, refreshMs, timeoutMs } = namespace
+    const ageMs = Math.max(refreshMs, refreshes?.everyMs ?? 0) + timeoutMs
+    const before = eased.size > 0 ? eased.get(name) : undefined
+    if (!before) return ageMs
+    if (now() < before.untilMs) return Math.max(ageMs, before.ageMs)
+    eased.delete(name)
+    return ageMs
+  }
 
   /**
    * Must be called when a watched key's state changes, and when the key comes up in the calendar. It schedules the next
@@ -89,9 +105,9 @@ export function createStaleness({ calendar, backbone, now }: Deps) {
 
   /** An answer ends a problem. So does a beat, if a fetcher that was behind has caught up and found nothing new. */
   function checkStale(entry: Entry): 'over' | undefined {
-    const { failure, refreshes, namespace } = entry
+    const { failure, refreshes } = entry
     if (!failure?.isLocal || !refreshes) return undefined
-    const staleAtMs = askedAtOf(entry) + namespace.refreshMs + namespace.timeoutMs
+    const staleAtMs = askedAtOf(entry) + freshMsOf(entry)
     if (now() >= staleAtMs) {
       calendar.schedule(entry, now() + STALE_RECHECK_MS)
       return undefined
@@ -107,7 +123,7 @@ export function createStaleness({ calendar, backbone, now }: Deps) {
   /** @returns the time at which it is stale, if nothing arrives before */
   function staleFrom(entry: Entry): number {
     const { namespace, refreshes, watchedAtMs, isWatchAnswered, failure } = entry
-    const limitAtMs = askedAtOf(entry) + namespace.refreshMs + namespace.timeoutMs
+    const limitAtMs = askedAtOf(entry) + freshMsOf(entry)
     if (failure) return limitAtMs
     if (!isWatchAnswered) return watchedAtMs + namespace.timeoutMs + ANSWER_GRACE_MS
     if (namespace.refreshMs > 0 && now() < limitAtMs) return limitAtMs
@@ -134,7 +150,16 @@ export function createStaleness({ calendar, backbone, now }: Deps) {
     calendar.schedule(entry, now() + Math.max(namespace.timeoutMs, RECHECK_MS)) // a node may just be restarted
   }
 
-  return { check, haveAllFallenSilent, fellSilent }
+  return {
+    check,
+    haveAllFallenSilent,
+    fellSilent,
+
+    /** keycast.yaml has other times for some namespaces. */
+    ease(times: NamespaceChanges['times']) {
+      for (const [name, { beforeMs }] of times) eased.set(name, { ageMs: beforeMs, untilMs: now() + TAKE_OVER_MS })
+    },
+  }
 }
 
 /** The latest time at which the backend was certainly asked for the key's content. */

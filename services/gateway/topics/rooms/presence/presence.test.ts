@@ -166,7 +166,7 @@ test('a user needs no claim, and all tabs are one member', async () => {
   const { connect, watching } = await setUp()
   const client = await watching()
   const peer = { address: '127.0.0.1', isNamed: false }
-  const verified = { user: 'ann', rights: { ...everything, user: 'ann' }, expiresAtMs: 1e15 } as any
+  const verified = { user: 'ann', rights: { grants: everything.grants, user: 'ann' }, expiresAtMs: 1e15 } as any
   for (let tab = 1; tab <= 2; tab++) {
     const ann = await connect('', '', { peer, verified })
     expect(await ann.ask({ type: 'join', id: tab, key, name: 'Ann' })).toEqual([

@@ -1,0 +1,162 @@
+import { authed } from '../access/backend/test-backend.ts'
+import { readRule } from '../access/rule.ts'
+import { issuers, sign } from '../access/test-tokens.ts'
+import { createPolicy, createTestGateway, readAs } from '../test-support.ts'
+
+const nowMs = 1_800_000_000_000
+const rule = (read: string[]) => readRule({ read }, { user: true, strict: true }).rule
+const subscribe = (...keys: string[]) => ({ type: 'subscribe', keys })
+const authorize = {
+  urlFor: (id: string) => `http://127.0.0.1/${id}`,
+  origin: 'http://127.0.0.1',
+  method: 'HEAD' as const,
+  keepMs: 10_000,
+  keepRefusedMs: 10_000,
+}
+const namespaces = { tick: {}, doc: {}, own: { authorize } }
+const rooms = { room: {}, hall: {} }
+
+/** A gateway with a namespace whose backend decides, so that it keeps the tokens of sessions. */
+const start = (policy: Parameters<typeof createPolicy>[0] = {}) =>
+  createTestGateway({ startAtMs: nowMs, namespaces, rooms, policy: { tokens: issuers, ...policy } })
+
+type Bench = ReturnType<typeof start>
+
+function take(
+  { gateway }: Bench,
+  given: Parameters<typeof createPolicy>[0] = {},
+  next: Parameters<typeof readAs> = [namespaces, rooms],
+) {
+  gateway.takeOver(readAs(...next), createPolicy({ tokens: issuers, ...given }))
+}
+
+async function clientOf(bench: Bench, token: string) {
+  const client = await bench.connect()
+  client.send({ type: 'auth', token })
+  await authed(client, bench.turn)
+  return client
+}
+
+test('subscriptions that anybody had end with the right to them, and the others stay', async () => {
+  const bench = start()
+  const client = await bench.connect()
+  await client.ask(subscribe('tick:1', 'doc:1', 'room:1'))
+  take(bench, { anonymous: rule(['doc:*']) })
+  expect(await client.received()).toMatchObject([
+    { type: 'error', key: 'tick:1', code: 'unauthenticated', subscribed: false },
+    { type: 'error', key: 'room:1', code: 'unauthenticated', subscribed: false },
+  ])
+  bench.backbone.value('tick:1', '1')
+  bench.backbone.value('doc:1', '2')
+  expect(await client.received()).toMatchObject([{ type: 'value', key: 'doc:1' }])
+  expect(await client.ask(subscribe('tick:1'))).toMatchObject([{ type: 'subscribed' }, { code: 'unauthenticated' }])
+})
+
+test('a user keeps what the token grants, and loses what everyone had', async () => {
+  const bench = start({ anonymous: rule([]), everyone: rule(['doc:*', 'tick:{sub}']) })
+  const client = await clientOf(bench, await sign({ nowMs, keys: { read: ['room:*'] } }))
+  await client.ask(subscribe('doc:1', 'tick:ann', 'room:1'))
+  take(bench, { anonymous: rule([]), everyone: rule([]) })
+  expect(await client.received()).toMatchObject([
+    { key: 'doc:1', code: 'forbidden' },
+    { key: 'tick:ann', code: 'forbidden' },
+  ])
+  take(bench, { anonymous: rule([]), everyone: rule(['doc:*']) })
+  bench.backbone.calls.length = 0
+  await client.ask(subscribe('doc:1'))
+  expect(bench.backbone.calls).toEqual(['watch doc:1'])
+})
+
+test('subscriptions to a namespace that is gone end with that reason', async () => {
+  const bench = start()
+  const client = await bench.connect()
+  await client.ask(subscribe('tick:1', 'doc:1', 'hall:1'))
+  take(bench, {}, [{ doc: {}, own: { authorize } }, { room: {} }])
+  expect(await client.received()).toMatchObject([
+    { key: 'tick:1', code: 'unknown_namespace', subscribed: false },
+    { key: 'hall:1', code: 'unknown_namespace', subscribed: false },
+  ])
+  expect(bench.backbone.calls).toContain('unwatch tick:1')
+})
+
+test('a session ends whose token nobody there may have signed, and only such a one', async () => {
+  const bench = start()
+  const [one, other] = issuers
+  const kept = await clientOf(bench, await sign({ nowMs, keys: { read: ['doc:*'] } }))
+  const before = await clientOf(bench, await sign({ nowMs, sub: 'bob' }))
+  take(bench, { tokens: [{ ...one, keys: [...one.keys, ...other.keys] }] })
+  expect(kept.connection.closed).toBeUndefined()
+  take(bench, { tokens: [other] })
+  expect([kept, before].map(({ connection }) => connection.closed)).toMatchObject([{ code: 4003 }, { code: 4003 }])
+})
+
+test('where a backend decides from now on, a value is shown once it admitted the viewer, and not before', async () => {
+  const bench = start()
+  const client = await bench.connect()
+  await client.ask(subscribe('doc:1'))
+  bench.backbone.value('doc:1', '1')
+  await client.received()
+  take(bench, {}, [{ ...namespaces, doc: { authorize } }, rooms])
+  await bench.turn()
+  bench.backbone.value('doc:1', '2')
+  expect(await client.received()).toEqual([])
+  bench.backbone.questions.shift()?.resolve({ verdict: 'admitted', ageMs: 0, message: '' })
+  expect(await client.received()).toMatchObject([{ type: 'value', key: 'doc:1' }])
+})
+
+test('where no backend decides any more, whoever waited for one is shown the value', async () => {
+  const bench = start()
+  const client = await bench.connect()
+  await client.ask(subscribe('own:1'))
+  expect(bench.backbone.calls).not.toContain('watch own:1')
+  take(bench, {}, [{ ...namespaces, own: {}, doc: { authorize } }, rooms])
+  await bench.turn()
+  expect(bench.backbone.calls).toContain('watch own:1')
+})
+
+test('a backend that is asked otherwise is asked at once, and who was admitted stays until it says no', async () => {
+  const bench = start()
+  const client = await bench.connect()
+  await client.ask(subscribe('own:1'))
+  bench.backbone.questions.shift()?.resolve({ verdict: 'admitted', ageMs: 0, message: '' })
+  await bench.turn()
+  bench.backbone.value('own:1', '1')
+  await client.received()
+  const other = { ...authorize, keepMs: 20_000 }
+  take(bench, {}, [{ ...namespaces, own: { authorize: other } }, rooms])
+  await bench.pass(250)
+  const [question] = bench.backbone.questions
+  expect(question.maxAgeMs).toBeLessThanOrEqual(250)
+  bench.backbone.value('own:1', '2')
+  expect(await client.received()).toMatchObject([{ type: 'value' }])
+  question.resolve({ verdict: 'refused', ageMs: 0, message: '' })
+  expect(await client.received()).toMatchObject([{ code: 'forbidden', key: 'own:1' }])
+})
+
+test('a value is not called stale because the file allows less age than its node knows yet', async () => {
+  const bench = start()
+  const client = await bench.connect()
+  await client.ask(subscribe('tick:1'))
+  const version = bench.backbone.value('tick:1', '1')
+  await client.received()
+  take(bench, {}, [{ ...namespaces, tick: { refreshMs: 50, timeoutMs: 100, refresh: '50ms' } as any }, rooms])
+  await bench.pass(2_000)
+  expect(await client.received()).toEqual([])
+  bench.backbone.current('tick:1', version)
+  await bench.pass(40_000)
+  expect(await client.received()).toMatchObject([{ type: 'stale' }])
+})
+
+test.each([
+  ['the first rooms', [namespaces, {}], {}, 'the first namespace of rooms comes'],
+  ['another lifetime of tokens', [namespaces, rooms], { lifetimeMsMax: 7 }, 'access.maxLifetime cannot change'],
+] as const)('%s need a restart, and nothing else is taken over', (_, next, policy, why) => {
+  const bench = start()
+  expect(() => take(bench, { anonymous: rule([]), ...policy }, [...next])).toThrow(why)
+})
+
+test('the first backend that is asked for viewers needs a restart: their tokens were not kept', () => {
+  const bench = createTestGateway({ namespaces: { tick: {} } })
+  const next = readAs({ tick: { authorize } })
+  expect(() => bench.gateway.takeOver(next, createPolicy())).toThrow('gateways kept no tokens')
+})
