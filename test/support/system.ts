@@ -58,7 +58,8 @@ export async function startSystem({
   fetcherEnv = {},
 }: Options) {
   const services: ServiceProcess[] = []
-  const common = { KEYCAST_CONFIG: writeConfig(namespaces, access), API_TOKENS: `test:admin:${API_TOKEN}`, ...env }
+  const configPath = writeConfig(namespaces, access)
+  const common = { KEYCAST_CONFIG: configPath, API_TOKENS: `test:admin:${API_TOKEN}`, ...env }
 
   /** @param given those of a node that is to come back */
   const startFetcher = async (given?: { requestsPort: number; answersPort: number }) => {
@@ -144,6 +145,8 @@ export async function startSystem({
   const nodes = fetchers.map(({ node }) => node)
   const gateways = await Promise.all(Array.from({ length: gatewayCount }, () => startGateway(nodes)))
   return {
+    /** The keycast.yaml of all of it, unless `env` names another. */
+    configPath,
     fetchers,
     gateways,
     nodes,
@@ -182,10 +185,17 @@ export function writeConfig(
   const directory = mkdtempSync(join(tmpdir(), 'keycast-test-'))
   atEnd(() => rmSync(directory, { recursive: true }))
   const path = join(directory, 'keycast.yaml')
-  const entries = Object.entries(namespaces).map(([name, settings]) => [name, { source: 'http', ...settings }])
-  // JSON is YAML.
-  writeFileSync(path, JSON.stringify({ namespaces: Object.fromEntries(entries), ...(access && { access }) }))
+  writeFileSync(path, configText(namespaces, access))
   return path
+}
+
+/** JSON, which is YAML. @param access `null`: the section is left out */
+export function configText(
+  namespaces: Record<string, NamespaceSettings>,
+  access: object | null = { anonymous: { read: ['*:**'] } },
+): string {
+  const entries = Object.entries(namespaces).map(([name, settings]) => [name, { source: 'http', ...settings }])
+  return JSON.stringify({ namespaces: Object.fromEntries(entries), ...(access && { access }) })
 }
 
 /** The sum of a metric over its labels; `name` may carry some (`fetches_total{lane="cold"}`). */
