@@ -11,10 +11,12 @@ const DEADLINE_MS = 5_000
 
 const AGAIN_MS = 1_000
 
-interface Deps extends Pick<World, 'now' | 'after'> {
+interface Deps {
   namespaces: Namespaces
   backbone: Pick<Backbone, 'watch' | 'renewWatch' | 'refresh'>
   log?: Log
+  now: () => number
+  after: World['after']
 }
 
 export function createChanges({ namespaces, backbone, now, after, log }: Deps) {

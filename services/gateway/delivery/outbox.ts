@@ -29,12 +29,14 @@ interface OutboxEvents {
  */
 const BATCH_BYTES = 256 * 1024
 
-interface Deps extends Pick<World, 'now' | 'turn'> {
+interface Deps {
   slowClients: SlowClients
   /** Queued for one session that does not drain. */
   unsentBytesMax: number
   containment: Pick<Containment, 'guard'>
   counts: Counts
+  now: () => number
+  turn: World['turn']
 }
 
 export function createOutbox({ slowClients, unsentBytesMax, containment, counts, now, turn }: Deps) {

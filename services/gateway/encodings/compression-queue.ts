@@ -5,7 +5,6 @@
 // A session that is due a value which is still being compressed waits for that; nobody else does. A version that is
 // overtaken meanwhile is dropped, and sessions that waited for it are sent the newer one uncompressed: otherwise a key
 // that changes faster than it compresses would keep them waiting for ever.
-import type { World } from '@keycast/service'
 import type { Counts } from '../counts.ts'
 import type { Subscription } from '../topics/topics.ts'
 import type { Value } from '../topics/values/value.ts'
@@ -49,7 +48,7 @@ const RUNNING_MAX = 2
 /** Most bytes queued for compression, 0.1 s of work: past it values go uncompressed rather than late. */
 const BACKLOG_BYTES_MAX = 4 * 1024 ** 2
 
-interface Deps extends Pick<World, 'now'> {
+interface Deps {
   latest: (wireKey: string) => Value | undefined
   /** The key's value takes more memory now. */
   grown: (wireKey: string) => void
@@ -59,6 +58,7 @@ interface Deps extends Pick<World, 'now'> {
   /** The time from first demand to the form. */
   observe: (ms: number) => void
   deflate?: Make
+  now: () => number
 }
 
 export function createCompression({ latest, grown, resume, counts, observe, now, deflate = deflateBlocks }: Deps) {

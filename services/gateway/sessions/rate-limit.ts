@@ -2,7 +2,6 @@
 // keys that it subscribes to, since each that no session watches yet is a request to the backend. Sessions of one account
 // have a few times as much together. What was not used adds up to a bound, and may then be used at once.
 import type { ClientMessage, ErrorMessage } from '@keycast/protocol'
-import type { World } from '@keycast/service'
 import type { Session } from './session.ts'
 
 /** A message counts as one request, and one more per so many bytes: a subscribe to thousands of keys is no single one. */
@@ -42,10 +41,11 @@ export interface SharedAllowance {
   readonly keyAllowance: Bucket
 }
 
-interface Deps extends Pick<World, 'now'> {
+interface Deps {
   requestsPerSecondMax: number
   keysPerSessionMax: number
   end: (session: Session, code: 'abusive') => void
+  now: () => number
 }
 
 export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, end, now }: Deps) {

@@ -26,7 +26,7 @@ interface Position {
   order: number
 }
 
-interface Deps extends Pick<World, 'now' | 'wallNow' | 'after' | 'every'> {
+interface Deps {
   namespaces: Namespaces
   tokens: Pick<Tokens, 'authorizationOf' | 'refused'>
   /** The link is due the stream's latest state. */
@@ -34,6 +34,10 @@ interface Deps extends Pick<World, 'now' | 'wallNow' | 'after' | 'every'> {
   metrics: ChangesMetrics
   log: Pick<Log, 'info' | 'warn'>
   openStream?: typeof openEventStream
+  now: () => number
+  wallNow: () => number
+  after: World['after']
+  every: World['every']
 }
 
 /** @returns each stream by the key under which gateways watch it */

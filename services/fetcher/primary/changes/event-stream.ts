@@ -48,7 +48,7 @@ class StreamError extends Error {
   }
 }
 
-export interface StreamOptions extends Pick<World, 'after' | 'wallNow'> {
+export interface StreamOptions {
   url: string
   /** For the head of the response. */
   timeoutMs: number
@@ -60,6 +60,8 @@ export interface StreamOptions extends Pick<World, 'after' | 'wallNow'> {
   onUp: (isResumed: boolean) => void
   onEvent: (event: StreamEvent) => void
   onDown: (why: string, status: number | undefined) => void
+  after: World['after']
+  wallNow: () => number
 }
 
 /** @returns what closes it for good */

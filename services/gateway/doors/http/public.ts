@@ -42,7 +42,7 @@ const PENDING_MAX = 4_000
 /** Nothing here takes a body, but what speaks to a stream. */
 const BODY_BYTES_MAX = 1_024
 
-interface Deps extends Pick<World, 'now' | 'after'> {
+interface Deps {
   gate: ValuesDeps['gate'] & WaitDeps['gate']
   values: ValuesDeps['values']
   coded: ValuesDeps['coded']
@@ -63,6 +63,8 @@ interface Deps extends Pick<World, 'now' | 'after'> {
   unreadBytesMax: number
   /** Whether the example of a chat is served. */
   chat?: boolean
+  now: () => number
+  after: World['after']
 }
 
 export function createPublicApp(deps: Deps) {

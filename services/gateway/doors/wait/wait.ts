@@ -3,7 +3,6 @@
 // whatever headers come: a cache gives the answer to anybody.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isProblem, type Problem } from '@keycast/protocol'
-import type { World } from '@keycast/service'
 import type { FastifyInstance, FastifyReply, onSendHookHandler } from 'fastify'
 import type { Rights } from '../../access/rights.ts'
 import type { Counts } from '../../counts.ts'
@@ -19,7 +18,7 @@ import { type HttpProblem, sendProblem } from '../http/problems.ts'
 import { type Cursor, cursorText, edgeAfter, readWaitQuery, timeOfEdge } from './cursor.ts'
 import type { WaitedKey, WaitedKeys } from './waited-keys.ts'
 
-export interface WaitDeps extends Pick<World, 'now'> {
+export interface WaitDeps {
   readonly gate: {
     enter(asker: Asker, act: Act, key: string): Admitted | Problem | Promise<Admitted | Problem>
     isViewers(key: string): boolean
@@ -33,6 +32,7 @@ export interface WaitDeps extends Pick<World, 'now'> {
   readonly counts: Pick<Counts, 'httpWaits'>
   /** In milliseconds since 1970: gateways have the same edges. */
   readonly wallNow: () => number
+  readonly now: () => number
 }
 
 const headers = Object.freeze({ ...securityHeaders, ...forAnyPage })

@@ -9,7 +9,7 @@ import {
   namespaceOf,
   type Problem,
 } from '@keycast/protocol'
-import type { Namespaces, World } from '@keycast/service'
+import type { Namespaces } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import type { Lasting } from '../../gate/gate.ts'
 import type { Session } from '../../sessions/session.ts'
@@ -41,7 +41,7 @@ export interface Histograms {
   delay(ms: number): void
 }
 
-interface Deps extends Pick<World, 'now'> {
+interface Deps {
   namespaces: Namespaces
   gate: { release(session: Session, act: Lasting, key: string): void }
   cache: Cache
@@ -56,6 +56,7 @@ interface Deps extends Pick<World, 'now'> {
   onOpened: (entry: Entry) => void
   histograms: Histograms
   counts: Counts
+  now: () => number
 }
 
 export function createSubscriptions({
