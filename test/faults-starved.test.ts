@@ -20,7 +20,8 @@ const backend = await startBackend()
 const { fetchers, gateways } = await startSystem({
   gateways: 1,
   fetchers: 1,
-  namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', timeout: '1s' } },
+  // A request that its worker holds must not time out before a busy machine has found that worker.
+  namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', timeout: '20s' } },
   fetcherEnv: {
     FETCHER_WORKERS: '2',
     // A real endless loop in a real worker.
