@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect as connectTcp, createServer, type Socket } from 'node:net'
 import { BYTES_SUBPROTOCOL, JSON_SUBPROTOCOL } from '@keycast/protocol'
 import fc from 'fast-check'
+import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import WebSocket from 'ws'
 import { Dealer, Push } from 'zeromq'
 import { atEnd } from './support/cleanup.ts'
@@ -19,6 +20,7 @@ import { firsts, responses } from './support/fuzz/doors-backend.ts'
 import { frames } from './support/fuzz/frames.ts'
 import { seconds, seed, timeoutMs } from './support/fuzz/length.ts'
 import { LINK, NUMBER, requests, toFetcher, toJournal } from './support/fuzz/messages.ts'
+import { ask } from './support/http.ts'
 import { startJournal } from './support/journal.ts'
 import { MIB, watchMemory } from './support/memory.ts'
 import { isAlive } from './support/processes.ts'
@@ -46,21 +48,36 @@ const namespaces = {
   well: { url: `${origin}/well/{id}`, refresh: '100ms' },
   room: { source: 'journal', members: 'named' } as never,
 }
-const keys = fc.sample(keyResponses, { numRuns: 500, seed })
+/** So many providers of absurd keys as `access.tokens` takes beside two others: a gateway asks each of them seldom. */
+const PROVIDERS = 14
+
+const keys = fc.sample(keyResponses, { numRuns: 2_000, seed })
 let keysAsked = 0
+const good = await generateKeyPair('ES256')
+const goodSet = JSON.stringify({ keys: [{ ...(await exportJWK(good.publicKey)), kid: 'good' }] })
 const provider = createServer(socket => {
   socket.on('error', () => {})
-  socket.once('data', () => socket.end(keys[keysAsked++ % keys.length]))
+  socket.once('data', data => {
+    const isGood = data.toString('latin1').startsWith('GET /good ')
+    const right = `HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: ${goodSet.length}\r\n\r\n${goodSet}`
+    socket.end(isGood ? right : keys[keysAsked++ % keys.length])
+  })
 })
 await once(provider.listen(0, '127.0.0.1'), 'listening')
 atEnd(() => provider.close())
-const jwks = `http://127.0.0.1:${(provider.address() as AddressInfo).port}/keys`
+const issuers = [...Array.from({ length: PROVIDERS }, (_, n) => String(n)), 'good'].map(name => ({
+  jwks: `http://127.0.0.1:${(provider.address() as AddressInfo).port}/${name}`,
+  issuer: `https://id.example/${name}`,
+  audience: 'keycast',
+  algorithms: ['ES256', 'RS256', 'EdDSA'],
+  prefix: `${name}|`,
+}))
 
 const access = {
   anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] },
   maxLifetime: '366d',
   tokens: [
-    { jwks, issuer: 'https://id.example/', audience: 'keycast', algorithms: ['ES256', 'RS256', 'EdDSA'] },
+    ...issuers,
     { secret: SECRET, issuer: 'https://id.example/', audience: 'keycast', algorithms: ['HS256'], prefix: 'app|' },
   ],
 }
@@ -212,6 +229,33 @@ async function tokens() {
   return count
 }
 
+/** @param token that is shown over HTTP @param from whose tries are counted apart @returns the status */
+const statusFor = async (token: string, from: string) => {
+  const headers = { authorization: `Bearer ${token}`, 'x-forwarded-for': from }
+  return (await ask(`${gateway.http}/v1/values/well:1`, { headers })).status
+}
+
+const inBase64url = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+
+/** Tokens in a right form that name keys of all providers, so that each is asked for its absurd ones again and again. */
+async function keyNames() {
+  let count = 0
+  const named = fc.record({
+    provider: fc.nat(PROVIDERS - 1),
+    alg: fc.constantFrom('ES256', 'RS256', 'EdDSA'),
+    kid: fc.constantFrom('ES256', 'RS256', 'EdDSA', 'another', undefined),
+  })
+  return repeat(named, async ({ provider, alg, kid }) => {
+    const { issuer, audience } = issuers[provider]
+    const iat = Math.floor(Date.now() / 1_000)
+    const payload = { iss: issuer, aud: audience, sub: 'ann', iat, exp: iat + 60 }
+    const token = [inBase64url({ alg, kid }), inBase64url(payload), 'A'.repeat(86)].join('.')
+    const status = await statusFor(token, `198.51.${count++ % 100}.7`)
+    if (status !== 401 && status !== 503) throw new Error(`a token that nobody signed was answered with ${status}`)
+    await pause(5)
+  })
+}
+
 /** A gateway that a node takes for one of its own. */
 async function linkTo(node: string, { requests, beats }: typeof toFetcher) {
   const [, requestsPort, answersPort] = node.split(':')
@@ -251,6 +295,16 @@ async function linkTo(node: string, { requests, beats }: typeof toFetcher) {
   return count
 }
 
+const goodToken = () =>
+  new SignJWT({ keys: { read: ['well:*'] } })
+    .setProtectedHeader({ alg: 'ES256', kid: 'good' })
+    .setIssuer('https://id.example/good')
+    .setAudience('keycast')
+    .setSubject('ann')
+    .setIssuedAt()
+    .setExpirationTime('1h')
+    .sign(good.privateKey)
+
 /** A client that asks for nothing absurd. */
 async function bystander() {
   const client = await connect(gateway.url)
@@ -261,6 +315,8 @@ async function bystander() {
     await client.reaches('well:1', revision + 1)
     const published = await client.request({ type: 'publish', key: 'room:by', data: served })
     if (published.type !== 'published') throw new Error(`a publish was answered with ${JSON.stringify(published)}`)
+    const status = await statusFor(await goodToken(), '203.0.113.7')
+    if (status !== 200) throw new Error(`a good token was answered with ${status}`)
     served++
     await pause(20)
   }
@@ -277,6 +333,7 @@ test(
       'sessions in bytes': sessions(BYTES_SUBPROTOCOL),
       frames: rawFrames(),
       tokens: tokens(),
+      'names of keys': keyNames(),
       'public port': bytesTo(gateway.port),
       'internal port': bytesTo(Number(new URL(gateway.internal).port)),
       fetcher: linkTo(fetcher.node, toFetcher),
@@ -286,7 +343,8 @@ test(
     for (const [what, count] of Object.entries(counts)) show(`${what}: ${await count}, seed ${seed}`)
     show(`the backend answered ${asked} requests`)
     for (const process of processes) expect([process.name, isAlive(process.pid)]).toEqual([process.name, true])
-    show(`the provider answered ${keysAsked} requests`)
+    show(`the providers answered ${keysAsked} requests with absurd keys`)
+    expect(keysAsked).toBeGreaterThanOrEqual(PROVIDERS)
     for (const [index, grown] of growth.entries()) {
       const bytes = grown()
       show(`${processes[index].name} has grown by ${Math.round(bytes / MIB)} MiB`)
