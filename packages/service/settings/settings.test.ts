@@ -46,6 +46,7 @@ test('a setting that is not set has its default', () => {
     profile: 'production',
     logLevel: 'info',
     logFormat: 'json',
+    certificatesPath: '',
     shutdownGraceMs: 10_000,
     port: 8080,
     host: '127.0.0.1',

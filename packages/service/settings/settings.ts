@@ -6,6 +6,7 @@ import { type ZodType, z } from 'zod'
 import { readVariable } from '../environment.ts'
 import { Misconfigured } from '../misconfigured.ts'
 import { duration, integer, type Rule, showSize, size } from '../quantities.cjs'
+import { certificatesProblem } from './certificates.ts'
 
 /**
  * One declared setting. `expects` names the texts that `schema` accepts; both belong to the kind, the rest to the
@@ -162,6 +163,13 @@ export const common = {
     values: ['json', 'pretty'],
     default: 'json',
     doc: 'json: one object a line, for machines. pretty: for a person at a terminal.',
+  }),
+  certificatesPath: setting.text({
+    env: 'NODE_EXTRA_CA_CERTS',
+    default: '',
+    expects: 'the path of a file with certificates (PEM)',
+    check: certificatesProblem,
+    doc: 'Authorities that certificates of backends, identity providers and a Valkey may have, besides those that Node knows. Node reads the file at start.',
   }),
   shutdownGraceMs: setting.milliseconds({
     env: 'SHUTDOWN_GRACE_MS',
