@@ -23,10 +23,10 @@ const BATCH_KEYS_MAX = 500
 /** An id of 255 characters has no more. */
 const ID_SEGMENTS_MAX = 128
 
-/** Headers that HTTP itself or the fetcher sets (RFC 9110 sections 7.6.1, 8.6, 13.1, 14.2). */
+/** Headers that HTTP itself or the fetcher sets (RFC 9110 sections 7.6.1, 8.6, 13.1, 14.2; W3C Trace Context). */
 const reservedHeaders = new Set(
   `accept-encoding connection content-length expect if-match if-modified-since if-none-match if-range
-  if-unmodified-since keep-alive proxy-connection range te trailer transfer-encoding upgrade`.split(/\s+/),
+  if-unmodified-since keep-alive proxy-connection range te traceparent trailer transfer-encoding upgrade`.split(/\s+/),
 )
 
 /** Else anybody could ask in another's name. */

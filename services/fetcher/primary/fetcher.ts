@@ -72,6 +72,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     settings,
     containment,
     tokens,
+    log,
     ...world,
   })
   const { inFlightMax, authorizeInFlightMax } = settings

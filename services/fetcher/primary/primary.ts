@@ -1,6 +1,7 @@
 // Puts the primary's state and its events together; its links to gateways and workers are given to it.
-import type { Containment, Namespaces, World } from '@keycast/service'
+import type { Containment, Log, Namespaces, World } from '@keycast/service'
 import type { ChangeStream } from './changes/changes.ts'
+import { createFailureLog } from './fetching/failure-log.ts'
 import { createFetches, type Pool } from './fetching/fetches.ts'
 import { createResults } from './fetching/results.ts'
 import { createRefusedWants } from './gateways/answers.ts'
@@ -34,18 +35,20 @@ interface Deps extends World {
   metrics: FetchMetrics
   settings: { inFlightMax: number; cacheBytesMax: number }
   containment?: Containment
+  log: Pick<Log, 'warn'>
   tokens: Pick<Tokens, 'authorizationOf' | 'refused'>
   /** The backends' streams of changes, by the key under which gateways watch each. */
   changes: Map<string, ChangeStream>
 }
 
 export function createPrimary({ settings, ...given }: Deps) {
-  const { namespaces, markDue, wheel, now, random } = given
+  const { namespaces, markDue, wheel, log, now, random } = given
   const sources = createKeySources({ namespaces, inFlightMax: settings.inFlightMax, now })
   const table = createKeyTable({ bytesMax: settings.cacheBytesMax, onEvicted: entry => refusals.refuseAll(entry) })
   const interest = createInterest({ markDue, wheel, now })
   const inTurns = createInTurns({ wheel, now })
-  const fetches = createFetches({ ...given, sources, inTurns })
+  const logFailure = createFailureLog({ wheel, log, now })
+  const fetches = createFetches({ ...given, sources, inTurns, logFailure })
   const { want } = fetches
   const firstBackoff = createBackoff({ initialMs: BACKOFF_MS_INITIAL, random })
   const refreshes = createRefreshes({ namespaces, wheel, onOverdue: interest.notifyAll, now })

@@ -2,7 +2,7 @@
 
 import type { Answer, Credentials, Held } from '@keycast/backbone'
 import type { ErrorCode } from '@keycast/protocol'
-import type { Containment, Namespace, Payer } from '@keycast/service'
+import type { Containment, Log, Namespace, Payer } from '@keycast/service'
 import { realWorld } from '@keycast/service'
 import type { LeaseResult, Result } from '../work/messages.ts'
 import { checkInvariants } from './check-invariants.fixture.ts'
@@ -79,6 +79,8 @@ export function setup({
   const met: Record<string, number> = { memory: 0, plan: 0, coalesced: 0, fetched: 0 }
   /** How many keys each request for many had. */
   const batched: number[] = []
+  /** What the log was told. */
+  const logged: any[] = []
   /** The code of each want that was refused or ended. */
   const refused: string[] = []
   /** Each change's wait for a link to take it, in milliseconds. */
@@ -126,6 +128,7 @@ export function setup({
     tokens,
     changes: new Map(),
     containment,
+    log: { warn: (line: object) => logged.push(line) } as unknown as Pick<Log, 'warn'>,
     now,
     wallNow: now,
     random,
@@ -169,6 +172,7 @@ export function setup({
     askedAt: (key: string) => asked.get(key) ?? [],
     met,
     refused,
+    logged,
     batched,
     /** How many keys are counted as kept fresh. */
     kept: () => [...primary.sources.values()].reduce((sum, { keptKeys }) => sum + keptKeys, 0),

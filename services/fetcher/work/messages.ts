@@ -84,6 +84,8 @@ export interface FailedResult {
   status?: number
   retryAfterMs?: number
   maxAgeMs?: number
+  /** That the request was made with, for the log. */
+  traceparent?: string
 }
 
 /** To a lease with `statusOf`. */

@@ -1,4 +1,5 @@
-import { gzipSync } from 'node:zlib'
+import { randomBytes } from 'node:crypto'
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { versionOf } from '@keycast/protocol'
 import { answering, json, secret, setup } from './pull.fixture.ts'
 
@@ -25,7 +26,7 @@ test('200 with JSON is a value, its bytes as they came', async () => {
   expect(requests).toHaveLength(1)
 })
 
-test('a request carries the headers of its namespace and asks for plain bytes', async () => {
+test('a request carries the headers of its namespace and has a trace of its own', async () => {
   const { pull, requests } = await setup(answering(200, json, '1'))
 
   await pull({ headers: { authorization: secret, accept: 'application/hal+json', 'x-tenant': 'é' } })
@@ -36,7 +37,8 @@ test('a request carries the headers of its namespace and asks for plain bytes', 
     authorization: secret,
     accept: 'application/hal+json',
     'x-tenant': 'é',
-    'accept-encoding': 'identity',
+    'accept-encoding': 'gzip, br',
+    traceparent: expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/),
     connection: 'keep-alive',
   })
   expect(headers).not.toHaveProperty('if-none-match')
@@ -164,13 +166,36 @@ test('an answer that came while this process stood still is a value, though its 
   expect((await pull({ timeoutMs: 200 })).result.kind).toBe('value')
 })
 
-test('content that was compressed without being asked for is inflated', async () => {
-  const { pull } = await setup(answering(200, { ...json, 'content-encoding': 'gzip' }, gzipSync('{"a":1}')))
+test.each([
+  ['gzip', gzipSync],
+  ['x-gzip', gzipSync],
+  ['BR', brotliCompressSync],
+  ['deflate', deflateSync],
+  ['deflate', deflateRawSync],
+])('%s content is inflated, be it short or long', async (encoding, compress) => {
+  for (const content of ['{"a":1}', JSON.stringify(randomBytes(8_000).toString('hex'))]) {
+    const { pull } = await setup(answering(200, { ...json, 'content-encoding': encoding }, compress(content)))
 
-  const { result, body } = await pull()
+    const { result, body } = await pull({ bytesMax: 20_000 })
 
-  expect(result).toMatchObject({ kind: 'value', version: versionOf(Buffer.from('{"a":1}')) })
-  expect(String(body)).toBe('{"a":1}')
+    expect(result).toMatchObject({ kind: 'value', version: versionOf(Buffer.from(content)) })
+    expect(String(body)).toBe(content)
+  }
+})
+
+test('each request has another trace, and those that it is redirected to have the same', async () => {
+  const { pull, requests } = await setup((request, response) => {
+    if (request.url === '/conversations/1') response.writeHead(302, { location: '/to' }).end()
+    else response.writeHead(500).end()
+  })
+  const traces = () => requests.map(({ headers }) => headers.traceparent)
+
+  const { result } = await pull({ redirects: true })
+  await pull()
+
+  expect(traces()[1]).toBe(traces()[0])
+  expect(traces()[2]).not.toBe(traces()[0])
+  expect(result).toMatchObject({ kind: 'failed', traceparent: traces()[0] })
 })
 
 test('304 and 404 that name an encoding but have no body are read', async () => {

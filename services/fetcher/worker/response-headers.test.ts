@@ -32,6 +32,14 @@ test.each([
 })
 
 test.each([
+  ['*', { store: false, maxAgeMs: 0 }],
+  ['accept, *', { store: false, maxAgeMs: 0 }],
+  ['accept-encoding, Authorization, cookie', { store: true, maxAgeMs: 60_000 }],
+])('Vary: %s', (vary, expected) => {
+  expect(freshnessOf({ 'cache-control': 'max-age=60', vary }, now)).toEqual(expected)
+})
+
+test.each([
   ['20', 40_000],
   ['60', 0],
   ['90', 0],

@@ -21,7 +21,7 @@ const directiveGrammar = /([\w!#$%&'*+.^`|~-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|
 
 /**
  * Cache-Control, Expires and Age (RFC 9111 sections 4.2, 5.1, 5.2.2, 5.3) as a shared cache reads them: `s-maxage`
- * before `max-age` before Expires, `private` as little to be stored as `no-store`. Where several values of a directive
+ * before `max-age` before Expires, `private` and `Vary: *` as little to be stored as `no-store`. Where several values of a directive
  * compete, the first holds; one that is no number, like `no-cache`, leaves no time at all.
  *
  * @param now milliseconds since 1970, where the response has no Date
@@ -35,10 +35,13 @@ export function freshnessOf(headers: Headers, now: number): { store: boolean; ma
   const seconds = directives.get('s-maxage') ?? directives.get('max-age')
   const lifetimeMs = seconds === undefined ? expiresMsOf(headers, now) : (readSeconds(seconds) ?? 0) * 1_000
   const ageMs = (readSeconds(headers.age ?? '') ?? 0) * 1_000
+  // RFC 9111 section 4.1: it is the answer to no later request. Any other Vary needs nothing: all requests for a key have
+  // the same headers, but for a token of the same service, or of the viewer whose own value it is.
+  const variesByAll = headers.vary?.split(',').some(name => name.trim() === '*')
   return {
     // Both in the form that names header fields too: more is withheld than must be, never less.
-    store: !directives.has('no-store') && !directives.has('private'),
-    maxAgeMs: directives.has('no-cache') ? 0 : lifetimeMs && Math.max(0, lifetimeMs - ageMs),
+    store: !directives.has('no-store') && !directives.has('private') && !variesByAll,
+    maxAgeMs: directives.has('no-cache') || variesByAll ? 0 : lifetimeMs && Math.max(0, lifetimeMs - ageMs),
   }
 }
 

@@ -148,6 +148,7 @@ async function startFetcher(): Promise<World> {
     wheel,
     metrics: anything,
     tokens: { authorizationOf: () => undefined, refused() {} },
+    log: silent,
     changes: new Map(),
     settings: { inFlightMax: 64, cacheBytesMax: 2 ** 24 },
     ...world,

@@ -326,7 +326,15 @@ const content = { version, contentType: 'application/json', format: 'json' } as 
 const results: EachOf<Result, 'kind'> = {
   value: { kind: 'value', ...content, ...freshness, deltaFrom: 'u', deltaSkipped: 'gain' },
   current: { kind: 'current', ...freshness },
-  failed: { kind: 'failed', code: 'backend_error', message: 'no', status: 500, retryAfterMs: 5, maxAgeMs: 5 },
+  failed: {
+    kind: 'failed',
+    code: 'backend_error',
+    message: 'no',
+    status: 500,
+    retryAfterMs: 5,
+    maxAgeMs: 5,
+    traceparent: 't',
+  },
   status: { kind: 'status', status: 200, retryAfterMs: 5 },
 }
 

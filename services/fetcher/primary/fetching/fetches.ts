@@ -1,7 +1,7 @@
 // A fetch from start to end: wanted, queued, leased to a worker, ended with a result. At most one per key at a time.
 import { idOf } from '@keycast/protocol'
 import { type Batch, type Containment, headersOfKey, NO_LANE, noContainment, type World } from '@keycast/service'
-import type { Lease as LeaseMessage, LeaseResult, Result } from '../../work/messages.ts'
+import type { FailedResult, Lease as LeaseMessage, LeaseResult, Result } from '../../work/messages.ts'
 import type { Entry } from '../keys/entry.ts'
 import { isMissing } from '../keys/held.ts'
 import { isCold, isKept, isWanted } from '../keys/interest.ts'
@@ -58,6 +58,8 @@ interface Deps {
   pool: Pool
   inTurns: InTurns
   metrics: FetchMetrics
+  /** Told of each fetch that failed. */
+  logFailure: (entry: Entry, failed: FailedResult) => void
   containment?: Containment
   now: () => number
   /** In milliseconds since 1970, as tokens tell the time. */
@@ -72,6 +74,7 @@ export function createFetches({
   pool,
   inTurns,
   metrics,
+  logFailure,
   containment = noContainment,
   now,
   wallNow,
@@ -287,11 +290,17 @@ export function createFetches({
 
   function finish(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) {
     const { entry, sentAt = now() } = fetch
-    if (result.kind === 'failed' && result.status === 401) tokens.refused(entry.namespace.name)
+    if (result.kind === 'failed') failed(entry, result)
     metrics.ended(entry.source.origin.name, result, body?.length ?? 0, now() - sentAt)
     entry.fetch = undefined
     const isOfNow = fetch.requestChanges === entry.source.requestChanges
     apply(fetch, isOfNow ? result : withoutValidators(result), body, delta, closed)
+  }
+
+  function failed(entry: Entry, result: FailedResult) {
+    if (result.status === 401) tokens.refused(entry.namespace.name)
+    const isOfUser = entry.namespace.isPerUser && turnsAway.has(result.status)
+    if (result.code !== 'not_found' && !isOfUser) logFailure(entry, result)
   }
 
   /** A result that cannot be applied makes its key fail, like any other that is of no use. */
