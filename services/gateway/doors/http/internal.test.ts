@@ -28,12 +28,14 @@ async function setup({
   known = {},
   revoke = { outcome: 'added', sessions: 2 },
   shareRevocation,
+  shareClosing,
 }: {
   apiTokens?: ApiToken[]
   refresh?: () => Promise<void>
   known?: Partial<typeof described>
   revoke?: ReturnType<Parameters<typeof addInternal>[1]['revoke']>
   shareRevocation?: Parameters<typeof addInternal>[1]['shareRevocation']
+  shareClosing?: Parameters<typeof addInternal>[1]['shareClosing']
 } = {}) {
   const audited: unknown[] = []
   const revoked: unknown[] = []
@@ -57,6 +59,7 @@ async function setup({
       if ('keys' in viewer) return { problem: 'read 0 "room" has no namespace' }
       return { key, user: null, verbs: { read: no, publish: no, join: no } }
     },
+    shareClosing,
     wallNow: () => 1_800_000_000_000,
     turn: realWorld.turn,
     revoke: revocation => {
@@ -358,6 +361,23 @@ describe('scopes', () => {
       { at, caller: 'ops', method: 'POST', path: '/v1/close', body: { address: '192.0.2.7' }, status: 200 },
     ])
   })
+})
+
+test('the other gateways close those of the address as well, or the answer says that they may not have', async () => {
+  const told: string[] = []
+  const problem: { now?: { code: 'journal_unavailable' } } = {}
+  const shareClosing = async (address: string) => {
+    told.push(address)
+    return problem.now
+  }
+  const { call } = await setup({ shareClosing })
+  const close = () => call('/v1/close', { method: 'POST', headers: json, body: '{"address":"192.0.2.7"}' })
+  expect((await close()).json()).toEqual({ address: '192.0.2.7', sessionsEnded: 3, reach: 'every gateway' })
+  problem.now = { code: 'journal_unavailable' }
+  const alone = await close()
+  expect([alone.status, alone.json().code]).toEqual([503, 'journal_unavailable'])
+  expect(alone.json().message).toContain('closed at this gateway alone, which ended 3 sessions')
+  expect(told).toEqual(['192.0.2.7', '192.0.2.7'])
 })
 
 test('the sessions of an address are closed, and what is no address is refused', async () => {
