@@ -1,3 +1,5 @@
+import type { Batch } from '@keycast/service'
+import type { Entry } from '../keys/entry.ts'
 import { keysOf, setup as setupPrimary } from '../test-support.ts'
 
 /** A namespace `doc` that is asked for many keys at once. */
@@ -305,4 +307,37 @@ test('accounts take turns within a request', () => {
   onWatch('a', { key: 'doc:modest', payer: 'a2.u2' })
   all()
   expect(requests()[0]).toContain('doc:modest')
+})
+
+test('where keycast.yaml has no batch any more, keys that were to go together are asked for one by one', () => {
+  const { get, pass, failAll, requests, primary, all, leased, value } = setup(20, { inFlightMax: 1 })
+  const keys = keysOf(20)
+  for (const key of keys) get('a', key)
+  pass(10)
+  failAll('too_large', { status: 200 })
+  expect(requests()).toEqual([['doc:0', 'doc:1']])
+
+  const { namespace } = primary.table.get('doc:0') as Entry
+  delete namespace.batch
+  primary.reconfigure({ request: new Set(['doc']), times: new Map() })
+  all()
+
+  const asked: string[] = []
+  for (let [key] = leased(); key !== undefined; [key] = leased()) {
+    asked.push(key)
+    value(key, 'v1')
+  }
+  expect(asked.sort()).toEqual(keys.slice(2).sort())
+})
+
+test('where keycast.yaml has another max, the next request has it', () => {
+  const { get, watch, pass, requests, primary, all } = setup(20, { inFlightMax: 1 })
+  watch('a', 'doc:first')
+  pass(10)
+  const { namespace } = primary.table.get('doc:first') as Entry
+  Object.assign(namespace.batch as Batch, { max: 5 })
+  primary.reconfigure({ request: new Set(['doc']), times: new Map() })
+  for (const key of keysOf(6)) get('a', key)
+  all()
+  expect(requests()[0]).toHaveLength(5)
 })

@@ -68,13 +68,23 @@ export function createBatches() {
     if (others.length > 0) sendAgain(others)
   }
 
+  /** The namespace has no batch any more: each of the keys is asked for by itself. */
+  function dissolve(fetch: Fetch) {
+    for (const one of underWay(fetch)) {
+      one.company = undefined
+      if (one === fetch) continue
+      one.sentAt = undefined
+      one.entry.source.queue.putBack(one)
+    }
+  }
+
   /** Remembers whether a key that was asked for alone failed. */
   function note({ entry, company }: Fetch, result: Result) {
     if (result.kind !== 'failed') apart.delete(entry)
     else if (company?.length === 0 && isPerhapsOfOne(result)) apart.add(entry)
   }
 
-  return { companyOf, gather, underWay, split, leave, note }
+  return { companyOf, gather, underWay, split, leave, dissolve, note }
 }
 
 /**

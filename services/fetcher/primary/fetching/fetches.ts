@@ -189,6 +189,7 @@ export function createFetches({
     const { entry, lane, queuedAt, sentAt = now() } = fetch
     const { namespace } = entry
     if (namespace.batch) return leaseBatch(fetch, namespace, namespace.batch)
+    if (fetch.company) batches.dissolve(fetch)
     const { value } = entry.held
     const id = idOf(sharedKeyOf(entry))
     // Conditions are for GET (RFC 9110 section 13.1.2).

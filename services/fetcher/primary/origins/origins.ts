@@ -135,8 +135,12 @@ export function createSources<R extends Request, S extends Source<R> = Source<R>
     take(named: [namespace: string, origin: string, batchMax?: number][]) {
       for (const [namespace, name, batchMax = 1] of named) {
         const source = byNamespace.get(namespace)
-        if (!source) add(namespace, originOf(name), named.filter(([, other]) => other === name).length, batchMax)
-        else if (source.origin.name !== name) move(source, originOf(name))
+        if (!source) {
+          add(namespace, originOf(name), named.filter(([, other]) => other === name).length, batchMax)
+          continue
+        }
+        source.batchMax = batchMax
+        if (source.origin.name !== name) move(source, originOf(name))
       }
     },
   }
