@@ -10,6 +10,7 @@ import {
   type ReadNamespaces,
   type World,
 } from '@keycast/service'
+import type { Change } from './access/backend/decisions.ts'
 import { assembleAccess } from './access/index.ts'
 import type { Policy } from './access/policy-file.ts'
 import { createChanges } from './changes.ts'
@@ -66,7 +67,9 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
 
   // From here on parts call those that were built after them.
   links.start({ ...topics.events, values: changes.beside(topics.events.values), revocations: access.revocationEvents })
+  const askAgain = (change: Change) => gate.changed(change, access.viewers.of(change.user))
   access.start({
+    askAgain,
     forgotten(viewer) {
       gate.forget(viewer)
       topics.tokens.ended(viewer)
@@ -117,6 +120,8 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
     revoke: access.revoke,
     shareRevocation: access.shareRevocation,
     shareClosing: access.shareClosing,
+    askAgain,
+    shareAsking: access.shareAsking,
     notReady,
     authenticate: doors.authenticate,
     waits: doors.waits,

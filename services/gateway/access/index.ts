@@ -4,6 +4,7 @@ import type { Counts } from '../counts.ts'
 import type { Links } from '../links.ts'
 import type { Log } from '../sessions/session-log.ts'
 import { createAttempts } from './attempts.ts'
+import type { Change } from './backend/decisions.ts'
 import { createViewers, type Viewer } from './backend/viewers.ts'
 import { createExplain } from './explain.ts'
 import { createIdentify } from './identify.ts'
@@ -27,6 +28,8 @@ interface Handlers {
   endSessions: (isOver: (token: Verified) => boolean) => number
   /** Ends those of a client's address, likewise. */
   endAddress: (address: string) => number
+  /** Has backends asked again; returns how many decisions that concerns. */
+  askAgain: (change: Change) => number
 }
 
 interface Deps extends Pick<World, 'now' | 'wallNow' | 'after'> {
@@ -72,6 +75,7 @@ export function assembleAccess(deps: Deps) {
           backbone: links.rooms,
           apply: revoke.all,
           endAddress: address => handlers.endAddress(address),
+          askAgain: change => handlers.askAgain(change),
           log,
           after,
           wallNow,
@@ -95,6 +99,8 @@ export function assembleAccess(deps: Deps) {
     shareRevocation: shared?.revoke,
     /** Has the other gateways close the sessions of an address, likewise. */
     shareClosing: shared?.close,
+    /** Has the other gateways ask backends again, likewise. */
+    shareAsking: shared?.ask,
     revocationEvents: shared && { room: revocationsRoom, events: shared.events },
     missingRevocations: () => shared?.missing(),
 

@@ -21,6 +21,6 @@ export function assembleGate({ settings, namespaces, counts, ...deps }: Deps) {
   })
   const gate = createGate({ namespaces, counts, decisions, quota })
   const { decided, ...doors } = gate
-  const { forget, askAgain, sweep } = decisions
-  return { ...doors, forget, askAgain, sweep, stats: quota.stats }
+  const { forget, askAgain, changed, sweep } = decisions
+  return { ...doors, forget, askAgain, changed, sweep, stats: quota.stats }
 }

@@ -420,3 +420,27 @@ test('no question is asked with the token of a session that has ended, nor with 
   ann.send({ type: 'get', id: 2, key: 'doc:2' })
   expect(backbone.questions).toMatchObject([{ credentials: { authorization: `Bearer ${renewed}` } }])
 })
+
+test('where the backend decides otherwise, it is asked again at once, and no node answers with what it said before', async () => {
+  const { gateway, client, decide, backbone, pass } = setup()
+  const [ann, bob] = [await client('ann'), await client('bob')]
+  for (const one of [ann, bob]) {
+    one.send({ type: 'subscribe', id: 1, keys: [KEY] })
+    await decide(admitted)
+    await one.received()
+  }
+  expect(gateway.askAgain({ user: 'ann', key: KEY })).toBe(1)
+  await pass(250)
+  expect(backbone.questions).toHaveLength(1)
+  expect(backbone.questions[0].maxAgeMs).toBeLessThanOrEqual(250)
+  await decide(refused)
+  expect(await ann.received()).toMatchObject([{ code: 'forbidden', key: KEY }])
+  expect(await bob.received()).toEqual([])
+
+  // Nothing was known of it here, and a node may know what was.
+  expect(gateway.askAgain({ key: 'doc:new' })).toBe(0)
+  await pass(100)
+  bob.send({ type: 'get', id: 2, key: 'doc:new' })
+  await bob.received()
+  expect(backbone.questions[0].maxAgeMs).toBe(100)
+})

@@ -5,6 +5,7 @@ import type { Backbone } from '@keycast/backbone'
 import { namespaceOf, type Problem } from '@keycast/protocol'
 import {
   createCalendar,
+  createRecent,
   createStock,
   createUniqueQueue,
   type Deciding,
@@ -42,6 +43,15 @@ const IDLE_MAX = 20_000
 /** Requests that wait for a decision: each account has a share. */
 const WAITING_MAX = 20_000
 
+/** Users and keys of which a backend said that it decides otherwise: at some 200 bytes each they take 2 MB. */
+const TOLD_MAX = 10_000
+
+/** Whom and what a backend decides about otherwise: a user, a key or both. `user`: with its prefix. */
+export interface Change {
+  user?: string
+  key?: string
+}
+
 /** When to come back where there are more, or the viewer's token has expired and may be renewed. */
 const RETRY_MS = 1_000
 
@@ -59,6 +69,8 @@ interface Deps extends Pick<World, 'now' | 'wallNow' | 'turn'> {
 export function createDecisions({ namespaces, backbone, onDecided, counts, now, wallNow, turn }: Deps) {
   const calendar = createCalendar<Decision>()
   const idle: UniqueQueue<Decision> = createUniqueQueue()
+  /** Of which the backend said that it decides otherwise, and when. */
+  const told = createRecent<string, number>(TOLD_MAX)
   const verdicts = createVerdicts({ backbone, now, wallNow })
   const { isWithinGrace } = verdicts
   const questions = createQuestionQueue({ ask: verdicts.ask, conclude, now, turn })
@@ -74,8 +86,16 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     const known = viewer.decisions.get(key)
     if (known) return known
     const decision = newDecision(viewer, key, namespace)
+    decision.askedAgainAtMs = toldAtMs(viewer.user, key)
     viewer.decisions.set(key, decision)
     return decision
+  }
+
+  /** When the backend last said that it decides otherwise, of what a new decision is about: a node may hold what was. */
+  function toldAtMs(user: string | undefined, key: string) {
+    if (told.size === 0) return Number.NEGATIVE_INFINITY
+    const meant: Change[] = [{ key }, { user }, { user, key }]
+    return Math.max(...meant.map(each => told.get(textOf(each)) ?? Number.NEGATIVE_INFINITY))
   }
 
   /**
@@ -249,6 +269,24 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     return due !== undefined
   }
 
+  /**
+   * The backend may decide otherwise by now: it is asked again. Who was admitted stays until it says no.
+   *
+   * @param isMeant given a key
+   * @returns how many decisions that were
+   */
+  function askAgain(viewers: Iterable<Viewer>, isMeant: (key: string) => boolean): number {
+    const meant = Array.from(viewers, ({ decisions }) =>
+      [...decisions.values()].filter(({ key }) => isMeant(key)),
+    ).flat()
+    for (const decision of meant) {
+      decision.askedAgainAtMs = now()
+      decision.authorize = decision.namespace.authorize ?? decision.authorize
+      unsettle(decision)
+    }
+    return meant.length
+  }
+
   function unsettle(decision: Decision) {
     decision.admittedAtMs = Math.min(decision.admittedAtMs, now() - keepMsOf(decision))
     decision.problemUntilMs = Number.NEGATIVE_INFINITY
@@ -279,22 +317,12 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
       for (const decision of viewer.decisions.values()) unsettle(decision)
     },
 
-    /**
-     * The backend may decide otherwise by now: it is asked again. Who was admitted stays until it says no.
-     *
-     * @param isMeant given a key
-     * @returns how many decisions that were
-     */
-    askAgain(viewers: Iterable<Viewer>, isMeant: (key: string) => boolean): number {
-      const meant = Array.from(viewers, ({ decisions }) =>
-        [...decisions.values()].filter(({ key }) => isMeant(key)),
-      ).flat()
-      for (const decision of meant) {
-        decision.askedAgainAtMs = now()
-        decision.authorize = decision.namespace.authorize ?? decision.authorize
-        unsettle(decision)
-      }
-      return meant.length
+    askAgain,
+
+    /** The backend says that it decides otherwise. @param viewers those of the user, or all @returns as `askAgain` */
+    changed(change: Change, viewers: Iterable<Viewer>): number {
+      told.set(textOf(change), now())
+      return askAgain(viewers, key => change.key === undefined || key === change.key)
     },
 
     /** Asks again where that is due. */
@@ -304,6 +332,8 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     },
   }
 }
+
+const textOf = ({ user, key }: Change) => JSON.stringify([user, key])
 
 /** One whose proxy names no client has no account, and stands for itself. */
 const laneOf = (asker: Asker | undefined) => asker?.account ?? asker

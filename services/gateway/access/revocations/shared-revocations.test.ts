@@ -89,6 +89,7 @@ test.each([
     },
     apply: () => ({ refused: 0 }),
     endAddress() {},
+    askAgain() {},
   })
   await shared.events.onHead('', { epoch: 'e', seq: 9, oldest: 1, after: 9 })
   await new Promise(setImmediate)
@@ -139,6 +140,7 @@ function setup(journal: ReturnType<typeof createMemoryRooms>, refused = 0) {
       return { refused }
     },
     endAddress: address => applied.push(address),
+    askAgain() {},
     log: { debug: note, warn: note },
     ...realWorld,
     startMs: 0,

@@ -6,6 +6,7 @@ import { type Message, type MessageEvents, publishTo, type RoomsBackbone } from 
 import { isProblem, type Problem, problemText } from '@keycast/protocol'
 import { revocationsRoom, type World } from '@keycast/service'
 import type { Log } from '../../sessions/session-log.ts'
+import type { Change } from '../backend/decisions.ts'
 import { type Revocation, readRevocation } from './revocations.ts'
 
 export type SharedRevocations = ReturnType<typeof createSharedRevocations>
@@ -41,6 +42,12 @@ interface Closing {
   atMs: number
 }
 
+/** Backends are asked again; likewise. */
+interface Asking {
+  ask: Change
+  atMs: number
+}
+
 interface Deps {
   backbone: Pick<RoomsBackbone, 'watch' | 'unwatch' | 'history' | 'publish' | 'isAvailable'>
   /**
@@ -49,6 +56,8 @@ interface Deps {
    */
   apply: (given: { revocation: Revocation; atMs: number }[]) => { refused: number }
   endAddress: (address: string) => unknown
+  /** A backend decides otherwise about a user, a key or both. */
+  askAgain: (change: Change) => unknown
   log?: Log
   /** A start waits this long for the list. */
   startMs?: number
@@ -60,6 +69,7 @@ export function createSharedRevocations({
   backbone,
   apply,
   endAddress,
+  askAgain,
   log,
   after,
   wallNow,
@@ -87,8 +97,11 @@ export function createSharedRevocations({
     for (const { at, data } of messages) {
       const said = parse(data, at)
       if (!said) unread++
-      else if (!('address' in said)) given.push({ revocation: said, atMs: at })
-      else if (areNew) endAddress(said.address)
+      else if ('address' in said) {
+        if (areNew) endAddress(said.address)
+      } else if ('ask' in said) {
+        if (areNew) askAgain(said.ask)
+      } else given.push({ revocation: said, atMs: at })
     }
     if (unread > 0) {
       wereDropped = true
@@ -144,7 +157,7 @@ export function createSharedRevocations({
     endRetry = after(RETRY_MS, readHistory)
   }
 
-  async function publish(said: Revocation | Closing): Promise<Problem | undefined> {
+  async function publish(said: Revocation | Closing | Asking): Promise<Problem | undefined> {
     const data = Buffer.from(JSON.stringify(said))
     // The same again, after an answer that did not come, is one message.
     const messageId = createHash('sha256').update(data).digest('base64url')
@@ -176,6 +189,9 @@ export function createSharedRevocations({
 
     /** Has every gateway there is close the sessions of an address; likewise. */
     close: (address: string) => publish({ address, atMs: wallNow() }),
+
+    /** Has every gateway there is ask backends again; likewise. */
+    ask: (change: Change) => publish({ ask: change, atMs: wallNow() }),
 
     /** Resolves when the list was read, or when waiting for it would cost more. */
     async start() {
@@ -210,10 +226,11 @@ export function createSharedRevocations({
   }
 }
 
-function parse(data: Buffer, atMs: number): Revocation | { address: string } | undefined {
+function parse(data: Buffer, atMs: number): Revocation | { address: string } | { ask: Change } | undefined {
   try {
     const said = JSON.parse(data.toString())
-    const { address } = said
+    const { address, ask } = said
+    if (typeof ask === 'object' && ask !== null) return { ask }
     if (typeof address === 'string' && isIP(address) !== 0) return { address }
     const read = readRevocation(said, atMs)
     return 'problem' in read ? undefined : read.revocation

@@ -15,7 +15,7 @@ interface Deps {
 
 export function createGuard({ tokens, audit, wallNow }: Deps) {
   const holderOf = createHolders(tokens)
-  const callers = new WeakMap<FastifyRequest, string>()
+  const callers = new WeakMap<FastifyRequest, Omit<ApiToken, 'token'>>()
 
   /** Admits only calls with a token of that scope. */
   function may(scope: Scope) {
@@ -30,16 +30,22 @@ export function createGuard({ tokens, audit, wallNow }: Deps) {
         const message = authorization === '' ? 'send Authorization: Bearer and an API token' : 'the token is wrong'
         return sendProblem(reply.header('www-authenticate', 'Bearer'), { code: 'unauthorized', message })
       }
-      callers.set(request, holder.name)
-      if (holder.scopes.includes(scope) || holder.scopes.includes('admin')) return
-      const message = `the token of ${holder.name} has no scope ${scope}: API_TOKENS says which it has`
-      return sendProblem(reply, { code: 'scope_missing', message })
+      callers.set(request, holder)
+      return refusal(request, reply, scope)
     }
+  }
+
+  /** @param request that was admitted @returns where its token lacks the scope, the answer that says so */
+  function refusal(request: FastifyRequest, reply: FastifyReply, scope: Scope) {
+    const { name, scopes } = callers.get(request) as Omit<ApiToken, 'token'>
+    if (scopes.includes(scope) || scopes.includes('admin')) return undefined
+    const message = `the token of ${name} has no scope ${scope}: API_TOKENS says which it has`
+    return sendProblem(reply, { code: 'scope_missing', message })
   }
 
   /** Of what is done for good, or to people: a line says who did it, tried to, and what came of it. */
   async function record(request: FastifyRequest, { statusCode }: FastifyReply) {
-    const caller = callers.get(request)
+    const caller = callers.get(request)?.name
     if (caller === undefined) return
     const { method, url, body } = request
     const at = new Date(wallNow()).toISOString()
@@ -50,5 +56,7 @@ export function createGuard({ tokens, audit, wallNow }: Deps) {
     /** Options of a route. */
     call: (scope: Scope) => ({ onRequest: may(scope) }),
     recorded: (scope: Scope) => ({ onRequest: may(scope), onResponse: record }),
+    refusal,
+    record,
   }
 }

@@ -39,6 +39,7 @@ async function setup({
 } = {}) {
   const audited: unknown[] = []
   const revoked: unknown[] = []
+  const asked: unknown[] = []
   const explained: unknown[] = []
   const no = { allowed: false, asked: [] }
   const refreshed: string[][] = []
@@ -51,6 +52,10 @@ async function setup({
   addInternal(app, {
     apiTokens,
     audit: line => audited.push(JSON.parse(line)),
+    askAgain: change => {
+      asked.push(change)
+      return 2
+    },
     endAddress: address => (address === '192.0.2.7' ? 3 : 0),
     namespaces,
     gate: createTestGate({ namespaces }),
@@ -85,7 +90,7 @@ async function setup({
     call('/v1/refresh', { method: 'POST', headers, body: JSON.stringify(body) })
   const postRevoke = (body: unknown, headers = json) =>
     call('/v1/revoke', { method: 'POST', headers, body: JSON.stringify(body) })
-  return { call, post, postRevoke, refreshed, refreshedUsers, revoked, explained, audited }
+  return { call, post, postRevoke, refreshed, refreshedUsers, revoked, asked, explained, audited }
 }
 
 describe.each(['/v1/keys/tick:1', '/v1/refresh', '/v1/access', '/v1/revoke'])('the guard of %s', path => {
@@ -247,6 +252,34 @@ test('a revocation that finds the list full is refused aloud', async () => {
   const response = await postRevoke({ jti: 'j' })
   expect(response.status).toBe(507)
   expect(response.json()).toMatchObject({ code: 'revocations_full' })
+})
+
+describe('POST /v1/access with ask', () => {
+  const ask = (body: object) => ({ method: 'POST', headers: json, body: JSON.stringify(body) })
+
+  test.each([{ user: 'ann' }, { key: 'tick:1' }, { user: 'ann', key: 'tick:1' }])(
+    'has backends asked again about %j, and says where',
+    async change => {
+      const { call, asked, audited } = await setup({ apiTokens: [{ name: 'b', scopes: ['revoke'], token: 'secret' }] })
+      const response = await call('/v1/access', ask({ ask: change }))
+      expect(response.status).toBe(200)
+      expect(response.json()).toEqual({ ...change, decisions: 2, reach: 'this gateway: call each one' })
+      expect(asked).toEqual([change])
+      expect(audited).toMatchObject([{ caller: 'b', path: '/v1/access', body: { ask: change }, status: 200 }])
+    },
+  )
+
+  test.each([{}, { user: '' }, { key: 7 }, { users: ['ann'] }, null])('refuses %j, and asks nobody', async change => {
+    const { call, asked } = await setup()
+    expect((await call('/v1/access', ask({ ask: change }))).status).toBe(400)
+    expect(asked).toEqual([])
+  })
+
+  test('without it the call is for admins alone, and leaves no line', async () => {
+    const { call, audited } = await setup({ apiTokens: [{ name: 'b', scopes: ['revoke'], token: 'secret' }] })
+    expect((await call('/v1/access', ask({ key: 'tick:1' }))).status).toBe(403)
+    expect(audited).toEqual([])
+  })
 })
 
 describe('POST /v1/access', () => {

@@ -5,8 +5,9 @@ import { isIP } from 'node:net'
 import { type Backbone, FetcherUnavailable, type Published, type RoomsBackbone } from '@keycast/backbone'
 import { isProblem, isUser, namespaceOf, type Problem, problemText } from '@keycast/protocol'
 import type { Namespace, Namespaces, World } from '@keycast/service'
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import type { Change } from '../../access/backend/decisions.ts'
 import type { Explain } from '../../access/explain.ts'
 import { type Revocation, readRevocation } from '../../access/revocations/revocations.ts'
 import type { Rooms } from '../../topics/rooms/rooms.ts'
@@ -36,6 +37,8 @@ const VIEWER_BYTES_MAX = 16 * 1_024
 /** Not by `min`: zod compares the `length` of whatever it is given, which throws where that is an object. */
 const named = z.string().refine(text => text !== '')
 
+const asked = z.strictObject({ user: named.optional(), key: named.optional() })
+
 const viewer = z.union([
   z.strictObject({ key: z.string(), token: z.string() }),
   z.strictObject({ key: z.string(), sub: named, keys: z.unknown().optional() }),
@@ -56,6 +59,9 @@ interface Deps extends Pick<World, 'wallNow' | 'turn'> {
   shareRevocation?: (revocation: Revocation) => Promise<Problem | undefined>
   /** Has them close the sessions of an address, likewise. */
   shareClosing?: (address: string) => Promise<Problem | undefined>
+  /** Has backends asked again about a user, a key or both; returns how many decisions of this gateway that concerns. */
+  askAgain: (change: Change) => number
+  shareAsking?: (change: Change) => Promise<Problem | undefined>
   values: Pick<Values, 'describe'>
   ownValues: { countOf(key: string): number }
   backbone: Pick<Backbone, 'refresh' | 'handOver'>
@@ -84,6 +90,8 @@ export function addInternal(app: FastifyInstance, deps: Deps) {
     revoke,
     shareRevocation,
     shareClosing,
+    askAgain,
+    shareAsking,
     wallNow,
     turn,
     endAddress,
@@ -117,7 +125,7 @@ export function addInternal(app: FastifyInstance, deps: Deps) {
           return sendProblem(reply, { code: 'revocations_full', message })
         }
         const ended = { ...read.revocation, sessionsEnded: sessions }
-        return tellAll(reply, 'revoked', ended, shareRevocation?.(read.revocation))
+        return tellAll(reply, alone('revoked', sessions), ended, shareRevocation?.(read.revocation))
       },
     )
 
@@ -133,7 +141,7 @@ export function addInternal(app: FastifyInstance, deps: Deps) {
           })
         }
         const ended = { address, sessionsEnded: endAddress(address) }
-        return tellAll(reply, 'closed', ended, shareClosing?.(address))
+        return tellAll(reply, alone('closed', ended.sessionsEnded), ended, shareClosing?.(address))
       },
     )
 
@@ -142,7 +150,28 @@ export function addInternal(app: FastifyInstance, deps: Deps) {
     addDeletions(calls, { guard, gate, rooms })
 
     // Posted, so that a token is in no URL, which is logged.
-    calls.post('/v1/access', { bodyLimit: VIEWER_BYTES_MAX, ...guard.call('admin') }, async (request, reply) => {
+    const accessCall = {
+      bodyLimit: VIEWER_BYTES_MAX,
+      ...guard.call('revoke'),
+      onResponse: async (request: FastifyRequest, reply: FastifyReply) => {
+        if (isAsk(request.body)) await guard.record(request, reply)
+      },
+    }
+    calls.post('/v1/access', accessCall, async (request, reply) => {
+      if (isAsk(request.body)) {
+        const change = asked.safeParse(request.body.ask)
+        if (!change.success || (!change.data.user && !change.data.key)) {
+          const message =
+            'ask must be {"user":USER}, {"key":K} or both: about whom or what the backend decides otherwise'
+          return sendProblem(reply, { code: 'bad_request', message })
+        }
+        const decisions = askAgain(change.data)
+        const done = { ...change.data, decisions }
+        const what = `asked again at this gateway alone, about ${decisions} decisions`
+        return tellAll(reply, what, done, shareAsking?.(change.data))
+      }
+      const refusal = guard.refusal(request, reply, 'admin')
+      if (refusal) return refusal
       const parsed = viewer.safeParse(request.body)
       if (!parsed.success) {
         const message = 'the body must be {"key":K} with {"token":T}, {"sub":USER} and perhaps {"keys":{…}}, or neither'
@@ -178,17 +207,22 @@ export function addInternal(app: FastifyInstance, deps: Deps) {
  *
  * @param telling them; absent where nothing would keep it for them
  */
-async function tellAll<T extends { sessionsEnded: number }>(
+const alone = (done: string, sessions: number) => `${done} at this gateway alone, which ended ${sessions} sessions`
+
+const isAsk = (body: unknown): body is { ask: unknown } => typeof body === 'object' && body !== null && 'ask' in body
+
+/** @param what was done where the others cannot be told */
+async function tellAll<T extends object>(
   reply: FastifyReply,
-  done: 'revoked' | 'closed',
-  ended: T,
+  what: string,
+  done: T,
   telling: Promise<Problem | undefined> | undefined,
 ) {
   // No other gateway would be told, and the caller must not believe that one was.
-  if (!telling) return { ...ended, reach: 'this gateway: call each one' }
+  if (!telling) return { ...done, reach: 'this gateway: call each one' }
   const failed = await telling
-  if (!failed) return { ...ended, reach: 'every gateway' }
-  const message = `${done} at this gateway alone, which ended ${ended.sessionsEnded} sessions: ${problemText(failed)}. Call again`
+  if (!failed) return { ...done, reach: 'every gateway' }
+  const message = `${what}: ${problemText(failed)}. Call again`
   return sendProblem(reply, { code: 'journal_unavailable', message, retryAfterMs: RETRY_AFTER_MS })
 }
 
