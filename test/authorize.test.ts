@@ -8,7 +8,7 @@ import { connect } from './support/client.ts'
 import { eventually } from './support/deadline.ts'
 import { ask } from './support/http.ts'
 import { startJournal } from './support/journal.ts'
-import { startSystem, writeConfig } from './support/system.ts'
+import { API_TOKEN, startSystem, writeConfig } from './support/system.ts'
 
 const JWT_SECRET = randomBytes(48).toString('base64')
 const KEEP_MS = 2_000
@@ -100,6 +100,31 @@ test('the viewer is admitted or refused by what the backend says to their own to
   expect(asked('a').every(({ method }) => method === 'HEAD')).toBe(true)
   // The document itself is fetched with the service's own token.
   expect(backend.askedFor('/docs/a').every(({ headers }) => headers.authorization === SERVICE_TOKEN)).toBe(true)
+})
+
+test('POST /v1/access has every gateway ask the backend again, long before what it said is over', async () => {
+  publish('again', ['ann'])
+  const [ann, there] = [await viewer('ann'), await viewer('ann', otherGateway.url)]
+  for (const each of [ann, there]) {
+    await each.subscribe(['patient:again'])
+    await each.reaches('patient:again', 1)
+  }
+  const say = (change: object) =>
+    ask(`${gateway.internal}/v1/access`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${API_TOKEN}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ ask: change }),
+    })
+  readers.get('again')?.delete('ann')
+  expect((await say({ user: 'bob' })).json()).toMatchObject({ user: 'bob', reach: 'every gateway' })
+  expect((await say({ user: 'ann', key: 'patient:again' })).json()).toMatchObject({ reach: 'every gateway' })
+  for (const each of [ann, there]) {
+    await each.until(() => each.of('patient:again').error, 'the end of the subscription')
+    expect(each.of('patient:again').error).toMatchObject({ code: 'forbidden', subscribed: false })
+  }
+  readers.get('again')?.add('ann')
+  expect((await say({ key: 'patient:again' })).status).toBe(200)
+  expect(await ann.request({ type: 'get', key: 'patient:again' })).toMatchObject({ type: 'value' })
 })
 
 test('a narrow token is not let in by a broad one of the same user, neither beside it nor after it', async () => {
