@@ -111,8 +111,8 @@ export function createLiveNamespaces(first: ReadNamespaces) {
 }
 
 /** For how long a value can be shown before it is too old; with `refresh: 0` it never is. */
-const freshMsOf = ({ refreshMs, timeoutMs }: Namespace) =>
-  refreshMs === 0 ? Number.POSITIVE_INFINITY : refreshMs + timeoutMs
+const freshMsOf = ({ refreshMs, waitMs = 0, timeoutMs }: Namespace) =>
+  refreshMs === 0 ? Number.POSITIVE_INFINITY : refreshMs + waitMs + timeoutMs
 
 const has = ({ get, journal }: AllNamespaces, name: string) => (get(name) ?? journal.get(name)) !== undefined
 

@@ -408,6 +408,23 @@ describe('the keys of a namespace', () => {
   })
 })
 
+describe('a backend that waits for a change', () => {
+  test('is asked to for 20 s, and each second where it does not', () => {
+    expect(readOne(`${minimal}\nrefresh: wait`)).toMatchObject({ waitMs: 20_000, refreshMs: 1_000 })
+    expect(readOne(minimal)).not.toHaveProperty('waitMs')
+  })
+
+  test.each([
+    ['refresh: waits', 'refresh: must be '],
+    ['refresh: wait\nmethod: POST\nbody: { a: 1 }', 'refresh: cannot be wait with method: POST'],
+    ['refresh: wait\nper: user\ncredentials: viewer', 'refresh: cannot be wait with per: user'],
+    ['refresh: wait\nbatch: { url: "http://h/?i={ids}", items: "", id: /id }', 'refresh: cannot be wait with batch'],
+    ['refresh: wait\nchanges: { sse: "http://h/" }', 'refresh: cannot be wait with changes'],
+  ])('%j is refused: %s', (fields, why) => {
+    expect(problemsOf(() => readOne(`${minimal}\n${fields}`)).join()).toContain(why)
+  })
+})
+
 describe("a backend's stream of changes", () => {
   test('takes the place of refresh, which holds while the stream is down', () => {
     expect(readOne(`${minimal}\nchanges: { sse: "http://h/changes?of=all" }\nrefresh: 5s`)).toMatchObject({

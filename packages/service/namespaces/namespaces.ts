@@ -3,12 +3,15 @@ import { Misconfigured } from '../misconfigured.ts'
 import { readYaml } from '../yaml-file.ts'
 import type { Ids } from './id-problem.ts'
 import { type JournalNamespace, journalNamespaceOf } from './journal-schema.ts'
-import { describe, file, type HttpNamespace, idsOf, urlOf } from './schema.ts'
+import { describe, file, type HttpNamespace, idsOf, REFRESH_MS_DEFAULT, urlOf } from './schema.ts'
 import type { BatchUrl } from './url-template.ts'
 import { substituteVariables } from './variables.ts'
 
 export { quantity } from './fields.ts'
 export { BODY_BYTES_MAX } from './schema.ts'
+
+/** Below the 30 s after which many a proxy gives a request up. */
+const WAIT_MS = 20_000
 
 export interface Namespace {
   name: string
@@ -27,6 +30,8 @@ export interface Namespace {
   maxAgeMs: number
   /** Asked again this often while somebody watches; 0: only after a refresh call, or as `changes` say. */
   refreshMs: number
+  /** The backend may wait this long for a change, and is asked to instead of each `refreshMs`. */
+  waitMs?: number
   /** The backend's stream of events that tells what changed. */
   changes?: Changes
   timeoutMs: number
@@ -160,6 +165,7 @@ function httpNamespaceOf(name: string, written: HttpNamespace): Namespace {
   const { query: names, asHeaders, batch, changes } = written
   const url = urlOf(written)
   const notInUrl = Object.keys(asHeaders)
+  const periodMs = refresh === 'wait' ? REFRESH_MS_DEFAULT : refresh
   return {
     name,
     source,
@@ -169,8 +175,9 @@ function httpNamespaceOf(name: string, written: HttpNamespace): Namespace {
     headers,
     ...(token && { token }),
     maxAgeMs: maxAge,
-    refreshMs: changes ? 0 : refresh,
-    ...(changes && { changes: { ...changes.sse, pollMs: refresh } }),
+    refreshMs: changes ? 0 : periodMs,
+    ...(refresh === 'wait' && { waitMs: WAIT_MS }),
+    ...(changes && { changes: { ...changes.sse, pollMs: periodMs } }),
     timeoutMs: timeout,
     bytesMax: maxBytes,
     ...(redirects === 'same-origin' && { followsRedirects: true }),

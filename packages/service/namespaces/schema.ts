@@ -14,6 +14,8 @@ import { readBatchUrl, type UrlTemplate } from './url-template.ts'
 /** A shorter period would load the backend for a change that no viewer sees. */
 const REFRESH_MS_MIN = 50
 
+export const REFRESH_MS_DEFAULT = 1_000
+
 /** Every process between backend and client holds a value whole, and several times while it changes. */
 export const BODY_BYTES_MAX = 64 * 1_024 ** 2
 
@@ -52,6 +54,11 @@ const token = z.union(
     }),
   ],
   { error: tokenError },
+)
+
+const refresh = z.union(
+  [z.literal('wait'), quantity(duration({ minMs: REFRESH_MS_MIN, maxMs: DURATION_MS_MAX, zero: 'only when told' }))],
+  { error: 'must be a duration, or wait' },
 )
 
 const changes = z.strictObject(
@@ -161,9 +168,7 @@ const httpFields = z.strictObject(
     headers: headers.default({}),
     token: token.optional(),
     maxAge: quantity(duration({ maxMs: DURATION_MS_MAX })).default(1_000),
-    refresh: quantity(duration({ minMs: REFRESH_MS_MIN, maxMs: DURATION_MS_MAX, zero: 'only when told' })).default(
-      1_000,
-    ),
+    refresh: refresh.default(REFRESH_MS_DEFAULT),
     changes: changes.optional(),
     timeout: quantity(duration({ minMs: 1, maxMs: DURATION_MS_MAX })).default(2_000),
     maxBytes: quantity(size({ minBytes: 1, maxBytes: BODY_BYTES_MAX })).default(4 * 1_024 ** 2),
@@ -177,7 +182,7 @@ const httpFields = z.strictObject(
 
 const httpNamespace = httpFields.superRefine((written, context) => {
   const { method, url, body: sentBody, per, credentials, headers: sent, token, ids, authorize } = written
-  const { query, asHeaders, batch } = written
+  const { query, asHeaders, batch, refresh, changes } = written
   const refuse = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message })
   if (!url && !batch) return refuse(['url'], 'must be a URL')
   if (batch) {
@@ -186,6 +191,12 @@ const httpNamespace = httpFields.superRefine((written, context) => {
     if (per) refuse(['per'], 'cannot be set with batch: one request has the token of one user')
     if (ids) refuse(['ids'], 'cannot be set with batch: an id has one segment there')
     if (query.length > 0) refuse(['query'], 'cannot be set with batch: its keys would differ in more than their ids')
+  }
+  if (refresh === 'wait') {
+    if (batch) refuse(['refresh'], 'cannot be wait with batch, whose answer is that of many keys')
+    if (changes) refuse(['refresh'], 'cannot be wait with changes, whose events say when to ask')
+    if (method === 'POST') refuse(['refresh'], 'cannot be wait with method: POST, which has no If-None-Match')
+    if (per) refuse(['refresh'], "cannot be wait with per: user: a user's token may end meanwhile")
   }
   if (method === 'POST' && !sentBody) refuse(['body'], 'is needed with method: POST')
   if (method === 'GET' && sentBody) refuse(['body'], 'needs method: POST')

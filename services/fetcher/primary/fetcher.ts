@@ -15,6 +15,7 @@ import { createAuthorize } from './authorize/authorize.ts'
 import { createAuthorizeMetrics, exportAuthorizeLevels } from './authorize/metrics.ts'
 import { createChanges } from './changes/changes.ts'
 import { createChangesMetrics, exportChangesLevels } from './changes/metrics.ts'
+import { isWait, WAITS_MAX } from './fetching/waits.ts'
 import { createFetcherMetrics, exportLevels } from './metrics.ts'
 import { originNames } from './origins/origins.ts'
 import { createPrimary } from './primary.ts'
@@ -62,6 +63,12 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     ...world,
   })
   exportChangesLevels(metrics, changes.values())
+  const waiting = new Set(
+    namespaces.names.flatMap(name => {
+      const { waitMs, origin } = namespaces.get(name) ?? {}
+      return waitMs === undefined || origin === undefined ? [] : origin
+    }),
+  )
   const primary = createPrimary({
     changes,
     namespaces,
@@ -69,7 +76,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     markDue: hub.tell,
     wheel,
     metrics: counts,
-    settings,
+    settings: { ...settings, waitsMax: waiting.size * WAITS_MAX },
     containment,
     tokens,
     log,
@@ -106,6 +113,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     inFlightMax,
     authorizeOrigins: askedOrigins.size,
     authorizeInFlightMax,
+    waitOrigins: waiting.size,
   })
   exportLevels(metrics, { primary, workers, hub, settings })
   let socket: WorkSocket
@@ -126,9 +134,14 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
       {
         onResult(leased, result, body, delta) {
           if (isAsk(leased)) asks.ended(leased, result)
+          else if (isWait(leased)) primary.waits.ended(leased, result, body, delta)
           else primary.fetches.ended(leased, result, body, delta)
         },
-        onLost: leased => (isAsk(leased) ? asks.lost(leased) : primary.fetches.lost(leased)),
+        onLost(leased) {
+          if (isAsk(leased)) asks.lost(leased)
+          else if (isWait(leased)) primary.waits.lost(leased)
+          else primary.fetches.lost(leased)
+        },
         onCredit() {
           primary.fetches.startAll()
           asks.startAll()

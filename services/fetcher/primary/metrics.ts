@@ -4,6 +4,7 @@ import type { MetricMakers } from '@keycast/service'
 import { by } from '@keycast/service/metrics'
 import type { Result } from '../work/messages.ts'
 import { type Lane, lanes } from './fetching/fetch-queue.ts'
+import type { WaitMetrics } from './fetching/waits.ts'
 import type { RefusalCode } from './gateways/refusals.ts'
 import type { KeySource } from './origins/origins.ts'
 import type { WorkerMetrics } from './workers/workers.ts'
@@ -66,7 +67,7 @@ const FETCH_BUCKETS = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
 export function createFetcherMetrics(
   { count, sum, histogram }: MetricMakers,
   origins: Iterable<string>,
-): FetchMetrics & WorkerMetrics {
+): FetchMetrics & WaitMetrics & WorkerMetrics {
   const took = histogram(
     'fetch_seconds',
     'From a lease going to a worker to its result, by backend (origin) and outcome; of a batch, for each key.',
@@ -106,6 +107,11 @@ export function createFetcherMetrics(
       if (made) delta(made)
     },
     batched: histogram('batch_keys', 'Keys in one request for many (batch).', [1, 2, 5, 10, 20, 50, 100, 200, 500]),
+    waited: count(
+      'waits_total',
+      'Requests that a backend was to answer once the key changed (refresh: wait), by how they ended. void: the key was asked for beside it, or is watched no more.',
+      { origin: origins, end: ['changed', 'unchanged', 'failed', 'void'] },
+    ),
     reissued: count('leases_reissued_total', 'Fetches leased to a second worker, because the first was lost.'),
     handedOver: count(
       'handed_over_total',
@@ -144,6 +150,7 @@ function outcomeOf(result: Result) {
 interface Parts {
   primary: {
     sources: { values: () => Iterable<KeySource> }
+    waits: { underWay: () => Map<string, number> }
     table: {
       stats: () => { keys: number; bytes: number }
       missing: () => number
@@ -185,6 +192,9 @@ export function exportLevels({ read }: MetricMakers, { primary, workers, hub, se
     () => workers.stats().cpuMs / 1_000,
   )
   read('workers_resident_memory_bytes', 'Resident memory of all workers.', () => workers.stats().residentBytes)
+  read('waits_in_flight', 'Requests that a backend answers once the key changes, a thousand to each at most.', () =>
+    [...primary.waits.underWay()].map(([origin, value]) => ({ labels: { origin }, value })),
+  )
   read('links', 'Gateways linked to this node.', () => hub.stats().links)
   read(
     'link_due_keys',

@@ -4,6 +4,7 @@ import type { ChangeStream } from './changes/changes.ts'
 import { createFailureLog } from './fetching/failure-log.ts'
 import { createFetches, type Pool } from './fetching/fetches.ts'
 import { createResults } from './fetching/results.ts'
+import { createWaits, type WaitMetrics } from './fetching/waits.ts'
 import { createRefusedWants } from './gateways/answers.ts'
 import { createHandedOver } from './gateways/handed-over.ts'
 import { createRefusals } from './gateways/refusals.ts'
@@ -28,12 +29,12 @@ const BACKOFF_MS_INITIAL = 250
 
 interface Deps extends World {
   namespaces: Namespaces
-  pool: Pool
+  pool: Pool & Parameters<typeof createWaits>[0]['pool']
   /** The link is due the key's latest state. */
   markDue: (link: string, key: string) => void
   wheel: TimerWheel
-  metrics: FetchMetrics
-  settings: { inFlightMax: number; cacheBytesMax: number }
+  metrics: FetchMetrics & WaitMetrics
+  settings: { inFlightMax: number; cacheBytesMax: number; waitsMax: number }
   containment?: Containment
   log: Pick<Log, 'warn'>
   tokens: Pick<Tokens, 'authorizationOf' | 'refused'>
@@ -52,7 +53,8 @@ export function createPrimary({ settings, ...given }: Deps) {
   const { want } = fetches
   const firstBackoff = createBackoff({ initialMs: BACKOFF_MS_INITIAL, random })
   const refreshes = createRefreshes({ namespaces, wheel, onOverdue: interest.notifyAll, now })
-  const schedule = createSchedule({ wheel, firstBackoff, refreshes, want, now, random })
+  const waits = createWaits({ ...given, settings })
+  const schedule = createSchedule({ wheel, firstBackoff, refreshes, want, beginWait: waits.begin, now, random })
   const recovery = createRecovery({ wheel, inTurns, schedule, want, now, random })
   const refused = createRefusedWants()
   const parts = { ...given, sources, table, interest, inTurns, fetches, schedule, refreshes, recovery, refused }
@@ -70,9 +72,16 @@ export function createPrimary({ settings, ...given }: Deps) {
     onExpired: refusals.expireAll,
     onAbandoned: table.recount,
   })
+  waits.start({
+    messageOf: fetches.messageOf,
+    isHeld: entry => table.get(entry.key) === entry,
+    want,
+    onResult: results.take,
+    tryAt: schedule.tryAt,
+  })
 
   const handOver = createHandedOver({ ...parts, results })
   const reconfigure = createReconfigure(parts)
 
-  return { hubEvents, handOver, lagsMs: refreshes.lagsMs, fetches, sources, table, interest, reconfigure }
+  return { hubEvents, handOver, lagsMs: refreshes.lagsMs, fetches, waits, sources, table, interest, reconfigure }
 }

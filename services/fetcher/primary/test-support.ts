@@ -6,7 +6,7 @@ import type { Containment, Log, Namespace, Payer } from '@keycast/service'
 import { realWorld } from '@keycast/service'
 import type { LeaseResult, Result } from '../work/messages.ts'
 import { checkInvariants } from './check-invariants.fixture.ts'
-import type { Fetch, Pool } from './fetching/fetches.ts'
+import type { Pool } from './fetching/fetches.ts'
 import { createPrimary } from './primary.ts'
 import { createTimerWheel, TICK_MS } from './timing/timer-wheel.ts'
 
@@ -71,7 +71,7 @@ export function setup({
   })
   const byName = new Map(Object.entries(namespaces).map(([name, own]) => [name, namespaceOf(name, own)]))
   /** Leases not yet answered. */
-  const leased: { fetch: Fetch; message: Parameters<Pool['lease']>[1] }[] = []
+  const leased: { fetch: any; message: Parameters<Pool['lease']>[1] }[] = []
   /** The times of each key's leases. */
   const asked = new Map<string, number[]>()
   /** The keys of which each link is due the latest state. */
@@ -87,6 +87,8 @@ export function setup({
   const relayed: number[] = []
   /** What became of each value that was handed over. */
   const takings: string[] = []
+  /** How waits ended. */
+  const waited: string[] = []
   /** The reasons why users' own values were dropped. */
   const ownEnded: string[] = []
 
@@ -118,13 +120,14 @@ export function setup({
       started() {},
       ended() {},
       batched: keys => batched.push(keys),
+      waited: (_, end) => waited.push(end),
       reissued() {},
       handedOver: outcome => takings.push(outcome),
       answered() {},
       relayed: tookMs => relayed.push(tookMs),
       ownEnded: why => ownEnded.push(why),
     },
-    settings: { inFlightMax, cacheBytesMax },
+    settings: { inFlightMax, cacheBytesMax, waitsMax: 10_000 },
     tokens,
     changes: new Map(),
     containment,
@@ -158,8 +161,8 @@ export function setup({
   }
 
   /** @returns the oldest lease of the key, which is over now */
-  function end(key: string): Fetch {
-    const index = leased.findIndex(({ message }) => message.key === key)
+  function end(key: string, kind = 'fetch'): any {
+    const index = leased.findIndex(({ message, fetch }) => message.key === key && fetch.kind === kind)
     if (index === -1) throw new Error(`${key} is not leased`)
     return leased.splice(index, 1)[0].fetch
   }
@@ -179,6 +182,7 @@ export function setup({
     relayed,
     ownEnded,
     takings,
+    waited,
     /** Keys under lease, in order. */
     leased: () => leased.map(({ message }) => message.key),
     /** All under way, the oldest first. */
@@ -195,10 +199,16 @@ export function setup({
     cancelGet: events.onCancelGet,
 
     /** A result that ends no lease: of another key of a batch. */
-    part: (fetch: Fetch, result: LeaseResult, body?: Buffer) => ended(fetch, result, body),
+    part: (fetch: any, result: LeaseResult, body?: Buffer) => ended(fetch, result, body),
 
     /** Ends the key's lease. */
     answer: (key: string, result: Result, body?: Buffer, delta?: Buffer) => ended(end(key), result, body, delta),
+    /** Those under way. */
+    waits: () => leased.filter(({ fetch }) => fetch.kind === 'wait'),
+    /** Ends a wait for a change of the key. */
+    answerWait: (key: string, result: Result, body?: Buffer) =>
+      checked(primary.waits).ended(end(key, 'wait'), result, body, undefined),
+    loseWait: (key: string) => checked(primary.waits).lost(end(key, 'wait')),
     value(
       key: string,
       version: string,

@@ -22,7 +22,7 @@ export type Credit = { type: 'credit'; worker: number; credit: number } & Usage
 /**
  * Primary → worker: ask the backend once. `headers` are the namespace's (secret: never logged). `version`, `etag` and
  * `lastModified` are of the value the primary holds; absent where it holds none. `delta`: one may be of use.
- * `body`: JSON, to be sent by POST; otherwise it is a GET. `redirects`: those that stay at the
+ * `waitSeconds`: the backend may wait so long for a change. `body`: JSON, to be sent by POST; otherwise it is a GET. `redirects`: those that stay at the
  * origin are followed. `lacksToken`: there is none to ask with, so nobody is asked. `statusOf`: only the status is wanted, of a request with this method; `headers` are then the viewer's own.
  * `batch`: it is for many keys; `key` names their namespace alone, so that the same worker has the bodies before.
  */
@@ -38,6 +38,7 @@ export interface Lease {
   etag?: string
   lastModified?: string
   version?: string
+  waitSeconds?: number
   body?: string
   redirects?: boolean
   lacksToken?: boolean
@@ -57,6 +58,7 @@ export type BatchKey = { id: string } & Pick<Lease, 'key' | 'version' | 'delta'>
 /**
  * What the backend's answer says beside its content. `maxAgeMs`: Cache-Control's or Expires', less Age; absent where
  * not given. `store` false: hold it only while watched. `lastModified`: only where it may be used as a validator.
+ * `waited`: the backend says that it waited for a change (`Preference-Applied`, RFC 7240 section 3).
  */
 interface Freshness {
   status: number
@@ -64,6 +66,7 @@ interface Freshness {
   maxAgeMs?: number
   etag?: string
   lastModified?: string
+  waited?: boolean
 }
 
 /**

@@ -81,6 +81,29 @@ test('validators go back as they came, the entity tag before the date', async ()
   expect(requests[1].headers['if-modified-since']).toBe(date)
 })
 
+test('a backend is asked to wait, and says whether it did', async () => {
+  for (const [applied, waited] of [
+    ['wait=20', true],
+    ['respond-async, Wait=10', true],
+    ['respond-async', false],
+    ['waiting', false],
+    [undefined, false],
+  ] as const) {
+    const { pull, requests } = await setup((request, response) => {
+      if (applied) response.setHeader('preference-applied', applied)
+      if (request.headers['if-none-match']) response.writeHead(304).end()
+      else response.writeHead(200, json).end('1')
+    })
+    expect((await pull({ version: 'v', etag: '"1"', waitSeconds: 20 })).result).toMatchObject({
+      kind: 'current',
+      waited,
+    })
+    expect((await pull({ version: 'v', waitSeconds: 20 })).result).toMatchObject({ kind: 'value', waited })
+    expect((await pull()).result).not.toHaveProperty('waited', true)
+    expect(requests.map(({ headers }) => headers.prefer)).toEqual(['wait=20', 'wait=20', undefined])
+  }
+})
+
 test('304 is current, and keeps the validators it does not repeat', async () => {
   const { pull, requests } = await setup(answering(304, { 'cache-control': 'no-store' }))
 

@@ -93,7 +93,7 @@ function redirectOf({ redirects, body }: Lease, from: string, { status, headers 
   return to.href
 }
 
-function headersOf({ headers, body, etag, lastModified }: Lease, traceparent: string) {
+function headersOf({ headers, body, etag, lastModified, waitSeconds }: Lease, traceparent: string) {
   const sent: Record<string, string> = {
     accept: 'application/json, */*;q=0.5',
     'user-agent': 'keycast-fetcher',
@@ -102,6 +102,7 @@ function headersOf({ headers, body, etag, lastModified }: Lease, traceparent: st
     traceparent,
     'accept-encoding': 'gzip, br',
   }
+  if (waitSeconds !== undefined) sent.prefer = `wait=${waitSeconds}`
   // One of them: a backend that gets both could answer by the coarser (RFC 9110 section 13.2.2).
   if (etag !== undefined) sent['if-none-match'] = etag
   else if (lastModified !== undefined) sent['if-modified-since'] = lastModified

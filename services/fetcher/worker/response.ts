@@ -18,13 +18,14 @@ export interface Pulled {
 export function resultOf(lease: Lease, { status, headers, body: received }: Response, now: number): Pulled {
   const validators = validatorsOf(headers, now)
   const freshness = freshnessOf(headers, now)
+  const waited = lease.waitSeconds === undefined ? undefined : hasWaited(headers)
   if (status === 304 && isConditional(lease)) {
     // Many a 304 leaves out what it confirms: without this a `no-store` value would be stored from then on.
     const confirmed = {
       etag: headers.etag === undefined ? lease.etag : validators.etag,
       lastModified: headers['last-modified'] === undefined ? lease.lastModified : validators.lastModified,
     }
-    return { result: { kind: 'current', status, ...confirmedFreshnessOf(headers, now), ...confirmed } }
+    return { result: { kind: 'current', status, ...confirmedFreshnessOf(headers, now), ...confirmed, waited } }
   }
   const failure = failureOfHead(status, headers, now)
   if (failure) return { result: failure }
@@ -40,9 +41,9 @@ export function resultOf(lease: Lease, { status, headers, body: received }: Resp
     bytesMax: lease.bytesMax,
   })
   if (read.kind === 'failed') return { result: { ...read, status } }
-  if (read.kind === 'current') return { result: { kind: 'current', status, ...freshness, ...validators } }
+  if (read.kind === 'current') return { result: { kind: 'current', status, ...freshness, ...validators, waited } }
   const { body, ...content } = read
-  return { result: { ...content, status, ...freshness, ...validators }, body }
+  return { result: { ...content, status, ...freshness, ...validators, waited }, body }
 }
 
 /**
@@ -61,6 +62,8 @@ export function failureOfHead(status: number, headers: Headers, now: number): Fa
   }
   return result
 }
+
+const hasWaited = (headers: Headers) => /(?:^|[\s,;])wait\b/i.test(headers['preference-applied'] ?? '')
 
 function isConditional({ etag, lastModified }: Lease) {
   return etag !== undefined || lastModified !== undefined

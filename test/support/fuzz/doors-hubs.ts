@@ -150,7 +150,7 @@ async function startFetcher(): Promise<World> {
     tokens: { authorizationOf: () => undefined, refused() {} },
     log: silent,
     changes: new Map(),
-    settings: { inFlightMax: 64, cacheBytesMax: 2 ** 24 },
+    settings: { inFlightMax: 64, cacheBytesMax: 2 ** 24, waitsMax: 0 },
     ...world,
     random: Math.random,
     wallNow: now,

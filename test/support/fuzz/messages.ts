@@ -311,6 +311,7 @@ export const lease: Required<Lease> = {
   body: '{"id":"42"}',
   redirects: true,
   lacksToken: true,
+  waitSeconds: 20,
   statusOf: 'HEAD',
   batch: { items: '/items', id: '/id', keys: [{ key, id: '42', version, delta: true }] },
 }
@@ -324,8 +325,8 @@ const freshness = { status: 200, store: true, maxAgeMs: 1_000, etag: '"e"', last
 const content = { version, contentType: 'application/json', format: 'json' } as const
 
 const results: EachOf<Result, 'kind'> = {
-  value: { kind: 'value', ...content, ...freshness, deltaFrom: 'u', deltaSkipped: 'gain' },
-  current: { kind: 'current', ...freshness },
+  value: { kind: 'value', ...content, ...freshness, deltaFrom: 'u', deltaSkipped: 'gain', waited: true },
+  current: { kind: 'current', ...freshness, waited: true },
   failed: {
     kind: 'failed',
     code: 'backend_error',

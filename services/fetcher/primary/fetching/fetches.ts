@@ -187,21 +187,25 @@ export function createFetches({
 
   function lease(fetch: Fetch) {
     const { entry, lane, queuedAt, sentAt = now() } = fetch
-    const { namespace } = entry
-    if (namespace.batch) return leaseBatch(fetch, namespace, namespace.batch)
+    if (entry.namespace.batch) return leaseBatch(fetch, entry.namespace, entry.namespace.batch)
     if (fetch.company) batches.dissolve(fetch)
+    metrics.started(lane, sentAt - queuedAt)
+    fetch.authorization = authorizationOf(entry, wallNow())
+    fetch.superseded = false
+    fetch.requestChanges = entry.source.requestChanges
+    pool.lease(fetch, messageOf(entry))
+  }
+
+  /** The request for a key, as of now. */
+  function messageOf(entry: Entry): Omit<LeaseMessage, 'type' | 'lease'> {
+    const { namespace } = entry
     const { value } = entry.held
     const id = idOf(sharedKeyOf(entry))
     // Conditions are for GET (RFC 9110 section 13.1.2).
     const validators = namespace.bodyFor ? undefined : value
-    metrics.started(lane, sentAt - queuedAt)
-    const authorization = authorizationOf(entry, wallNow())
-    fetch.authorization = authorization
-    fetch.superseded = false
-    fetch.requestChanges = entry.source.requestChanges
-    const sent = authorization ?? tokens.authorizationOf(namespace.name)
+    const sent = authorizationOf(entry, wallNow()) ?? tokens.authorizationOf(namespace.name)
     const ofKey = namespace.query && headersOfKey(namespace, id)
-    pool.lease(fetch, {
+    return {
       key: entry.key,
       // Computed each time: with a million keys the addresses alone would take 100 MB.
       url: namespace.urlFor(id),
@@ -218,7 +222,7 @@ export function createFetches({
       version: value?.version,
       etag: validators?.etag,
       lastModified: validators?.lastModified,
-    })
+    }
   }
 
   function leaseBatch(fetch: Fetch, namespace: Entry['namespace'], batch: Batch) {
@@ -318,7 +322,7 @@ export function createFetches({
   }
 
   const { startAll } = dispatcher
-  return { start, hasOtherToken, want, wantSince, repeat, supersede, abandon, startAll, ended: take, lost }
+  return { start, messageOf, hasOtherToken, want, wantSince, repeat, supersede, abandon, startAll, ended: take, lost }
 }
 
 /** The backend is asked for something else from now on: its 304 to these validators would speak of that. */

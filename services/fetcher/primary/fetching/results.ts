@@ -10,6 +10,8 @@ import type { KeySource } from '../origins/origins.ts'
 import type { Schedule } from '../timing/schedule.ts'
 import type { Fetch, Fetches } from './fetches.ts'
 
+type Ended = Pick<Fetch, 'entry' | 'again' | 'superseded' | 'queuedAt' | 'sentAt' | 'authorization'>
+
 interface Deps {
   table: {
     hasRoomFor: (entry: Entry, bytes: number) => boolean
@@ -52,7 +54,7 @@ export function createResults({
    * @param delta turns the version that the result names into the body
    * @param closed whether it closed the namespace's breaker
    */
-  function take(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) {
+  function take(fetch: Ended, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) {
     const { entry, again, queuedAt, sentAt = now() } = fetch
     if (entry.namespace.isPerUser && isForbidden(result)) {
       refreshes.end(entry)

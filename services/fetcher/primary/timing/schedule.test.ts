@@ -165,6 +165,7 @@ test('a key that is not refreshed by itself is tried once where it is told to be
     firstBackoff: createBackoff({ initialMs: 1, random: () => 0 }),
     refreshes: { begin() {}, end() {} },
     want: entry => wanted.push(entry),
+    beginWait: () => undefined,
     now: () => 1_000,
     random: () => 0,
   })

@@ -103,11 +103,13 @@ interface Deps {
   refreshes: { begin: (entry: Entry, dueAt: number) => void; end: (entry: Entry) => void }
   /** Has the key fetched, unless that is under way. */
   want: (entry: Entry) => void
+  /** Has its backend asked to wait, where it does: see fetching/waits.ts. Returns when that is late. */
+  beginWait: (entry: Entry) => number | undefined
   now: () => number
   random: () => number
 }
 
-export function createSchedule({ wheel, firstBackoff, refreshes, want, now, random }: Deps) {
+export function createSchedule({ wheel, firstBackoff, refreshes, want, beginWait, now, random }: Deps) {
   /**
    * The first watcher of a key came, and the held state is good enough for now.
    *
@@ -226,6 +228,8 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
     entry.timing.timer = undefined
     // Set first, so that a refresh that is still queued delays none of the later ones.
     if (!isFailing(entry) && entry.namespace.refreshMs > 0) {
+      const lateAt = entry.namespace.waitMs === undefined ? undefined : beginWait(entry)
+      if (lateAt !== undefined) return tryAt(entry, lateAt)
       refreshes.begin(entry, entry.timing.nextTryAt ?? now())
       tryAt(entry, nextPeriodOf(entry))
     }
@@ -267,5 +271,5 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
     entry.timing.timer = undefined
   }
 
-  return { begin, takeOver, end, succeeded, failed, insist, park, wake, forgetBackoff, forgetAbsence }
+  return { begin, tryAt, takeOver, end, succeeded, failed, insist, park, wake, forgetBackoff, forgetAbsence }
 }

@@ -5,6 +5,7 @@ import { createAwakeClock, type Every, type Log, type World } from '@keycast/ser
 import type { Credit, Lease as LeaseMessage, LeaseResult, ResultMessage, Usage } from '../../work/messages.ts'
 import type { Ask } from '../authorize/asks.ts'
 import type { Fetch } from '../fetching/fetches.ts'
+import type { Wait } from '../fetching/waits.ts'
 import type { Backoff } from '../timing/backoff.ts'
 import { createLeases, type Leases } from './leases.ts'
 import type { Fork, WorkerProcess } from './processes.ts'
@@ -12,8 +13,8 @@ import { createSupervisor, type Supervisor } from './supervisor.ts'
 import { createWatchdog, type Silence, SWEEP_MS } from './watchdog.ts'
 import { createWorkerClock, readMainThread, type WorkerClock } from './worker-clock.ts'
 
-/** A fetch, or a question whether a viewer may read. */
-export type Leased = Fetch | Ask
+/** A fetch, a wait for a change, or a question whether a viewer may read. */
+export type Leased = Fetch | Wait | Ask
 
 export type Workers = ReturnType<typeof createWorkers>
 

@@ -5,8 +5,9 @@ const subscribe = (...keys: unknown[]) => ({ type: 'subscribe', keys })
 
 // The namespace of createTestGateway: refresh 1 s, timeout 2 s.
 
-async function watching() {
-  const bench = createTestGateway()
+/** @param waitMs for which the backend may keep a request */
+async function watching({ waitMs }: { waitMs?: number } = {}) {
+  const bench = createTestGateway({ namespaces: { tick: { waitMs } } })
   const client = await bench.connect()
   await client.ask(subscribe('tick:1'))
   const version = bench.backbone.value('tick:1', '1')
@@ -27,6 +28,19 @@ test('a value is called stale once the last try failed and it is older than refr
   backbone.failed('tick:1', 'backend_timeout')
   await pass(5_000)
   expect(await client.received()).toEqual([])
+})
+
+test('where the backend waits for a change, only a failure or the silence of all is news', async () => {
+  const { backbone, client, pass, version } = await watching({ waitMs: 20_000 })
+  await pass(22_500)
+  expect(await client.received()).toEqual([])
+  backbone.current('tick:1', version)
+  await pass(3_100)
+  backbone.failed('tick:1', 'backend_error')
+  expect(await client.received()).toMatchObject([{ type: 'stale', code: 'backend_error' }])
+  backbone.current('tick:1', version)
+  await pass(24_500)
+  expect(await client.received()).toMatchObject([{ type: 'current' }, { type: 'stale', code: 'fetcher_timeout' }])
 })
 
 test('a try that fails when the value is old enough is reported at once', async () => {

@@ -49,8 +49,8 @@ export function createStaleness({ calendar, backbone, now }: Deps) {
 
   /** The longest age of a value that is fresh. A node may still go by the period that it told, or by the file before. */
   function freshMsOf({ namespace, refreshes }: Entry): number {
-    const { name, refreshMs, timeoutMs } = namespace
-    const ageMs = Math.max(refreshMs, refreshes?.everyMs ?? 0) + timeoutMs
+    const { name, refreshMs, waitMs = 0, timeoutMs } = namespace
+    const ageMs = Math.max(refreshMs, refreshes?.everyMs ?? 0) + waitMs + timeoutMs
     const before = eased.size > 0 ? eased.get(name) : undefined
     if (!before) return ageMs
     if (now() < before.untilMs) return Math.max(ageMs, before.ageMs)
@@ -123,8 +123,8 @@ export function createStaleness({ calendar, backbone, now }: Deps) {
   /** @returns the time at which it is stale, if nothing arrives before */
   function staleFrom(entry: Entry): number {
     const { namespace, refreshes, watchedAtMs, isWatchAnswered, failure } = entry
+    if (failure) return askedAtOf(entry) + freshMsOf(entry) - (namespace.waitMs ?? 0)
     const limitAtMs = askedAtOf(entry) + freshMsOf(entry)
-    if (failure) return limitAtMs
     if (!isWatchAnswered) return watchedAtMs + namespace.timeoutMs + ANSWER_GRACE_MS
     if (namespace.refreshMs > 0 && now() < limitAtMs) return limitAtMs
     const alive = backbone.nodesAlive() > 0

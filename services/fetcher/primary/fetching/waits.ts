@@ -1,0 +1,186 @@
+// Keys whose backend waits for a change (`refresh: wait`): it is asked with If-None-Match and `Prefer: wait` (RFC 7240 section
+// 4.3), and answers once there is another value. Waits have places of their own, beside those of fetches, and no queue: a
+// key that finds none is fetched each period, as where the backend knows no waiting.
+import type { Lease as LeaseMessage, Result } from '../../work/messages.ts'
+import type { Entry } from '../keys/entry.ts'
+import { isFailing } from '../keys/held.ts'
+import { isKept } from '../keys/interest.ts'
+import { mayAsk } from '../keys/viewer.ts'
+import type { Fetch } from './fetches.ts'
+
+export type Waits = ReturnType<typeof createWaits>
+
+/** To each backend: a wait holds a connection here and one there. */
+export const WAITS_MAX = 1_000
+
+/** A backend that did not say that it waits is tried again after this, by one key of the namespace. */
+const TRY_AGAIN_MS = 60_000
+
+/** A backend that answers each wait at once, with other bytes each time, is not asked more often. */
+const AGAIN_MS_MIN = 50
+
+/** A worker reports the end of a wait before that. */
+const LATE_MS = 2_000
+
+/** The rest says what was held when it began: its value is of use only if that is still so. */
+export interface Wait {
+  kind: 'wait'
+  entry: Entry
+  sentAt: number
+  heldAskedAt: number
+  heldEtag: string
+}
+
+/** Whether the backend of a namespace waits. `triedAt`: when it last was asked to, without an answer that it does. */
+interface Knowledge {
+  waits: boolean
+  triedAt: number
+}
+
+export interface WaitMetrics {
+  /** A wait ended; void: the key was asked for beside it, or nobody watches it any more. */
+  waited: (origin: string, end: 'changed' | 'unchanged' | 'failed' | 'void') => void
+}
+
+interface WaitEvents {
+  isHeld: (entry: Entry) => boolean
+  want: (entry: Entry) => void
+  /** @param fetch as one that was asked for when its response came */
+  onResult: (
+    fetch: Pick<Fetch, 'entry' | 'again' | 'superseded' | 'queuedAt' | 'sentAt'>,
+    result: Result,
+    body: Buffer | undefined,
+    delta: Buffer | undefined,
+    closed: boolean,
+  ) => void
+  /** The key is to be tried then. */
+  tryAt: (entry: Entry, atMs: number) => void
+}
+
+interface Deps {
+  pool: { hasCredit: () => boolean; lease: (wait: Wait, message: Omit<LeaseMessage, 'type' | 'lease'>) => void }
+  metrics: WaitMetrics
+  now: () => number
+  wallNow: () => number
+  /** `waitsMax`: to all backends, as many as workers have credit for beside that of fetches. */
+  settings: { waitsMax: number }
+}
+
+export function createWaits({ pool, metrics, now, wallNow, settings: { waitsMax } }: Deps) {
+  let events: WaitEvents
+  let messageOf: (entry: Entry) => Omit<LeaseMessage, 'type' | 'lease'>
+  /** The latest wait of each key. */
+  const latest = new Map<Entry, Wait>()
+  /** By origin, those that nobody cares for any more among them. */
+  const underWay = new Map<string, number>()
+  let all = 0
+  /** By namespace. */
+  const known = new Map<string, Knowledge>()
+
+  /**
+   * The key's time has come: has the backend asked to wait, unless it does already for this key.
+   *
+   * @returns when it is late; `undefined` if the key is to be fetched
+   */
+  function begin(entry: Entry): number | undefined {
+    const { namespace, source, held, fetch } = entry
+    const { waitMs, timeoutMs } = namespace
+    if (!waitMs || held.value?.etag === undefined || held.invalid || fetch) return undefined
+    const before = latest.get(entry)
+    if (before && !isVoid(before)) return lateAt(before)
+    const origin = source.origin.name
+    const count = underWay.get(origin) ?? 0
+    if (all >= waitsMax || count >= WAITS_MAX || !mayTry(namespace.name) || !pool.hasCredit()) return undefined
+    if (!source.breaker.admits() || !mayAsk(entry, wallNow())) return undefined
+    const wait: Wait = {
+      kind: 'wait',
+      entry,
+      sentAt: now(),
+      heldAskedAt: held.askedAt,
+      heldEtag: held.value.etag,
+    }
+    latest.set(entry, wait)
+    underWay.set(origin, count + 1)
+    all++
+    pool.lease(wait, { ...messageOf(entry), timeoutMs: waitMs + timeoutMs, waitSeconds: waitMs / 1_000 })
+    return lateAt(wait)
+  }
+
+  const lateAt = ({ sentAt, entry: { namespace } }: Wait) =>
+    sentAt + (namespace.waitMs ?? 0) + namespace.timeoutMs + LATE_MS
+
+  /** Until the backend has said that it waits, one key asks at a time. */
+  function mayTry(name: string) {
+    const { waits, triedAt } = known.get(name) ?? { waits: false, triedAt: Number.NEGATIVE_INFINITY }
+    if (waits) return true
+    if (now() - triedAt < TRY_AGAIN_MS) return false
+    known.set(name, { waits, triedAt: now() })
+    return true
+  }
+
+  /** The key was asked for beside it, or handed over, or is asked for elsewhere by now (keycast.yaml): nobody knows which of the two is newer. Or nobody watches it. */
+  function isVoid({ entry, heldAskedAt, heldEtag }: Wait) {
+    const { held, fetch } = entry
+    const isSame = held.askedAt === heldAskedAt && held.value?.etag === heldEtag && !held.invalid
+    return !isSame || fetch?.sentAt !== undefined || !events.isHeld(entry) || !isKept(entry)
+  }
+
+  /** @returns whether its end is of any use */
+  function leave(wait: Wait) {
+    const { name } = wait.entry.source.origin
+    underWay.set(name, (underWay.get(name) ?? 0) - 1)
+    all--
+    const isOfUse = latest.get(wait.entry) === wait && !isVoid(wait)
+    if (latest.get(wait.entry) === wait) latest.delete(wait.entry)
+    return isOfUse
+  }
+
+  function ended(wait: Wait, result: Result, body: Buffer | undefined, delta: Buffer | undefined) {
+    const { entry, sentAt } = wait
+    const { namespace, source } = entry
+    const isOfUse = leave(wait)
+    const hasAnswered = result.kind === 'value' || result.kind === 'current'
+    const waited = hasAnswered && result.waited === true
+    // A backend that failed said nothing about that.
+    if (hasAnswered && waited !== known.get(namespace.name)?.waits) {
+      known.set(namespace.name, { waits: waited, triedAt: now() })
+    }
+    metrics.waited(source.origin.name, isOfUse ? endOf(result) : 'void')
+    if (!isOfUse) return
+    // An ordinary fetch says what is wrong, and whether anything is.
+    if (!hasAnswered) return events.want(entry)
+    // The response is the news: it is as old as itself, and not as the request.
+    const at = now()
+    events.onResult({ entry, again: false, superseded: false, queuedAt: at, sentAt: at }, result, body, delta, false)
+    if (!waited || isFailing(entry) || !isKept(entry)) return
+    // Otherwise a backend that takes no time to say that nothing changed would be asked all the time.
+    const isSoon = result.kind === 'current' && at - sentAt < namespace.refreshMs
+    events.tryAt(entry, isSoon ? at + namespace.refreshMs : Math.max(at, sentAt + AGAIN_MS_MIN))
+  }
+
+  /** Its worker is gone. */
+  function lost(wait: Wait) {
+    if (leave(wait)) events.want(wait.entry)
+  }
+
+  return {
+    /** Not given at creation: results set timers, and timers want waits. */
+    start(given: WaitEvents & { messageOf: typeof messageOf }) {
+      events = given
+      messageOf = given.messageOf
+    },
+    begin,
+    ended,
+    lost,
+    /** By origin. */
+    underWay: () => underWay,
+  }
+}
+
+/** @param what a worker was leased */
+export const isWait = (what: { kind: string }): what is Wait => what.kind === 'wait'
+
+function endOf({ kind }: Result) {
+  if (kind === 'value') return 'changed'
+  return kind === 'current' ? 'unchanged' : 'failed'
+}
