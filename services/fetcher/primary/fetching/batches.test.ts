@@ -1,4 +1,5 @@
 import type { Batch } from '@keycast/service'
+import { randomNumbers } from '../../../../test/support/random.js'
 import type { Entry } from '../keys/entry.ts'
 import { keysOf, setup as setupPrimary } from '../test-support.ts'
 
@@ -340,4 +341,56 @@ test('where keycast.yaml has another max, the next request has it', () => {
   for (const key of keysOf(6)) get('a', key)
   all()
   expect(requests()[0]).toHaveLength(5)
+})
+
+test('whatever happens to requests for many, every get is answered, and nothing is left behind', () => {
+  const links = ['a', 'b']
+  const keys = keysOf(12)
+  for (let run = 0; run < 15; run++) {
+    const random = randomNumbers(run)
+    const pick = <T>(choices: readonly T[]) => choices[Math.floor(random() * choices.length)]
+    const primary = setup(pick([2, 3, 5]), { inFlightMax: pick([1, 2]), random, urlBytesMax: pick([4, 1_000]) })
+    const waiting = new Set<string>()
+    const take = () => {
+      for (const link of links) for (const { key } of primary.take(link)) waiting.delete(`${link} ${key}`)
+    }
+    const step = () => {
+      const [link, key] = [pick(links), pick(keys)]
+      const isLeased = primary.requests().length > 0
+      const happens = [
+        () => primary.watch(link, key),
+        () => primary.onUnwatch(link, key),
+        () => {
+          waiting.add(`${link} ${key}`)
+          primary.get(link, key)
+        },
+        () => {
+          waiting.delete(`${link} ${key}`)
+          primary.cancelGet(link, key)
+        },
+        () => primary.onRefresh(key),
+        () => isLeased && primary.all(`v${Math.floor(random() * 3)}`),
+        () => isLeased && primary.items({}),
+        () => isLeased && primary.failAll(pick(['backend_error', 'too_large', 'backend_timeout']), { status: 500 }),
+        () => isLeased && primary.failAll('backend_throttled', { status: 429, retryAfterMs: 1_000 }),
+        () => isLeased && primary.loseAll(),
+        () => primary.pass(pick([10, 300])),
+        take,
+      ]
+      pick(happens)()
+    }
+    for (let i = 0; i < 300; i++) step()
+    const calmDown = () => {
+      for (let i = 0; i < 100; i++) {
+        while (primary.requests().length > 0) primary.all()
+        take()
+        primary.pass(50)
+      }
+    }
+    calmDown()
+    expect([run, [...waiting]]).toEqual([run, []])
+    for (const link of links) primary.onLinkLost(link)
+    calmDown()
+    expect([run, primary.requests(), primary.kept()]).toEqual([run, [], 0])
+  }
 })
