@@ -32,6 +32,7 @@ test('names are those of now, and a namespace that is gone is found no more', ()
 test.each([
   ['url', { url: 'http://two/{id}' }, ['request']],
   ['headers', { headers: { 'x-tenant': 'acme' } }, ['request']],
+  ['batch', { url: undefined, batch: { url: 'http://one/?ids={ids}', items: '/items', id: '/id' } }, ['request']],
   ['refresh', { refresh: '5s' }, ['times']],
   ['timeout', { timeout: '5s' }, ['times']],
   ['authorize', { authorize }, ['decided']],
@@ -71,12 +72,6 @@ test.each([
   const take = () => live.take(read({ ...next, page: { ...doc, refresh: '9s' } }))
   expect(take).toThrow(`namespaces.doc.${field} cannot change while services run: give the namespace another name`)
   expect(live.get('page')?.refreshMs).toBe(1_000)
-})
-
-test('keys that are asked for together, or not, are so until a restart', () => {
-  const live = createLiveNamespaces(read({ doc }))
-  const batch = { url: 'http://one/?ids={ids}', max: 10, items: '/items', id: '/id' }
-  expect(() => live.take(read({ doc: { source: 'http', batch } }))).toThrow('namespaces.doc.batch takes effect with a')
 })
 
 test('streams of changes come, go and change their times with a restart', () => {

@@ -20,7 +20,7 @@ export interface NamespaceChanges {
   authorize: ReadonlySet<string>
 }
 
-const requestFields = ['url', 'method', 'body', 'headers', 'token', 'redirects', 'asHeaders']
+const requestFields = ['url', 'batch', 'method', 'body', 'headers', 'token', 'redirects', 'asHeaders']
 
 const timeFields = ['refresh', 'timeout']
 
@@ -44,10 +44,6 @@ export function createLiveNamespaces(first: ReadNamespaces) {
     }
     for (const name of [...values.keys(), ...rooms.keys()]) {
       if (!has(next, name)) continue
-      // Keys that go together must not find in the middle of that that they go alone.
-      if (differ(name, ['batch'], next)) {
-        problems.push(`namespaces.${name}.batch takes effect with a restart of fetchers`)
-      }
       for (const field of ['source', 'per']) {
         if (written(name)[field] === next.written(name)[field]) continue
         problems.push(`namespaces.${name}.${field} cannot change while services run: give the namespace another name`)
