@@ -15,7 +15,7 @@ import { createAuthorize } from './authorize/authorize.ts'
 import { createAuthorizeMetrics, exportAuthorizeLevels } from './authorize/metrics.ts'
 import { createChanges } from './changes/changes.ts'
 import { createChangesMetrics, exportChangesLevels } from './changes/metrics.ts'
-import { isWait, WAITS_MAX } from './fetching/waits.ts'
+import { WAITS_MAX } from './fetching/waits.ts'
 import { createFetcherMetrics, exportLevels } from './metrics.ts'
 import { originNames } from './origins/origins.ts'
 import { createPrimary } from './primary.ts'
@@ -134,12 +134,12 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
       {
         onResult(leased, result, body, delta) {
           if (isAsk(leased)) asks.ended(leased, result)
-          else if (isWait(leased)) primary.waits.ended(leased, result, body, delta)
+          else if (leased.kind === 'wait') primary.waits.ended(leased, result, body, delta)
           else primary.fetches.ended(leased, result, body, delta)
         },
         onLost(leased) {
           if (isAsk(leased)) asks.lost(leased)
-          else if (isWait(leased)) primary.waits.lost(leased)
+          else if (leased.kind === 'wait') primary.waits.lost(leased)
           else primary.fetches.lost(leased)
         },
         onCredit() {

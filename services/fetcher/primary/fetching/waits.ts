@@ -177,9 +177,6 @@ export function createWaits({ pool, metrics, now, wallNow, settings: { waitsMax 
   }
 }
 
-/** @param what a worker was leased */
-export const isWait = (what: { kind: string }): what is Wait => what.kind === 'wait'
-
 function endOf({ kind }: Result) {
   if (kind === 'value') return 'changed'
   return kind === 'current' ? 'unchanged' : 'failed'
