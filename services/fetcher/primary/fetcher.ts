@@ -10,7 +10,7 @@ import {
   valuesAndRooms,
   type World,
 } from '@keycast/service'
-import { createAsks, isAsk } from './authorize/asks.ts'
+import { createAsks } from './authorize/asks.ts'
 import { createAuthorize } from './authorize/authorize.ts'
 import { createAuthorizeMetrics, exportAuthorizeLevels } from './authorize/metrics.ts'
 import { createChanges } from './changes/changes.ts'
@@ -133,12 +133,12 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
       { fork: createForks({ endpoint: socket.endpoint, credit }), send: socket.send },
       {
         onResult(leased, result, body, delta) {
-          if (isAsk(leased)) asks.ended(leased, result)
+          if (leased.kind === 'ask') asks.ended(leased, result)
           else if (leased.kind === 'wait') primary.waits.ended(leased, result, body, delta)
           else primary.fetches.ended(leased, result, body, delta)
         },
         onLost(leased) {
-          if (isAsk(leased)) asks.lost(leased)
+          if (leased.kind === 'ask') asks.lost(leased)
           else if (leased.kind === 'wait') primary.waits.lost(leased)
           else primary.fetches.lost(leased)
         },

@@ -8,7 +8,7 @@ import fc from 'fast-check'
 import type { Bind, FromGateways } from '../../../packages/backbone/hub/hub.ts'
 import { encodeMessage, encodeRequest } from '../../../packages/backbone/wire/envelope.ts'
 import { valuesCodec } from '../../../packages/backbone/wire/values-codec.ts'
-import { createAsks, isAsk } from '../../../services/fetcher/primary/authorize/asks.ts'
+import { createAsks } from '../../../services/fetcher/primary/authorize/asks.ts'
 import { createAuthorize } from '../../../services/fetcher/primary/authorize/authorize.ts'
 import { createPrimary } from '../../../services/fetcher/primary/primary.ts'
 import { createBackoff } from '../../../services/fetcher/primary/timing/backoff.ts'
@@ -178,7 +178,7 @@ async function startFetcher(): Promise<World> {
   /** Workers that are fast: every lease ends with a value, or with an admission. */
   function work() {
     for (const each of leased.splice(0)) {
-      if (isAsk(each)) asks.ended(each, { kind: 'status', status: 200 })
+      if (each.kind === 'ask') asks.ended(each, { kind: 'status', status: 200 })
       else {
         const content = { version: `v${now()}`, contentType: 'application/json', format: 'json' } as const
         primary.fetches.ended(

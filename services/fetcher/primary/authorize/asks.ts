@@ -220,9 +220,6 @@ function whoIn(key: string) {
   return viewer === ANONYMOUS_VIEWER ? undefined : viewer
 }
 
-/** @param what a worker was leased */
-export const isAsk = (what: { kind: string }): what is Ask => what.kind === 'ask'
-
 export const admits = (status: number) => status >= 200 && status < 300
 
 export const refuses = (status: number) => status === 401 || status === 403 || status === 404
