@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { answers, startBackend } from './support/backend.ts'
 import { atEnd } from './support/cleanup.ts'
 import { PYTHON_MS, python } from './support/python.ts'
-import { startRooms } from './support/rooms.ts'
+import { API_TOKEN, startRooms } from './support/rooms.ts'
 import { startSystem } from './support/system.ts'
 
 /** Signs the tokens of the tests. */
@@ -32,7 +32,7 @@ async function startControl() {
   let [ofRooms] = rooms.gateways
 
   /** Each gives the gateway to connect to. */
-  const deeds: Record<string, (body: any) => Promise<{ url: string } | undefined>> = {
+  const deeds: Record<string, (body: any) => Promise<{ url: string; internal: string } | undefined>> = {
     async '/publish'({ path, text, type = 'application/json' }) {
       backend.on(path, answers.content(text, type))
     },
@@ -64,8 +64,8 @@ async function startControl() {
   const server = createServer(async (request, response) => {
     let body = ''
     for await (const chunk of request) body += chunk
-    const { url } = (await deeds[String(request.url)](JSON.parse(body))) ?? gateway
-    response.end(JSON.stringify({ url }))
+    const { url, internal } = (await deeds[String(request.url)](JSON.parse(body))) ?? gateway
+    response.end(JSON.stringify({ url, internal }))
   })
   await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
   atEnd(() => {
@@ -78,7 +78,11 @@ async function startControl() {
 test(
   'it does as the transcripts say, and follows a whole Keycast through losses',
   async () => {
-    const env = { KEYCAST_TEST_CONTROL: await startControl(), KEYCAST_TEST_SECRET: JWT_SECRET }
+    const env = {
+      KEYCAST_TEST_CONTROL: await startControl(),
+      KEYCAST_TEST_SECRET: JWT_SECRET,
+      KEYCAST_TEST_API_TOKEN: API_TOKEN,
+    }
     const output = await python(['pytest', 'tests', 'system_tests'], env)
     expect(output).toMatch(/ passed in /)
   },

@@ -1,8 +1,9 @@
 // Values that the backend hands over: PUT and DELETE /v1/values/{key}.
+import { createBackend } from '../packages/client/backend.js'
 import { answers, type Backend, createGate, documentOf, startBackend } from './support/backend.ts'
 import { connect } from './support/client.ts'
 import { eventually, pause } from './support/deadline.ts'
-import { type System, startSystem } from './support/system.ts'
+import { API_TOKEN, type System, startSystem } from './support/system.ts'
 
 let backend: Backend
 let system: System
@@ -133,6 +134,38 @@ test('a key that is removed is not found until it is there again', async () => {
   await Promise.all(viewers.map(viewer => viewer.until(() => viewer.of(key).error?.code === 'not_found', 'no value')))
   await system.gateways[1].put(key, documentOf(2))
   await Promise.all(viewers.map(viewer => viewer.reaches(key, 2)))
+  for (const viewer of viewers) viewer.close()
+})
+
+test('a backend hands over, removes and has refreshed through the library for backends', async () => {
+  const keys = Array.from({ length: KEYS }, (_, id) => `doc:library-${id}`)
+  for (const key of keys) backend.on(`/docs/${key.slice(4)}`, answers.json(documentOf(1)))
+  const viewers = await watchers(keys)
+  const all = (revision: number) =>
+    Promise.all(viewers.flatMap(viewer => keys.map(key => viewer.reaches(key, revision))))
+  await all(1)
+  const keycast = createBackend(system.gateways[0].internal, { token: API_TOKEN })
+
+  for (const key of keys) backend.on(`/docs/${key.slice(4)}`, answers.json(documentOf(2)))
+  await Promise.all(keys.map(key => keycast.refresh(key)))
+  await all(2)
+  for (const key of keys) await keycast.put(key, { revision: 3 }, { order: 3 })
+  await all(3)
+  expect(await keycast.put(keys[0], { revision: 2 }, { order: 2 })).toEqual({ key: keys[0], taken: false, order: 3 })
+  const lines = keys.map(key => ({ key, value: { revision: 4 }, order: 4 }))
+  expect(await keycast.putAll(lines)).toEqual({ taken: KEYS, older: [] })
+  await all(4)
+  await keycast.delete(keys[0], { order: 5 })
+  await Promise.all(
+    viewers.map(viewer => viewer.until(() => viewer.of(keys[0]).error?.code === 'not_found', 'no value')),
+  )
+
+  const refused = await Promise.allSettled([keycast.refresh('nothing:1'), keycast.refresh(keys[1])])
+  expect(refused.map(({ status }) => status)).toEqual(['rejected', 'fulfilled'])
+  await expect(keycast.put('nothing:1', 1)).rejects.toMatchObject({ code: 'unknown_namespace', status: 404 })
+  expect((await keycast.access({ key: keys[1] })).verbs.read.allowed).toBe(true)
+  expect(await keycast.revoke({ sub: 'ann' })).toMatchObject({ sub: 'ann', sessionsEnded: 0 })
+  await keycast.close()
   for (const viewer of viewers) viewer.close()
 })
 

@@ -2,9 +2,10 @@
 // promises of rooms is a test here; faults are in rooms-faults.test.ts.
 import { randomBytes } from 'node:crypto'
 import { SignJWT } from 'jose'
+import { createBackend } from '../packages/client/backend.js'
 import { eventually } from './support/deadline.ts'
 import { ask } from './support/http.ts'
-import { joinRooms, type RoomClient, startRooms } from './support/rooms.ts'
+import { API_TOKEN, joinRooms, type RoomClient, startRooms } from './support/rooms.ts'
 
 const JWT_SECRET = randomBytes(48).toString('base64')
 
@@ -238,6 +239,18 @@ test('over HTTP a backend publishes, and whoever may reads', async () => {
   ])
   const held = await otherGateway.call(`/v1/rooms/${room}`)
   expect(held.json()).toMatchObject({ watched: true, sessionsSubscribed: 1, position: { seq: 1 }, sessionsBehind: 0 })
+})
+
+test('a backend publishes many through the library for backends, each once and in order', async () => {
+  const [room, other] = [newRoom('news'), newRoom('news')]
+  const keycast = createBackend(otherGateway.internal, { token: API_TOKEN })
+  const messages = [1, 2, 3].flatMap(data => [room, other].map(key => ({ key, data, from: 'the editor' })))
+  const kept = await keycast.publishAll(messages)
+  expect(kept.map(({ key, seq }) => [key, seq])).toEqual(messages.map(({ key, data }) => [key, data]))
+  const { messageId } = kept[4]
+  expect(await keycast.publish(room, 3, { from: 'the editor', messageId })).toEqual({ ...kept[4], duplicate: true })
+  await expect(keycast.publish(room, 'x'.repeat(2_000))).rejects.toMatchObject({ code: 'too_large', status: 413 })
+  await keycast.close()
 })
 
 test('while the journal is away everybody is told so, and where rooms stand once it is back', async () => {

@@ -21,10 +21,15 @@ DEADLINE_SECONDS = 30
 
 async def control(path: str, body: dict[str, Any] | None = None) -> str:
     """Asks the process that started the system, as for another content of the backend. Gives the gateway's URL."""
+    return (await control_gateway(path, body))["url"]
 
-    def ask() -> str:
+
+async def control_gateway(path: str, body: dict[str, Any] | None = None) -> dict[str, str]:
+    """The same; gives `url`, and `internal` of the internal listener."""
+
+    def ask() -> dict[str, str]:
         with urlopen(Request(f"{CONTROL}{path}", json.dumps(body).encode(), method="POST")) as response:
-            return str(json.load(response)["url"])
+            return dict(json.load(response))
 
     return await asyncio.to_thread(ask)
 

@@ -1,0 +1,390 @@
+"""A backend's calls to a gateway's internal listener (docs/http-api.md), collected, and repeated where that is safe."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import quote, urlsplit
+
+from .connection.backoff import backoff_ms
+from .random_text import random_text
+
+# As many keys, and as many users, as `POST /v1/refresh` takes.
+_KEYS_MAX = 5_000
+_USERS_MAX = 1_000
+
+# What one change of a backend touches is named within this time.
+_COLLECT_SECONDS = 0.03
+
+# Above the 5 s in which a gateway answers each of these calls, so that its own error comes first.
+_TIMEOUT_SECONDS = 10
+
+# With the waits between them a call ends within 70 s, but for what `Retry-After` adds.
+_TRIES_MAX = 5
+
+# Who is asked to wait longer decides alone whether to.
+_RETRY_AFTER_SECONDS_MAX = 30
+
+# Answers of a gateway, or of what stands before it, that a later try may change (RFC 9110 section 15).
+_PASSING = frozenset((408, 429, 502, 503, 504))
+
+# A batch publishes into so many rooms at a time.
+_ROOMS_MAX = 8
+
+
+_T = TypeVar("_T")
+
+
+class CallError(Exception):
+    """A call has failed.
+
+    `code` is the gateway's; `no_answer` where none came from one, so that the call was perhaps carried out; `closed`.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        status: int | None = None,
+        retry_after: float | None = None,
+        problems: Sequence[str] = (),
+        lines: Sequence[int] = (),
+    ) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+        #: The status of the answer, if one came.
+        self.status = status
+        #: Seconds. Where given, trying again makes sense after so long.
+        self.retry_after = retry_after
+        #: Each thing that is wrong with a call that names many, ten at most.
+        self.problems = problems
+        #: Of `put_all`: the lines that were not taken, or perhaps were, counted from 1.
+        self.lines = lines
+        #: Of `publish` and `publish_all`: those that are not known to be kept, with their ids, to be published again.
+        self.messages: list[dict[str, Any]] = []
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+
+@dataclass
+class _Refresh:
+    """A call of `refresh`, or a part of it."""
+
+    keys: list[str]
+    ended: asyncio.Future[None]
+
+
+@dataclass
+class _Batch:
+    """What is collected for the same users."""
+
+    calls: list[_Refresh] = field(default_factory=list)
+    keys: set[str] = field(default_factory=set)
+
+
+class Backend:
+    """Calls of one program. All of it belongs to the loop that runs.
+
+    :param url: of the internal listener of any gateway, such as ``http://127.0.0.1:8081``
+    :param token: one of the gateway's ``API_TOKENS``, with the scopes of the calls that are made
+    :raises ValueError: for a URL that is none
+    """
+
+    def __init__(self, url: str, token: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{url!r} is no URL of a gateway's internal listener, such as http://127.0.0.1:8081")
+        self._base = url.rstrip("/")
+        self._connection = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._host, self._port, self._path = parts.hostname, parts.port, parts.path.rstrip("/")
+        self._token = token
+        # For tests: waits, and chance.
+        self._sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+        self._random = random.random
+        self._collected: dict[tuple[str, ...], _Batch] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._under_way: set[asyncio.Future[Any]] = set()
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def refresh(self, keys: str | Iterable[str], users: Iterable[str] = ()) -> asyncio.Future[None]:
+        """Has keys fetched now; ends when every node was told. What is named within 30 ms leaves in one request.
+
+        :param users: of keys that have a value per user: theirs alone
+        """
+        parts = _parts([keys] if isinstance(keys, str) else keys, _KEYS_MAX)
+        groups = _parts(sorted(users), _USERS_MAX) or [[]]
+        self._check_open()
+        ended = [self._collect(part, tuple(group)) for group in groups for part in parts]
+        return self._follow(asyncio.get_running_loop().create_task(_all(ended)))
+
+    async def publish(
+        self, key: str, data: Any, *, sender: str | None = None, message_id: str | None = None
+    ) -> dict[str, Any]:
+        """Publishes into a room; gives `epoch`, `seq`, `at` and `messageId`.
+
+        A try that got no answer is repeated with the same id, which is kept once.
+        """
+        message = {"key": key, "data": data, "messageId": message_id or random_text()}
+        return await self._call(self._publish_one(message if sender is None else message | {"from": sender}))
+
+    async def publish_all(self, messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Publishes many: those of one room one after the other, in the order given.
+
+        Each has `key` and `data`, and may have `from` and `messageId`.
+        """
+        return await self._call(self._publish_many(messages))
+
+    async def put(
+        self, key: str, value: Any, *, content_type: str | None = None, order: int | None = None
+    ) -> dict[str, Any]:
+        """Says what a key's value is now: any JSON, or with a `content_type` a text or bytes, sent as they are.
+
+        Only with an `order` is it repeated: else it could come after a newer one.
+        """
+        body = _json(value) if content_type is None else value.encode() if isinstance(value, str) else value
+        return await self._hand_over("PUT", key, order, body, content_type or "application/json")
+
+    async def delete(self, key: str, *, order: int | None = None) -> dict[str, Any]:
+        """Says that a key has no value now."""
+        return await self._hand_over("DELETE", key, order)
+
+    async def put_all(self, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """`put` and `delete` for many keys, 10,000 at most; gives `taken` and `older`.
+
+        Each has `key`, and `value` or `"delete": True`, and may have `contentType` and `order`. Repeated only where
+        each has an `order`.
+        """
+        has_order = all(line.get("order") is not None for line in lines)
+        body = b"".join(_json(line) + b"\n" for line in lines)
+        return await self._call(self._ask_until(has_order, "POST", "/v1/values", body))
+
+    async def revoke(
+        self, *, sub: str | None = None, before: int | None = None, jti: str | None = None
+    ) -> dict[str, Any]:
+        """Signs a user out, or refuses one token; `before` in Unix seconds."""
+        return await self._call(self._post("/v1/revoke", {"sub": sub, "before": before, "jti": jti}))
+
+    async def access(
+        self, key: str, *, token: str | None = None, sub: str | None = None, keys: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Who may use a key, and by which rule."""
+        return await self._call(self._post("/v1/access", {"key": key, "token": token, "sub": sub, "keys": keys}))
+
+    async def close(self) -> None:
+        """Sends what was collected, and ends when each call has ended."""
+        self._is_closed = True
+        self._send_all()
+        while self._under_way:
+            await asyncio.wait(self._under_way)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise CallError("closed", "close() was called")
+
+    def _follow(self, task: asyncio.Task[_T]) -> asyncio.Task[_T]:
+        """Has `close` wait for it."""
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return task
+
+    async def _call(self, call: Coroutine[Any, Any, _T]) -> _T:
+        try:
+            self._check_open()
+        except CallError:
+            call.close()
+            raise
+        return await self._follow(asyncio.create_task(call))
+
+    def _collect(self, keys: list[str], users: tuple[str, ...]) -> asyncio.Future[None]:
+        """Takes keys of one request at most."""
+        batch = self._collected.get(users)
+        if batch and len(batch.keys.union(keys)) > _KEYS_MAX:
+            self._send(users)
+            batch = None
+        if not batch:
+            batch = self._collected[users] = _Batch()
+        loop = asyncio.get_running_loop()
+        call = _Refresh(keys, loop.create_future())
+        batch.keys.update(keys)
+        batch.calls.append(call)
+        self._timer = self._timer or loop.call_later(_COLLECT_SECONDS, self._send_all)
+        return call.ended
+
+    def _send_all(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+        self._timer = None
+        for users in list(self._collected):
+            self._send(users)
+
+    def _send(self, users: tuple[str, ...]) -> None:
+        calls = self._collected.pop(users).calls
+        self._follow(asyncio.get_running_loop().create_task(self._refresh_all(calls, users)))
+
+    async def _refresh_all(self, calls: list[_Refresh], users: tuple[str, ...]) -> None:
+        """Refreshes what calls name, so that a wrong key fails alone.
+
+        A gateway refuses all keys of a request for one that is wrong: then each half of the calls has one of its own.
+        """
+        keys = list(dict.fromkeys(key for call in calls for key in call.keys))
+        try:
+            await self._post("/v1/refresh", {"keys": keys, "users": list(users) or None})
+        except CallError as error:
+            if error.status == 400 and len(calls) > 1:
+                half = len(calls) // 2
+                await asyncio.gather(self._refresh_all(calls[:half], users), self._refresh_all(calls[half:], users))
+                return
+            for call in calls:
+                if not call.ended.done():  # its caller may have given up
+                    call.ended.set_exception(error)
+        else:
+            for call in calls:
+                if not call.ended.done():
+                    call.ended.set_result(None)
+
+    async def _publish_one(self, message: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return await self._post("/v1/publish", message) | {"messageId": message["messageId"]}
+        except CallError as error:
+            error.messages = [message]
+            raise
+
+    async def _publish_many(self, given: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        messages = [{"messageId": random_text(), **message} for message in given]
+        rooms: dict[str, list[int]] = {}
+        for index, message in enumerate(messages):
+            rooms.setdefault(message["key"], []).append(index)
+        kept: dict[int, dict[str, Any]] = {}
+        failures: list[CallError] = []
+        waiting = iter(rooms.values())
+
+        async def publish_rooms() -> None:
+            for room in waiting:
+                try:
+                    for index in room:
+                        kept[index] = await self._publish_one(messages[index])
+                except CallError as error:
+                    # What follows in this room would come before the message that failed.
+                    failures.append(error)
+
+        await asyncio.gather(*(publish_rooms() for _ in range(_ROOMS_MAX)))
+        if failures:
+            failures[0].messages = [message for index, message in enumerate(messages) if index not in kept]
+            raise failures[0]
+        return [kept[index] for index in range(len(messages))]
+
+    async def _hand_over(
+        self, method: str, key: str, order: int | None, body: bytes | None = None, content_type: str | None = None
+    ) -> dict[str, Any]:
+        headers = {"Content-Type": content_type} if content_type else {}
+        if order is not None:
+            headers["Keycast-Order"] = str(order)
+        path = f"/v1/values/{quote(key, safe='')}"
+        return await self._call(self._ask_until(order is not None, method, path, body, headers))
+
+    async def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Makes a call that may be repeated; fields of None are left out."""
+        fields = {name: value for name, value in body.items() if value is not None or name == "data"}
+        return await self._ask_until(True, "POST", path, _json(fields), {"Content-Type": "application/json"})
+
+    async def _ask_until(
+        self, may_repeat: bool, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Repeats a call if twice is as good as once."""
+        failures = 0
+        while True:
+            try:
+                return await self._ask_once(method, path, body, headers or {})
+            except CallError as error:
+                is_passing = error.status is None or error.status in _PASSING
+                retry_after = error.retry_after or 0
+                failures += 1
+                if (
+                    not (may_repeat and is_passing)
+                    or failures == _TRIES_MAX
+                    or retry_after > _RETRY_AFTER_SECONDS_MAX
+                ):
+                    raise
+            await self._sleep(retry_after + backoff_ms(self._random(), failures - 1) / 1_000)
+
+    async def _ask_once(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> dict[str, Any]:
+        where = f"{method} {self._base}{path}"
+        try:
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
+                status, retry_after, text = await asyncio.to_thread(self._exchange, method, path, body, headers)
+        except (OSError, HTTPException) as error:
+            reason = f"nothing within {_TIMEOUT_SECONDS} s" if isinstance(error, TimeoutError) else str(error)
+            raise CallError("no_answer", f"{where}: {reason or type(error).__name__}") from error
+        answer = _object(text)
+        if 200 <= status < 300 and answer is not None:
+            return answer
+        fields = answer or {}
+        after = fields["retryAfterMs"] / 1_000 if "retryAfterMs" in fields else _seconds(retry_after)
+        raise CallError(
+            fields.get("code", "no_answer"),
+            fields.get("message", f"{where}: {status}, not from a gateway"),
+            status,
+            after,
+            fields.get("problems", ()),
+            fields.get("lines", ()),
+        )
+
+    def _exchange(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, str | None, bytes]:
+        """Makes one request, in a thread."""
+        connection = self._connection(self._host, self._port, timeout=_TIMEOUT_SECONDS)
+        try:
+            connection.request(
+                method, self._path + path, body, {"Authorization": f"Bearer {self._token}", **headers}
+            )
+            response = connection.getresponse()
+            return response.status, response.getheader("Retry-After"), response.read()
+        finally:
+            connection.close()
+
+
+async def _all(futures: Iterable[asyncio.Future[None]]) -> None:
+    await asyncio.gather(*futures)
+
+
+def _json(value: Any) -> bytes:
+    # A lone surrogate has no UTF-8, and stands in JSON only as it is escaped.
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _object(text: bytes) -> dict[str, Any] | None:
+    try:
+        read = json.loads(text)
+    except ValueError:
+        return None
+    return read if isinstance(read, dict) else None
+
+
+def _seconds(header: str | None) -> float | None:
+    """Of seconds alone: a gateway and its proxy send no date."""
+    return float(header) if header and header.isascii() and header.isdigit() else None
+
+
+def _parts(names: Iterable[str], count: int) -> list[list[str]]:
+    """Each name once, so many in a part."""
+    every = list(dict.fromkeys(names))
+    return [every[start : start + count] for start in range(0, len(every), count)]
