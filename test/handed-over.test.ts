@@ -160,8 +160,10 @@ test('a backend hands over, removes and has refreshed through the library for ba
     viewers.map(viewer => viewer.until(() => viewer.of(keys[0]).error?.code === 'not_found', 'no value')),
   )
 
+  backend.on('/docs/library-1', answers.json(documentOf(5)))
   const refused = await Promise.allSettled([keycast.refresh('nothing:1'), keycast.refresh(keys[1])])
   expect(refused.map(({ status }) => status)).toEqual(['rejected', 'fulfilled'])
+  await Promise.all(viewers.map(viewer => viewer.reaches(keys[1], 5)))
   await expect(keycast.put('nothing:1', 1)).rejects.toMatchObject({ code: 'unknown_namespace', status: 404 })
   expect((await keycast.access({ key: keys[1] })).verbs.read.allowed).toBe(true)
   expect(await keycast.revoke({ sub: 'ann' })).toMatchObject({ sub: 'ann', sessionsEnded: 0 })
