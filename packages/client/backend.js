@@ -7,7 +7,7 @@ import { randomText } from './keycast/random.js'
 const KEYS_MAX = 5_000
 const USERS_MAX = 1_000
 
-/** What one change of a backend touches is named within this time. */
+/** A backend names all keys of one change within this time. */
 const COLLECT_MS = 30
 
 /** Above the 5 s in which a gateway answers each of these calls, so that its own error comes first. */
@@ -16,7 +16,7 @@ const TIMEOUT_MS = 10_000
 /** With the waits between them a call ends within 70 s, but for what `Retry-After` adds. */
 const TRIES_MAX = 5
 
-/** Who is asked to wait longer decides alone whether to. */
+/** A longer wait is the caller's to decide: the error says how long. */
 const RETRY_AFTER_MAX_MS = 30_000
 
 /** Answers of a gateway, or of what stands before it, that a later try may change (RFC 9110 section 15). */
@@ -243,7 +243,7 @@ export function createBackend(url, { token, environment }) {
         try {
           for (const { index, message } of room) kept[index] = await publishOne(message)
         } catch (error) {
-          // What follows in this room would come before the message that failed.
+          // The room's next message would come before the one that failed.
           failure ??= /** @type {CallError} */ (error)
         }
       }
@@ -270,7 +270,7 @@ export function createBackend(url, { token, environment }) {
 
   return {
     /**
-     * Has keys fetched now. What is named within 30 ms leaves in one request.
+     * Has keys fetched now. Keys named within 30 ms leave in one request.
      *
      * @param {string | Iterable<string>} keys
      * @param {Iterable<string>} [users] of keys that have a value per user: theirs alone
@@ -301,7 +301,7 @@ export function createBackend(url, { token, environment }) {
     publishAll: messages => call(() => publishMany(messages)),
 
     /**
-     * Says what a key's value is now. Only with an `order` is it repeated: else it could come after a newer one.
+     * Hands over a key's value. Only with an `order` is it repeated: else it could come after a newer one.
      *
      * @param {string} key @param {any} value any JSON; with a `contentType` a text or bytes, sent as they are
      * @param {{ contentType?: string, order?: number }} [options]

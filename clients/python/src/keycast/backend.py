@@ -19,7 +19,7 @@ from .random_text import random_text
 _KEYS_MAX = 5_000
 _USERS_MAX = 1_000
 
-# What one change of a backend touches is named within this time.
+# A backend names all keys of one change within this time.
 _COLLECT_SECONDS = 0.03
 
 # Above the 5 s in which a gateway answers each of these calls, so that its own error comes first.
@@ -28,7 +28,7 @@ _TIMEOUT_SECONDS = 10
 # With the waits between them a call ends within 70 s, but for what `Retry-After` adds.
 _TRIES_MAX = 5
 
-# Who is asked to wait longer decides alone whether to.
+# A longer wait is the caller's to decide: the error says how long.
 _RETRY_AFTER_SECONDS_MAX = 30
 
 # Answers of a gateway, or of what stands before it, that a later try may change (RFC 9110 section 15).
@@ -123,7 +123,7 @@ class Backend:
         await self.close()
 
     def refresh(self, keys: str | Iterable[str], users: Iterable[str] = ()) -> asyncio.Future[None]:
-        """Has keys fetched now; ends when every node was told. What is named within 30 ms leaves in one request.
+        """Has keys fetched now; ends when every node was told. Keys named within 30 ms leave in one request.
 
         :param users: of keys that have a value per user: theirs alone
         """
@@ -153,7 +153,7 @@ class Backend:
     async def put(
         self, key: str, value: Any, *, content_type: str | None = None, order: int | None = None
     ) -> dict[str, Any]:
-        """Says what a key's value is now: any JSON, or with a `content_type` a text or bytes, sent as they are.
+        """Hands over a key's value: any JSON, or with a `content_type` a text or bytes, sent as they are.
 
         Only with an `order` is it repeated: else it could come after a newer one.
         """
@@ -280,7 +280,7 @@ class Backend:
                     for index in room:
                         kept[index] = await self._publish_one(messages[index])
                 except CallError as error:
-                    # What follows in this room would come before the message that failed.
+                    # The room's next message would come before the one that failed.
                     failures.append(error)
 
         await asyncio.gather(*(publish_rooms() for _ in range(_ROOMS_MAX)))
