@@ -20,7 +20,7 @@ const KEY = 'doc:1'
 
 const backend = await startBackend()
 backend.on('/docs/1', answers.json(documentOf(1)))
-const { gateways } = await startSystem({
+const { gateways, nodes, startGateway } = await startSystem({
   namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', maxAge: '100ms' } },
   gateways: 2,
   env: { GATEWAY_KEYS_PER_SESSION_MAX: '2', GATEWAY_REQUESTS_PER_SECOND_MAX: '1' },
@@ -102,6 +102,19 @@ test('a stranger who opens key after key is refused, and whoever waits for those
   expect(refused.map(({ json }) => json().code)).toEqual(['rate_limited'])
   expect((await open(1, '192.0.2.1')).status).not.toBe(429)
   expect((await open(OPENED_MAX + 1, '192.0.2.2')).status).not.toBe(429)
+})
+
+test('a gateway that is stopped answers who waits, also where nobody has a session there', async () => {
+  const gateway = await startGateway(nodes)
+  const { headers } = await ask(`${gateway.http}/v1/values/${KEY}`)
+  const [order, edge] = String(headers['keycast-cursor']).split('.')
+  // The edge after the next, so that none passes meanwhile.
+  const answer = ask(
+    `${gateway.http}/v1/wait/${KEY}?after=${String(headers.etag).slice(1, -1)}&cursor=${order}.${Number(edge) + 1}`,
+  )
+  await eventually(async () => (await gateway.metric('keycast_gateway_waits')) === 1, 'the request waiting')
+  gateway.process.signal('SIGTERM')
+  expect((await answer).status).toBe(204)
 })
 
 test(`${WAITERS} viewers cost the gateways two requests a change at most, and nobody goes back`, async () => {

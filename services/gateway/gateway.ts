@@ -153,9 +153,8 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
     },
 
     /** Sends all clients to other gateways. The listener is closed by then: otherwise the same clients come back. */
-    drain() {
-      doors.drain()
-      return sessions.drain()
+    async drain() {
+      await Promise.all([doors.drain(), sessions.drain()])
     },
 
     async start() {

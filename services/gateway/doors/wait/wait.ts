@@ -84,7 +84,7 @@ export function addWait(
       if (!cursor) return sendProblem(reply, BAD_QUERY)
       const problem = await problemOf(key)
       if (problem) return sendProblem(reply, problem)
-      // A gateway whose clock is a little ahead may have given the cursor.
+      // A gateway that drained, or whose clock is a little ahead, may have given the cursor.
       if (cursor.edge > edgeAfter(key, wallNow()) + 1) return sendProblem(reply, BAD_QUERY)
       const by = payingOf(request.raw)
       const waited = waitedKeys.open(key, by)
@@ -127,9 +127,11 @@ export function addWait(
         return sendProblem(reply, problemNow(entry.failure, now()))
       }
       const leftMs = timeOfEdge(key, cursor.edge) - wallNow()
-      if (leftMs <= 0 || waitedKeys.isDraining()) {
-        if (waitedKeys.isDraining()) reply.header('connection', 'close')
-        const next = { order: cursor.order, edge: edgeAfter(key, wallNow()) }
+      const isDraining = waitedKeys.isDraining()
+      if (leftMs <= 0 || isDraining) {
+        if (isDraining) reply.header('connection', 'close')
+        // Before the edge the one after it: a cache would answer the same request with this for as long as it keeps it.
+        const next = { order: cursor.order, edge: edgeAfter(key, wallNow()) + (leftMs > 0 ? 1 : 0) }
         return reply.code(204).header('keycast-cursor', cursorText(next)).send()
       }
       await waitedKeys.next(waited, leftMs, reply.raw)

@@ -72,6 +72,8 @@ const encoding: Encoding = {
 export function createWaitedKeys({ topics, rateLimit, renewWatch, anonymous, world }: Deps) {
   const byKey = new Map<string, WaitedKey>()
   let isDraining = false
+  /** Called when the last key is left. */
+  let drained = () => {}
   /** Thousands may wait for one change: what they are sent is made in turns. */
   const woken: Set<() => void>[] = []
   const wakes = createTurns({ now: world.now, turn: world.turn, step: wakeOne })
@@ -156,6 +158,7 @@ export function createWaitedKeys({ topics, rateLimit, renewWatch, anonymous, wor
     waited.stay()
     byKey.delete(waited.key)
     topics.unsubscribe(waited.session, waited.key)
+    if (byKey.size === 0) drained()
   }
 
   const transportOf = (key: string): Transport => ({
@@ -213,13 +216,17 @@ export function createWaitedKeys({ topics, rateLimit, renewWatch, anonymous, wor
     /** Each subscribes to one key, for all who wait. */
     sessions: () => Array.from(byKey.values(), ({ session }) => session),
 
-    /** All that wait are answered now. */
-    drain() {
+    /** All that wait are answered now. Resolves when they are: what follows cuts the connections. */
+    drain(): Promise<void> {
       isDraining = true
-      for (const waited of [...byKey.values()]) {
-        if (waited.holders.size > 0) wakeAll(waited)
-        else leave(waited)
-      }
+      return new Promise(resolve => {
+        drained = resolve
+        if (byKey.size === 0) resolve()
+        for (const waited of [...byKey.values()]) {
+          if (waited.holders.size > 0) wakeAll(waited)
+          else leave(waited)
+        }
+      })
     },
 
     stats: () => {
