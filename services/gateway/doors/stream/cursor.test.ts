@@ -74,6 +74,12 @@ test.each(['', 'x', '1~E.1~', 'nonsense~~'])('what is no cursor of these keys is
   expect(readCursor(text, keys)).toBeUndefined()
 })
 
+test('a position that no room can have is not taken for one', () => {
+  const text = createCursor(keys, new Map())(subscribed('room:1', 'E', Number.MAX_SAFE_INTEGER)) as string
+  expect(readCursor(text, keys)).toBeDefined()
+  expect(readCursor(text.replace(/\d{16}/, '9007199254740992'), keys)).toBeUndefined()
+})
+
 test('whatever comes for a cursor is read as positions or as none', () => {
   const [hash] = (createCursor(keys, new Map())(subscribed('room:1', 'E', 1)) as string).split('~')
   const part = fc.string({ unit: fc.constantFrom('~', '.', '%', '4', 'E'), maxLength: 12 })
@@ -81,7 +87,7 @@ test('whatever comes for a cursor is read as positions or as none', () => {
     fc.property(part, text => {
       const positions = readCursor(`${hash}~${text}`, keys) ?? new Map()
       for (const { epoch, seq } of positions.values())
-        expect([epoch !== '', Number.isFinite(seq)]).toEqual([true, true])
+        expect([epoch !== '', Number.isSafeInteger(seq)]).toEqual([true, true])
     }),
     { numRuns: 1_000 },
   )

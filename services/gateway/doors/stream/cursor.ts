@@ -47,7 +47,7 @@ export function readCursor(text: string, keys: readonly string[]): Map<string, P
   for (const [index, each] of texts.entries()) {
     if (each === '') continue
     const [, epoch, seq] = positionGrammar.exec(each) ?? []
-    if (epoch === undefined) return undefined
+    if (epoch === undefined || !Number.isSafeInteger(Number(seq))) return undefined
     epochBefore = decoded(epoch) || epochBefore
     if (epochBefore === '') return undefined
     positions.set(keys[index], { epoch: epochBefore, seq: Number(seq) })
