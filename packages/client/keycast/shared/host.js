@@ -124,13 +124,23 @@ export function createHost({ connect, locks, lock }) {
   /** @param {Tab} tab @param {any} handle @param {string} name @param {any[]} args */
   function deed(tab, handle, name, args) {
     if (name === 'get') return keycast?.get(args[0])
-    const { key } = handle
     if (name === 'leave') return leave(tab, handle)
-    if (name === 'join') {
-      const others = joined.get(key) ?? new Set()
-      joined.set(key, others.add(tab))
-    }
+    if (name === 'join') return join(tab, handle, args)
     return handle[name](...args)
+  }
+
+  /** @param {Tab} tab @param {any} handle @param {any[]} args */
+  async function join(tab, handle, args) {
+    const others = joined.get(handle.key) ?? new Set()
+    const wasThere = others.has(tab)
+    joined.set(handle.key, others.add(tab))
+    try {
+      return await handle.join(...args)
+    } catch (error) {
+      // One that was refused would keep the others' user in the room after they have left.
+      if (!wasThere) others.delete(tab)
+      throw error
+    }
   }
 
   /** The room is left with the last tab that joined it. @param {Tab} tab @param {any} handle */

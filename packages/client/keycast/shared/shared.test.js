@@ -169,6 +169,39 @@ test('what a tab publishes is pending there alone, in its order', async () => {
   expect(fake.messages('room:1')).toEqual([1, 2, 3])
 })
 
+test("a tab whose join was refused keeps no other tab's user in the room", async () => {
+  /** @type {string[]} */
+  const left = []
+  const room = {
+    key: 'room:1',
+    position: undefined,
+    on() {},
+    subscribe() {},
+    members: { subscribe() {} },
+    close() {},
+    join: async (/** @type {string} */ name) => {
+      if (name === 'taken') throw new KeycastError({ code: 'name_taken', message: 'taken' })
+      return { name, claim: 'c' }
+    },
+    leave: async () => left.push('room:1'),
+  }
+  const connect = () => ({ on() {}, state: { name: 'open' }, room: () => room, close() {} })
+  const locks = createLocks()
+  const host = createHost({ connect: /** @type {any} */ (connect), locks, lock: 'worker' })
+  const [one, two] = [1, 2].map(() => {
+    const reach = () => {
+      const [mine, its] = createPorts()
+      host.join(its)
+      return mine
+    }
+    return createTab({ reach, locks, url: 'ws://gateway/ws', options: {} }).room('room:1')
+  })
+  await one.join('ann')
+  await expect(two.join('taken')).rejects.toMatchObject({ code: 'name_taken' })
+  await one.leave()
+  expect(left).toEqual(['room:1'])
+})
+
 test('an error of the gateway is the error of the tab', async () => {
   const { fake, openTab } = setup()
   fake.set('a:1', 1)
