@@ -36,12 +36,12 @@ function filesListed(): Set<string> {
   return files
 }
 
-/** What the processes wrote down at the last look. */
+/** Of the looks so far. The last may be half written: it counts once its line has ended. */
 function linesOf(pid: number): string[] {
   try {
     return readFileSync(join(folder, String(pid)), 'utf8')
-      .trim()
       .split('\n')
+      .slice(0, -1)
   } catch {
     return []
   }

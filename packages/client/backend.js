@@ -346,6 +346,14 @@ export function createBackend(url, { token, environment }) {
      */
     access: question => call(() => askUntil(true, ...post('/v1/access', question))),
 
+    /**
+     * Says that the backend decides otherwise about a user, a key or both: it is asked again.
+     *
+     * @param {{ user?: string, key?: string }} about
+     * @returns {Promise<{ user?: string, key?: string, decisions: number, reach: string }>}
+     */
+    askAgain: about => call(() => askUntil(true, ...post('/v1/access', { ask: about }))),
+
     /** Sends what was collected, and ends when each call has ended. */
     async close() {
       isClosed = true

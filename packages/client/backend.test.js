@@ -243,11 +243,12 @@ test('a value is repeated only with an order: else it could come after a newer o
   expect(calls).toHaveLength(3 + 2 * 5)
 })
 
-test('users are signed out, and access is explained', async () => {
+test('users are signed out, access is explained, and decisions are asked for again', async () => {
   const { backend, calls } = await setup(({ path }) => ({ body: { path } }))
   expect(await backend.revoke({ sub: 'ann' })).toEqual({ path: '/v1/revoke' })
   expect(await backend.access({ key: 'a:1', sub: 'ann' })).toEqual({ path: '/v1/access' })
-  expect(bodies(calls)).toEqual([{ sub: 'ann' }, { key: 'a:1', sub: 'ann' }])
+  expect(await backend.askAgain({ user: 'ann' })).toEqual({ path: '/v1/access' })
+  expect(bodies(calls)).toEqual([{ sub: 'ann' }, { key: 'a:1', sub: 'ann' }, { ask: { user: 'ann' } }])
 })
 
 test('a gateway that cannot be reached, and a redirect that the token must not follow', async () => {

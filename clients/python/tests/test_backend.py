@@ -286,17 +286,19 @@ def test_a_value_is_repeated_only_with_an_order() -> None:
         asyncio.run(look())
 
 
-def test_users_are_signed_out_and_access_is_explained() -> None:
+def test_users_are_signed_out_access_is_explained_and_decisions_are_asked_for_again() -> None:
     async def look() -> None:
         async with made.backend() as backend:
             assert await backend.revoke(sub="ann") == {"sessionsEnded": 1}
             await backend.access("a:1", sub="ann", keys={"read": ["a:*"]})
+            await backend.ask_again(key="a:1")
 
     with gateway(lambda *_: Answer(body={"sessionsEnded": 1})) as made:
         asyncio.run(look())
         assert [(call.path, call.json) for call in made.calls] == [
             ("/v1/revoke", {"sub": "ann"}),
             ("/v1/access", {"key": "a:1", "sub": "ann", "keys": {"read": ["a:*"]}}),
+            ("/v1/access", {"ask": {"key": "a:1"}}),
         ]
 
 

@@ -186,6 +186,11 @@ class Backend:
         """Who may use a key, and by which rule."""
         return await self._call(self._post("/v1/access", {"key": key, "token": token, "sub": sub, "keys": keys}))
 
+    async def ask_again(self, *, user: str | None = None, key: str | None = None) -> dict[str, Any]:
+        """Says that the backend decides otherwise about a user, a key or both: it is asked again."""
+        about = {name: value for name, value in (("user", user), ("key", key)) if value is not None}
+        return await self._call(self._post("/v1/access", {"ask": about}))
+
     async def close(self) -> None:
         """Sends what was collected, and ends when each call has ended."""
         self._is_closed = True
