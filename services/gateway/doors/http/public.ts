@@ -50,7 +50,7 @@ interface Deps {
   authenticate: Authenticate
   histories: MessagesDeps['histories']
   counts: ValuesDeps['counts'] & MessagesDeps['counts'] & WaitDeps['counts']
-  waits: Omit<WaitDeps, 'gate' | 'unreadBodies' | 'counts'>
+  waits: Omit<WaitDeps, 'gate' | 'unreadBodies' | 'counts' | 'connectionsMax'>
   streams: StreamDeps
   containment: Pick<Containment, 'caught'>
   log: Pick<Log, 'warn'>

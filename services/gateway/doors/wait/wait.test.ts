@@ -23,7 +23,7 @@ const authorize = {
 }
 
 /** @param beforeEdgeMs of the key, on the wall clock */
-async function setup({ beforeEdgeMs = EDGE_MS / 2, settings = {} } = {}) {
+async function setup({ beforeEdgeMs = EDGE_MS / 2, settings = {}, connectionsMax = 1_000 } = {}) {
   const first = edgeAfter(KEY, START_MS)
   const test = createTestGateway({
     startAtMs: timeOfEdge(KEY, first) - beforeEdgeMs,
@@ -39,7 +39,7 @@ async function setup({ beforeEdgeMs = EDGE_MS / 2, settings = {} } = {}) {
     ...realWorld,
     ...gateway,
     origins: '*',
-    connectionsMax: 1_000,
+    connectionsMax,
     clientOf: () => undefined,
     unreadBytesMax: 1_000_000,
     containment: noContainment,
@@ -212,6 +212,23 @@ test('an address opens no more keys than its sessions could; it may wait for tho
   await pass(60_000)
   const refused = await wait('x', ORDER, first - 3, 'tick:21', '192.0.2.1')
   expect([refused.status, refused.headers['retry-after']]).toEqual([429, '5'])
+})
+
+test('those who wait leave a quarter of all connections to others', async () => {
+  const { gateway, get, wait, waiting, begin } = await setup({ connectionsMax: 8 })
+  const version = await begin()
+  const answers = Array.from({ length: 6 }, () => wait(version, ORDER))
+  await waiting(6)
+  const { status, headers, body } = await wait(version, ORDER)
+  expect([status, headers['cache-control'], JSON.parse(String(body)).code]).toEqual([
+    503,
+    'public, max-age=1',
+    'too_many_waiting',
+  ])
+  expect((await get(`/v1/values/${KEY}`)).status).toBe(200)
+  await gateway.drain()
+  await Promise.all(answers)
+  expect((await wait(version, ORDER)).status).toBe(204)
 })
 
 test('a gateway that drains has answered all who wait, with another cursor than theirs, when it says so', async () => {

@@ -25,6 +25,8 @@ export interface WaitDeps {
   }
   readonly peek: (key: string) => Entry | undefined
   readonly waitedKeys: WaitedKeys
+  /** Connections that are no sessions: as many as there may be. */
+  readonly connectionsMax: number
   readonly anonymous: Rights
   /** Whom the sender of a request stands for, whatever token comes. Another object for each request. */
   readonly payingOf: (request: IncomingMessage) => Paying
@@ -34,6 +36,14 @@ export interface WaitDeps {
   readonly wallNow: () => number
   readonly now: () => number
 }
+
+/**
+ * Those who wait hold this part of those connections at most. They count for no address, so that one of them could
+ * otherwise keep all new WebSockets out.
+ */
+const SHARE_OF_CONNECTIONS = 3 / 4
+
+const TOO_MANY_WAITING: Problem = { code: 'too_many_waiting', retryAfterMs: 1_000 }
 
 const headers = Object.freeze({ ...securityHeaders, ...forAnyPage })
 
@@ -64,10 +74,13 @@ const OLD_FETCHER: Problem = {
 
 export function addWait(
   app: FastifyInstance,
-  { gate, peek, waitedKeys, anonymous, payingOf, unreadBodies, counts, now, wallNow }: WaitDeps,
+  { gate, peek, waitedKeys, connectionsMax, anonymous, payingOf, unreadBodies, counts, now, wallNow }: WaitDeps,
 ) {
   // A request that asks for nothing new is charged to nobody: it comes from a cache, for any number of viewers.
   const asker: Asker = { rights: anonymous, viewer: undefined, account: undefined, payer: undefined }
+
+  const waitingMax = Math.floor(connectionsMax * SHARE_OF_CONNECTIONS)
+  let waiting = 0
 
   const onSend: onSendHookHandler = (_, reply, payload, done) => {
     reply.header('cache-control', cacheControlOf[reply.statusCode] ?? 'no-store')
@@ -86,12 +99,15 @@ export function addWait(
       if (problem) return sendProblem(reply, problem)
       // A gateway that drained, or whose clock is a little ahead, may have given the cursor.
       if (cursor.edge > edgeAfter(key, wallNow()) + 1) return sendProblem(reply, BAD_QUERY)
+      if (waiting >= waitingMax) return sendProblem(reply, TOO_MANY_WAITING)
       const by = payingOf(request.raw)
       const waited = waitedKeys.open(key, by)
       if (isProblem(waited)) return sendProblem(reply, waited)
+      waiting++
       try {
         return await answer(waited, cursor, reply)
       } finally {
+        waiting--
         waitedKeys.close(waited, by)
       }
     },
