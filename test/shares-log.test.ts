@@ -2,6 +2,7 @@
 // given their share once, also after the journals were killed; others publish on; and when clients have filled all that
 // they may, there is room for backends and revocations.
 import { randomBytes } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import { SignJWT } from 'jose'
 import { atEnd } from './support/cleanup.ts'
 import { eventually } from './support/deadline.ts'
@@ -45,11 +46,12 @@ async function fill(publish: () => Promise<{ type: string; code?: string; retryA
   }
 }
 
-/** Publishes until the journal says what became of it. */
+/** Publishes until the journal says what became of it, each time when the answer before says. */
 async function answerOf(publish: () => Promise<any>) {
   for (;;) {
     const answer = await publish()
-    if (answer.code !== 'publish_unknown' && answer.code !== 'journal_unavailable') return answer
+    if (!['publish_unknown', 'journal_unavailable', 'rate_limited'].includes(answer.code)) return answer
+    await delay(answer.retryAfterMs ?? 0)
   }
 }
 

@@ -92,7 +92,7 @@ export function exportLevels(
   )
   read(
     'log_charged_bytes',
-    'Bytes held that count for somebody: for users, for guests (clients without a token), and where nobody has a token for addresses. What backends published counts for nobody.',
+    'Bytes held that count for somebody: for users, for guests (clients without a token), and where nobody has a token for addresses. Messages of backends count for nobody.',
     () => by('payer', log.stats().charged),
   )
   read('log_rooms', 'Rooms that have messages, or had some until not long ago.', () => log.stats().rooms)
