@@ -24,7 +24,7 @@ const system = await startSystem({
   namespaces: {
     inbox,
     quiet: { ...inbox, refresh: 0 },
-    slow: { ...inbox, maxAge: '20s', refresh: '20s' },
+    slow: { ...inbox, maxAge: '20s', refresh: '20s', timeout: '10s' },
     plain: { url: `${backend.origin}/plain/{id}`, refresh: '100ms' },
   },
   access: {

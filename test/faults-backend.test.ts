@@ -118,7 +118,8 @@ test.concurrent.each(faults.map((fault, index) => ({ ...fault, index })))(
     await late.reaches(cold, 2)
     show(`a backend that ${fault.name}: converged ${msSince(wellAt)} after its return`)
     for (const viewer of [...viewers, late]) {
-      expect(viewer.of(held).stale).toBeUndefined()
+      // A busy machine may time out once more.
+      await viewer.until(() => !viewer.of(held).stale, 'the value being fresh')
       viewer.close()
     }
     for (const viewer of viewers) expect(viewer.of(held).revisions).toEqual([1, 2])
