@@ -1,4 +1,4 @@
-// What clients with a window are to send next: a message for each that was answered. The messages of a turn leave together.
+// The messages that clients with a window owe: one for each that was answered. Those of a turn leave together.
 
 /**
  * @param pay sends so many of a client

@@ -44,7 +44,7 @@ const ROOMS_MAX = 8
  * One key's value now, or that it has none.
  * @typedef {{ key: string, value?: any, delete?: true, contentType?: string, order?: number }} Line
  *
- * What became of a value: `taken` is false where one of a higher `order` was taken before.
+ * The outcome for a value: `taken` is false where one of a higher `order` was taken before.
  * @typedef {{ key: string, taken: boolean, version?: string, order?: number }} HandedOver
  *
  * A call of `refresh`, or a part of it.
@@ -339,7 +339,7 @@ export function createBackend(url, { token, environment }) {
     revoke: whom => call(() => askUntil(true, ...post('/v1/revoke', whom))),
 
     /**
-     * Who may use a key, and by which rule.
+     * Says who may use a key, and by which rule.
      *
      * @param {{ key: string, token?: string, sub?: string, keys?: object }} question
      * @returns {Promise<Record<string, any>>}

@@ -1,5 +1,5 @@
 // The key grammar: `namespace:id`, where an id may end in a query: `namespace:id?name=value&name=value`. Every service
-// reads keys through this file and nowhere else. What a namespace makes of it: packages/service/namespaces/id-problem.ts.
+// reads keys through this file and nowhere else. A namespace narrows it: packages/service/namespaces/id-problem.ts.
 
 /** Longest namespace, in characters. Operators name namespaces in keycast.yaml; they are no data. */
 const NAMESPACE_CHARACTERS_MAX = 32

@@ -1,5 +1,5 @@
-// Who pays for what is used: the accounts of one user at one address, as gateways name them to nodes and journals. A name
-// says nothing of whose it is, and is the same at every gateway.
+// The accounts of one user at one address, as gateways name them to nodes and journals. A name does not tell whose it is,
+// and is the same at every gateway.
 import { createHmac } from 'node:crypto'
 import { createRecent } from '../collections/recent.ts'
 

@@ -1,4 +1,4 @@
-// What a namespace makes of the grammar of ids: how many segments, and which parameters in which order.
+// The ids of a namespace: how many segments they have, and which parameters in which order.
 import { idOf, keyProblem, partsOf } from '@keycast/protocol'
 import type { Namespace } from './namespaces.ts'
 

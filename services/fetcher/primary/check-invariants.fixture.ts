@@ -58,7 +58,7 @@ function checkCounts(entries: Entry[], table: KeyTable) {
   let bytes = 0
   for (const entry of entries) bytes += entry.bytes
   const expected = { keys: entries.length, bytes }
-  // What nobody wants is charged to nobody, and everything else to somebody who wants it.
+  // A key that nobody wants is charged to nobody, any other to somebody who wants it.
   const held = new Map<Holder, number>()
   for (const entry of entries) {
     const { holder, bytes, key } = entry

@@ -90,7 +90,7 @@ export function createCompression({ latest, grown, resume, counts, observe, now,
     return form
   }
 
-  /** What is small is done with at once. So is what is more than may be queued now, until the next asks for it. */
+  /** A small body is done with at once. So is one for which the queue has no room now, until the next asks for it. */
   function compress({ value, slot, source, make }: Omit<Job, 'done' | 'atMs'>, done: Job['done']) {
     if (source.length < DEFLATE_BYTES_MIN) return done(undefined)
     if (backlogBytes > 0 && backlogBytes + source.length > BACKLOG_BYTES_MAX) {

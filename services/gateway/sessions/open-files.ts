@@ -19,7 +19,7 @@ export function openFilesMax(read: () => string = () => readFileSync('/proc/self
   return soft === undefined ? undefined : Number(soft)
 }
 
-/** Connections that are no sessions: all requests that may wait for the fetcher, and idle ones. At 10 KB each, 50 MB. */
+/** Connections that are no sessions: all requests that may wait for the fetcher, and idle ones. At 20 KB each, 100 MB. */
 const HTTP_CONNECTIONS_MAX = 5_000
 
 /** Of the other files, those that HTTP connections must leave. */

@@ -1,5 +1,5 @@
 // A topic is what one key names at this gateway: a value or a room. Sessions subscribe to topics while the gate lets them.
-// What differs between values and rooms is in their kinds, which have the methods: there may be a million topics. A
+// The difference between values and rooms is in their kinds, which have the methods: there may be a million topics. A
 // subscription whose backend cannot be asked waits, and goes on where it stood once the gate admits it again.
 import {
   type ControlMessage,

@@ -183,7 +183,7 @@ class Backend:
     async def access(
         self, key: str, *, token: str | None = None, sub: str | None = None, keys: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Who may use a key, and by which rule."""
+        """Says who may use a key, and by which rule."""
         return await self._call(self._post("/v1/access", {"key": key, "token": token, "sub": sub, "keys": keys}))
 
     async def ask_again(self, *, user: str | None = None, key: str | None = None) -> dict[str, Any]:

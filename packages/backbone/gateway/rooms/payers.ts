@@ -1,5 +1,5 @@
-// Who pays for what a gateway asks of journals: for publishes under way, of which an account has a share, and for the parts
-// of histories that are being read.
+// The payers of a gateway's requests to journals: of publishes under way, of which an account has a share, and of the parts of
+// histories that are being read.
 import { createStock, type Payer } from '@keycast/service'
 
 /** Nobody pays for what a backend asks. */

@@ -71,7 +71,7 @@ export function overEventStream({ url, fetch, setTimeout, hear, end }) {
     // Not `.`, which ends at U+2028, too: JSON may hold it.
     const data = /^data: ([^\n]*)/m.exec(block)?.[1]
     if (data === undefined) {
-      // A comment is the gateway's ping. What is being said answers it as well.
+      // A comment is the gateway's ping. A request under way answers it as well.
       if (block === ':' && !isSending) send('')
       return
     }

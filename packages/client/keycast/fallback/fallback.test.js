@@ -108,7 +108,7 @@ test('where a WebSocket is refused, an event stream takes its place, and request
   socket.send('{"n":2}')
   socket.send('{"n":3}')
   await settle()
-  // What waits for the answer to a request goes together, in its order.
+  // Messages given while a request is under way go together, in their order.
   expect(sent.map(({ body }) => body)).toEqual(['{"n":1}', '{"n":2}\n{"n":3}'])
   expect(sent[0].headers).toMatchObject({ 'keycast-stream': 'its name' })
   expect(asked[0]).toBe('/v1/stream')

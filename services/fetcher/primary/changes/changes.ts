@@ -121,7 +121,7 @@ function createChangeStream(url: string, names: string[], deps: Deps) {
     beginPolling()
   }
 
-  /** What the stream does not tell is asked for. */
+  /** Changes that the stream does not tell are asked for. */
   function beginPolling() {
     polls = names.flatMap(name => {
       const pollMs = namespaces.get(name)?.changes?.pollMs ?? 0

@@ -26,7 +26,7 @@ export function readApiTokens(text: string): ApiToken[] {
   for (const [index, entry] of text.split(/\s+/).filter(Boolean).entries()) {
     const [name, given, ...rest] = entry.split(':')
     const token = rest.join(':')
-    // What is no name may be a token.
+    // A text that is no name may be a token.
     if (given === undefined || !NAME.test(name)) {
       throw new Error(`entry ${index + 1} must be NAME:SCOPES:TOKEN, as in backend:refresh,publish:…`)
     }

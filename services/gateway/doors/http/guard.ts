@@ -1,4 +1,4 @@
-// Who may make the calls of the backend and the operator, and the record of what operators did.
+// The callers that may act as the backend or the operator, and the record of what operators did.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type ApiToken, createHolders, type Scope } from './api-tokens.ts'
 import { sendProblem } from './problems.ts'

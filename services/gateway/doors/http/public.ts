@@ -36,7 +36,7 @@ const KEEP_ALIVE_MS = 72_000
 /** More than nginx passes on (proxy/nginx.conf.template); a token may take 8 KiB of it. */
 const HEADERS_BYTES_MAX = 24 * 1_024
 
-/** Requests that wait for the fetcher at a time: at some 10 KB each they take 40 MB. */
+/** Requests that wait for the fetcher at a time: at some 20 KB each they take 80 MB. */
 const PENDING_MAX = 4_000
 
 /** Nothing here takes a body, but what speaks to a stream. */

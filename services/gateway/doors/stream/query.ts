@@ -1,4 +1,4 @@
-// What the URL of a stream asks for: the keys, where their rooms go on, and for whom.
+// The query of a stream: the keys, where their rooms go on, and for whom.
 import type { FastifyRequest } from 'fastify'
 import type { HttpProblem } from '../http/problems.ts'
 import { KEYS_MAX, readCursor } from './cursor.ts'

@@ -24,7 +24,7 @@ export interface StreamDeps extends SendDeps, TicketDeps {
 
 type Arrival = Exclude<Awaited<ReturnType<Admission['admit']>>, { reason: string }>
 
-/** Who knows a stream's name may speak for its client: 128 bits, and in a header, for URLs are logged. */
+/** Whoever knows a stream's name may speak for its client: 128 bits, and in a header, for URLs are logged. */
 const NAME_BYTES = 16
 
 export function addStream(app: FastifyInstance, deps: StreamDeps) {

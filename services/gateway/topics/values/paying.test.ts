@@ -1,4 +1,4 @@
-// Who pays at the fetcher for what a gateway wants.
+// The payers at the fetcher of a gateway's keys.
 import { readRule } from '../../access/rule.ts'
 import { createTestGateway } from '../../test-support.ts'
 

@@ -1,4 +1,4 @@
-// Who pays at the fetcher for a key that this gateway wants: one of those who want it here, and of many one who holds
+// The payer at the fetcher of a key that this gateway wants: one of those who want it here, and of many one who holds
 // little. So nobody fills their share by being the first at pages that everybody opens.
 import type { Payer } from '@keycast/service'
 import type { Account } from '../../sessions/accounts.ts'
