@@ -4,8 +4,11 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createSchema, createYoga } from 'graphql-yoga'
 // @ts-expect-error it comes without types
 import httpServer from 'http-server'
+// @ts-expect-error it comes without types
+import jsonServer from 'json-server'
 // @ts-expect-error it comes without types
 import send from 'send'
 import { answers, documentOf, startBackend } from './support/backend.ts'
@@ -13,6 +16,7 @@ import { atEnd } from './support/cleanup.ts'
 import { connect } from './support/client.ts'
 import { eventually } from './support/deadline.ts'
 import { msSince, show } from './support/figures.ts'
+import { ask } from './support/http.ts'
 import { startSystem } from './support/system.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'keycast-files-'))
@@ -59,12 +63,45 @@ const withEtag = await serve(httpServer.createServer({ root: directory }).server
 const withLastModified = await serve(
   createServer((request, response) => send(request, request.url, { root: directory, etag: false }).pipe(response)),
 )
+
+/** json-server as `npx json-server` runs it, on records in memory. */
+const posts = jsonServer.create()
+posts.use(jsonServer.defaults({ logger: false }), jsonServer.router({ posts: [] }))
+const withPosts = await serve(createServer(posts))
+
+/** GraphQL Yoga on a schema as its guide has one. */
+const articles = new Map<string, { title: string; revision: number }>()
+const yoga = createYoga({
+  schema: createSchema({
+    typeDefs: `
+      type Article { title: String!, revision: Int! }
+      type Query { article(id: ID!): Article }
+    `,
+    resolvers: { Query: { article: (_, { id }) => articles.get(id) } },
+  }),
+  logging: false,
+})
+const withGraphql = await serve(createServer(yoga))
 const demanding = await startBackend()
 
 const { gateways } = await startSystem({
   namespaces: {
     etag: { url: `${withEtag.origin}/{id}.json`, refresh: '100ms' },
     modified: { url: `${withLastModified.origin}/{id}.json`, refresh: '100ms' },
+    post: { url: `${withPosts.origin}/posts/{id}`, refresh: '100ms' },
+    posts: { url: `${withPosts.origin}/posts`, query: ['author'], refresh: '100ms' },
+    article: {
+      method: 'POST',
+      url: `${withGraphql.origin}/graphql`,
+      body: { query: 'query ($id: ID!) { article(id: $id) { title revision } }', variables: { id: '{id}' } },
+      refresh: '100ms',
+    },
+    misspelt: {
+      method: 'POST',
+      url: `${withGraphql.origin}/graphql`,
+      body: { query: 'query ($id: ID!) { article(id: $id) { titel } }', variables: { id: '{id}' } },
+      refresh: '100ms',
+    },
     // biome-ignore lint/suspicious/noTemplateCurlyInString: as keycast.yaml has it
     demanding: { url: `${demanding.origin}/{id}`, headers: { 'X-Api-Key': '${BACKEND_KEY}' }, refresh: '100ms' },
     plain: { url: `${demanding.origin}/{id}`, refresh: '100ms' },
@@ -122,6 +159,67 @@ describe.each(servers)('%s', (_, namespace, served) => {
     expect(first).toBe(200)
     expect(new Set(rest)).toEqual(new Set([304]))
     expect(client.of(keyOf('same')).values).toBe(1)
+    client.close()
+  })
+})
+
+describe('json-server', () => {
+  const send = async (method: string, path: string, body?: object) => {
+    const headers = { 'content-type': 'application/json' }
+    const { status } = await ask(withPosts.origin + path, { method, headers, body: body && JSON.stringify(body) })
+    expect(status).toBeLessThan(300)
+  }
+
+  test('a record that is written, changed and deleted reaches the subscriber each time', async () => {
+    const client = await connect(gateway.url)
+    await client.subscribe(['post:1'])
+    await client.until(() => client.of('post:1').error?.code === 'not_found', 'that there is none yet')
+    await send('POST', '/posts', { id: 1, revision: 1 })
+    await client.reaches('post:1', 1)
+    await send('PATCH', '/posts/1', { revision: 2 })
+    await client.reaches('post:1', 2)
+    await send('DELETE', '/posts/1')
+    await client.until(() => client.of('post:1').error?.code === 'not_found', 'that it is gone')
+    client.close()
+  })
+
+  test('a filtered list is a value, and costs only 304s while it stays as it is', async () => {
+    const key = 'posts:?author=ann'
+    const path = '/posts?author=ann'
+    await send('POST', '/posts', { id: 2, author: 'ann' })
+    const client = await connect(gateway.url)
+    await client.subscribe([key])
+    await client.until(() => client.of(key).data?.length === 1, 'a list of one')
+    const before = withPosts.served.length
+    const since = () => withPosts.served.slice(before).filter(served => served.path === path)
+    await eventually(() => since().length >= 5, 'five requests')
+    expect(new Set(since().map(({ status }) => status))).toEqual(new Set([304]))
+    await send('POST', '/posts', { id: 3, author: 'ann' })
+    await client.until(() => client.of(key).data.length === 2, 'a list of two')
+    client.close()
+  })
+})
+
+describe('a GraphQL server', () => {
+  test('answers a query in the body of a POST, and what changes reaches the subscriber', async () => {
+    articles.set('7', { title: 'Seven', revision: 1 })
+    const client = await connect(gateway.url)
+    await client.subscribe(['article:7', 'article:8'])
+    const read = () => client.of('article:7').data?.data.article
+    await client.until(read, 'the article')
+    expect(read()).toEqual({ title: 'Seven', revision: 1 })
+    articles.set('7', { title: 'Seven', revision: 2 })
+    await client.until(() => read().revision === 2, 'its second revision')
+    await client.until(() => client.of('article:8').data, 'an article that is not there')
+    expect(client.of('article:8').data).toEqual({ data: { article: null } })
+    client.close()
+  })
+
+  test('has its errors shown as the value, as GraphQL answers 200 with them', async () => {
+    const client = await connect(gateway.url)
+    await client.subscribe(['misspelt:7'])
+    await client.until(() => client.of('misspelt:7').data, 'the errors')
+    expect(client.of('misspelt:7').data.errors[0].message).toContain('Cannot query field "titel"')
     client.close()
   })
 })
