@@ -3,23 +3,22 @@
 // unforeseen, and a client beside it is served all along.
 // An hour of it: FUZZ_SECONDS=3600 npm run test:e2e -- --testPathPatterns test/fuzz
 import { once } from 'node:events'
-import { type AddressInfo, connect as connectTcp, createServer, type Socket } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { BYTES_SUBPROTOCOL, JSON_SUBPROTOCOL } from '@keycast/protocol'
 import fc from 'fast-check'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
-import WebSocket from 'ws'
 import { Dealer, Push } from 'zeromq'
 import { atEnd } from './support/cleanup.ts'
 import { connect } from './support/client.ts'
 import { pause } from './support/deadline.ts'
 import { show } from './support/figures.ts'
-import { type Absurd, absurdJson, absurdParts } from './support/fuzz/absurd.ts'
-import { absurdHttp, type HttpMessage } from './support/fuzz/absurd-http.ts'
-import { absurdTokens, keyResponses, SECRET } from './support/fuzz/doors-access.ts'
+import { type Absurd, absurdParts } from './support/fuzz/absurd.ts'
+import { absurdHttp } from './support/fuzz/absurd-http.ts'
+import { keyResponses, SECRET } from './support/fuzz/doors-access.ts'
 import { firsts, responses } from './support/fuzz/doors-backend.ts'
-import { frames } from './support/fuzz/frames.ts'
 import { seconds, seed, timeoutMs } from './support/fuzz/length.ts'
-import { LINK, NUMBER, requests, toFetcher, toJournal } from './support/fuzz/messages.ts'
+import { LINK, NUMBER, toFetcher, toJournal } from './support/fuzz/messages.ts'
+import { fuzzPorts } from './support/fuzz/open-ports.ts'
 import { ask } from './support/http.ts'
 import { startJournal } from './support/journal.ts'
 import { MIB, watchMemory } from './support/memory.ts'
@@ -46,6 +45,7 @@ const origin = `http://127.0.0.1:${(backend.address() as AddressInfo).port}`
 const namespaces = {
   conversation: { url: `${origin}/absurd/{id}`, refresh: '100ms', timeout: '1s' },
   well: { url: `${origin}/well/{id}`, refresh: '100ms' },
+  told: { url: `${origin}/well/{id}`, refresh: 0 },
   room: { source: 'journal', members: 'named' } as never,
 }
 /** So many providers of absurd keys as `access.tokens` takes beside two others: a gateway asks each of them seldom. */
@@ -92,142 +92,8 @@ const GROWTH_BYTES_MAX = 400 * MIB
 
 const endsAt = performance.now() + seconds * 1_000
 const isOn = () => performance.now() < endsAt
-
-/** Says absurd things for as long as the test goes on. @returns how many */
-async function repeat<T>(inputs: fc.Arbitrary<T>, say: (input: T) => Promise<unknown>) {
-  let count = 0
-  for (let round = 0; isOn(); round++) {
-    for (const input of fc.sample(inputs, { numRuns: 100, seed: seed + round })) {
-      if (!isOn()) break
-      await say(input)
-      count++
-    }
-  }
-  return count
-}
-
-/** One session after the other, each until the gateway ends it. */
-async function sessions(protocol: string) {
-  let socket: WebSocket | undefined
-  const count = await repeat(absurdJson(requests), async ({ bytes }: Absurd) => {
-    if (socket?.readyState !== WebSocket.OPEN) {
-      socket?.terminate()
-      socket = new WebSocket(gateway.url, protocol)
-      socket.on('error', () => {})
-      await Promise.race([once(socket, 'open').catch(() => {}), pause(1_000)])
-    }
-    if (socket.readyState === WebSocket.OPEN) socket.send(bytes, { binary: false })
-    await pause(2)
-  })
-  socket?.terminate()
-  return count
-}
-
-const http: [string, HttpMessage][] = [
-  [
-    'GET',
-    {
-      first: 'GET /v1/values/well:1 HTTP/1.1',
-      fields: [
-        ['host', 'h'],
-        ['if-none-match', '"a"'],
-      ],
-      body: Buffer.alloc(0),
-    },
-  ],
-  [
-    'upgrade',
-    {
-      first: 'GET /ws HTTP/1.1',
-      fields: [
-        ['host', 'h'],
-        ['upgrade', 'websocket'],
-        ['connection', 'upgrade'],
-        ['sec-websocket-version', '13'],
-        ['sec-websocket-key', 'dGhlIHNhbXBsZSBub25jZQ=='],
-      ],
-      body: Buffer.from([0x81, 0x85, 1, 2, 3, 4, 0x7a, 0x20, 0x71, 0x60, 0x7b]),
-    },
-  ],
-  [
-    'POST',
-    {
-      first: 'POST /v1/refresh HTTP/1.1',
-      fields: [
-        ['host', 'h'],
-        ['authorization', 'Bearer a-token-for-tests'],
-        ['content-type', 'application/json'],
-      ],
-      body: Buffer.from('{"keys":["well:1"]}'),
-    },
-  ],
-]
-const lines = [
-  'GET / HTTP/9.9',
-  'GET  HTTP/1.1',
-  '',
-  'PRI * HTTP/2.0',
-  `GET /${'a'.repeat(30_000)} HTTP/1.1`,
-  'OPTIONS * HTTP/1.1',
-  'CONNECT a:1 HTTP/1.1',
-]
-
-/** Each on a connection of its own, which is closed whatever comes back. */
-const bytesTo = (port: number) =>
-  repeat(absurdHttp(http, lines), async ({ bytes }) => {
-    const socket = connectTcp(port, '127.0.0.1')
-    socket.on('error', () => {})
-    socket.resume()
-    socket.end(bytes)
-    await Promise.race([once(socket, 'close').catch(() => {}), pause(50)])
-    socket.destroy()
-  })
-
-/** Frames after an upgrade, several on each connection. */
-async function rawFrames() {
-  let socket: Socket | undefined
-  const count = await repeat(frames, async frame => {
-    if (!socket?.writable) {
-      socket = connectTcp(gateway.port, '127.0.0.1')
-      socket.on('error', () => {})
-      socket.resume()
-      socket.write(
-        [
-          ...['GET /ws HTTP/1.1', 'host: h', 'connection: upgrade', 'upgrade: websocket', 'sec-websocket-version: 13'],
-          ...['sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==', 'sec-websocket-extensions: permessage-deflate', '', ''],
-        ].join('\r\n'),
-      )
-      await Promise.race([once(socket, 'data').catch(() => {}), pause(1_000)])
-    }
-    socket.write(frame)
-    await pause(2)
-    // One that waits for the rest of a frame would take all that follows for it.
-    if (Math.random() < 0.2) socket.destroy()
-  })
-  socket?.destroy()
-  return count
-}
-
-/** Over HTTP and in sessions. */
-async function tokens() {
-  let socket: WebSocket | undefined
-  const count = await repeat(absurdTokens, async token => {
-    if (socket?.readyState !== WebSocket.OPEN) {
-      socket = new WebSocket(gateway.url, JSON_SUBPROTOCOL)
-      socket.on('error', () => {})
-      await Promise.race([once(socket, 'open').catch(() => {}), pause(1_000)])
-    }
-    if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ type: 'auth', token }))
-    const http = connectTcp(gateway.port, '127.0.0.1')
-    http.on('error', () => {})
-    http.resume()
-    http.end(`GET /v1/values/well:1 HTTP/1.1\r\nhost: h\r\nconnection: close\r\nauthorization: Bearer ${token}\r\n\r\n`)
-    await Promise.race([once(http, 'close').catch(() => {}), pause(20)])
-    http.destroy()
-  })
-  socket?.terminate()
-  return count
-}
+const ports = fuzzPorts({ url: gateway.url, isOn })
+const { repeat } = ports
 
 /** @param token that is shown over HTTP @param from whose tries are counted apart @returns the status */
 const statusFor = async (token: string, from: string) => {
@@ -329,13 +195,13 @@ test(
   async () => {
     const growth = processes.map(({ pid }) => watchMemory(pid))
     const counts = {
-      'sessions in JSON': sessions(JSON_SUBPROTOCOL),
-      'sessions in bytes': sessions(BYTES_SUBPROTOCOL),
-      frames: rawFrames(),
-      tokens: tokens(),
+      'sessions in JSON': ports.sessions(JSON_SUBPROTOCOL),
+      'sessions in bytes': ports.sessions(BYTES_SUBPROTOCOL),
+      frames: ports.frames(),
+      tokens: ports.tokens(),
       'names of keys': keyNames(),
-      'public port': bytesTo(gateway.port),
-      'internal port': bytesTo(Number(new URL(gateway.internal).port)),
+      'public port': ports.requests('clients'),
+      'internal port': ports.requests('backends', Number(new URL(gateway.internal).port)),
       fetcher: linkTo(fetcher.node, toFetcher),
       journal: linkTo(journal.node, toJournal as typeof toFetcher),
       'bystander served': bystander(),

@@ -278,9 +278,24 @@ const lanes: Small[][] = [
     ],
     [
       'stranger',
-      ['--start', '--clients', '20', '--interval', '200ms', '--rate', '100', '--attackers', '10', '--seconds', '2'],
+      [
+        '--start',
+        '--clients',
+        '20',
+        '--interval',
+        '200ms',
+        '--rate',
+        '100',
+        '--attackers',
+        '10',
+        '--seconds',
+        '2',
+        '--quiet',
+        '1s',
+      ],
       counts => {
         expect(counts).toMatchObject({ dropped: 0, lost: 0, unexpected: 0 })
+        expect(counts.fuzzed).toBeGreaterThan(10)
         expect(counts.answered).toBeGreaterThan(100)
         expect(counts.sent).toBeGreaterThan(100)
       },

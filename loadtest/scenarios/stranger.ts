@@ -1,19 +1,27 @@
-// One address without a token and one user take all that they can, in each way that is known. What do 1,000 others notice,
-// who read, publish and join? The same clients are measured without them and with them.
+// One address without a token and one user take all that they can, in each way that is known, and a third address sends
+// absurd bytes. What do 1,000 others notice, who read, publish and join? The same clients are measured without them,
+// with them, and without them again.
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
 import type { Histogram } from 'hdr-histogram-js'
 import { readDuration, readInteger } from '../command-line/options.ts'
 import { createHistogram } from '../generator/histogram.ts'
-import type { Pool } from '../generator/pool.ts'
+import { GeneratorError, type Pool } from '../generator/pool.ts'
 import { ways } from '../generator/workloads/stranger.ts'
 import { allOpen } from './connect-all.ts'
+import { meanOf, sumOf } from './figures.ts'
 import { logOption } from './rooms/log-option.ts'
-import type { Scenario } from './scenario.ts'
+import type { Scenario, SeriesSecond, Table } from './scenario.ts'
 
-const COUNTS = ['requested', 'answered', 'refusals', 'lost', 'unexpected', 'dropped', 'sent', 'refused']
+const COUNTS = ['requested', 'answered', 'refusals', 'lost', 'unexpected', 'dropped', 'sent', 'refused', 'fuzzed']
 
 /** From where they come, on this host: limits are by address. */
 const STRANGER = '127.0.0.200'
 const USER = '127.0.0.201'
+const FUZZER = '127.0.0.202'
+
+const fuzzProgram = fileURLToPath(new URL('../generator/fuzz.ts', import.meta.url))
 
 /** Time for clients to connect, and for code to be compiled. */
 const WARM_UP_MS = 5_000
@@ -23,7 +31,8 @@ const phases = ['quiet', 'attack'] as const
 
 export const stranger: Scenario = {
   name: 'stranger',
-  about: 'One address and one user take all that they can, in eight ways: what do 1,000 others notice?',
+  about:
+    'One address and one user take all that they can, in eight ways, and another sends nonsense: what do 1,000 others notice?',
   rates: [{ count: 'answered', label: 'answers to the others' }],
   needsTokens: true,
   gateways: 1,
@@ -33,9 +42,10 @@ export const stranger: Scenario = {
     command
       .option('--clients <n>', 'others', readInteger(1, 10_000), 1_000)
       .option('--interval <duration>', 'time between two requests of another', readDuration, 2_000)
-      .option('--rate <n>', 'messages a second of the address, and again of the user', readInteger(100, 100_000), 5_000)
+      .option('--rate <n>', 'messages a second of the address, and again of the user', readInteger(10, 100_000), 5_000)
       .option('--attackers <n>', 'sessions of the address, and again of the user', readInteger(8, 1_000), 100)
-      .option('--seconds <n>', 'time to measure without them, and again with them', readInteger(1, 600), 20)
+      .option('--seconds <n>', 'time to measure with them', readInteger(1, 86_400), 20)
+      .option('--quiet <duration>', 'time to measure without them, before and again after', readDuration, 20_000)
       .addOption(logOption())
   },
 
@@ -53,7 +63,7 @@ export const stranger: Scenario = {
   }),
   clients: ({ clients, attackers }) => clients + 2 * attackers,
 
-  async run(context, { clients, interval, rate, attackers, seconds }) {
+  async run(context, { clients, interval, rate, attackers, seconds, quiet: quietMs }) {
     const intervalMs = Math.max(1, Math.round((attackers * 1_000) / rate))
     const rooms = Array.from({ length: Math.ceil(clients / 20) }, (_, number) => `room:${number + 1}`)
     const keys = Array.from({ length: 200 }, (_, number) => `conversation:${number + 1}`)
@@ -96,20 +106,32 @@ export const stranger: Scenario = {
     }
     await context.wait(WARM_UP_MS)
     context.phase('quiet')
-    await context.wait(seconds * 1_000)
+    await context.wait(quietMs)
     context.phase('begin')
     for (const taker of takers) taker.tell({ begin: true })
+    const fuzz = startFuzz(context.target.urls[0])
     await context.wait(WARM_UP_MS)
     context.phase('attack')
     await context.wait(seconds * 1_000)
     context.phase('end')
+    const fuzzed = await fuzz.finish()
     for (const taker of takers) await taker.finish()
+    await context.wait(WARM_UP_MS)
+    context.phase('quiet')
+    await context.wait(quietMs)
+    context.phase('end')
     await others.finish()
 
+    const attackedSeconds = context.series.filter(({ phase }) => phase === 'attack')
     const ms = (histogram: Histogram, percentile: number) => histogram.getValueAtPercentile(percentile) / 1_000
     const { quiet, attack } = latencies
     const sum = (name: string) => takers.reduce((all, { totals }) => all + (totals.counts[name] ?? 0), 0)
-    const counts: Record<string, number> = { ...others.totals.counts, sent: sum('sent'), refused: sum('refusals') }
+    const counts: Record<string, number> = {
+      ...others.totals.counts,
+      sent: sum('sent'),
+      refused: sum('refusals'),
+      fuzzed: fuzzed.sent,
+    }
     const p99 = (of: Record<string, Histogram>) => Math.max(...kinds.map(kind => ms(of[kind], 99)))
     const attacked = createHistogram()
     for (const kind of kinds) attacked.add(attack[kind])
@@ -138,8 +160,9 @@ export const stranger: Scenario = {
       latency: attacked,
       latencyLabel: 'Attacked: from when a request of the others was due to its answer',
       reasons: others.totals.reasons,
-      measured: context.series.filter(({ phase }) => phase === 'attack'),
+      measured: attackedSeconds,
       tables: [
+        memoryTable(attackedSeconds),
         {
           title: 'The others',
           columns: ['', 'p50 alone (ms)', 'p50 attacked (ms)', 'p99 alone (ms)', 'p99 attacked (ms)'],
@@ -169,7 +192,57 @@ export const stranger: Scenario = {
           ).sort(([, one], [, other]) => other - one),
         },
       ],
-      notes: [`Each session of the attackers does one of these: ${Object.keys(ways).join('; ')}.`],
+      notes: [
+        `Each session of the attackers does one of these: ${Object.keys(ways).join('; ')}.`,
+        `The seed of the absurd bytes: ${fuzzed.seed}.`,
+      ],
     }
   },
+}
+
+/** Absurd bytes to the gateway at this address, by a process of their own: to make them takes CPU time. */
+function startFuzz(url: string) {
+  const child = fork(fuzzProgram, [url, FUZZER], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const said = once(child, 'message') as Promise<[{ sent: number; seed: number }]>
+  const ended = once(child, 'exit').then(([code, signal]) => {
+    throw new GeneratorError(`the process that sends absurd bytes ended: ${signal ?? `exit code ${code}`}`)
+  })
+  ended.catch(() => {})
+  return {
+    async finish() {
+      child.send('finish')
+      const [outcome] = await Promise.race([said, ended])
+      return outcome
+    },
+  }
+}
+
+/** Memory in the second half of the attack, when all that fills up once is full: does it still grow? */
+function memoryTable(attacked: SeriesSecond[]): Table {
+  const half = attacked.slice(Math.floor(attacked.length / 2))
+  const names = half[0]?.services.map(({ name }) => name) ?? []
+  const rows = names.map(name => {
+    const points = half.flatMap(({ at, services }) => {
+      const bytes = services.find(service => service.name === name)?.residentBytes
+      return bytes === undefined ? [] : [{ at, mb: bytes / 1e6 }]
+    })
+    const { slope, noise } = lineThrough(points)
+    const grown = points.length === 0 ? 0 : slope * ((points.at(-1)?.at ?? 0) - points[0].at)
+    return [name, meanOf(points, ({ mb }) => mb).toFixed(0), grown.toFixed(1), noise.toFixed(1)]
+  })
+  return {
+    title: 'Memory in the second half of the attack',
+    columns: ['', 'mean (MB)', 'grown by (MB)', 'noise (MB)'],
+    rows,
+    note: 'Grown by: of a straight line through the seconds. Noise: the standard deviation around it.',
+  }
+}
+
+/** By least squares. */
+function lineThrough(points: { at: number; mb: number }[]) {
+  const [meanAt, meanMb] = [meanOf(points, ({ at }) => at), meanOf(points, ({ mb }) => mb)]
+  const spread = sumOf(points, ({ at }) => (at - meanAt) ** 2)
+  const slope = spread === 0 ? 0 : sumOf(points, ({ at, mb }) => (at - meanAt) * (mb - meanMb)) / spread
+  const noise = Math.sqrt(meanOf(points, ({ at, mb }) => (mb - meanMb - slope * (at - meanAt)) ** 2))
+  return { slope, noise }
 }
