@@ -1,12 +1,11 @@
 // A process that sends absurd bytes to all that strangers reach of a gateway, until its parent is gone or ends it.
 // node loadtest/generator/fuzz.ts ws://127.0.0.1:8080/ws 127.0.0.202
-import { getPriority, setPriority } from 'node:os'
 import { BYTES_SUBPROTOCOL, JSON_SUBPROTOCOL } from '@keycast/protocol'
 import { seed } from '../../test/support/fuzz/length.ts'
 import { fuzzPorts } from '../../test/support/fuzz/open-ports.ts'
 
-// It sends as fast as it can: the clients that are measured come first.
-setPriority(Math.min(19, getPriority() + 10))
+/** To make absurd bytes takes CPU time that the system under load would have. */
+const PACE_MS = 50
 
 const [url, from] = process.argv.slice(2)
 let isOn = true
@@ -15,7 +14,7 @@ process.on('message', () => {
   isOn = false
 })
 
-const ports = fuzzPorts({ url, from, isOn: () => isOn })
+const ports = fuzzPorts({ url, from, isOn: () => isOn, paceMs: PACE_MS })
 const counts = await Promise.all([
   ports.sessions(JSON_SUBPROTOCOL),
   ports.sessions(BYTES_SUBPROTOCOL),

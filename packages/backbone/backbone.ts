@@ -139,7 +139,8 @@ export interface KeptAnswer {
  * The last try failed. `ageMs`: since the backend was asked in that try. With `retryAfterMs` the fetcher tries again by
  * itself while the key is watched. `not_found` is an answer like any other: it comes with `maxAgeMs`. `forbidden` comes
  * with the digest of the token that the backend refused (wire/token-digest.ts), unless it was asked without one. `payer`:
- * it is the one whose accounts hold too much; another may have the key.
+ * it is the one whose accounts hold too much; another may have the key. `onlyFor`: an old `not_found` for a get of this
+ * payer, who asked for the key in vain before; for another the backend would be asked.
  */
 export interface FailedAnswer {
   type: 'failed'
@@ -151,6 +152,7 @@ export interface FailedAnswer {
   retryAfterMs?: number
   tokenDigest?: string
   payer?: Payer
+  onlyFor?: Payer
 }
 
 export type Answer = ValueAnswer | CurrentAnswer | KeptAnswer | FailedAnswer
@@ -208,7 +210,7 @@ export interface BackboneEvents {
   /** The credentials of a viewer key's viewer; looked up each time a want is sent. */
   credentials?: (key: string) => Credentials | undefined
   /** Whom a key's owner charges for it; looked up likewise. */
-  payer?: (key: string) => Payer | undefined
+  payer?: (key: string, type: 'watch' | 'get') => Payer | undefined
   /**
    * In the order of a key's states, except that a failover may repeat one; never one from before the key was last
    * wanted. `isGot`: it answers and ends the key's `get`. Otherwise it is for the watch, and may be older than a `get`

@@ -146,7 +146,7 @@ export function createFakeBackbone() {
     credentials: (key: string) => events.credentials?.(key),
 
     /** Whom the fetcher charges for a key. */
-    payer: (key: string) => events.payer?.(key),
+    payer: (key: string, type: 'watch' | 'get' = 'watch') => events.payer?.(key, type),
 
     /** @returns the version */
     value(

@@ -47,7 +47,7 @@ export interface LinkEvents<S extends Service> {
   /** Other fields of a want; looked up likewise. */
   payload?: PayloadOf<S>
   /** Whom the node charges for a want; looked up likewise. */
-  payer?: (key: string) => Payer | undefined
+  payer?: (key: string, type: 'watch' | 'get') => Payer | undefined
   /** `isGot`: it answers and ends the key's get. `link`: this one, as below. */
   onAnswer: (answer: S['Answer'], isGot: boolean, link: Link<S>) => void
   /** The node's progress when it sent a beat: comes after all answers before it. */

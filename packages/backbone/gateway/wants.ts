@@ -54,7 +54,7 @@ interface WantEvents<S extends Service> {
   /** Other fields of a want; looked up likewise. */
   payload?: PayloadOf<S>
   /** Whom the node charges for it; looked up likewise. */
-  payer?: (key: string) => Payer | undefined
+  payer?: (key: string, type: 'watch' | 'get') => Payer | undefined
 }
 
 export type PayloadOf<S extends Service> = (key: string, type: 'watch' | 'get') => S['Payload'] | undefined
@@ -211,7 +211,7 @@ export function createWants<S extends Service>({ position, payload, payer, table
           noteTold(want, type, number)
           const { key } = want
           const said = payload?.(key, type)
-          wants.push({ key, position: position(key), payload: said, payer: payer?.(key) })
+          wants.push({ key, position: position(key), payload: said, payer: payer?.(key, type) })
           bytes += payloadBytes(said)
         }
         if (number !== undefined) yield { number, saying: { type, wants } }

@@ -202,7 +202,7 @@ function readFailed(head: Sent): Answer {
   // It goes to clients as it is.
   if (typeof head.message !== 'string') head.message = errorCodes[head.code as ErrorCode]
   if (typeof head.tokenDigest !== 'string') delete head.tokenDigest
-  if (!isPayer(head.payer)) delete head.payer
+  for (const name of ['payer', 'onlyFor']) if (!isPayer(head[name])) delete head[name]
   return head
 }
 

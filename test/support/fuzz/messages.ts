@@ -244,6 +244,7 @@ const valueAnswers: EachOf<Answer, 'type'> = {
     maxAgeMs: 1_000,
     retryAfterMs: 1_000,
     tokenDigest: 'd',
+    onlyFor: 'a0123456789-.u0123456789_',
     payer: wanted.payer,
   },
 }

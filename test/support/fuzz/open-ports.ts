@@ -98,8 +98,16 @@ function absurdRequests(valid: Named<HttpMessage>[]): fc.Arbitrary<Buffer> {
   return fc.oneof({ weight: 2, arbitrary: asHttp }, { weight: 1, arbitrary: bodies }, { weight: 1, arbitrary: asked })
 }
 
-/** @param from the address that all of it comes from, if not this host's first */
-export function fuzzPorts({ url, isOn, from }: { url: string; isOn: () => boolean; from?: string }) {
+interface Options {
+  url: string
+  isOn: () => boolean
+  /** The address that all of it comes from, if not this host's first. */
+  from?: string
+  /** Between two of a kind. */
+  paceMs?: number
+}
+
+export function fuzzPorts({ url, isOn, from, paceMs = 2 }: Options) {
   const { hostname: host, port } = new URL(url)
 
   /** Says absurd things for as long as it is on. @returns how many */
@@ -143,7 +151,7 @@ export function fuzzPorts({ url, isOn, from }: { url: string; isOn: () => boolea
           socket = await openSession(protocol)
         }
         if (socket.readyState === WebSocket.OPEN) socket.send(bytes, { binary: false })
-        await pause(2)
+        await pause(paceMs)
       })
       socket?.terminate()
       return count
@@ -163,7 +171,7 @@ export function fuzzPorts({ url, isOn, from }: { url: string; isOn: () => boolea
           await Promise.race([once(socket, 'data').catch(() => {}), pause(1_000)])
         }
         socket.write(frame)
-        await pause(2)
+        await pause(paceMs)
         // One that waits for the rest of a frame would take all that follows for it.
         if (Math.random() < 0.2) socket.destroy()
       })
@@ -185,6 +193,7 @@ export function fuzzPorts({ url, isOn, from }: { url: string; isOn: () => boolea
         http.end(written(message))
         await Promise.race([once(http, 'close').catch(() => {}), pause(20)])
         http.destroy()
+        await pause(paceMs)
       })
       socket?.terminate()
       return count
@@ -197,6 +206,7 @@ export function fuzzPorts({ url, isOn, from }: { url: string; isOn: () => boolea
         socket.end(bytes)
         await Promise.race([once(socket, 'close').catch(() => {}), pause(50)])
         socket.destroy()
+        await pause(paceMs)
       })
     },
   }

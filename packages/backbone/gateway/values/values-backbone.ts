@@ -47,7 +47,7 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
     events: {
       position: key => events.held(key),
       payload: payloadOf,
-      payer: key => events.payer?.(key),
+      payer: (key, type) => events.payer?.(key, type),
       onAnswer(answer, isGot, link) {
         const isSaidToGoOn = answer.type !== 'failed' && answer.next !== undefined
         events.onAnswer(answer, isGot, isSaidToGoOn ? confirmed.of(link, answer.key) : undefined)

@@ -6,6 +6,7 @@ import type { Entry } from '../keys/entry.ts'
 import { isFresh, isNoOlder } from '../keys/held.ts'
 import { type Waiter, type Want, waiterOf, watcherOf } from '../keys/interest.ts'
 import { ASSURED, OWED, QUIET, type Watcher } from '../keys/watchers.ts'
+import { absentForMs } from '../timing/absence.ts'
 import { isOverdue, nextOf } from '../timing/refreshes-under-way.ts'
 
 /** `wants`: a link may both watch a key and wait for it. */
@@ -94,7 +95,11 @@ export function takeAnswer(
 
 function answerWaiter(entry: Entry, waiter: Waiter, now: number) {
   const { value, failure } = entry.held
-  if (failure && !(value && isFresh(entry, now))) return failed(entry, now)
+  if (failure && !(value && isFresh(entry, now))) {
+    const answer = failed(entry, now, absentForMs(entry, waiter.payer, now))
+    if (answer && waiter.isOld) answer.onlyFor = waiter.payer
+    return answer
+  }
   return state(entry, waiter.version, now)
 }
 
@@ -138,9 +143,15 @@ function state(
   return { type: 'value', ...said, contentType, format, body, delta }
 }
 
-function failed({ key, held: { failure, maxAgeMs }, timing: { nextTryAt } }: Entry, now: number): Answer | undefined {
+/** @param absentMs so long the backend is not asked for those who wait; 0: whenever they ask */
+function failed(
+  { key, held: { failure, maxAgeMs }, timing: { nextTryAt } }: Entry,
+  now: number,
+  absentMs = 0,
+): FailedAnswer | undefined {
   if (!failure) return undefined
   const { code, message, askedAt } = failure
+  const triedInMs = nextTryAt === undefined ? undefined : Math.max(0, nextTryAt - now)
   return {
     type: 'failed',
     key,
@@ -148,6 +159,6 @@ function failed({ key, held: { failure, maxAgeMs }, timing: { nextTryAt } }: Ent
     message,
     ageMs: now - askedAt,
     maxAgeMs: code === 'not_found' ? maxAgeMs : undefined,
-    retryAfterMs: nextTryAt === undefined ? undefined : Math.max(0, nextTryAt - now),
+    retryAfterMs: absentMs > 0 ? Math.min(absentMs, triedInMs ?? absentMs) : triedInMs,
   }
 }

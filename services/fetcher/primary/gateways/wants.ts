@@ -43,6 +43,7 @@ import { isValidFor, sharedKeyOf, viewerOf } from '../keys/viewer.ts'
 import { isSentBefore } from '../keys/watchers.ts'
 import type { FetchMetrics } from '../metrics.ts'
 import type { KeySource, KeySources } from '../origins/origins.ts'
+import { absentForMs, forgetAbsence } from '../timing/absence.ts'
 import type { InTurns } from '../timing/in-turns.ts'
 import { QUIET_REFRESH_MS_MIN } from '../timing/refreshes-under-way.ts'
 import { notBeforeAtOf, type Schedule } from '../timing/schedule.ts'
@@ -220,8 +221,10 @@ export function createGatewayWants({
     if (refused.forgive(link, key, 'get')) onWatch(link, { key, position: held, payload: credentials, payer })
     noteHeld(entry, held)
     const seen = { version: held?.version, askedAt: askedAtOf(held), payer: table.shared(payer), credentials }
-    const ready = (isFresh(entry, now()) && isNoOlder(entry, seen)) || (!entry.fetch && isBackingOff(entry))
-    interest.wait(link, entry, seen, { ready, needsFollowUp: entry.fetch?.again === true })
+    const isOld = !isFresh(entry, now()) && absentForMs(entry, seen.payer, now()) > 0
+    const isReady = (isOld || isFresh(entry, now())) && isNoOlder(entry, seen)
+    const ready = isReady || (!entry.fetch && isBackingOff(entry))
+    interest.wait(link, entry, seen, { ready, needsFollowUp: entry.fetch?.again === true, isOld })
     table.recount(entry)
     if (table.get(key) !== entry) return
 
@@ -285,7 +288,7 @@ export function createGatewayWants({
 
   function refreshOne(entry: Entry) {
     invalidate(entry)
-    schedule.forgetAbsence(entry)
+    forgetAbsence(entry)
     if (fetches.repeat(entry)) return
     if (notBeforeAtOf(entry) > now()) schedule.insist(entry)
     else if (isKept(entry)) fetches.want(entry)

@@ -37,9 +37,9 @@ export interface Seen {
 /**
  * A link that waits for one answer. `ready`: it is there, and goes out when the link has credit. `needsFollowUp`: the
  * fetch under way asked the backend before the key changed, and this link came after: only the fetch that follows will
- * do.
+ * do. `isOld`: it is given a `not_found` that is too old for others, see timing/absence.ts.
  */
-export type Waiter = Seen & { ready: boolean; needsFollowUp: boolean }
+export type Waiter = Seen & { ready: boolean; needsFollowUp: boolean; isOld?: boolean }
 
 /**
  * `waiters`: absent where nobody waits, as for most keys that are watched. `lingerTimer`: set for a moment after the
@@ -108,9 +108,9 @@ export function createInterest({ markDue, wheel, now }: Deps) {
     link: string,
     entry: Entry,
     { version, askedAt, payer, credentials }: Seen,
-    { ready, needsFollowUp }: Pick<Waiter, 'ready' | 'needsFollowUp'>,
+    { ready, needsFollowUp, isOld = false }: Pick<Waiter, 'ready' | 'needsFollowUp' | 'isOld'>,
   ): Waiter {
-    const waiter = { version, askedAt, payer, credentials, ready, needsFollowUp }
+    const waiter = { version, askedAt, payer, credentials, ready, needsFollowUp, isOld }
     entry.interest.waiters ??= new Map()
     entry.interest.waiters.set(link, waiter)
     index(link, entry)
@@ -258,6 +258,11 @@ export const isWantedBy = (entry: Entry, link: string) =>
 export function* payersOf({ interest: { watchers, waiters } }: Entry): Generator<Payer> {
   for (const { payer } of eachWatcher(watchers)) if (payer !== undefined) yield payer
   if (waiters) for (const { payer } of waiters.values()) if (payer !== undefined) yield payer
+}
+
+/** Those for whom links wait for a fetch. */
+export function* payersWaiting({ interest: { waiters } }: Entry): Generator<Payer | undefined> {
+  if (waiters) for (const { ready, payer } of waiters.values()) if (!ready) yield payer
 }
 
 /** The number of wants that links have of the key. */

@@ -1,8 +1,9 @@
 // Decides when a watched key is fetched again by itself: at a fixed period from a random phase while fetches succeed,
 // by backoff while they fail.
 import type { Entry } from '../keys/entry.ts'
-import { isFailing, isMissing } from '../keys/held.ts'
+import { isFailing } from '../keys/held.ts'
 import { isKept } from '../keys/interest.ts'
+import { forgetPeriod, noteAsked } from './absence.ts'
 import type { Backoff } from './backoff.ts'
 import { QUIET_REFRESH_MS_MIN } from './refreshes-under-way.ts'
 import type { Timer } from './timer-wheel.ts'
@@ -15,8 +16,6 @@ export interface Timing {
   phaseAt: number | undefined
   /** When the key is tried by itself; for a failing key that nobody watches, when it may be tried again. */
   nextTryAt: number | undefined
-  /** The period of a key that the backend never had. */
-  absenceMs: number | undefined
   /** Absent while fetches succeed, as for most of a million keys. */
   failures: Failures | undefined
   /** Of the next try. */
@@ -39,7 +38,6 @@ export function newTiming(): Timing {
   return {
     phaseAt: undefined,
     nextTryAt: undefined,
-    absenceMs: undefined,
     failures: undefined,
     timer: undefined,
   }
@@ -63,12 +61,6 @@ export const wokenAtOf = ({ timing }: Entry) => timing.failures?.wokenAt ?? Numb
  * value until then. A backend that still means it says so again, at the cost of one request per key.
  */
 const FETCH_PATIENCE_MS_MAX = 300_000
-
-/**
- * A key that the backend never had is asked for less and less often, down to this. Anybody can watch invented keys, and
- * a backend with a new value can call `POST /v1/refresh`.
- */
-const ABSENCE_MS_MAX = 60_000
 
 /**
  * A key that was tried early because others succeed is not tried so again for this long. Otherwise, of many keys that
@@ -143,7 +135,7 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, beginWait
     refreshes.end(entry)
     entry.source.failing.delete(entry)
     entry.timing.phaseAt = undefined
-    entry.timing.absenceMs = undefined
+    forgetPeriod(entry)
     // A get before that time is answered with the failure: backoff also holds for keys that nobody watches.
     if (!isFailing(entry)) entry.timing.nextTryAt = undefined
   }
@@ -152,10 +144,10 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, beginWait
   function succeeded(entry: Entry) {
     recovered(entry)
     entry.source.failing.delete(entry)
+    noteAsked(entry, now())
     const { refreshMs } = entry.namespace
     if (isKept(entry) && refreshMs > 0) {
       entry.timing.phaseAt ??= phaseOf(now() + random() * refreshMs, entry.namespace)
-      entry.timing.absenceMs = isMissing(entry) ? nextAbsenceMs(entry) : undefined
       tryAt(entry, nextPeriodOf(entry))
     } else {
       cancel(entry)
@@ -237,22 +229,12 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, beginWait
   }
 
   /** The next time in the key's phase; those missed are skipped. @param entry of a namespace that is refreshed */
-  function nextPeriodOf({ timing, namespace }: Entry) {
+  function nextPeriodOf({ timing, namespace, absence }: Entry) {
     timing.phaseAt ??= Math.ceil(now())
-    const { phaseAt, absenceMs } = timing
-    const periodMs = absenceMs ?? namespace.refreshMs
+    const { phaseAt } = timing
+    const periodMs = absence?.periodMs ?? namespace.refreshMs
     const periods = Math.max(0, Math.floor((now() - phaseAt) / periodMs) + 1)
     return phaseAt + periods * periodMs
-  }
-
-  function nextAbsenceMs({ timing, namespace: { refreshMs } }: Entry): number {
-    if (timing.absenceMs === undefined) return refreshMs
-    return Math.max(refreshMs, Math.min(timing.absenceMs * 2, ABSENCE_MS_MAX))
-  }
-
-  /** A key that the backend never had may exist now: it returns to its normal period. */
-  function forgetAbsence(entry: Entry) {
-    entry.timing.absenceMs = undefined
   }
 
   /** Has a failing key tried before its time: its backend has recovered. */
@@ -271,5 +253,5 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, beginWait
     entry.timing.timer = undefined
   }
 
-  return { begin, tryAt, takeOver, end, succeeded, failed, insist, park, wake, forgetBackoff, forgetAbsence }
+  return { begin, tryAt, takeOver, end, succeeded, failed, insist, park, wake, forgetBackoff }
 }

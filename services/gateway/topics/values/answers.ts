@@ -23,8 +23,7 @@ interface Deps {
   ownValues: { noteRefused(entry: Entry, digest?: string): boolean; hasTokenLeft(entry: Entry): boolean }
   values: Pick<Values, 'fresh' | 'latest'>
   singleFlight: {
-    resolve(entry: Entry, result: Result): void
-    refuse(entry: Entry, isMeant: (asker: Paying) => boolean, problem: Problem): void
+    resolve(entry: Entry, result: Result, isMeant?: (asker: Paying) => boolean): void
   }
   subscriptions: {
     changed(entry: Entry, change: Change): void
@@ -50,7 +49,7 @@ export function createAnswers({ cache, backbone, ownValues, values, singleFlight
       return
     }
     entry.isWatchAnswered = entry.isWatchAnswered || entry.subscriptions.length > 0
-    if (entry.waiters.length > 0) answerWaiters(entry, isForGet)
+    if (entry.waiters.length > 0) answerWaiters(entry, isForGet, answer.type === 'failed' ? answer.onlyFor : undefined)
     // The waiting requests are answered. A newer version of a stored value is always taken: an update must not end a
     // subscription.
     const hasNoRoom =
@@ -70,7 +69,7 @@ export function createAnswers({ cache, backbone, ownValues, values, singleFlight
   function refuseShare(entry: Entry, { code, message, retryAfterMs }: FailedAnswer, payer: Payer) {
     const problem = { code, message, retryAfterMs }
     const isMeant = (asker: Paying) => asker.payer === payer
-    singleFlight.refuse(entry, isMeant, problem)
+    singleFlight.resolve(entry, { problem }, isMeant)
     subscriptions.refuse(entry, problem, isMeant)
     passOn(entry)
     if (entry.waiters.length > 0) backbone.get(entry.wireKey)
@@ -92,10 +91,15 @@ export function createAnswers({ cache, backbone, ownValues, values, singleFlight
     cache.update(entry)
   }
 
-  function answerWaiters(entry: Entry, isForGet: boolean) {
+  /** @param onlyFor the payer for whose get a `not_found` is old: those who came meanwhile must not be fooled by it */
+  function answerWaiters(entry: Entry, isForGet: boolean, onlyFor: Payer | undefined) {
     // A watch may be answered with an older state than a later request accepts. The get's own answer follows.
     const result = isForGet ? lastTry(entry) : values.fresh(entry.wireKey)
-    if (result) singleFlight.resolve(entry, result)
+    if (!result) return
+    const isMeant = ({ payer }: Paying) => payer === onlyFor
+    const isForOne = isForGet && onlyFor !== undefined && entry.waiters.some(isMeant)
+    singleFlight.resolve(entry, result, isForOne ? isMeant : undefined)
+    if (entry.waiters.length > 0) backbone.get(entry.wireKey)
   }
 
   function lastTry(entry: Entry): Result {

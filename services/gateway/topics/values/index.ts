@@ -9,6 +9,7 @@ import { createAnswers } from './answers.ts'
 import { createCache, type Entry } from './cache.ts'
 import { createOwnValueTokens } from './own-value-tokens.ts'
 import { createOwnValues } from './own-values.ts'
+import { payerOf } from './paying.ts'
 import { createSingleFlight } from './single-flight.ts'
 import { createStaleness } from './staleness.ts'
 import { createSubscriptions, type Histograms } from './subscriptions.ts'
@@ -72,7 +73,7 @@ export function assembleValues(deps: Deps) {
   const events: Required<BackboneEvents> = {
     held: values.held,
     credentials: key => ownValues.credentialsFor(cache.peek(key)),
-    payer: key => cache.peek(key)?.paying?.payer,
+    payer: (key, type) => payerOf(cache.peek(key), type),
     onAnswer,
   }
 

@@ -1,7 +1,6 @@
 // Single flight: however many requests want a key that has to be asked for, the fetcher is asked once, and all of them
 // are given its answer.
 import type { Backbone } from '@keycast/backbone'
-import type { Problem } from '@keycast/protocol'
 import { ANSWER_GRACE_MS, type Calendar } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import { type Cache, type Entry, NOBODY, type Result } from './cache.ts'
@@ -47,10 +46,12 @@ export function createSingleFlight({ subscriptions, cache, backbone, calendar, c
     })
   }
 
-  /** Gives a result to all who wait for a key. */
-  function resolve(entry: Entry, result: Result) {
-    for (const waiter of entry.waiters) waiter.resolve(result)
-    entry.waiters = NOBODY
+  /** Gives a result to all who wait for a key, or to some of them. */
+  function resolve(entry: Entry, result: Result, isMeant: (asker: Paying) => boolean = () => true) {
+    const { waiters } = entry
+    const left = waiters.filter(waiter => !isMeant(waiter))
+    entry.waiters = left.length > 0 ? left : NOBODY
+    for (const waiter of waiters) if (isMeant(waiter)) waiter.resolve(result)
   }
 
   /**
@@ -72,12 +73,5 @@ export function createSingleFlight({ subscriptions, cache, backbone, calendar, c
     for (const waiter of inTime) calendar.schedule(entry, waiter.deadlineAtMs)
   }
 
-  /** Gives a problem to those who asked for the account of a payer. */
-  function refuse(entry: Entry, isMeant: (asker: Paying) => boolean, problem: Problem) {
-    const left = entry.waiters.filter(waiter => !isMeant(waiter))
-    for (const waiter of entry.waiters) if (isMeant(waiter)) waiter.resolve({ problem })
-    entry.waiters = left.length > 0 ? left : NOBODY
-  }
-
-  return { want, resolve, refuse, expire }
+  return { want, resolve, expire }
 }
