@@ -9,6 +9,7 @@ const backend = await startBackend()
 const { gateways, fetchers } = await startSystem({
   namespaces: {
     doc: { url: `${backend.origin}/docs/{id}`, refresh: '500ms', timeout: '5s', maxAge: '100ms' },
+    now: { url: `${backend.origin}/now/{id}`, refresh: '1h', maxAge: '0s' },
   },
   gateways: 2,
   // Room for 512 keys, of which one address may have half, and another one half of the rest.
@@ -65,4 +66,23 @@ test('an address has one share over all gateways, and another address finds room
   backend.on('/docs/other-0', answers.json(documentOf(2)))
   await other.reaches('doc:other-0', 2)
   for (const client of [takers[1], other]) client.close()
+})
+
+test('a thousand gets of an invented key cost the backend a few, and others hear at once that it was made', async () => {
+  const [stranger, elsewhere, maker] = await Promise.all([
+    connect(gateways[0].url, { from: '192.0.2.3' }),
+    connect(gateways[1].url, { from: '192.0.2.3' }),
+    connect(gateways[1].url, { from: '192.0.2.4' }),
+  ])
+  const get = { type: 'get', key: 'now:invented' }
+  for (let n = 0; n < 500; n++) {
+    expect(await stranger.request(get)).toMatchObject({ type: 'error', code: 'not_found' })
+    expect(await elsewhere.request(get)).toMatchObject({ type: 'error', code: 'not_found' })
+  }
+  // They double: half an hour of it would be as many.
+  expect(backend.askedFor('/now/invented').length).toBeLessThan(20)
+  expect(await maker.request(get)).toMatchObject({ type: 'error', code: 'not_found' })
+  backend.on('/now/invented', answers.json(documentOf(1)))
+  expect(await maker.request(get)).toMatchObject({ type: 'value', key: 'now:invented' })
+  for (const client of [stranger, elsewhere, maker]) client.close()
 })

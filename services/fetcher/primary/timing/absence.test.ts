@@ -105,6 +105,18 @@ test('a refresh has the backend asked at once, and so does a new subscription', 
   expect(get('a1')).toMatchObject({ type: 'value' })
 })
 
+test('a key that was watched before it was made has its period again from then on', () => {
+  const { watch, lease, fail, value, current, askedAt, pass, poll, make } = absent({ refreshMs: 1_000 })
+  watch('b', K)
+  pass(2 * MINUTE_MS, () => lease(K) && fail(K, 'not_found'))
+  poll('a1', 1_000)
+  make()
+  pass(MINUTE_MS, () => lease(K) && value(K, 'v1'))
+  const from = askedAt(K).length
+  pass(10_000, () => lease(K) && current(K))
+  expect(askedAt(K).length - from).toBe(10)
+})
+
 test('a value that is handed over is answered at once', () => {
   const { get, poll, handOver } = absent()
   poll('a1', MINUTE_MS)

@@ -33,12 +33,8 @@ const FORGOTTEN_MS = 2 * WAIT_MS_MAX
  */
 const ASKERS_MAX = 8
 
-/** The backend was asked: it never had the key, or has it now. Called before those who wait are answered. */
+/** The backend was asked in vain. Called before those who wait are answered. @param entry that it never had */
 export function noteAsked(entry: Entry, now: number) {
-  if (!isMissing(entry)) {
-    entry.absence = undefined
-    return
-  }
   const { refreshMs } = entry.namespace
   const absence = entry.absence ?? { periodMs: undefined, askers: [] }
   entry.absence = absence

@@ -1,9 +1,9 @@
 // Decides when a watched key is fetched again by itself: at a fixed period from a random phase while fetches succeed,
 // by backoff while they fail.
 import type { Entry } from '../keys/entry.ts'
-import { isFailing } from '../keys/held.ts'
+import { isFailing, isMissing } from '../keys/held.ts'
 import { isKept } from '../keys/interest.ts'
-import { forgetPeriod, noteAsked } from './absence.ts'
+import { forgetAbsence, forgetPeriod, noteAsked } from './absence.ts'
 import type { Backoff } from './backoff.ts'
 import { QUIET_REFRESH_MS_MIN } from './refreshes-under-way.ts'
 import type { Timer } from './timer-wheel.ts'
@@ -144,7 +144,8 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, beginWait
   function succeeded(entry: Entry) {
     recovered(entry)
     entry.source.failing.delete(entry)
-    noteAsked(entry, now())
+    if (isMissing(entry)) noteAsked(entry, now())
+    else if (entry.absence) forgetAbsence(entry)
     const { refreshMs } = entry.namespace
     if (isKept(entry) && refreshMs > 0) {
       entry.timing.phaseAt ??= phaseOf(now() + random() * refreshMs, entry.namespace)

@@ -84,3 +84,29 @@ test('where users have tokens, all without one pay as guests', async () => {
   await client.ask(subscribe('tick:1'))
   expect(test.backbone.payer('tick:1')).toMatch(/^g\.A[\w-]{11}$/)
 })
+
+test('an old not_found is for the one who asked in vain, and those who came meanwhile are asked for', async () => {
+  const { backbone, at } = setup()
+  const [first, second] = [await at('192.0.2.1'), await at('192.0.2.2')]
+  const get = { type: 'get', id: 1, key: 'tick:1' }
+  await first.ask(get)
+  const payer = backbone.payer('tick:1', 'get')
+  await second.ask(get)
+  expect(backbone.calls).toEqual(['get tick:1'])
+
+  backbone.failed('tick:1', 'not_found', { onlyFor: payer, ageMs: 30_000, maxAgeMs: 1_000, retryAfterMs: 20_000 })
+  expect(await first.received()).toMatchObject([{ type: 'error', code: 'not_found', retryAfterMs: 20_000 }])
+  expect(await second.received()).toEqual([])
+  expect(backbone.calls).toEqual(['get tick:1', 'get tick:1'])
+  expect(backbone.payer('tick:1', 'get')).not.toBe(payer)
+  backbone.value('tick:1', '1')
+  expect(await second.received()).toMatchObject([{ type: 'value', data: 1 }])
+})
+
+test('a get counts for whoever asks, though another watches the key', async () => {
+  const { backbone, at } = setup()
+  const [watcher, asker] = [await at('192.0.2.1'), await at('192.0.2.2')]
+  await watcher.ask(subscribe('tick:1'))
+  await asker.ask({ type: 'get', id: 1, key: 'tick:1' })
+  expect(backbone.payer('tick:1', 'get')).not.toBe(backbone.payer('tick:1'))
+})
