@@ -62,7 +62,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     log,
     ...world,
   })
-  exportChangesLevels(metrics, changes.values())
+  exportChangesLevels(metrics, [...changes.values()])
   const waiting = new Set(
     namespaces.names.flatMap(name => {
       const { waitMs, origin } = namespaces.get(name) ?? {}

@@ -241,7 +241,10 @@ function createChangeStream(url: string, names: string[], deps: Deps) {
     },
 
     /** For how long it has been down, at the node that holds it; 0 while it is up. */
-    downMs: () => (closeStream ? now() - (downSince ?? now()) : undefined),
+    downMs() {
+      if (!closeStream) return undefined
+      return downSince === undefined ? 0 : now() - downSince
+    },
     origin,
     close,
   }

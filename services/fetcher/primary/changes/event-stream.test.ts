@@ -207,6 +207,12 @@ test('a stream in which nothing comes, not even a comment, is opened anew', asyn
   expect((await until(3))[2]).toEqual(['down', 'nothing came for 60 s, not even a comment', undefined])
 })
 
+test('a stream whose first event is long in coming stays open', async () => {
+  const { until, pass } = await setup([response => response.writeHead(200, head).flushHeaders()])
+  await until(1)
+  expect(pass()).toBe(SILENT_MS)
+})
+
 test('a backend that does not answer in time is asked again', async () => {
   const { until, pass } = await setup([() => {}])
   expect(pass()).toBe(2_000)

@@ -86,10 +86,15 @@ export function openEventStream(options: StreamOptions): () => void {
     }
     endConnection = () => abort.abort()
     let endLimit = after(timeoutMs, () => end(`no answer within ${timeoutMs} ms`))
+    const limitSilence = () => {
+      endLimit()
+      endLimit = after(SILENT_MS, () => end(`nothing came for ${SILENT_MS / 1_000} s, not even a comment`))
+    }
     try {
       const isResumed = lastEventId !== undefined
       const response = await request(url, withLastEventId(headers, lastEventId), abort.signal)
       checkHead(response, wallNow())
+      limitSilence()
       failures = 0
       onUp(isResumed)
       const parser = createParser({
@@ -108,8 +113,7 @@ export function openEventStream(options: StreamOptions): () => void {
       })
       response.setEncoding('utf8')
       for await (const text of response) {
-        endLimit()
-        endLimit = after(SILENT_MS, () => end(`nothing came for ${SILENT_MS / 1_000} s, not even a comment`))
+        limitSilence()
         parser.feed(text)
       }
       throw new StreamError('the backend ended it')

@@ -20,12 +20,12 @@ interface Stream {
 }
 
 /** Exports levels, read at each scrape. */
-export function exportChangesLevels({ read }: MetricMakers, streams: Iterable<Stream>) {
+export function exportChangesLevels({ read }: MetricMakers, streams: Stream[]) {
   read(
     'changes_down_seconds',
     'For how long the stream of changes that this node holds has been down: then keys are asked each refresh. 0 while it is up.',
     () =>
-      [...streams].flatMap(({ origin, downMs }) => {
+      streams.flatMap(({ origin, downMs }) => {
         const ms = downMs()
         return ms === undefined ? [] : { labels: { origin }, value: ms / 1_000 }
       }),
