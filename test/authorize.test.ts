@@ -23,11 +23,21 @@ const room = {
   // A variable that gateways and fetchers have, and the journal needs not.
   authorize: { url: `\${RIGHTS}/rights/{id}`, keep: `${KEEP_MS}ms`, timeout: '1s' },
 } as any
-const journal = await startJournal({ config: writeConfig({ room }) })
+/** Is asked about messages. */
+const moderator = await startBackend()
+const moderated = {
+  source: 'journal',
+  publish: { ask: `\${RIGHTS_OF_MESSAGES}/rooms/{id}/ask`, timeout: '2s' },
+  headers: { 'x-key': 'of-the-fetcher' },
+} as any
+const lenient = { ...moderated, publish: { ...moderated.publish, timeout: '300ms', otherwise: 'take' } }
+const journal = await startJournal({ config: writeConfig({ room, asked: moderated, lenient }) })
 
 const system = await startSystem({
   namespaces: {
     room,
+    asked: moderated,
+    lenient,
     doc: {
       url: `${backend.origin}/docs/{id}`,
       refresh: '100ms',
@@ -46,11 +56,21 @@ const system = await startSystem({
   },
   access: {
     anonymous: { read: ['doc:open', 'plain:*'] },
-    everyone: { read: ['doc:*', 'patient:*', 'room:*'], publish: ['room:*'], join: ['room:*'] },
+    everyone: {
+      read: ['doc:*', 'patient:*', 'room:*', 'asked:*', 'lenient:*'],
+      publish: ['room:*', 'asked:*', 'lenient:*'],
+      join: ['room:*'],
+    },
     tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }],
   },
   gateways: 2,
-  env: { JWT_SECRET, FETCHER_WORKERS: '2', JOURNAL_NODES: journal.node, RIGHTS: rights.origin },
+  env: {
+    JWT_SECRET,
+    FETCHER_WORKERS: '2',
+    JOURNAL_NODES: journal.node,
+    RIGHTS: rights.origin,
+    RIGHTS_OF_MESSAGES: moderator.origin,
+  },
 })
 const [gateway, otherGateway] = system.gateways
 
@@ -379,6 +399,100 @@ test('rooms: every door waits for the backend, and a user whom it refuses later 
   await bob.until(() => bob.of(key).error?.code === 'forbidden', 'the end of the membership')
   expect(await bob.request({ type: 'publish', key, data: 'two' })).toMatchObject({ code: 'forbidden' })
   expect(await ann.request({ type: 'publish', key, data: 'two' })).toMatchObject({ type: 'published', seq: 2 })
+})
+
+/** A backend that is asked about the messages of a room. @returns what it was asked, in order */
+function moderate(id: string, answer: (message: any) => [status: number, body?: object | string, afterMs?: number]) {
+  const questions: any[] = []
+  moderator.on(`/rooms/${id}/ask`, async (request, response) => {
+    const chunks = await request.toArray()
+    const message = JSON.parse(String(Buffer.concat(chunks)))
+    questions.push(message)
+    const [status, body = '', afterMs = 0] = answer(message)
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    setTimeout(() => response.writeHead(status).end(text), afterMs)
+  })
+  return questions
+}
+
+const messageId = () => randomBytes(16).toString('base64url')
+
+test('messages: a backend takes, changes or refuses each before anybody is sent it, and is not asked about its own', async () => {
+  const key = 'asked:a'
+  const questions = moderate('a', ({ data }) => {
+    if (data.includes('rude')) return [422, { reason: 'profanity' }]
+    return data.includes('phone') ? [200, { data: 'call ***' }] : [204]
+  })
+  const [ann, bob] = [await viewer('ann'), await viewer('bob', otherGateway.url)]
+  await bob.request({ type: 'subscribe', keys: [{ key }] })
+  const id = messageId()
+  expect(await ann.request({ type: 'publish', key, messageId: id, data: 'hello' })).toMatchObject({ seq: 1 })
+  expect(await ann.request({ type: 'publish', key, data: 'phone 7' })).toMatchObject({ seq: 2 })
+  const refusal = { type: 'error', code: 'message_refused', reason: 'profanity' }
+  expect(await ann.request({ type: 'publish', key, data: 'rude' })).toMatchObject(refusal)
+  const response = await ask(`${gateway.internal}/v1/publish`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${API_TOKEN}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ key, data: 'rude, from the backend' }),
+  })
+  expect(response.json()).toMatchObject({ seq: 3 })
+
+  expect(questions).toHaveLength(3)
+  expect(questions[0]).toEqual({ key, messageId: id, from: 'ann', data: 'hello' })
+  const { method, headers } = moderator.askedFor('/rooms/a/ask')[0]
+  expect(method).toBe('POST')
+  expect(headers).toMatchObject({ 'content-type': 'application/json', 'x-key': 'of-the-fetcher' })
+  expect(headers.authorization).toBeUndefined()
+  const { messages } = await bob.request({ type: 'history', key, after: 0, limit: 5 })
+  expect(messages.map(({ data }: any) => data)).toEqual(['hello', 'call ***', 'rude, from the backend'])
+
+  // Sent again, through another gateway: the answer stands, and so does what was published.
+  questions.length = 0
+  const [first, second] = [messageId(), messageId()]
+  const publish = (client: typeof ann, id: string, data: string) =>
+    client.request({ type: 'publish', key, messageId: id, data })
+  expect(await publish(ann, first, 'phone 8')).toMatchObject({ seq: 4 })
+  const again = await viewer('ann', otherGateway.url)
+  expect(await publish(again, first, 'phone 8')).toMatchObject({ seq: 4, duplicate: true })
+  expect(await publish(ann, second, 'rude')).toMatchObject(refusal)
+  moderate('a', () => [204])
+  expect(await publish(again, second, 'rude')).toMatchObject(refusal)
+  expect(questions).toHaveLength(2)
+})
+
+test('messages: a hundred of one session keep their order, however long a backend takes for each', async () => {
+  const key = 'asked:b'
+  moderate('b', ({ data }) => [data % 10 === 3 ? 403 : 204, '', (data * 37) % 50])
+  const [ann, bob] = [await viewer('ann'), await viewer('bob', otherGateway.url)]
+  await bob.request({ type: 'subscribe', keys: [{ key }] })
+  const numbers = Array.from({ length: 100 }, (_, n) => n)
+  const answers = await Promise.all(numbers.map(data => ann.request({ type: 'publish', key, data })))
+  const { messages } = await bob.request({ type: 'history', key, after: 0, limit: 200 })
+  expect(messages.map(({ data }: any) => data)).toEqual(numbers.filter(n => n % 10 !== 3))
+  const seqs = answers.filter(({ type }) => type === 'published').map(({ seq }) => seq)
+  expect(seqs).toEqual(seqs.map((_, index) => index + 1))
+  expect(answers.filter(({ code }) => code === 'message_refused')).toHaveLength(10)
+})
+
+test('messages: without an answer of use they are refused, or taken, as their namespace says', async () => {
+  moderate('c', ({ data }) => (data === 'page' ? [200, '<html>'] : [500]))
+  moderator.on('/rooms/d/ask', answers.silence())
+  const ann = await viewer('ann')
+  const publish = (key: string, data: string) => ann.request({ type: 'publish', key, data })
+  const refused = { type: 'error', code: 'backend_error', retryAfterMs: expect.any(Number) }
+  const said = 'the backend answered 500 when asked whether this may be published'
+  expect(await publish('asked:c', 'x')).toMatchObject({ ...refused, message: said })
+  expect(await publish('asked:c', 'page')).toMatchObject(refused)
+  expect(await publish('lenient:c', 'x')).toMatchObject({ type: 'published', seq: 1 })
+  expect(await publish('lenient:d', 'slow')).toMatchObject({ type: 'published', seq: 1 })
+  expect(await publish('asked:d', 'slow')).toMatchObject({ ...refused, message: expect.stringContaining('2000 ms') })
+  await moderator.down()
+  expect(await publish('asked:c', 'down')).toMatchObject(refused)
+  expect(await publish('lenient:c', 'down')).toMatchObject({ type: 'published', seq: 2 })
+  const { messages } = await ann.request({ type: 'history', key: 'asked:c', after: 0, limit: 5 })
+  expect(messages).toEqual([])
+  const unanswered = (how: string) => gateway.metric(`keycast_gateway_rulings_total{ruling="unanswered_${how}"}`)
+  expect([await unanswered('refused'), await unanswered('taken')]).toEqual([4, 3])
 })
 
 test('no token is in any log, nor in what the services tell', async () => {

@@ -117,9 +117,9 @@ describe('scraping a system under load', () => {
     expect(unknown.filter(isConfigured)).toEqual([])
   })
 
-  /** Some are there only where keycast.yaml names a key set, a stream of changes, or a request for many keys. */
+  /** Some are there only where keycast.yaml names a key set, a stream of changes, a request for many keys, or who rules. */
   function isConfigured(name: string) {
-    return !/\bkeycast_(gateway_jwks|fetcher_changes|fetcher_batch_keys)_/.test(name)
+    return !/\bkeycast_(gateway_jwks|fetcher_changes|fetcher_batch_keys|gateway_rulings|fetcher_rulings?)_/.test(name)
   }
 
   async function allHaveData(queries: { where: string; expr: string }[]) {

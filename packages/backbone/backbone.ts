@@ -71,6 +71,23 @@ export interface HandedOver {
 /** `older`: ignored, as a value of that rank was handed over. A problem: it is not the key's value, or perhaps it is. */
 export type Taken = { outcome: 'taken' } | { outcome: 'older'; rank: number } | Problem
 
+/** A client's message, before it is published. `from`: nobody's name where it is empty. `data`: JSON. */
+export interface AskedMessage {
+  key: string
+  from: string
+  messageId?: string
+  data: Buffer
+}
+
+/**
+ * What the backend says of a message. `take`: with `data`, JSON, that is published in place of the message's own.
+ * `refuse`: `reason` is the backend's own code. `none`: it says nothing of use.
+ */
+export type Ruling =
+  | { ruling: 'take'; data?: Buffer }
+  | { ruling: 'refuse'; reason?: string }
+  | { ruling: 'none'; message: string; retryAfterMs?: number }
+
 /** A fossil delta that makes the value it comes with out of the version `from` of the same key. */
 export interface Delta {
   from: string
@@ -197,6 +214,11 @@ export interface Backbone {
     credentials: Credentials,
     options: { deadlineMs: number; maxAgeMs?: number; payer?: Payer },
   ) => Promise<Decision | undefined>
+  /**
+   * Asks the backend whether a message may be published. Never rejects; `undefined` if no node answered. After a loss the
+   * backend may be asked twice.
+   */
+  askAbout: (message: AskedMessage, options: { deadlineMs: number; payer?: Payer }) => Promise<Ruling | undefined>
   /** The node that the key is routed to now. */
   ownerOf: (key: string) => { node: string | undefined; alive: boolean }
   nodesAlive: () => number

@@ -5,6 +5,7 @@ import type { Values } from './wire/values-codec.ts'
 
 export {
   type Answer,
+  type AskedMessage,
   type Backbone,
   type BackboneEvents,
   type Confirmations,
@@ -19,6 +20,7 @@ export {
   type Next,
   type Plan,
   REFUSED_BY_BACKEND,
+  type Ruling,
   type Taken,
 } from './backbone.ts'
 export { fnv1a } from './fnv1a.ts'

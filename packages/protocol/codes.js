@@ -31,6 +31,7 @@ export const errorCodes = Object.freeze({
   fetcher_unavailable: 'no fetcher node can be reached',
   fetcher_timeout: 'the fetcher did not answer in time',
   publish_unknown: 'whether the message was kept is not known: send the same again with the same messageId',
+  message_refused: 'the backend does not take this message: `reason` may say why, so change it',
   id_conflict: 'the messageId stands for another message: use a new one for each',
   journal_unavailable: 'the journal cannot be reached, or cannot take more: nothing was kept',
   log_full: 'the log has no room: nothing was kept',

@@ -34,6 +34,7 @@ export { isProblem, type Problem, problemText, retryAfterMsOf } from './problem.
 export { rawMember } from './raw-json.ts'
 export {
   createMessageHeads,
+  DATA_DEPTH_MAX,
   HISTORY_DEFAULT,
   HISTORY_MAX,
   type History,

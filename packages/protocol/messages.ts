@@ -133,6 +133,7 @@ export interface ErrorMessage {
   code: ErrorCode
   message: string
   retryAfterMs?: number
+  reason?: string
 }
 
 interface Closing {
@@ -249,9 +250,9 @@ export function errorMessage(
   problem: Problem,
   { id, key, subscribed }: { id?: RequestId; key?: string; subscribed?: boolean } = {},
 ): ErrorMessage {
-  const { code } = problem
+  const { code, reason } = problem
   const retryAfterMs = retryAfterMsOf(problem)
-  return { type: 'error', id, key, subscribed, code, message: problemText(problem), retryAfterMs }
+  return { type: 'error', id, key, subscribed, code, message: problemText(problem), retryAfterMs, reason }
 }
 
 /**

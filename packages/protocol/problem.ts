@@ -3,12 +3,13 @@ import { type ErrorCode, errorCodes } from './codes.js'
 
 /**
  * Without `message` the code's own text says enough. With `retryAfterMs` it heals by itself, or may be asked again then;
- * counted from when it is told.
+ * counted from when it is told. `reason`: the backend's own code, of a message that it refused.
  */
 export interface Problem {
   readonly code: ErrorCode
   readonly message?: string
   readonly retryAfterMs?: number
+  readonly reason?: string
 }
 
 /**

@@ -118,7 +118,7 @@ export const HISTORY_MAX = 500
 const EPOCH_CHARACTERS_MAX = 64
 
 /** Parsers of some languages fail on deeper ones. */
-const DATA_DEPTH_MAX = 64
+export const DATA_DEPTH_MAX = 64
 
 const messageIdGrammar = /^[A-Za-z0-9_-]{16,64}$/
 

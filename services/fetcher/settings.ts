@@ -60,7 +60,7 @@ export const settings = {
     default: 64,
     min: 1,
     unit: 'requests',
-    doc: 'Requests that this node has in flight to one backend to ask whether viewers may read, beside those of FETCHER_IN_FLIGHT_MAX.',
+    doc: 'Requests that this node has in flight to one backend to ask whether viewers may read, and as many to ask whether messages may be published, beside those of FETCHER_IN_FLIGHT_MAX.',
   }),
   cacheBytesMax: setting.bytes({
     env: 'FETCHER_CACHE_BYTES_MAX',

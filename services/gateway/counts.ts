@@ -5,6 +5,7 @@ import { closeCodes, type ErrorCode, errorCodes } from '@keycast/protocol'
 import { createHistogram } from '@keycast/service'
 import { decisionCodes } from './access/backend/decisions.ts'
 import { refusalReasons } from './access/tokens/refusal.ts'
+import { rulings } from './doors/asked-messages.ts'
 import { statusOf } from './doors/http/problems.ts'
 
 export type Counts = ReturnType<typeof createCounts>
@@ -23,6 +24,7 @@ const zeros = <L extends string>(labels: Iterable<L>) =>
 const publishRefusals = [
   'bad_key',
   'unauthenticated',
+  'message_refused',
   ...decisionCodes,
   ...roomErrorCodes.filter(code => !['other_epoch', 'name_taken'].includes(code)),
 ]
@@ -109,6 +111,8 @@ export function createCounts() {
     refused: zeros(refusals),
     /** Publishes, by what became of them. */
     publishes: zeros(['kept', 'duplicate', ...publishRefusals]),
+    /** Messages about which a backend was asked first, by what it said. */
+    rulings: zeros(rulings),
     /** Joins of rooms, by what became of them. */
     joins: zeros(['joined', ...joinRefusals]),
     /** From when a publish reaches this gateway to when the journal's word does. */

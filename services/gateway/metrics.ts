@@ -191,6 +191,11 @@ export function exportCounts(
     },
   )
   read('publishes_total', 'Publishes, by what became of them.', () => by('result', counts.publishes))
+  read(
+    'rulings_total',
+    'Messages about which a backend was asked first: taken; changed, with other data; refused; or without an answer of use, taken or refused as the namespace says.',
+    () => by('ruling', counts.rulings),
+  )
   read('resumes_total', 'Subscriptions to rooms from a position, by whether every message after it was there.', () =>
     by('result', counts.resumes),
   )

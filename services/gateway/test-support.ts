@@ -10,6 +10,7 @@ import {
   type Credentials,
   type Decision,
   type HandedOver,
+  type Ruling,
   readViewerKey,
   type Taken,
 } from '@keycast/backbone'
@@ -125,8 +126,19 @@ export function createFakeBackbone() {
   /** Wants that said a token, in their order. */
   const said: [key: string, authorization: string][] = []
 
+  /** Messages that a backend is asked about. */
+  const messages: {
+    key: string
+    from: string
+    messageId?: string
+    data: string
+    deadlineMs: number
+    resolve: (ruling: Ruling | undefined) => void
+  }[] = []
+
   const fake = {
     calls,
+    messages,
     questions,
     said,
     nodesAlive: 1,
@@ -192,6 +204,9 @@ export function createFakeBackbone() {
     },
     authorize(key, credentials, { deadlineMs, maxAgeMs }) {
       return new Promise(resolve => fake.questions.push({ key, credentials, deadlineMs, maxAgeMs, resolve }))
+    },
+    askAbout({ data, ...message }, { deadlineMs }) {
+      return new Promise(resolve => fake.messages.push({ ...message, data: String(data), deadlineMs, resolve }))
     },
     async handOver(value) {
       fake.handedOver.push(value)

@@ -201,6 +201,36 @@ export const rooms = dashboard({
       ],
     },
     {
+      title: 'Messages that backends are asked about',
+      height: 8,
+      perLine: 2,
+      panels: [
+        lines({
+          title: 'Asked before they are taken',
+          description:
+            'Messages of namespaces with publish: { ask }, by what became of them. unanswered: the backend said nothing of use.',
+          unit: 'cps',
+          min: 0,
+          queries: [
+            { expr: `${rateBy('keycast_gateway_rulings_total', 'ruling', gateways)} > 0`, legend: '{{ruling}}' },
+          ],
+        }),
+        lines({
+          title: 'Time to a ruling, p99',
+          description:
+            'From a question going to a worker to its answer. Publishers wait for it, and for its turn before.',
+          unit: 's',
+          min: 0,
+          queries: [
+            {
+              expr: 'histogram_quantile(0.99, sum by (le) (rate(keycast_fetcher_ruling_seconds_bucket[$__rate_interval])))',
+              legend: 'p99',
+            },
+          ],
+        }),
+      ],
+    },
+    {
       title: 'Members',
       height: 8,
       perLine: 2,

@@ -1,7 +1,7 @@
 import { errorCodes } from '@keycast/protocol'
-import type { Answer, Taken } from '../backbone.ts'
+import type { Answer, Ruling, Taken } from '../backbone.ts'
 import { WireError } from './codec.ts'
-import { type PutCommand, valuesCodec } from './values-codec.ts'
+import { type AskCommand, type PutCommand, valuesCodec } from './values-codec.ts'
 
 const { encodeAnswer, decodeAnswer, readNotice, readPosition } = valuesCodec
 
@@ -177,5 +177,41 @@ describe('a value that is handed over', () => {
     }
     expect(readResult?.({ code: 'node_on_fire', message: 'hot' })).toMatchObject({ code: 'backend_error' })
     expect(() => readResult?.({ outcome: 'older' })).toThrow(WireError)
+  })
+})
+
+describe('a message that is asked about', () => {
+  const { encodeCommand, decodeCommand, encodeResult, readResult } = valuesCodec
+  const ask: AskCommand = { type: 'ask', key: 'room:1', from: 'ann', messageId: 'm', data: Buffer.from('{"n":1.0}') }
+  const overTheWire = (head: unknown) => JSON.parse(JSON.stringify(head))
+
+  test('arrives as it was sent, also without an id', () => {
+    for (const command of [ask, { ...ask, messageId: undefined }]) {
+      const { head, parts } = encodeCommand?.(command) ?? { head: undefined, parts: [] }
+      expect(decodeCommand?.(overTheWire(head), parts)).toEqual(command)
+    }
+  })
+
+  test.each([
+    ['without data', { type: 'ask', key: 'room:1', from: '' }, []],
+    ['without a publisher', { type: 'ask', key: 'room:1' }, [Buffer.from('1')]],
+    ['without a key', { type: 'ask', from: '' }, [Buffer.from('1')]],
+    ['with an id that is no text', { type: 'ask', key: 'room:1', from: '', messageId: 7 }, [Buffer.from('1')]],
+  ])('%s breaks the wire format', (_, head, parts) => {
+    expect(() => decodeCommand?.(head, parts)).toThrow(WireError)
+  })
+
+  test('its ruling arrives, and one that is not known here says nothing', () => {
+    for (const ruling of [
+      { ruling: 'take' },
+      { ruling: 'take', data: Buffer.from('{"n":1.0}') },
+      { ruling: 'refuse' },
+      { ruling: 'refuse', reason: 'profanity' },
+      { ruling: 'none', message: 'no answer' },
+      { ruling: 'none', message: 'no answer', retryAfterMs: 5 },
+    ] as Ruling[]) {
+      expect(readResult?.(overTheWire(encodeResult?.(ruling)))).toEqual(ruling)
+    }
+    expect(readResult?.({ ruling: 'maybe' })).toEqual({ ruling: 'none', message: '' })
   })
 })

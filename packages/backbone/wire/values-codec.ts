@@ -1,9 +1,9 @@
 // Values on the wire: positions are the versions that gateways hold, answers are states of keys, the one notice is a
-// refresh. Commands ask whether a viewer may read a key, and hand over the backend's values. Wants of one viewer's values
+// refresh. Commands ask whether a viewer may read a key or publish a message, and hand over the backend's values. Wants of one viewer's values
 // bring that viewer's token.
 import { type ErrorCode, errorCodes, excerpt } from '@keycast/protocol'
 import { type Format, isPayer } from '@keycast/service'
-import type { Answer, Credentials, Decision, HandedOver, Held, Taken } from '../backbone.ts'
+import type { Answer, AskedMessage, Credentials, Decision, HandedOver, Held, Ruling, Taken } from '../backbone.ts'
 import { type Codec, readKey, type Sent, WireError } from './codec.ts'
 
 /**
@@ -25,6 +25,9 @@ export type AuthorizeCommand = { type: 'authorize'; key: string; maxAgeMs?: numb
 /** The backend says what the key's value is: the body is the command's part. Without one the key has no value. */
 export type PutCommand = { type: 'put' } & HandedOver
 
+/** Whether a message may be published: its data is the command's part. Nodes before values/2.3 refuse the command. */
+export type AskCommand = { type: 'ask' } & AskedMessage
+
 /**
  * `WantPayload` goes with a want: a quiet watch hears of changes only; one of a viewer key brings credentials.
  * `ConfirmedHeads` goes with a beat: for each namespace, how old the moment is up to which all refreshes are over and
@@ -41,8 +44,8 @@ export interface Values {
   Payload: WantPayload
   Answer: Answer
   Notice: RefreshNotice
-  Command: AuthorizeCommand | PutCommand
-  Result: Decision | Taken
+  Command: AuthorizeCommand | PutCommand | AskCommand
+  Result: Decision | Taken | Ruling
   Heads: ConfirmedHeads
 }
 
@@ -58,7 +61,7 @@ const GENERAL_FORMAT = 'base64'
 const ORDER_MAX = 2 ** 52
 
 export const valuesCodec: Codec<Values> = {
-  wire: 'values/2.2',
+  wire: 'values/2.3',
   readPosition({ version, ageMs, order, rank, plan }) {
     if (typeof version !== 'string' || !isAge(ageMs)) throw new WireError('a position is not a version and its age')
     if (order !== undefined && !isOrder(order)) throw new WireError('a position has no number to go by')
@@ -105,6 +108,10 @@ export const valuesCodec: Codec<Values> = {
     }
   },
   encodeCommand(command) {
+    if (command.type === 'ask') {
+      const { data, ...head } = command
+      return { head, parts: [data] }
+    }
     if (command.type !== 'put' || !command.content) return { head: command, parts: [] }
     const { content, ...head } = command
     const { body, ...said } = content
@@ -112,12 +119,18 @@ export const valuesCodec: Codec<Values> = {
   },
   decodeCommand(head, parts) {
     if (head.type === 'put') return readPut(head, parts)
+    if (head.type === 'ask') return readAsk(head, parts)
     if (head.type !== 'authorize') return undefined
     const { type, key, maxAgeMs, ...credentials } = head
     if (maxAgeMs !== undefined && !isAge(maxAgeMs)) throw new WireError('a question has no age to go by')
     return { type, key: readKey(key), maxAgeMs, ...readCredentials(credentials) }
   },
+  encodeResult(result) {
+    if (!('ruling' in result) || result.ruling !== 'take' || !result.data) return result
+    return { ...result, data: result.data.toString() }
+  },
   readResult(head) {
+    if (head.ruling !== undefined) return readRuling(head)
     if (head.verdict === undefined) return readTaken(head)
     const { verdict, message, ageMs, retryAfterMs } = head
     const isWhole = [ageMs, retryAfterMs].every(ms => ms === undefined || isAge(ms))
@@ -161,6 +174,21 @@ function readPut({ type, key, version, contentType, format, rank }: Sent, parts:
     throw new WireError(`what is handed over for ${excerpt(key)} is incomplete`)
   }
   return { type, key, content: { version, contentType, format: knownFormat(format), body: parts[0] }, rank }
+}
+
+function readAsk({ type, key, from, messageId }: Sent, parts: Buffer[]): AskCommand {
+  const isWhole = typeof from === 'string' && (messageId === undefined || typeof messageId === 'string')
+  if (!isWhole || parts.length === 0)
+    throw new WireError(`the question about a message for ${excerpt(key)} is incomplete`)
+  return { type, key: readKey(key), from, messageId, data: parts[0] }
+}
+
+function readRuling({ ruling, data, reason, message, retryAfterMs }: Sent): Ruling {
+  if (ruling === 'take') return typeof data === 'string' ? { ruling, data: Buffer.from(data) } : { ruling }
+  if (ruling === 'refuse') return typeof reason === 'string' ? { ruling, reason } : { ruling }
+  // So is that of a newer fetcher which is not known here.
+  const told = typeof message === 'string' ? message : ''
+  return isAge(retryAfterMs) ? { ruling: 'none', message: told, retryAfterMs } : { ruling: 'none', message: told }
 }
 
 function readTaken({ outcome, rank, code, message, retryAfterMs }: Sent): Taken {

@@ -28,8 +28,9 @@ export class KeycastError extends Error {
    * @param {string} [error.key]
    * @param {number} [error.retryAfterMs]
    * @param {boolean} [error.subscribed]
+   * @param {string} [error.reason]
    */
-  constructor({ code, message, key, retryAfterMs, subscribed }) {
+  constructor({ code, message, key, retryAfterMs, subscribed, reason }) {
     super(message)
     this.name = 'KeycastError'
     /** The cause, for programs. @type {KeycastErrorCode} */
@@ -40,5 +41,7 @@ export class KeycastError extends Error {
     this.retryAfterMs = retryAfterMs
     /** Whether the subscription to `key` stands: the gateway tries again by itself. @type {boolean | undefined} */
     this.subscribed = subscribed
+    /** Of a message that the backend refused: its own code for that. @type {string | undefined} */
+    this.reason = reason
   }
 }

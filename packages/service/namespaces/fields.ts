@@ -1,4 +1,5 @@
-// Fields that all namespaces write in the same way: quantities, URLs, and the access check.
+// Fields that all namespaces write in the same way: quantities, URLs, headers, and the access check.
+import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { z } from 'zod'
 import { duration, type Rule } from '../quantities.cjs'
 import { readUrlTemplate } from './url-template.ts'
@@ -8,6 +9,12 @@ export const DURATION_MS_MAX = 24 * 3_600_000
 
 /** A shorter period would make each viewer of a key cost the backend as much as the key itself. */
 const KEEP_MS_MIN = 1_000
+
+/** Headers that HTTP itself or the fetcher sets (RFC 9110 sections 7.6.1, 8.6, 13.1, 14.2; W3C Trace Context). */
+const reservedHeaders = new Set(
+  `accept-encoding connection content-length expect if-match if-modified-since if-none-match if-range
+  if-unmodified-since keep-alive proxy-connection range te traceparent trailer transfer-encoding upgrade`.split(/\s+/),
+)
 
 /** A field written as text or as a number, read by a rule. */
 export const quantity = ({ read, expects }: Rule) => {
@@ -43,3 +50,40 @@ export const authorizeRooms = z.strictObject(
   { ...asking, timeout: quantity(duration({ minMs: 1, maxMs: DURATION_MS_MAX })).default(2_000) },
   { error: 'must be a map with url, method, keep, keepRefused and timeout' },
 )
+
+export const headers = z
+  .record(z.string(), z.union([z.string(), z.number()], { error: 'must be text' }), {
+    error: 'must be a map of headers',
+  })
+  .transform((written, context) => {
+    const read = new Map<string, string>()
+    for (const [name, value] of Object.entries(written)) {
+      const lower = name.toLowerCase()
+      const problem = read.has(lower) ? 'is given twice' : headerProblem(lower, String(value))
+      if (problem) context.addIssue({ code: 'custom', message: problem, path: [name] })
+      read.set(lower, String(value))
+    }
+    const sent = [...read].filter(([, value]) => !isEmptyHeader(value)).map(([name, value]) => [name, value.trim()])
+    return Object.fromEntries(sent) as Record<string, string>
+  })
+
+/** @param name in lower case */
+export function headerProblem(name: string, value: string) {
+  if (reservedHeaders.has(name)) return 'cannot be set: Keycast sets it itself'
+  try {
+    validateHeaderName(name)
+  } catch {
+    return 'is not a valid header name (RFC 9110 section 5.1)'
+  }
+  try {
+    validateHeaderValue(name, value.trim())
+  } catch {
+    return 'has a value that is not valid in a header (RFC 9110 section 5.5)'
+  }
+  return undefined
+}
+
+/** Empty, or a scheme whose credentials came out empty: `Bearer ${BACKEND_TOKEN:-}`. */
+function isEmptyHeader(value: string) {
+  return value.trim() === '' || /^\S+\s+$/.test(value)
+}

@@ -2,7 +2,7 @@
 // members.
 import { z } from 'zod'
 import { duration, size } from '../quantities.cjs'
-import { authorizeRooms, quantity } from './fields.ts'
+import { authorizeRooms, DURATION_MS_MAX, headers, quantity, url } from './fields.ts'
 import type { Authorize } from './namespaces.ts'
 
 export interface JournalNamespace {
@@ -14,6 +14,8 @@ export interface JournalNamespace {
   bytesMax: number
   /** The allowed publishers: clients as well, or only backends by the internal listener. */
   publish: 'client' | 'server'
+  /** The backend is asked before a client's message is taken. */
+  ask?: AskBefore
   /** The members that clients are told of: all, their number, or none. */
   members: 'none' | 'counted' | 'named'
   /** Whether a name belongs to one user at a time. */
@@ -22,6 +24,15 @@ export interface JournalNamespace {
   authorize?: Authorize
   /** A time-out for that question. */
   timeoutMs?: number
+}
+
+/** `headers` are sent with each question. Secret: never log them. `otherwise`: what becomes of a message without an answer. */
+export interface AskBefore {
+  urlFor: (id: string) => string
+  origin: string
+  timeoutMs: number
+  otherwise: 'refuse' | 'take'
+  headers: Record<string, string>
 }
 
 const AGE_MS_MIN = 1_000
@@ -50,26 +61,55 @@ const history = z.strictObject(
   { error: 'must be a map with messages, age and bytes' },
 )
 
-export const journalNamespace = z.strictObject({
+const asking = z.strictObject(
+  {
+    ask: url,
+    timeout: quantity(duration({ minMs: 1, maxMs: DURATION_MS_MAX })).default(2_000),
+    otherwise: choice('refuse', 'take').default('refuse'),
+  },
+  { error: 'must be a map with ask, timeout and otherwise' },
+)
+
+const publishers = z.enum(['client', 'server'], { error: 'must be client, server, or a map with ask' })
+
+/** Chosen by what it is, so that an error in the map is said of the field in it. */
+const publish = z.unknown().transform((written, context) => {
+  const isMap = typeof written === 'object' && written !== null
+  const read = (isMap ? asking : publishers).safeParse(written)
+  if (read.success) return read.data
+  for (const issue of read.error.issues) context.issues.push({ ...issue, input: written } as z.core.$ZodRawIssue)
+  return z.NEVER
+})
+
+const fields = z.strictObject({
   source: z.literal('journal'),
   history: history.prefault({}),
   maxBytes: quantity(size({ minBytes: 1, maxBytes: MESSAGE_BYTES_MAX })).default(64 * 1_024),
-  publish: choice('client', 'server').default('client'),
+  publish: publish.prefault('client'),
+  headers: headers.default({}),
   members: choice('none', 'counted', 'named').default('none'),
   names: choice('unique', 'any').default('any'),
   authorize: authorizeRooms.optional(),
 })
 
+export const journalNamespace = fields.superRefine(({ publish, headers }, context) => {
+  if (typeof publish === 'object' || Object.keys(headers).length === 0) return
+  context.addIssue({ code: 'custom', path: ['headers'], message: 'need publish: { ask }: nothing else sends them' })
+})
+
 export function journalNamespaceOf(
   name: string,
-  { source, history, maxBytes, publish, members, names, authorize }: z.output<typeof journalNamespace>,
+  { source, history, maxBytes, publish, headers, members, names, authorize }: z.output<typeof journalNamespace>,
 ): JournalNamespace {
   return {
     name,
     source,
     history: { messages: history.messages, ageMs: history.age, bytes: history.bytes },
     bytesMax: maxBytes,
-    publish,
+    publish: typeof publish === 'object' ? 'client' : publish,
+    ...(typeof publish === 'object' && {
+      ask: { ...publish.ask, timeoutMs: publish.timeout, otherwise: publish.otherwise, headers },
+    }),
     members,
     names,
     ...(authorize && {

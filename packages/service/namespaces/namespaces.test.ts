@@ -10,10 +10,10 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-const read = (yaml: string, env: NodeJS.ProcessEnv = {}) => {
+const read = (yaml: string, env: NodeJS.ProcessEnv = {}, options: { headers?: boolean; authorize?: boolean } = {}) => {
   const path = join(folder, 'keycast.yaml')
   writeFileSync(path, yaml)
-  return readNamespaces({ path, env })
+  return readNamespaces({ path, env, ...options })
 }
 
 /** One namespace "a" with the given fields. */
@@ -136,6 +136,24 @@ test('namespaces of messages are apart from those of values, and have defaults',
   })
 })
 
+test('a backend is asked about messages where publish names it, with headers that gateways and journals need not have', () => {
+  const text = `namespaces:
+  room:
+    source: journal
+    publish: { ask: "http://h/\${PATH_OF_IT}/{id}", otherwise: take }
+    headers: { authorization: "Bearer \${SECRET}" }
+`
+  const asked = { timeoutMs: 2_000, otherwise: 'take', origin: 'http://h' }
+  const whole = read(text, { PATH_OF_IT: 'check', SECRET: 's' }).journal.get('room')
+  expect(whole).toMatchObject({ publish: 'client', ask: { ...asked, headers: { authorization: 'Bearer s' } } })
+  expect(whole?.ask?.urlFor('7')).toBe('http://h/check/7')
+  const atGateway = read(text, { PATH_OF_IT: 'check' }, { headers: false }).journal.get('room')
+  expect(atGateway?.ask).toMatchObject({ ...asked, headers: {} })
+  const atJournal = read(text, {}, { headers: false, authorize: false }).journal.get('room')
+  expect(atJournal).toMatchObject({ publish: 'client' })
+  expect(atJournal).not.toHaveProperty('ask')
+})
+
 test.each([
   ['history: 1000', 'namespaces.a.history: must be a map with messages, age and bytes'],
   ['history: { messages: 0 }', 'namespaces.a.history.messages: must be a whole number: 1 to 1000000'],
@@ -147,7 +165,16 @@ test.each([
   ],
   ['history: { length: 1 }', 'namespaces.a.history.length: unknown field'],
   ['maxBytes: 1MiB', 'namespaces.a.maxBytes: must be bytes, or a size such as 64KiB or 4MiB, from 1 to 512KiB'],
-  ['publish: everybody', 'namespaces.a.publish: must be client or server'],
+  ['publish: everybody', 'namespaces.a.publish: must be client, server, or a map with ask'],
+  ['publish: { timeout: 1s }', 'namespaces.a.publish.ask: must be a URL'],
+  ['publish: { ask: "ftp://h/" }', 'namespaces.a.publish.ask: must begin with http:// or https://'],
+  ['publish: { ask: "http://h/", otherwise: maybe }', 'namespaces.a.publish.otherwise: must be refuse or take'],
+  [
+    'publish: { ask: "http://h/", timeout: soon }',
+    'namespaces.a.publish.timeout: must be a duration such as 500ms or 2s, from 1ms to 1d',
+  ],
+  ['publish: { ask: "http://h/", body: x }', 'namespaces.a.publish.body: unknown field'],
+  ['headers: { x-key: k }', 'namespaces.a.headers: need publish: { ask }: nothing else sends them'],
   ['members: all', 'namespaces.a.members: must be none or counted or named'],
   ['names: many', 'namespaces.a.names: must be unique or any'],
   ['url: http://h/{id}', 'namespaces.a.url: unknown field'],

@@ -121,7 +121,7 @@ interface Options {
   env?: NodeJS.ProcessEnv
   /** false: `headers` and `token` are left out, so that a gateway, which asks no backend, needs none of the variables in them. */
   headers?: boolean
-  /** false: `authorize` is left out likewise, for a journal, which need not know who decides. */
+  /** false: `authorize`, and `publish` where it says who is asked, are left out likewise, for a journal, which asks nobody. */
   authorize?: boolean
 }
 
@@ -136,7 +136,7 @@ export function readNamespaces({
   const refuse = (problems: string[]) => new NamespacesError(path, problems)
   const { value: whole, lineAt } = readYaml(path, refuse, text)
   const written = withoutAccess(whole)
-  const left = [...(withHeaders ? [] : ['headers', 'token']), ...(withAuthorize ? [] : ['authorize'])]
+  const left = [...(withHeaders ? [] : ['headers', 'token']), ...(withAuthorize ? [] : ['authorize', 'publish.ask'])]
   const document = withoutFields(written, left)
   // Substituted after parsing, so that a variable's value is text whatever it holds, never YAML.
   const { value, problems } = substituteVariables(document, env)
@@ -204,12 +204,16 @@ function withoutAccess(document: unknown) {
   return rest
 }
 
-/** @param document not yet checked @param fields of namespaces */
+/** @param document not yet checked @param fields of namespaces; with a point, where they are maps that have it */
 function withoutFields(document: unknown, fields: string[]) {
   const { namespaces } = (document ?? {}) as { namespaces?: Record<string, unknown> }
   for (const namespace of Object.values(namespaces ?? {})) {
     if (typeof namespace !== 'object' || namespace === null) continue
-    for (const field of fields) delete (namespace as Record<string, unknown>)[field]
+    const written = namespace as Record<string, unknown>
+    for (const field of fields) {
+      const [name, within] = field.split('.')
+      if (within === undefined || Object.hasOwn(Object(written[name]), within)) delete written[name]
+    }
   }
   return document
 }

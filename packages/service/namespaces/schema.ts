@@ -1,11 +1,10 @@
 // The schema of `namespaces` in keycast.yaml: every field with its default, its bounds and the error for a value that
 // does not fit. Only gateways read `access`: services/gateway/access/policy-file.ts.
-import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { keyProblem, namespaceProblem } from '@keycast/protocol'
 import { type core, z } from 'zod'
 import { duration, size } from '../quantities.cjs'
 import { readBodyTemplate } from './body-template.ts'
-import { authorize, DURATION_MS_MAX, quantity, url } from './fields.ts'
+import { authorize, DURATION_MS_MAX, headerProblem, headers, quantity, url } from './fields.ts'
 import { type Ids, ONE_SEGMENT } from './id-problem.ts'
 import { journalNamespace } from './journal-schema.ts'
 import { RESERVED_PREFIX } from './reserved.ts'
@@ -24,12 +23,6 @@ const BATCH_KEYS_MAX = 500
 
 /** An id of 255 characters has no more. */
 const ID_SEGMENTS_MAX = 128
-
-/** Headers that HTTP itself or the fetcher sets (RFC 9110 sections 7.6.1, 8.6, 13.1, 14.2; W3C Trace Context). */
-const reservedHeaders = new Set(
-  `accept-encoding connection content-length expect if-match if-modified-since if-none-match if-range
-  if-unmodified-since keep-alive proxy-connection range te traceparent trailer transfer-encoding upgrade`.split(/\s+/),
-)
 
 /** Else anybody could ask in another's name. */
 const credentialHeaders = new Set([
@@ -81,22 +74,6 @@ const ids = z.strictObject(
   },
   { error: idsError },
 )
-
-const headers = z
-  .record(z.string(), z.union([z.string(), z.number()], { error: 'must be text' }), {
-    error: 'must be a map of headers',
-  })
-  .transform((written, context) => {
-    const read = new Map<string, string>()
-    for (const [name, value] of Object.entries(written)) {
-      const lower = name.toLowerCase()
-      const problem = read.has(lower) ? 'is given twice' : headerProblem(lower, String(value))
-      if (problem) context.addIssue({ code: 'custom', message: problem, path: [name] })
-      read.set(lower, String(value))
-    }
-    const sent = [...read].filter(([, value]) => !isEmptyHeader(value)).map(([name, value]) => [name, value.trim()])
-    return Object.fromEntries(sent) as Record<string, string>
-  })
 
 const listError = `must be a list of parameters, as in [status, page]`
 const query = z.array(z.string({ error: listError }), { error: listError }).superRefine((names, context) => {
@@ -314,27 +291,6 @@ function isHttpUrl(written: string) {
 
 function reservedProblem(name: string) {
   return name.startsWith(RESERVED_PREFIX) ? `names that begin with ${RESERVED_PREFIX} are Keycast's own` : undefined
-}
-
-/** @param name in lower case */
-function headerProblem(name: string, value: string) {
-  if (reservedHeaders.has(name)) return 'cannot be set: Keycast sets it itself'
-  try {
-    validateHeaderName(name)
-  } catch {
-    return 'is not a valid header name (RFC 9110 section 5.1)'
-  }
-  try {
-    validateHeaderValue(name, value.trim())
-  } catch {
-    return 'has a value that is not valid in a header (RFC 9110 section 5.5)'
-  }
-  return undefined
-}
-
-/** Empty, or a scheme whose credentials came out empty: `Bearer ${BACKEND_TOKEN:-}`. */
-function isEmptyHeader(value: string) {
-  return value.trim() === '' || /^\S+\s+$/.test(value)
 }
 
 /** The errors, each led by its line and the field's path. */

@@ -11,7 +11,7 @@ import {
   type World,
 } from '@keycast/service'
 import { createAsks } from './authorize/asks.ts'
-import { createAuthorize } from './authorize/authorize.ts'
+import { authorizeAsks, createAuthorize } from './authorize/authorize.ts'
 import { createAuthorizeMetrics, exportAuthorizeLevels } from './authorize/metrics.ts'
 import { createChanges } from './changes/changes.ts'
 import { createChangesMetrics, exportChangesLevels } from './changes/metrics.ts'
@@ -19,6 +19,8 @@ import { WAITS_MAX } from './fetching/waits.ts'
 import { createFetcherMetrics, exportLevels } from './metrics.ts'
 import { originNames } from './origins/origins.ts'
 import { createPrimary } from './primary.ts'
+import { createRulingMetrics, exportRulingLevels } from './rulings/metrics.ts'
+import { createRulings, rulingAsks } from './rulings/rulings.ts'
 import { createBackoff } from './timing/backoff.ts'
 import { createInTurns } from './timing/in-turns.ts'
 import { createTimerWheel } from './timing/timer-wheel.ts'
@@ -86,7 +88,8 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
   const deciding = valuesAndRooms(namespaces)
   const askedOrigins = new Set(deciding.names.flatMap(name => deciding.get(name)?.authorize?.origin ?? []))
   const authorizeMetrics = createAuthorizeMetrics(metrics, askedOrigins)
-  const asks = createAsks({
+  const viewerAsks = createAsks({
+    kind: authorizeAsks(deciding),
     namespaces: deciding,
     pool: workers,
     cap: authorizeInFlightMax,
@@ -96,22 +99,45 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
   })
   const authorize = createAuthorize({
     namespaces: deciding,
-    asks,
+    asks: viewerAsks,
     tellDecision: hub.tellResult,
     firstBackoff: createBackoff({ initialMs: QUESTION_MS_INITIAL, random }),
     metrics: authorizeMetrics,
     now,
   })
+  const { journal } = namespaces
+  const ruledOrigins = new Set(journal.names.flatMap(name => journal.get(name)?.ask?.origin ?? []))
+  const rulingMetrics = createRulingMetrics(metrics, ruledOrigins)
+  const messageAsks = createAsks({
+    kind: rulingAsks(journal),
+    namespaces: journal,
+    pool: workers,
+    cap: authorizeInFlightMax,
+    inTurns: createInTurns({ wheel, now }),
+    metrics: rulingMetrics,
+    ...world,
+  })
+  const rulings = createRulings({
+    namespaces: journal,
+    asks: messageAsks,
+    tellRuling: hub.tellResult,
+    metrics: rulingMetrics,
+    now,
+  })
   const onCommand: NodeEvents<Values>['onCommand'] = (link, id, command, leftMs, payer) => {
     if (command.type === 'authorize') return authorize.onCommand(link, id, command, leftMs, payer)
-    // Its gateway has given it up, and a newer value may have come by another.
-    if (leftMs > 0) hub.tellResult(link, id, primary.handOver(command))
+    // Its gateway has given it up: nobody publishes it, or a newer value may have come by another.
+    if (leftMs <= 0) return
+    if (command.type === 'ask') rulings.onCommand(link, id, command, payer)
+    else hub.tellResult(link, id, primary.handOver(command))
   }
-  exportAuthorizeLevels(metrics, asks)
+  const asksAbout = { viewer: viewerAsks, message: messageAsks }
+  exportAuthorizeLevels(metrics, viewerAsks)
+  exportRulingLevels(metrics, messageAsks)
   const credit = creditFor({
     origins: originNames(namespaces).size,
     inFlightMax,
-    authorizeOrigins: askedOrigins.size,
+    authorizeOrigins: askedOrigins.size + ruledOrigins.size,
     authorizeInFlightMax,
     waitOrigins: waiting.size,
   })
@@ -133,18 +159,18 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
       { fork: createForks({ endpoint: socket.endpoint, credit }), send: socket.send },
       {
         onResult(leased, result, body, delta) {
-          if (leased.kind === 'ask') asks.ended(leased, result)
+          if (leased.kind === 'ask') asksAbout[leased.about].ended(leased, result, body)
           else if (leased.kind === 'wait') primary.waits.ended(leased, result, body, delta)
           else primary.fetches.ended(leased, result, body, delta)
         },
         onLost(leased) {
-          if (leased.kind === 'ask') asks.lost(leased)
+          if (leased.kind === 'ask') asksAbout[leased.about].lost(leased)
           else if (leased.kind === 'wait') primary.waits.lost(leased)
           else primary.fetches.lost(leased)
         },
         onCredit() {
           primary.fetches.startAll()
-          asks.startAll()
+          for (const asks of Object.values(asksAbout)) asks.startAll()
         },
       },
     )
@@ -169,7 +195,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     await tokens.prepare(next)
     const changes = namespaces.take(next)
     tokens.take()
-    asks.renew()
+    for (const asks of Object.values(asksAbout)) asks.renew()
     primary.reconfigure(changes)
   }
 

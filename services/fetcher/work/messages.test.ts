@@ -33,20 +33,34 @@ const current = {
   store: true,
 } as const
 
+const lease: Lease = {
+  type: 'lease',
+  lease: 7,
+  key: 'conversation:1',
+  url: 'http://127.0.0.1:3000/conversations/1',
+  headers: { authorization: 'Bearer x' },
+  timeoutMs: 2_000,
+  bytesMax: 4_194_304,
+  delta: true,
+  etag: 'W/"a"',
+}
+
 test('leases arrive as they were sent', () => {
-  const lease: Lease = {
-    type: 'lease',
-    lease: 7,
-    key: 'conversation:1',
-    url: 'http://127.0.0.1:3000/conversations/1',
-    headers: { authorization: 'Bearer x' },
-    timeoutMs: 2_000,
-    bytesMax: 4_194_304,
-    delta: true,
-    etag: 'W/"a"',
-  }
   const leases = [lease, { ...lease, lease: 8 }]
-  expect(decodeLeases(encodeWork(leases.map(message => ({ message }))))).toEqual(leases)
+  expect(decodeLeases(encodeWork(leases.map(message => ({ message }))))).toEqual(leases.map(message => ({ message })))
+})
+
+test('the bodies of questions follow their leases', () => {
+  const asking = { ...lease, lease: 8, statusOf: 'POST', hasBody: true } as const
+  const leases = [
+    { message: asking, body: Buffer.from('1') },
+    { message: lease, body: undefined },
+    { message: { ...asking, lease: 9 }, body: Buffer.from('') },
+  ]
+  expect(decodeLeases(encodeWork(leases))).toEqual(leases)
+  const answer = { type: 'result', lease: 8, kind: 'status', status: 200, hasBody: true } as const
+  const answered = [{ message: answer, body: Buffer.from('{}'), delta: undefined }]
+  expect(decodeFromWorker(encodeWork(answered))).toEqual(answered)
 })
 
 test('values travel with their bodies untouched and a delta behind its body, other messages alone', () => {

@@ -4,7 +4,7 @@
 // work      primary  every worker  ROUTER ↔ DEALER  leases one way; credit and results the other
 //
 // Part 0 is a list of these messages as JSON. A part follows for each `value` result, in order: its body, the bytes
-// themselves; and behind that, where the result has `deltaFrom`, the delta.
+// themselves; and behind that, where the result has `deltaFrom`, the delta. So does one for all else that `hasBody`.
 import { type ErrorCode, errorCodes } from '@keycast/protocol'
 import type { Content, World } from '@keycast/service'
 
@@ -23,7 +23,7 @@ export type Credit = { type: 'credit'; worker: number; credit: number } & Usage
  * Primary → worker: ask the backend once. `headers` are the namespace's (secret: never logged). `version`, `etag` and
  * `lastModified` are of the value the primary holds; absent where it holds none. `delta`: one may be of use.
  * `waitSeconds`: the backend may wait so long for a change. `body`: JSON, to be sent by POST; otherwise it is a GET. `redirects`: those that stay at the
- * origin are followed. `lacksToken`: there is none to ask with, so nobody is asked. `statusOf`: only the status is wanted, of a request with this method; `headers` are then the viewer's own.
+ * origin are followed. `lacksToken`: there is none to ask with, so nobody is asked. `statusOf`: it is a question with this method, to which the status is the answer, and to a POST the body beside it; `headers` are then the viewer's own, or those of the room. `hasBody`: the body follows as a part, in place of `body`.
  * `batch`: it is for many keys; `key` names their namespace alone, so that the same worker has the bodies before.
  */
 export interface Lease {
@@ -42,7 +42,8 @@ export interface Lease {
   body?: string
   redirects?: boolean
   lacksToken?: boolean
-  statusOf?: 'HEAD' | 'GET'
+  statusOf?: 'HEAD' | 'GET' | 'POST'
+  hasBody?: boolean
   batch?: BatchLease
 }
 
@@ -91,11 +92,12 @@ export interface FailedResult {
   traceparent?: string
 }
 
-/** To a lease with `statusOf`. */
+/** To a lease with `statusOf`. `hasBody`: the response's body follows as a part. */
 interface StatusResult {
   kind: 'status'
   status: number
   retryAfterMs?: number
+  hasBody?: boolean
 }
 
 export type Result = ValueResult | CurrentResult | FailedResult | StatusResult
@@ -153,18 +155,19 @@ export function encodeWork(loaded: Loaded<Credit | Lease | ResultMessage>[]): Bu
  * @param parts as a worker receives them
  * @throws {WorkError}
  */
-export function decodeLeases(parts: Buffer[]): Lease[] {
+export function decodeLeases(parts: Buffer[]): Loaded<Lease>[] {
+  let next = 1
   return parse(parts[0]).map(message => {
     if (message.type !== 'lease' || typeof message.lease !== 'number' || typeof message.url !== 'string') {
       throw new WorkError('a worker was sent something that is no lease')
     }
-    return message as unknown as Lease
+    return { message: message as unknown as Lease, body: message.hasBody ? parts[next++] : undefined }
   })
 }
 
 /**
  * @param parts as the primary receives them, without the routing id
- * @returns a body exactly where the result is a `value`, a delta exactly where that has `deltaFrom`
+ * @returns a body exactly where the result is a `value` or `hasBody`, a delta exactly where that has `deltaFrom`
  * @throws {WorkError}
  */
 export function decodeFromWorker(parts: Buffer[]): Loaded<Credit | ResultMessage>[] {
@@ -176,7 +179,7 @@ export function decodeFromWorker(parts: Buffer[]): Loaded<Credit | ResultMessage
     const whole = message.type === 'result' && typeof message.lease === 'number' && kinds.has(message.kind)
     const known = message.kind !== 'failed' || isErrorCode(message.code)
     if (!whole || !known) throw new WorkError('the primary was sent something that is neither credit nor result')
-    const body = message.kind === 'value' ? parts[next++] : undefined
+    const body = message.kind === 'value' || message.hasBody ? parts[next++] : undefined
     const delta = message.deltaFrom === undefined ? undefined : parts[next++]
     return { message: message as unknown as ResultMessage, body, delta }
   })

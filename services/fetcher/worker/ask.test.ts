@@ -34,19 +34,24 @@ async function askerOf(server: Server) {
   })
   return {
     connections: () => connections,
-    ask: ({ path = '/rights/1', ...changes }: Partial<Lease> & { path?: string } = {}) =>
-      asker.ask({
-        type: 'lease',
-        lease: 1,
-        key: 'doc:1 x',
-        url: `http://127.0.0.1:${port}${path}`,
-        headers: { authorization: 'Bearer ann' },
-        timeoutMs: 5_000,
-        bytesMax: 0,
-        delta: false,
-        statusOf: 'HEAD',
-        ...changes,
-      }),
+    ask: async ({ path = '/rights/1', ...changes }: Partial<Lease> & { path?: string } = {}, body?: Buffer) => {
+      const pulled = await asker.ask(
+        {
+          type: 'lease',
+          lease: 1,
+          key: 'doc:1 x',
+          url: `http://127.0.0.1:${port}${path}`,
+          headers: { authorization: 'Bearer ann' },
+          timeoutMs: 5_000,
+          bytesMax: 0,
+          delta: false,
+          statusOf: 'HEAD',
+          ...changes,
+        },
+        body,
+      )
+      return { ...pulled.result, ...(pulled.body && { body: String(pulled.body) }) }
+    },
   }
 }
 
@@ -144,4 +149,27 @@ test('a connection that fails tells neither address nor token', async () => {
   const result = await ask({ url: 'http://127.0.0.1:1/rights/1' })
   expect(result).toMatchObject({ kind: 'failed', code: 'backend_unreachable' })
   expect(JSON.stringify(result)).not.toMatch(/127\.0\.0\.1|ann/)
+})
+
+test('POST sends its body as JSON, and brings the body of the response', async () => {
+  let received = ''
+  const { ask, requests } = await setup(async (request, response) => {
+    for await (const chunk of request) received += chunk
+    response.writeHead(422, { 'content-type': 'application/json' }).end('{"reason":"x"}')
+  })
+  const result = await ask(
+    { statusOf: 'POST', hasBody: true, headers: { accept: 'text/html' } },
+    Buffer.from('{"a":1}'),
+  )
+  expect(result).toMatchObject({ kind: 'status', status: 422, hasBody: true, body: '{"reason":"x"}' })
+  expect([requests[0].method, received]).toEqual(['POST', '{"a":1}'])
+  expect(requests[0].headers).toMatchObject({ 'content-type': 'application/json', accept: 'application/json' })
+})
+
+test('POST whose response breaks off has a status, and no body', async () => {
+  const { ask } = await setup((_, response) => {
+    response.writeHead(200, { 'content-length': 100 })
+    response.write('{"data":1', () => response.destroy())
+  })
+  expect(await ask({ statusOf: 'POST', hasBody: true }, Buffer.from('{}'))).toEqual({ kind: 'status', status: 200 })
 })

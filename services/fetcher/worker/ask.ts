@@ -1,7 +1,9 @@
-// One lease whose status alone is wanted: asks a backend whether a viewer may read. The body is thrown away.
-import type { Lease, Result } from '../work/messages.ts'
+// One lease that asks: a backend, whether a viewer may read, or publish a message. The status is the answer. To the former
+// the body is thrown away, to the latter it says more.
+import type { Lease } from '../work/messages.ts'
 import type { Connections } from './http/connections.ts'
-import { Exchange, ExchangeError } from './http/exchange.ts'
+import { Exchange, ExchangeError, type Response } from './http/exchange.ts'
+import type { Pulled } from './response.ts'
 import { retryAfterMsOf } from './response-headers.ts'
 
 export type Asker = ReturnType<typeof createAsker>
@@ -16,31 +18,35 @@ interface Options {
 
 export function createAsker({ connections, wallNow }: Options) {
   return {
-    /** @returns never rejects, whatever a backend or a network does */
-    async ask({ url, headers, statusOf, timeoutMs }: Lease): Promise<Result> {
-      const sent = { accept: '*/*', 'user-agent': 'keycast-fetcher', ...headers }
-      const exchange = new Exchange({ url, method: statusOf, headers: sent, timeoutMs, bytesMax: BODY_BYTES_MAX })
-      let head
+    /** @param body of a POST @returns never rejects, whatever a backend or a network does */
+    async ask({ url, headers, statusOf, timeoutMs, bytesMax }: Lease, body?: Buffer): Promise<Pulled> {
+      const json = body && { accept: 'application/json', 'content-type': 'application/json' }
+      const sent = { accept: '*/*', 'user-agent': 'keycast-fetcher', ...headers, ...json }
+      const limits = { timeoutMs, bytesMax: Math.max(bytesMax, BODY_BYTES_MAX) }
+      const exchange = new Exchange({ url, method: statusOf, body, headers: sent, ...limits })
+      let head: Partial<Response> & Pick<Response, 'status' | 'headers'>
       try {
         head = await connections.send(exchange)
       } catch (error) {
         if (!(error instanceof ExchangeError)) throw error
-        if (!error.head) return failureOf(error, timeoutMs)
+        if (!error.head) return { result: failureOf(error, timeoutMs, body ? 'published' : 'read') }
         head = error.head // however the body ends, the status stands
       }
-      return { kind: 'status', status: head.status, retryAfterMs: retryAfterMsOf(head.headers, wallNow()) }
+      const told = body ? head.body : undefined
+      const retryAfterMs = retryAfterMsOf(head.headers, wallNow())
+      return { result: { kind: 'status', status: head.status, retryAfterMs, hasBody: told && true }, body: told }
     },
   }
 }
 
 /** Nothing of the error but its code: Node's messages name the backend's address. */
-function failureOf({ why, code }: ExchangeError, timeoutMs: number): Result {
+function failureOf({ why, code }: ExchangeError, timeoutMs: number, what: 'read' | 'published'): Pulled['result'] {
   if (why === 'deadline')
     return {
       kind: 'failed',
       code: 'backend_timeout',
-      message: `the backend did not say within ${timeoutMs} ms whether this may be read`,
+      message: `the backend did not say within ${timeoutMs} ms whether this may be ${what}`,
     }
-  const message = `the connection failed (${code}) when the backend was asked whether this may be read`
+  const message = `the connection failed (${code}) when the backend was asked whether this may be ${what}`
   return { kind: 'failed', code: 'backend_unreachable', message }
 }

@@ -7,7 +7,7 @@ import { readBatch } from './batch.ts'
 import type { Response } from './http/exchange.ts'
 import { confirmedFreshnessOf, freshnessOf, type Headers, retryAfterMsOf, validatorsOf } from './response-headers.ts'
 
-/** `body` exactly where the result is a `value`. `others`: of a batch's other keys, unless the result is of all. */
+/** `body` exactly where the result is a `value`, or `hasBody`. `others`: of a batch's other keys, unless the result is of all. */
 export interface Pulled {
   result: Result
   body?: Buffer

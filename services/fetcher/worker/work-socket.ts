@@ -28,7 +28,7 @@ interface Options {
   turn: World['turn']
   endpoint: string
   /** Must return soon: the next lease waits for it. An error that it throws breaks the socket. */
-  onLease: (lease: Lease) => void
+  onLease: (lease: Lease, body: Buffer | undefined) => void
   /** The socket cannot be used any more. */
   onBroken: (error: Error) => void
 }
@@ -51,7 +51,7 @@ export function openWorkSocket({ endpoint, onLease, onBroken, turn }: Options): 
     if (!closed) onBroken(error)
   }
   receive(dealer, parts => {
-    for (const lease of decodeLeases(parts)) onLease(lease)
+    for (const { message, body } of decodeLeases(parts)) onLease(message, body)
   }).catch(broken)
 
   return {

@@ -40,7 +40,9 @@ async function setup({
     ...realWorld,
     openWorkSocket: onLease => openWorkSocket({ ...realWorld, endpoint, onLease, onBroken }),
     puller: { pull },
-    asker: { ask: async ({ headers }) => ({ kind: 'status', status: headers.authorization ? 204 : 401 }) },
+    asker: {
+      ask: async ({ headers }) => ({ result: { kind: 'status', status: headers.authorization ? 204 : 401 } }),
+    },
     deltas,
     id: 3,
     credit,

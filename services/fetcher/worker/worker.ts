@@ -1,5 +1,5 @@
-// A worker announces its credit each second, pulls the keys it is leased, asks backends whether viewers may read, and
-// sends the results.
+// A worker announces its credit each second, pulls the keys it is leased, asks backends whether viewers may read or
+// publish, and sends the results.
 import { namespaceOf } from '@keycast/protocol'
 import { createOnceAMinute, type Log, type World } from '@keycast/service'
 import type { Lease, Result, Usage } from '../work/messages.ts'
@@ -10,7 +10,7 @@ import type { Pulled } from './response.ts'
 import type { WorkSocket } from './work-socket.ts'
 
 interface Options extends World {
-  openWorkSocket: (onLease: (lease: Lease) => void) => WorkSocket
+  openWorkSocket: (onLease: (lease: Lease, body?: Buffer) => void) => WorkSocket
   puller: Puller
   asker: Asker
   deltas: Deltas
@@ -49,15 +49,15 @@ export function startWorker({
   let beating = false
   const isLogDue = createOnceAMinute(world.now)
 
-  const socket = openWorkSocket(lease => {
+  const socket = openWorkSocket((lease, body) => {
     // The primary counts a lease until it has read the result, so it counts more than this worker has, never fewer.
     if (pulling === credit) throw new Error(`lease ${lease.lease} is over the credit of ${credit}`)
-    pull(lease)
+    pull(lease, body)
   })
 
-  async function pull(lease: Lease) {
+  async function pull(lease: Lease, body: Buffer | undefined) {
     pulling += 1
-    const pulled = await resultOf(lease).catch(error => failed(lease, error))
+    const pulled = await resultOf(lease, body).catch(error => failed(lease, error))
     pulling -= 1
     const keys = lease.batch?.keys
     // The first key's comes last: it ends the lease.
@@ -75,15 +75,15 @@ export function startWorker({
     return socket.send({ type: 'result', lease: lease.lease, nth, ...sent.result }, sent.body, sent.delta)
   }
 
-  async function resultOf(lease: Lease): Promise<Pulled> {
-    if (lease.statusOf) return { result: await asker.ask(lease) }
+  async function resultOf(lease: Lease, body: Buffer | undefined): Promise<Pulled> {
+    if (lease.statusOf) return asker.ask(lease, body)
     if (lease.lacksToken) return { result: noToken }
     return puller.pull(lease)
   }
 
   function withDelta(held: Held, { result, body }: Pulled) {
     if (result.kind === 'current') deltas.confirm(held, result)
-    if (result.kind !== 'value' || !body) return { result }
+    if (result.kind !== 'value' || !body) return { result, body }
     const { delta, skipped } = deltas.make(held, result, body)
     return { result: { ...result, deltaFrom: delta && held.version, deltaSkipped: skipped }, body, delta }
   }

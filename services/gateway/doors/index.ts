@@ -11,6 +11,7 @@ import type { SessionsPart } from '../sessions/index.ts'
 import type { DeferredGet, Session } from '../sessions/session.ts'
 import type { TopicsPart } from '../topics/index.ts'
 import type { EventStream } from '../transport/event-stream.ts'
+import { createAskedMessages } from './asked-messages.ts'
 import { createAuth } from './auth.ts'
 import { createGet } from './get.ts'
 import { createHistory } from './history.ts'
@@ -45,7 +46,12 @@ export function assembleDoors(deps: Deps) {
   const subscribe = createSubscribe(parts)
   const unsubscribe = createUnsubscribe(parts)
   const ping = createPing(parts)
-  const publishes = createPublishes({ ...parts, namespaces: namespaces.journal, backbone: links.rooms })
+  const publishes = createPublishes({
+    ...parts,
+    namespaces: namespaces.journal,
+    backbone: links.rooms,
+    asked: createAskedMessages({ backbone: links.values, counts }),
+  })
   const waitedKeys = createWaitedKeys({
     topics,
     rateLimit: sessions.rateLimit,

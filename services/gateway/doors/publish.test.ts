@@ -1,10 +1,12 @@
+import type { Ruling } from '@keycast/backbone'
 import { createContainment } from '@keycast/service'
 import { createRights } from '../access/rights.ts'
 import { readRule } from '../access/rule.ts'
 import { createCounts } from '../counts.ts'
 import { createTestGate } from '../gate/test-gate.ts'
-import { createNamespaces } from '../test-support.ts'
+import { createFakeBackbone, createNamespaces } from '../test-support.ts'
 import { takeAnswers } from '../topics/rooms/held-answers.ts'
+import { createAskedMessages } from './asked-messages.ts'
 import { createPublishes } from './publish.ts'
 
 const key = 'room:1'
@@ -15,7 +17,15 @@ const rightsOf = (publish: string[]) => {
   return createRights({ anonymous: rule({}), everyone: rule({ publish }) }).of('ann')
 }
 
-function setUp({ publishesPendingBytesMax = 4 * 513 }: { publishesPendingBytesMax?: number } = {}) {
+const ask = { urlFor: () => 'http://h/', origin: 'http://h', timeoutMs: 500, otherwise: 'refuse', headers: {} } as const
+
+function setUp({
+  publishesPendingBytesMax = 4 * 513,
+  otherwise = 'refuse',
+}: {
+  publishesPendingBytesMax?: number
+  otherwise?: 'refuse' | 'take'
+} = {}) {
   const under: ((result: any) => void)[] = []
   const said: any[] = []
   const ended: string[] = []
@@ -25,8 +35,13 @@ function setUp({ publishesPendingBytesMax = 4 * 513 }: { publishesPendingBytesMa
   }
   const asked: any[] = []
   const counts = createCounts()
-  const namespaces = createNamespaces({}, { room: { bytesMax: 10 }, news: { publish: 'server' } })
+  const namespaces = createNamespaces(
+    {},
+    { room: { bytesMax: 10 }, news: { publish: 'server' }, asked: { bytesMax: 10, ask: { ...ask, otherwise } } },
+  )
   const gate = createTestGate({ namespaces, counts })
+  const fetcher = createFakeBackbone()
+  const { messages } = fetcher
   const publishes = createPublishes({
     namespaces: namespaces.journal,
     gate,
@@ -36,6 +51,7 @@ function setUp({ publishesPendingBytesMax = 4 * 513 }: { publishesPendingBytesMa
         under.push(done)
       },
     },
+    asked: createAskedMessages({ backbone: fetcher.connect({} as never), counts }),
     outbox,
     containment: createContainment({ ends: ['session'], log: { error() {}, fatal() {} }, now: () => 0 }),
     publishMs: 2_000,
@@ -45,7 +61,7 @@ function setUp({ publishesPendingBytesMax = 4 * 513 }: { publishesPendingBytesMa
   })
   const session = {
     subscriptions: new Map(),
-    rights: rightsOf(['room:*', 'news:*']),
+    rights: rightsOf(['room:*', 'news:*', 'asked:*']),
     ended: false,
     answersHeld: 0,
   } as any
@@ -66,7 +82,12 @@ function setUp({ publishesPendingBytesMax = 4 * 513 }: { publishesPendingBytesMa
     session.subscriptions.set(key, subscription)
     return subscription as any
   }
-  return { publishes, publish, keep, subscribe, session, said, asked, counts, ended, outbox }
+  /** What a backend says, of the message that it was asked about nth. */
+  const rule = async (index: number, ruling: Ruling | undefined) => {
+    messages[index].resolve(ruling)
+    await new Promise(setImmediate)
+  }
+  return { publishes, publish, keep, subscribe, session, said, asked, counts, ended, outbox, messages, rule }
 }
 
 test('a publish is from the user of the session, with its data as it was written', () => {
@@ -250,4 +271,106 @@ test('an error while an outcome is told ends that session alone', () => {
   outbox.send = send
   keep(1)
   expect(said).toMatchObject([{ id: 2 }])
+})
+
+test('a backend is asked about a message with who, what and its id, before anybody is sent it', async () => {
+  const { publish, keep, asked, said, messages, rule, counts } = setUp()
+  publish(7, '{"n":1.0}', 'asked:1')
+  await undefined
+  const message = { key: 'asked:1', from: 'ann', messageId: 'a-messageId-of-mine', data: '{"n":1.0}' }
+  expect(messages).toMatchObject([{ ...message, deadlineMs: expect.any(Number) }])
+  expect(messages[0].deadlineMs).toBeGreaterThan(500)
+  expect(asked).toEqual([])
+  await rule(0, { ruling: 'take' })
+  expect(asked).toMatchObject([{ room: 'asked:1', from: 'ann', messageId: 'a-messageId-of-mine', data: '{"n":1.0}' }])
+  keep(0)
+  expect(said).toMatchObject([{ type: 'published', id: 7 }])
+  expect(counts.rulings.taken).toBe(1)
+})
+
+test('what a backend puts in its place is published; what it refuses is not, and the publisher is told its reason', async () => {
+  const { publish, asked, said, rule, counts } = setUp()
+  publish(1, '"rude"', 'asked:1')
+  publish(2, '"ruder"', 'asked:2')
+  publish(3, '"rudest"', 'asked:3')
+  await undefined
+  await rule(0, { ruling: 'take', data: Buffer.from('"r***"') })
+  expect(asked).toMatchObject([{ data: '"r***"' }])
+  await rule(1, { ruling: 'refuse', reason: 'profanity' })
+  await rule(2, { ruling: 'refuse' })
+  expect(said).toMatchObject([
+    { type: 'error', id: 2, code: 'message_refused', reason: 'profanity' },
+    { type: 'error', id: 3, code: 'message_refused', reason: undefined },
+  ])
+  expect(asked).toHaveLength(1)
+  expect(counts.rulings).toMatchObject({ changed: 1, refused: 2 })
+  expect(counts.publishes.message_refused).toBe(2)
+})
+
+test.each([
+  ['says nothing of use', { ruling: 'none', message: 'the backend answered 500', retryAfterMs: 7_000 }, 7_000],
+  ['cannot be asked', undefined, 1_000],
+] as const)('where the backend %s the namespace says what becomes of a message', async (_, ruling, retryAfterMs) => {
+  const { publish, asked, said, rule, counts } = setUp()
+  publish(1, '1', 'asked:1')
+  await undefined
+  await rule(0, ruling)
+  const code = ruling ? 'backend_error' : 'fetcher_timeout'
+  expect([asked, said]).toMatchObject([[], [{ type: 'error', id: 1, code, retryAfterMs }]])
+  expect(counts.rulings.unanswered_refused).toBe(1)
+
+  const lenient = setUp({ otherwise: 'take' })
+  lenient.publish(1, '1', 'asked:1')
+  await undefined
+  await lenient.rule(0, ruling)
+  expect(lenient.asked).toMatchObject([{ data: '1' }])
+  expect(lenient.counts.rulings.unanswered_taken).toBe(1)
+})
+
+test('messages of a session are published in their order, in whatever order a backend answers', async () => {
+  const { publish, keep, asked, said, rule } = setUp({ publishesPendingBytesMax: 2 ** 20 })
+  for (const id of [1, 2, 3, 4]) publish(id, String(id), 'asked:1')
+  publish(5, '5', 'asked:2')
+  await undefined
+  await rule(4, { ruling: 'take' })
+  expect(asked.splice(0)).toMatchObject([{ data: '5' }])
+  await rule(3, { ruling: 'take' })
+  await rule(1, { ruling: 'take' })
+  await rule(2, { ruling: 'refuse' })
+  expect([asked, said]).toEqual([[], []])
+  await rule(0, { ruling: 'take' })
+  expect(asked.map(({ data }) => data)).toEqual(['1', '2', '4'])
+  for (const index of [1, 2, 3]) keep(index)
+  expect(said.map(({ id, type }) => `${id} ${type}`)).toEqual(['1 published', '2 published', '3 error', '4 published'])
+})
+
+test('a message that is too long is not asked about, nor is one published whose session ended meanwhile or lost the right', async () => {
+  const { publish, publishes, asked, said, messages, rule, session } = setUp()
+  publish(1, '"too long for it"', 'asked:1')
+  await new Promise(setImmediate)
+  expect([said, messages]).toMatchObject([[{ id: 1, code: 'too_large' }], []])
+  publish(2, '1', 'asked:1')
+  await undefined
+  session.rights = rightsOf(['room:*'])
+  await rule(0, { ruling: 'take' })
+  expect(said[1]).toMatchObject({ id: 2, code: 'forbidden' })
+  session.rights = rightsOf(['asked:*'])
+  publish(3, '1', 'asked:1')
+  await undefined
+  session.ended = true
+  await rule(1, { ruling: 'take' })
+  expect([asked, publishes.underWay()]).toEqual([[], 0])
+})
+
+test('messages that are asked about take half of what may be under way, and accounts share it: others publish on', async () => {
+  const { publish, session, said, asked, messages } = setUp({ publishesPendingBytesMax: 2 ** 30 })
+  session.payer = 'u-ann'
+  for (let id = 0; id < 10_000; id++) publish(id, '1', 'asked:1')
+  await new Promise(setImmediate)
+  const places = messages.length
+  expect(places).toBeGreaterThan(1_000)
+  expect(places).toBeLessThan(10_000)
+  publish(1, '1', 'room:1')
+  expect(asked).toHaveLength(1)
+  expect(said).toEqual([])
 })

@@ -1,5 +1,5 @@
 // Publishes into rooms: the checks before the journal is asked, and the order of the answers to the publisher.
-import type { Published, RoomsBackbone } from '@keycast/backbone'
+import type { AskedMessage, Published, RoomsBackbone } from '@keycast/backbone'
 import {
   type ControlMessage,
   errorMessage,
@@ -17,19 +17,30 @@ import type { Act, Admitted, Asker } from '../gate/gate.ts'
 import type { Session } from '../sessions/session.ts'
 import { holdAnswer } from '../topics/rooms/held-answers.ts'
 import { type RoomSubscription, subscriptionTo } from '../topics/rooms/room.ts'
+import type { AskedMessages } from './asked-messages.ts'
 
 type Outcome = Published | Problem
 
-/** A publish of a session. Its outcome is said after those of the session's earlier ones to the room. */
+/**
+ * A publish of a session. Its outcome is said after those of the session's earlier ones to the room. `send`: it may be
+ * published, once those before it are.
+ */
 interface Pending {
   id: RequestId | undefined
   bytes: number
+  send: (() => void) | undefined
   outcome: Outcome | undefined
+}
+
+/** A session's publishes into one room, in the order in which they came. `unsent`: from the first one on that still waits. */
+interface Lane {
+  pending: Pending[]
+  unsent: Pending[]
 }
 
 interface Publisher {
   bytes: number
-  byRoom: Map<string, Pending[]>
+  byRoom: Map<string, Lane>
 }
 
 /** The cost of a publish beside its data, or of its answer while that is held: key and ids, and records. */
@@ -48,9 +59,11 @@ interface Deps {
   namespaces: JournalNamespaces
   gate: {
     enter(asker: Asker, act: Act, key: string): Admitted | Problem | Promise<Admitted | Problem>
+    recheck(admitted: Admitted): Problem | 'again' | undefined
     operator(of: 'value' | 'room', key: string): Problem | undefined
   }
   backbone: Pick<RoomsBackbone, 'publish'>
+  asked: Pick<AskedMessages, 'ask'>
   outbox: {
     send(session: Session, message: ControlMessage, of?: 'publish'): void
     close(session: Session, code: CloseCode): void
@@ -68,6 +81,7 @@ export function createPublishes({
   namespaces,
   gate,
   backbone,
+  asked,
   outbox,
   containment,
   publishMs,
@@ -88,7 +102,7 @@ export function createPublishes({
    * @returns a promise where some of the work is still to be done
    */
   function fromSession(session: Session, { id, key, messageId, data }: Publish): Promise<void> | void {
-    const pending: Pending = { id, bytes: PUBLISH_BYTES + data.length, outcome: undefined }
+    const pending: Pending = { id, bytes: PUBLISH_BYTES + data.length, send: undefined, outcome: undefined }
     // Not in its turn: what waits for the turn of others is what is too much already.
     if (hasTooMany(session)) {
       return outbox.send(session, answerOf(key, id, refuse(tooMany), session.subscriptions.has(key)))
@@ -96,26 +110,52 @@ export function createPublishes({
     const entered = gate.enter(session, 'publish', key)
     if (!(entered instanceof Promise) && isProblem(entered)) return endAtOnce(session, key, pending, refuse(entered))
     // Takes its place in the order before it waits.
-    enqueue(session, key, pending)
+    const lane = enqueue(session, key, pending)
     const done = (outcome: Outcome) => void ends(session, key, pending, outcome)
-    if (entered instanceof Promise) return publishEntered(session, entered, key, messageId, data, done)
-    publish(key, messageId, entered.rights.user ?? '', session.payer, data, done)
+    const message = { key, messageId, data: Buffer.from(data) }
+    const waits = entered instanceof Promise || namespaces.get(namespaceOf(key))?.ask !== undefined
+    const waitsForOthers = lane.unsent.length > 0
+    if (waits || waitsForOthers) lane.unsent.push(pending)
+    if (waits) return publishAdmitted(session, entered, message, lane, pending, done)
+    const send = () => publish({ ...message, from: entered.rights.user ?? '' }, session.payer, done)
+    if (waitsForOthers) pending.send = send
+    else send()
   }
 
-  /** The backend decides whom it lets into the room, and so who publishes there. */
-  async function publishEntered(
+  /** The backend decides whom it lets into the room, and so who publishes there; or it is asked about each message. */
+  async function publishAdmitted(
     session: Session,
-    entering: Promise<Admitted | Problem>,
-    key: string,
-    messageId: string | undefined,
-    data: string,
+    entering: Admitted | Problem | Promise<Admitted | Problem>,
+    { key, messageId, data }: { key: string; messageId: string | undefined; data: Buffer },
+    lane: Lane,
+    pending: Pending,
     done: (outcome: Outcome) => void,
   ) {
     const entered = await entering
     if (isProblem(entered)) return done(refuse(entered))
     // A revoked token publishes nothing.
     if (session.ended) return done(refuse(ended))
-    publish(key, messageId, entered.rights.user ?? '', session.payer, data, done)
+    const message = { key, messageId, data, from: entered.rights.user ?? '' }
+    const ask = namespaces.get(namespaceOf(key))?.ask
+    if (ask) {
+      const problem = sizeProblem(key, data)
+      const taken = problem ?? (await asked.ask(ask, message, session.payer))
+      if (isProblem(taken)) return done(refuse(taken))
+      if (session.ended) return done(refuse(ended))
+      const changed = gate.recheck(entered)
+      if (changed) return done(refuse(changed === 'again' ? otherViewer : changed))
+      message.data = taken
+    }
+    pending.send = () => publish(message, session.payer, done)
+    sendNext(lane)
+  }
+
+  /** Sends what may be sent: nothing overtakes a publish that waits. */
+  function sendNext({ unsent }: Lane) {
+    while (unsent[0]?.send || unsent[0]?.outcome) {
+      const { send, outcome } = unsent.shift() as Pending
+      if (!outcome) send?.()
+    }
   }
 
   /**
@@ -136,23 +176,17 @@ export function createPublishes({
   }): Promise<Outcome> {
     const problem = gate.operator('room', key)
     if (problem) return Promise.resolve(refuse(problem))
-    return new Promise(resolve => publish(key, messageId, from, undefined, data, resolve))
+    return new Promise(resolve => publish({ key, messageId, from, data: Buffer.from(data) }, undefined, resolve))
   }
 
-  /** @param key of a room @param payer who publishes; nobody where a backend does */
+  /** @param message into a room @param payer who publishes; nobody where a backend does */
   function publish(
-    key: string,
-    messageId: string | undefined,
-    from: string,
+    { key, messageId, from, data }: AskedMessage,
     payer: Payer | undefined,
-    text: string,
     done: (outcome: Outcome) => void,
   ) {
-    const data = Buffer.from(text)
-    const bytesMax = namespaces.get(namespaceOf(key))?.bytesMax ?? 0
-    if (data.length > bytesMax) {
-      return done(refuse({ code: 'too_large', message: `data is ${data.length} bytes long: ${bytesMax} at most here` }))
-    }
+    const problem = sizeProblem(key, data)
+    if (problem) return done(refuse(problem))
     const startMs = now()
     backbone.publish({ room: key, messageId, from, data, payer }, options, outcome => {
       counts.publishSeconds.observe(now() - startMs)
@@ -160,6 +194,12 @@ export function createPublishes({
       else countOne(counts.publishes, outcome.duplicate ? 'duplicate' : 'kept')
       done(outcome)
     })
+  }
+
+  function sizeProblem(key: string, data: Buffer): Problem | undefined {
+    const bytesMax = namespaces.get(namespaceOf(key))?.bytesMax ?? 0
+    if (data.length <= bytesMax) return undefined
+    return { code: 'too_large', message: `data is ${data.length} bytes long: ${bytesMax} at most here` }
   }
 
   function refuse(problem: Problem) {
@@ -178,9 +218,10 @@ export function createPublishes({
     publishers.set(session, publisher)
     publisher.bytes += pending.bytes
     totalBytes += pending.bytes
-    const queue = publisher.byRoom.get(key)
-    if (queue) queue.push(pending)
-    else publisher.byRoom.set(key, [pending])
+    const lane = publisher.byRoom.get(key) ?? { pending: [], unsent: [] }
+    publisher.byRoom.set(key, lane)
+    lane.pending.push(pending)
+    return lane
   }
 
   function endAtOnce(session: Session, key: string, pending: Pending, problem: Problem) {
@@ -197,7 +238,8 @@ export function createPublishes({
   function end(session: Session, key: string, pending: Pending, outcome: Outcome) {
     pending.outcome = outcome
     const publisher = publishers.get(session) as Publisher
-    const queue = publisher.byRoom.get(key) as Pending[]
+    const lane = publisher.byRoom.get(key) as Lane
+    const queue = lane.pending
     while (queue[0]?.outcome) {
       const { id, bytes, outcome: known } = queue[0]
       queue.shift()
@@ -205,6 +247,7 @@ export function createPublishes({
       totalBytes -= bytes
       say(session, key, id, known)
     }
+    if (lane.unsent.length > 0) sendNext(lane)
     if (queue.length > 0) return
     publisher.byRoom.delete(key)
     if (publisher.byRoom.size === 0) publishers.delete(session)
@@ -235,6 +278,12 @@ export function createPublishes({
 const tooMany: Problem = {
   code: 'too_many_waiting',
   message: 'too many publishes of this session are under way: wait for the answers first',
+  retryAfterMs: RETRY_MS,
+}
+
+const otherViewer: Problem = {
+  code: 'too_many_waiting',
+  message: 'the session has another user since the message came',
   retryAfterMs: RETRY_MS,
 }
 

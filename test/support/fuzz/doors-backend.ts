@@ -3,6 +3,7 @@
 import { gzipSync } from 'node:zlib'
 import { realWorld } from '@keycast/service'
 import fc from 'fast-check'
+import { readRuling } from '../../../services/fetcher/primary/rulings/read-ruling.ts'
 import { setup } from '../../../services/fetcher/primary/test-support.ts'
 import { decodeFromWorker, encodeWork } from '../../../services/fetcher/work/messages.ts'
 import { createAsker } from '../../../services/fetcher/worker/ask.ts'
@@ -128,9 +129,20 @@ export async function backendDoors(): Promise<AnyDoor[]> {
       async take(response: Buffer) {
         backend.answerWith(response)
         for (const statusOf of ['HEAD', 'GET'] as const) {
-          const result = await asker.ask({ ...asked, statusOf })
+          const { result } = await asker.ask({ ...asked, statusOf })
           decodeFromWorker(encodeWork([{ message: { type: 'result', lease: 1, ...result } }]))
         }
+      },
+    },
+    {
+      name: "a backend's word on a message",
+      inputs: anyResponse,
+      async take(response: Buffer) {
+        backend.answerWith(response)
+        const { result, body } = await asker.ask({ ...asked, statusOf: 'POST' }, Buffer.from('{}'))
+        const [read] = decodeFromWorker(encodeWork([{ message: { type: 'result', lease: 1, ...result }, body }]))
+        const { status } = result as { status?: number }
+        readRuling({ status, message: '', sentAt: 0, retryAfterMs: undefined, body: read.body }, 100)
       },
     },
   ]

@@ -9,8 +9,9 @@ import type { Bind, FromGateways } from '../../../packages/backbone/hub/hub.ts'
 import { encodeMessage, encodeRequest } from '../../../packages/backbone/wire/envelope.ts'
 import { valuesCodec } from '../../../packages/backbone/wire/values-codec.ts'
 import { createAsks } from '../../../services/fetcher/primary/authorize/asks.ts'
-import { createAuthorize } from '../../../services/fetcher/primary/authorize/authorize.ts'
+import { authorizeAsks, createAuthorize } from '../../../services/fetcher/primary/authorize/authorize.ts'
 import { createPrimary } from '../../../services/fetcher/primary/primary.ts'
+import { createRulings, rulingAsks } from '../../../services/fetcher/primary/rulings/rulings.ts'
 import { createBackoff } from '../../../services/fetcher/primary/timing/backoff.ts'
 import { createInTurns } from '../../../services/fetcher/primary/timing/in-turns.ts'
 import { createTimerWheel } from '../../../services/fetcher/primary/timing/timer-wheel.ts'
@@ -137,7 +138,9 @@ async function startFetcher(): Promise<World> {
     keepMs: 60_000,
     keepRefusedMs: 60_000,
   } as const
-  const namespaces = createNamespaces({ conversation: { authorize }, own: { isPerUser: true } })
+  const urlFor = () => 'http://127.0.0.1/ask'
+  const ask = { urlFor, origin: 'http://127.0.0.1', timeoutMs: 2_000, otherwise: 'refuse', headers: {} } as const
+  const namespaces = createNamespaces({ conversation: { authorize }, own: { isPerUser: true } }, { room: { ask } })
   const wheel = createTimerWheel({ now, every })
   const leased: any[] = []
   const pool = { hasCredit: () => leased.length < 100, lease: (each: any) => void leased.push(each) }
@@ -157,7 +160,16 @@ async function startFetcher(): Promise<World> {
     now,
   })
   const inTurns = createInTurns({ wheel, now })
-  const asks = createAsks({ namespaces, pool, cap: 64, inTurns, metrics: anything, now, after: world.after })
+  const asks = createAsks({
+    kind: authorizeAsks(namespaces),
+    namespaces,
+    pool,
+    cap: 64,
+    inTurns,
+    metrics: anything,
+    now,
+    after: world.after,
+  })
   const firstBackoff = createBackoff({ initialMs: 1_000, random: Math.random })
   const authorizing = createAuthorize({
     namespaces,
@@ -167,10 +179,28 @@ async function startFetcher(): Promise<World> {
     metrics: anything,
     now,
   })
+  const messageAsks = createAsks({
+    kind: rulingAsks(namespaces.journal),
+    namespaces: namespaces.journal,
+    pool,
+    cap: 64,
+    inTurns,
+    metrics: anything,
+    now,
+    after: world.after,
+  })
+  const rulings = createRulings({
+    namespaces: namespaces.journal,
+    asks: messageAsks,
+    tellRuling: hub.tellResult,
+    metrics: anything,
+    now,
+  })
   await hub.start({
     ...primary.hubEvents,
     onCommand(link, id, command) {
       if (command.type === 'authorize') authorizing.onCommand(link, id, command)
+      else if (command.type === 'ask') rulings.onCommand(link, id, command)
       else hub.tellResult(link, id, primary.handOver(command))
     },
   })
@@ -178,7 +208,8 @@ async function startFetcher(): Promise<World> {
   /** Workers that are fast: every lease ends with a value, or with an admission. */
   function work() {
     for (const each of leased.splice(0)) {
-      if (each.kind === 'ask') asks.ended(each, { kind: 'status', status: 200 })
+      if (each.kind === 'ask')
+        (each.about === 'viewer' ? asks : messageAsks).ended(each, { kind: 'status', status: 200 }, Buffer.from('{}'))
       else {
         const content = { version: `v${now()}`, contentType: 'application/json', format: 'json' } as const
         primary.fetches.ended(
@@ -191,6 +222,7 @@ async function startFetcher(): Promise<World> {
     }
     primary.fetches.startAll()
     asks.startAll()
+    messageAsks.startAll()
   }
   every(100, work)
 

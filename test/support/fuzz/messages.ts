@@ -283,7 +283,14 @@ const roomAnswers: EachOf<RoomAnswer, 'type'> = {
     more: true,
     truncated: true,
   },
-  failed: { type: 'failed', key: room.key, code: 'journal_unavailable', message: 'not now', retryAfterMs: 1_000 },
+  failed: {
+    type: 'failed',
+    key: room.key,
+    code: 'journal_unavailable',
+    message: 'not now',
+    retryAfterMs: 1_000,
+    reason: 'x',
+  },
   joined: { type: 'joined', key: 'room:42 join dGFi', name: 'Ann' },
   left: { type: 'left', key: 'room:42 join dGFi' },
   members: { type: 'members', ...room, key: 'room:42 members', rev: 7, count: 1, members: [member] },
@@ -314,12 +321,19 @@ export const lease: Required<Lease> = {
   lacksToken: true,
   waitSeconds: 20,
   statusOf: 'HEAD',
+  hasBody: true,
   batch: { items: '/items', id: '/id', keys: [{ key, id: '42', version, delta: true }] },
 }
 
 /** What a primary sends its workers. */
 export const leases: Named<Buffer[]>[] = [
-  ['leases', encodeWork([{ message: lease }, { message: { ...lease, lease: 2 } }])],
+  [
+    'leases',
+    encodeWork([
+      { message: lease, body: Buffer.from('{}') },
+      { message: { ...lease, lease: 2 }, body: Buffer.from('{}') },
+    ]),
+  ],
 ]
 
 const freshness = { status: 200, store: true, maxAgeMs: 1_000, etag: '"e"', lastModified: lease.lastModified }
@@ -337,14 +351,14 @@ const results: EachOf<Result, 'kind'> = {
     maxAgeMs: 5,
     traceparent: 't',
   },
-  status: { kind: 'status', status: 200, retryAfterMs: 5 },
+  status: { kind: 'status', status: 200, retryAfterMs: 5, hasBody: true },
 }
 
 /** What workers send their primary. */
 export const workerMessages: Named<Buffer[]>[] = [
   ['credit', encodeWork([{ message: { type: 'credit', worker: 1, credit: 8, cpuMs: 5, residentBytes: 9 } }])],
   ...Object.values(results).map((result): Named<Buffer[]> => {
-    const parts = result.kind === 'value' ? { body, delta: delta.bytes } : {}
+    const parts = { value: { body, delta: delta.bytes }, status: { body }, current: {}, failed: {} }[result.kind]
     return [result.kind, encodeWork([{ message: { type: 'result', lease: 1, ...result }, ...parts }])]
   }),
 ]

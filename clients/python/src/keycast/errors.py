@@ -25,6 +25,7 @@ class KeycastError(Exception):
         key: str | None = None,
         retry_after: float | None = None,
         subscribed: bool | None = None,
+        reason: str | None = None,
     ) -> None:
         super().__init__(code, message, key)
         self.code = code
@@ -35,6 +36,8 @@ class KeycastError(Exception):
         self.retry_after = retry_after
         #: Whether the subscription to `key` stands: the gateway tries again by itself.
         self.subscribed = subscribed
+        #: Of a message that the backend refused (`message_refused`): its own code for that, if it gave one.
+        self.reason = reason
         #: Of a message that was published: to publish it again under the same id.
         self.message_id: str | None = None
         #: Of a message that was published: False where this kept nothing, True where other data is kept under its id,
@@ -54,4 +57,5 @@ class KeycastError(Exception):
         """That of an `error` message about a key."""
         retry_after_ms = message.get("retryAfterMs")
         retry_after = None if retry_after_ms is None else retry_after_ms / 1_000
-        return cls(message["code"], message.get("message", ""), key, retry_after, message.get("subscribed"))
+        text = message.get("message", "")
+        return cls(message["code"], text, key, retry_after, message.get("subscribed"), message.get("reason"))

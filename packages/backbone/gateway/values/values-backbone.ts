@@ -7,6 +7,7 @@ import {
   type Confirmations,
   type Decision,
   FetcherUnavailable,
+  type Ruling,
   type Taken,
 } from '../../backbone.ts'
 import { type Values, valuesCodec } from '../../wire/values-codec.ts'
@@ -117,6 +118,16 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
       else done(undefined)
     })
 
+  const askAbout: Backbone['askAbout'] = (message, { deadlineMs, payer }) =>
+    new Promise(done => {
+      const asked = { id: String(++lastCommand), key: message.key, command: { type: 'ask', ...message } as const }
+      const link = router.linkOf(message.key)
+      if (!link) return done(undefined)
+      link.command({ ...asked, payer, deadlineMs }, end =>
+        done(end.type === 'result' ? (end.result as Ruling) : undefined),
+      )
+    })
+
   const handOver: Backbone['handOver'] = (value, { deadlineMs }) =>
     new Promise(done => {
       const link = router.linkOf(value.key)
@@ -142,6 +153,7 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
     cancelGet: router.cancelGet,
     renewWatch: key => router.linkOf(key)?.renewWatch(key),
     authorize,
+    askAbout,
     handOver,
     ownerOf: router.ownerOf,
     nodesAlive: router.nodesAlive,

@@ -6,7 +6,7 @@
  * @typedef {'bad_message' | 'unknown_type' | 'bad_key' | 'unknown_namespace' | 'too_many_keys' | 'too_many_waiting'
  *   | 'rate_limited' | 'token_refused' | 'token_expired' | 'unauthenticated' | 'forbidden' | 'other_user' | 'capacity' | 'not_found' | 'backend_error' | 'backend_refused' | 'backend_throttled'
  *   | 'backend_redirect' | 'backend_timeout' | 'backend_unreachable' | 'backend_unavailable' | 'invalid_content'
- *   | 'too_large' | 'fetcher_unavailable' | 'fetcher_timeout' | 'publish_unknown' | 'id_conflict'
+ *   | 'too_large' | 'fetcher_unavailable' | 'fetcher_timeout' | 'publish_unknown' | 'message_refused' | 'id_conflict'
  *   | 'journal_unavailable' | 'log_full' | 'name_taken' | 'other_epoch'} ErrorCode
  */
 

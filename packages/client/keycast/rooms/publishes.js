@@ -79,13 +79,13 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
 
   /**
    * @param {Lane} lane @param {Publish} publish
-   * @param {{ code: import('../errors.js').KeycastErrorCode, message: string, retryAfterMs?: number }} error
+   * @param {{ code: import('../errors.js').KeycastErrorCode, message: string, retryAfterMs?: number, reason?: string }} error
    */
-  function fail(lane, publish, { code, message, retryAfterMs }) {
+  function fail(lane, publish, { code, message, retryAfterMs, reason }) {
     const { messageId, isUnknown } = publish
     // The answer to a later try says nothing of an earlier one.
     const told = isUnknown ? /** @type {any} */ ('publish_unknown') : code
-    const error = new KeycastError({ code: told, message, key: lane.key, retryAfterMs })
+    const error = new KeycastError({ code: told, message, key: lane.key, retryAfterMs, reason })
     publish.reject(Object.assign(error, { messageId }))
     remove(lane, publish)
   }

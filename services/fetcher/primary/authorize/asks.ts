@@ -1,12 +1,11 @@
-// The requests that ask backends whether viewers may read. They are dispatched as fetches are, and apart from them: with
-// a cap, a queue and a breaker of their own, so that a flood of viewers stops no fetch, and slow fetches keep no viewer
-// out.
+// The requests that ask backends whether viewers may read, or publish a message. They are dispatched as fetches are, and
+// each kind apart from them: with a cap, a queue and a breaker of its own, so that a flood of viewers stops no fetch, and
+// slow fetches keep no viewer out.
 import { ANONYMOUS_VIEWER, readViewerKey } from '@keycast/backbone'
 import {
   ANSWER_GRACE_MS,
   accountsOf,
   createStock,
-  type Deciding,
   type Holder,
   NO_LANE,
   type Payer,
@@ -21,26 +20,34 @@ import type { InTurns } from '../timing/in-turns.ts'
 
 export type Asks = ReturnType<typeof createAsks>
 
-/** How the backend answered. `sentAt`: when it was asked. Without a status there was none. */
+/** How the backend answered. `sentAt`: when it was asked. Without a status there was none. `body`: of a POST's response. */
 export interface Reply {
   status: number | undefined
   message: string
   sentAt: number
   retryAfterMs: number | undefined
+  body?: Buffer
 }
 
-/** One request, from being queued to its end. `authorization` is secret. `holder`: of its place in the queue. */
+/** One request, from being queued to its end. `headers` are secret. `holder`: of its place in the queue. */
 export interface Ask extends Request {
   /** Tells it from a fetch. */
   kind: 'ask'
-  /** The viewer key: names it, and with it the worker that makes it. */
+  about: Kind['about']
+  /** The viewer key, or the room: names it, and with it the worker that makes it. */
   key: string
   url: string
-  method: 'HEAD' | 'GET'
-  authorization: string | undefined
-  /** Of the key. */
-  headers: Record<string, string> | undefined
+  method: 'HEAD' | 'GET' | 'POST'
+  /** What the backend is to know, and nothing of the namespace that the viewer may not use. */
+  headers: Record<string, string>
+  /** Of a POST. */
+  body: Buffer | undefined
+  /** Of the response's body. */
+  bytesMax: number
   timeoutMs: number
+  /** How much of the queue it takes, while `isQueued`. */
+  weight: number
+  isQueued: boolean
   source: Source<Ask>
   holder: Holder | undefined
   done: (reply: Reply) => void
@@ -49,20 +56,35 @@ export interface Ask extends Request {
 /** What asks need of the workers. `lease` must only be called while there is credit. */
 interface Pool {
   hasCredit: () => boolean
-  lease: (ask: Ask, message: Omit<Lease, 'type' | 'lease'>) => void
+  lease: (ask: Ask, message: Omit<Lease, 'type' | 'lease'>, body?: Buffer) => void
 }
 
-/**
- * Of all namespaces together: each holds a token, mostly 1 KB and at most 8. Every namespace has an equal share, or one
- * slow backend would have the questions to all others refused. Of that, an account may have its share.
- */
-const QUEUED_MAX = 10_000
+interface Place {
+  queued: number
+  stock: Stock
+}
+
+/** What asks of a kind are about, and how their answers are read. */
+export interface Kind {
+  about: 'viewer' | 'message'
+  /** Where a namespace's are sent, if it has any. */
+  originOf: (namespace: string) => string | undefined
+  refuses: (status: number) => boolean
+  /** A clause for errors. */
+  what: string
+  /**
+   * By their weight, of all namespaces together. Every namespace has an equal share, or one slow backend would have the
+   * questions to all others refused. Of that, an account may have its share.
+   */
+  queuedMax: number
+}
 
 /** When to ask again where the queue is full. */
 const FULL_RETRY_MS = 1_000
 
 interface Deps {
-  namespaces: { get: (name: string) => Deciding | undefined; names: string[] }
+  kind: Kind
+  namespaces: { readonly names: string[] }
   pool: Pool
   /** Requests in flight to each origin. */
   cap: number
@@ -70,10 +92,10 @@ interface Deps {
   metrics: { asked: (origin: string, verdict: string, tookMs: number) => void }
   now: () => number
   after: World['after']
-  queuedMax?: number
 }
 
-export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, after, queuedMax = QUEUED_MAX }: Deps) {
+export function createAsks({ kind, namespaces, pool, cap, inTurns, metrics, now, after }: Deps) {
+  const { originOf, refuses, what } = kind
   const sources = createSources<Ask>({
     inFlightMax: cap,
     newLimit: () => ({ inForce: () => cap, started() {}, ended() {} }),
@@ -81,15 +103,15 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, after
   })
   /** Whose backends know no HEAD: they are asked by GET from then on. */
   const byGet = new Set<Source<Ask>>()
-  const queuedPerSourceMax = () => Math.ceil(queuedMax / sources.size)
-  /** Places in each queue, by who takes them. */
-  const places = new Map<Source<Ask>, Stock>()
+  const queuedPerSourceMax = () => Math.ceil(kind.queuedMax / sources.size)
+  /** What is taken of each queue, and by whom. */
+  const places = new Map<Source<Ask>, Place>()
 
   /** As keycast.yaml says now. */
   function renew() {
     sources.take(
       namespaces.names.flatMap(name => {
-        const origin = namespaces.get(name)?.authorize?.origin
+        const origin = originOf(name)
         return origin === undefined ? [] : [[name, origin]]
       }),
     )
@@ -97,7 +119,8 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, after
     byGet.clear()
     for (const source of sources.values()) {
       if (places.has(source)) continue
-      places.set(source, createStock({ free: () => queuedPerSourceMax() - source.queue.queuedIn('cold') }))
+      const place: Place = { queued: 0, stock: createStock({ free: () => queuedPerSourceMax() - place.queued }) }
+      places.set(source, place)
     }
   }
   renew()
@@ -124,15 +147,17 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, after
     namespace,
     payer,
     ...wanted
-  }: Pick<Ask, 'key' | 'url' | 'method' | 'authorization' | 'headers' | 'timeoutMs' | 'done'> & {
+  }: Pick<Ask, 'key' | 'url' | 'method' | 'headers' | 'body' | 'bytesMax' | 'timeoutMs' | 'weight' | 'done'> & {
     namespace: string
     payer: Payer | undefined
   }) {
     const source = sources.get(namespace) as Source<Ask>
     const ask: Ask = {
       kind: 'ask',
+      about: kind.about,
       ...wanted,
       source,
+      isQueued: false,
       holder: undefined,
       lane: 'cold',
       path: payer === undefined ? NO_LANE : accountsOf(payer),
@@ -142,17 +167,26 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, after
       probe: false,
     }
     if (!source.breaker.admits()) return refuse(ask)
-    const stock = places.get(source) as Stock
-    if (source.queue.queuedIn('cold') >= queuedPerSourceMax() || !stock.hasRoom(payer, 1)) {
-      return fail(ask, 'too many viewers wait for the backend to be asked', FULL_RETRY_MS)
+    const { weight } = ask
+    const place = placeOf(ask)
+    if (place.queued + weight > queuedPerSourceMax() || !place.stock.hasRoom(payer, weight)) {
+      return fail(ask, `too many wait for the backend to be asked ${what}`, FULL_RETRY_MS)
     }
-    ask.holder = stock.charge(payer, 1)
+    place.queued += weight
+    ask.isQueued = true
+    ask.holder = place.stock.charge(payer, weight)
     dispatcher.add(ask)
   }
 
+  const placeOf = ({ source }: Ask) => places.get(source) as Place
+
   /** It waits no more. */
   function leaveQueue(ask: Ask) {
-    if (ask.holder) places.get(ask.source)?.change(ask.holder, -1)
+    if (!ask.isQueued) return
+    const place = placeOf(ask)
+    place.queued -= ask.weight
+    if (ask.holder) place.stock.change(ask.holder, -ask.weight)
+    ask.isQueued = false
     ask.holder = undefined
   }
 
@@ -161,9 +195,9 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, after
     leaveQueue(ask)
     const { breaker } = ask.source
     if (breaker.admits()) {
-      return fail(ask, 'the backend answers too slowly to be asked who may read, so many viewers wait')
+      return fail(ask, `the backend answers too slowly to be asked ${what}, so many wait`)
     }
-    const message = 'the backend failed too often to say who may read: its circuit breaker is open'
+    const message = `the backend failed too often to say ${what}: its circuit breaker is open`
     fail(ask, message, Math.max(0, breaker.retryAt() - now()))
   }
 
@@ -174,14 +208,13 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, after
 
   function lease(ask: Ask) {
     leaveQueue(ask)
-    const { source, key, url, authorization, headers: ofKey, timeoutMs } = ask
+    const { source, key, url, headers, timeoutMs, bytesMax, body } = ask
     if (byGet.has(source)) ask.method = 'GET'
-    // The viewer's own right to it, and nothing of the namespace's: its headers could open what the viewer may not see.
-    const headers = { ...ofKey, ...(authorization !== undefined && { authorization }) }
-    pool.lease(ask, { key, url, headers, timeoutMs, bytesMax: 0, delta: false, statusOf: ask.method })
+    const wanted = { key, url, headers, timeoutMs, bytesMax, delta: false, statusOf: ask.method }
+    pool.lease(ask, body ? { ...wanted, hasBody: true } : wanted, body)
   }
 
-  function ended(ask: Ask, result: Result) {
+  function ended(ask: Ask, result: Result, body: Buffer | undefined) {
     const { source, sentAt = now(), done } = ask
     if (ask.method === 'HEAD' && result.kind === 'status' && knowsNoHead.has(result.status)) {
       byGet.add(source)
@@ -189,9 +222,31 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, after
       ask.probe = false
       return dispatcher.add(ask)
     }
-    const reply = replyOf(result, sentAt)
+    const reply = replyOf(result, sentAt, body)
     metrics.asked(source.origin.name, labelOf(reply), now() - sentAt)
     done(reply)
+  }
+
+  function replyOf(result: Result, sentAt: number, body: Buffer | undefined): Reply {
+    if (result.kind === 'status') {
+      const message = `the backend answered ${result.status} when asked ${what}`
+      return { status: result.status, message, sentAt, retryAfterMs: result.retryAfterMs, body }
+    }
+    const message = result.kind === 'failed' ? result.message : ''
+    return { status: undefined, message, sentAt, retryAfterMs: undefined }
+  }
+
+  function labelOf({ status }: Reply) {
+    if (status !== undefined && admits(status)) return 'admitted'
+    return status !== undefined && refuses(status) ? 'refused' : 'failed'
+  }
+
+  /** The news that a result brings about whether the backend works. */
+  function verdictOf(result: Result): Verdict {
+    if (result.kind === 'failed') return result.code === 'fetcher_timeout' ? 'void' : 'bad'
+    const status = result.kind === 'status' ? result.status : 0
+    if (admits(status) || refuses(status)) return 'good'
+    return status >= 500 && status !== 501 ? 'bad' : 'neutral'
   }
 
   const sum = (count: (source: Source<Ask>) => number) => [...sources.values()].reduce((all, of) => all + count(of), 0)
@@ -221,27 +276,3 @@ function whoIn(key: string) {
 }
 
 export const admits = (status: number) => status >= 200 && status < 300
-
-export const refuses = (status: number) => status === 401 || status === 403 || status === 404
-
-function replyOf(result: Result, sentAt: number): Reply {
-  if (result.kind === 'status') {
-    const message = `the backend answered ${result.status} when asked whether this may be read`
-    return { status: result.status, message, sentAt, retryAfterMs: result.retryAfterMs }
-  }
-  const message = result.kind === 'failed' ? result.message : ''
-  return { status: undefined, message, sentAt, retryAfterMs: undefined }
-}
-
-function labelOf({ status }: Reply) {
-  if (status !== undefined && admits(status)) return 'admitted'
-  return status !== undefined && refuses(status) ? 'refused' : 'failed'
-}
-
-/** The news that a result brings about whether the backend works. */
-function verdictOf(result: Result): Verdict {
-  if (result.kind === 'failed') return result.code === 'fetcher_timeout' ? 'void' : 'bad'
-  const status = result.kind === 'status' ? result.status : 0
-  if (admits(status) || refuses(status)) return 'good'
-  return status >= 500 && status !== 501 ? 'bad' : 'neutral'
-}

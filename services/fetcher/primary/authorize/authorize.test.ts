@@ -3,7 +3,7 @@ import { type Credentials, type Decision, viewerKey } from '@keycast/backbone'
 import { type Namespaces, realWorld } from '@keycast/service'
 import { createBackoff } from '../timing/backoff.ts'
 import { type Ask, createAsks } from './asks.ts'
-import { createAuthorize } from './authorize.ts'
+import { authorizeAsks, createAuthorize } from './authorize.ts'
 
 const viewerOf = (user: string) => createHash('sha256').update(user).digest('base64url')
 const ANN = viewerKey('doc:1', viewerOf('ann'))
@@ -46,7 +46,9 @@ function setup({
   const count = (what: string) => {
     counted[what] = (counted[what] ?? 0) + 1
   }
+  const kind = authorizeAsks(namespaces)
   const asks = createAsks({
+    kind: { ...kind, queuedMax: queuedMax ?? kind.queuedMax },
     namespaces,
     pool: { hasCredit: () => leased.length < credit, lease: (ask, message) => leased.push({ ask, message }) },
     cap,
@@ -56,7 +58,6 @@ function setup({
     metrics: { asked: (_, verdict) => count(verdict) },
     now,
     after: realWorld.after,
-    queuedMax,
   })
   const told: { link: string; id: string; decision: Decision }[] = []
   const { onCommand, kept } = createAuthorize({
@@ -80,11 +81,15 @@ function setup({
     /** The backend answers what it was asked first. */
     answer(status: number, retryAfterMs?: number) {
       const first = leased.shift() as (typeof leased)[number]
-      asks.ended(first.ask, { kind: 'status', status, retryAfterMs })
+      asks.ended(first.ask, { kind: 'status', status, retryAfterMs }, undefined)
     },
     fail() {
       const first = leased.shift() as (typeof leased)[number]
-      asks.ended(first.ask, { kind: 'failed', code: 'backend_unreachable', message: 'the connection failed' })
+      asks.ended(
+        first.ask,
+        { kind: 'failed', code: 'backend_unreachable', message: 'the connection failed' },
+        undefined,
+      )
     },
     lose: () => {
       const first = leased.shift() as (typeof leased)[number]
@@ -310,7 +315,9 @@ test('no more are in flight to one backend than allowed, and another backend doe
 test('where too many wait, further ones are told so at once', () => {
   const { ask, told } = setup({ cap: 1, queuedMax: 4 })
   for (let i = 0; i < 4; i++) ask(viewerKey(`doc:${i}`, viewerOf('ann')))
-  expect(told.map(({ decision }) => decision.message)).toEqual(['too many viewers wait for the backend to be asked'])
+  expect(told.map(({ decision }) => decision.message)).toEqual([
+    'too many wait for the backend to be asked whether this may be read',
+  ])
 })
 
 test('a slow backend has no questions to another one refused', () => {

@@ -12,7 +12,7 @@ import {
   type UniqueQueue,
 } from '@keycast/service'
 import type { Backoff } from '../timing/backoff.ts'
-import { type Asks, admits, type Reply, refuses } from './asks.ts'
+import { type Asks, admits, type Kind, type Reply } from './asks.ts'
 
 /** `key`: a viewer key. `maxAgeMs`: not to be answered with what the backend was asked longer ago. */
 type Question = { key: string; maxAgeMs?: number } & Credentials
@@ -72,6 +72,20 @@ const anew = (settings: AuthorizeSettings): Omit<Kept, 'key'> => ({
   refusals: NONE,
   begunAt: Number.NEGATIVE_INFINITY,
   waiting: undefined,
+})
+
+/** Each question holds a token, mostly 1 KB and at most 8. */
+const QUEUED_MAX = 10_000
+
+const refuses = (status: number) => status === 401 || status === 403 || status === 404
+
+/** The requests that these questions make. */
+export const authorizeAsks = (namespaces: Deps['namespaces']): Kind => ({
+  about: 'viewer',
+  originOf: name => namespaces.get(name)?.authorize?.origin,
+  refuses,
+  what: 'whether this may be read',
+  queuedMax: QUEUED_MAX,
 })
 
 /** A longer Retry-After is cut to this: the backend says it again, at the cost of one request. */
@@ -142,10 +156,13 @@ export function createAuthorize({
       namespace: namespaceOf(read.key),
       payer,
       url: kept.settings.urlFor(idOf(read.key)),
-      headers: read.headers,
+      // The viewer's own right to it, and nothing of the namespace's: its headers could open what the viewer may not see.
+      headers: { ...read.headers, ...(read.authorization !== undefined && { authorization: read.authorization }) },
       method: kept.settings.method,
-      authorization: read.authorization,
+      body: undefined,
+      bytesMax: 0,
       timeoutMs: read.timeoutMs,
+      weight: 1,
       done: reply => conclude(kept, reply),
     })
   }

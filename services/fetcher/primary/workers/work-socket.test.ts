@@ -70,7 +70,7 @@ test('credit and results come in, leases go out', async () => {
   expect(message).toEqual(creditOf(7))
 
   send(routingId, lease)
-  expect(decodeLeases(await worker.receive())).toEqual([lease])
+  expect(decodeLeases(await worker.receive())).toEqual([{ message: lease }])
 
   const result = next()
   await worker.send(
@@ -104,7 +104,7 @@ test('a lease to nobody is dropped, and the next one arrives', async () => {
   const known = await routingId
   send(Buffer.from('nobody'), lease)
   send(known, { ...lease, lease: 2 })
-  expect(decodeLeases(await worker.receive())).toEqual([{ ...lease, lease: 2 }])
+  expect(decodeLeases(await worker.receive())).toEqual([{ message: { ...lease, lease: 2 } }])
 })
 
 test('leases of one turn go out as one message to each worker, in order', async () => {
@@ -127,7 +127,7 @@ test('leases of one turn go out as one message to each worker, in order', async 
   for (let number = 0; number < 6; number++) {
     send(known.get(number % 2) as Buffer, { ...lease, lease: number })
   }
-  const numbers = (parts: Buffer[]) => decodeLeases(parts).map(({ lease }) => lease)
+  const numbers = (parts: Buffer[]) => decodeLeases(parts).map(({ message }) => message.lease)
   expect(numbers(await workers[0].receive())).toEqual([0, 2, 4])
   expect(numbers(await workers[1].receive())).toEqual([1, 3, 5])
 })

@@ -12,6 +12,7 @@ import {
   decodeFromWorker,
   encodeWork,
   type Lease,
+  type Loaded,
   type ResultMessage,
 } from '../../work/messages.ts'
 
@@ -70,7 +71,7 @@ export async function bindWork({
   process.once('exit', remove)
   const writer = createWriter(router)
   let closed = false
-  const batch = batchPerTurn(turn, (leases: { message: Lease }[], routingId: Buffer) => {
+  const batch = batchPerTurn(turn, (leases: Loaded<Lease>[], routingId: Buffer) => {
     // Leases that cannot be sent are for a worker that just ended: others get them when its end is noticed.
     if (!closed) writer.write([routingId, ...encodeWork(leases)], () => {})
   })
@@ -90,8 +91,8 @@ export async function bindWork({
     endpoint,
 
     /** @param routingId of a worker, always the same buffer */
-    send(routingId: Buffer, lease: Lease) {
-      batch.add({ message: lease }, routingId)
+    send(routingId: Buffer, lease: Lease, body?: Buffer) {
+      batch.add({ message: lease, body }, routingId)
     },
 
     close() {

@@ -29,7 +29,7 @@ export interface WorkerMetrics {
  */
 export interface Connection {
   fork: Fork
-  send: (routingId: Buffer, lease: LeaseMessage) => void
+  send: (routingId: Buffer, lease: LeaseMessage, body?: Buffer) => void
 }
 
 /**
@@ -177,14 +177,14 @@ export function createWorkers({
    * Hands a fetch to the worker of its key, or to the freest one if that worker has no credit left. There must be
    * credit.
    */
-  function lease(fetch: Leased, message: Omit<LeaseMessage, 'type' | 'lease'>) {
+  function lease(fetch: Leased, message: Omit<LeaseMessage, 'type' | 'lease'>, body?: Buffer) {
     let chosen = byPlace[(fnv1a(message.key) >>> 0) % count]
     if (freeOf(chosen) <= 0) {
       for (const worker of workers.values()) if (freeOf(worker) > freeOf(chosen)) chosen = worker
     }
     if (!chosen?.routingId) throw new Error('a lease was to be handed out without credit')
     const id = leases.grant(chosen.process.id, message.timeoutMs, fetch)
-    send(chosen.routingId, { type: 'lease', lease: id, ...message })
+    send(chosen.routingId, { type: 'lease', lease: id, ...message }, body)
   }
 
   function onSilent(worker: Worker, { silentMs, overdueMs }: Silence) {

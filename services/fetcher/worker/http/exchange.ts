@@ -59,7 +59,7 @@ interface What {
   /** Absolute. */
   url: string
   method?: 'GET' | 'HEAD' | 'POST'
-  body?: string
+  body?: string | Buffer
   headers: Record<string, string>
   /** For the whole exchange. */
   timeoutMs: number
@@ -74,7 +74,7 @@ interface What {
 export class Exchange {
   readonly url: string
   readonly method: 'GET' | 'HEAD' | 'POST'
-  readonly body: string | undefined
+  readonly body: string | Buffer | undefined
   readonly headers: Record<string, string>
   readonly timeoutMs: number
   readonly bytesMax: number

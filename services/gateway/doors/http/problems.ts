@@ -20,6 +20,7 @@ export const statusOf: Record<ErrorCode, number> = {
   token_expired: 401,
   unauthenticated: 401,
   forbidden: 403,
+  message_refused: 403,
   other_user: 403,
   unknown_namespace: 404,
   not_found: 404,

@@ -194,7 +194,7 @@ class Publishes:
         if not publish.future.done():
             # What is said of a later try says nothing of an earlier one.
             code = "publish_unknown" if publish.is_unknown else error.code
-            told = KeycastError(code, error.message, lane.key, error.retry_after)
+            told = KeycastError(code, error.message, lane.key, error.retry_after, reason=error.reason)
             told.message_id = publish.message_id
             told.kept = _KEPT.get(code, False)
             publish.future.set_exception(told)

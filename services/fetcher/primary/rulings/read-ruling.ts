@@ -1,0 +1,45 @@
+// What a backend's response says of a message.
+import { isUtf8 } from 'node:buffer'
+import type { Ruling } from '@keycast/backbone'
+import { DATA_DEPTH_MAX, rawMember } from '@keycast/protocol'
+import { admits, type Reply } from '../authorize/asks.ts'
+
+/** It goes to the client as it is. */
+const reasonGrammar = /^[\w.-]{1,64}$/
+
+/** @param bytesMax of the data that takes the message's place */
+export function readRuling({ status, message, retryAfterMs, body }: Reply, bytesMax: number): Ruling {
+  if (status === 403 || status === 422) return { ruling: 'refuse', ...reasonIn(body) }
+  if (status === undefined || !admits(status)) return { ruling: 'none', message, retryAfterMs }
+  const read = readTaken(body, bytesMax)
+  return typeof read === 'string' ? { ruling: 'none', message: `${message}: ${read}` } : read
+}
+
+/** @returns a text, if it says nothing of use: a page that some proxy answers with must let no message pass */
+function readTaken(body: Buffer | undefined, bytesMax: number): Ruling | string {
+  if (!body) return 'its body broke off, or is too long'
+  if (body.length === 0) return { ruling: 'take' }
+  const text = textOf(body)
+  if (!objectIn(text)) return 'its body is neither empty nor a JSON object'
+  const data = rawMember(text, 'data')
+  if (!data) return { ruling: 'take' }
+  if (data.depth > DATA_DEPTH_MAX) return `its data is nested deeper than ${DATA_DEPTH_MAX}`
+  const bytes = Buffer.from(data.text)
+  return bytes.length > bytesMax ? `its data is over ${bytesMax} bytes` : { ruling: 'take', data: bytes }
+}
+
+function reasonIn(body: Buffer | undefined) {
+  const { reason } = objectIn(textOf(body ?? Buffer.alloc(0))) ?? {}
+  return typeof reason === 'string' && reasonGrammar.test(reason) ? { reason } : {}
+}
+
+const textOf = (body: Buffer) => (isUtf8(body) ? body.toString().trim() : '')
+
+function objectIn(text: string): Record<string, unknown> | undefined {
+  try {
+    const parsed = JSON.parse(text)
+    return typeof parsed === 'object' && !Array.isArray(parsed) ? (parsed ?? undefined) : undefined
+  } catch {
+    return undefined
+  }
+}
