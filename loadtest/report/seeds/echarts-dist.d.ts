@@ -1,0 +1,3 @@
+declare module 'echarts/dist/echarts.esm.min.mjs' {
+  export * from 'echarts'
+}
