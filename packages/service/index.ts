@@ -47,6 +47,7 @@ export type {
 export { revocationsRoom, withReserved } from './namespaces/reserved.ts'
 export { valuesAndRooms } from './namespaces/values-and-rooms.ts'
 export { substituteVariables } from './namespaces/variables.ts'
+export { http } from './node-http.ts'
 export { createOnceAMinute } from './once-a-minute.ts'
 export { duration } from './quantities.cjs'
 export { runService } from './run.ts'

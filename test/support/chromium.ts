@@ -9,7 +9,12 @@ import { atEnd } from './cleanup.ts'
  * @throws where there is none: a test of a page that no browser opened proves nothing
  */
 export function findChromium(): string {
-  const program = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
+  const program = [
+    '/usr/bin/chromium-headless-shell',
+    '/usr/bin/chromium',
+    '/usr/bin/chromium-browser',
+    '/usr/bin/google-chrome',
+  ].find(existsSync)
   if (!program) throw new Error('this test needs Chromium: apt-get install chromium')
   return program
 }

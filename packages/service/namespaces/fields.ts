@@ -1,6 +1,6 @@
 // Fields that all namespaces write in the same way: quantities, URLs, headers, and the access check.
-import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { z } from 'zod'
+import { http } from '../node-http.ts'
 import { duration, type Rule } from '../quantities.cjs'
 import { readUrlTemplate } from './url-template.ts'
 
@@ -71,12 +71,12 @@ export const headers = z
 export function headerProblem(name: string, value: string) {
   if (reservedHeaders.has(name)) return 'cannot be set: Keycast sets it itself'
   try {
-    validateHeaderName(name)
+    http.validateHeaderName(name)
   } catch {
     return 'is not a valid header name (RFC 9110 section 5.1)'
   }
   try {
-    validateHeaderValue(name, value.trim())
+    http.validateHeaderValue(name, value.trim())
   } catch {
     return 'has a value that is not valid in a header (RFC 9110 section 5.5)'
   }

@@ -1,5 +1,6 @@
 // One lease, one request (and those it is redirected to), one result, whatever happens. A worker retries nothing: the primary does.
-import { Axios, AxiosHeaders, type AxiosResponse, type InternalAxiosRequestConfig } from 'axios'
+import type { AxiosResponse, InternalAxiosRequestConfig } from 'axios'
+import { axios } from '../axios.ts'
 import type { FailedResult, Lease } from '../work/messages.ts'
 import type { Connections } from './http/connections.ts'
 import { Exchange, ExchangeError, type Response } from './http/exchange.ts'
@@ -12,7 +13,7 @@ export type Puller = ReturnType<typeof createPuller>
 const REDIRECTS_MAX = 5
 
 /** axios takes headers of its own class as they are, and copies any others: nobody reads those of its responses here. */
-const noHeaders = new AxiosHeaders()
+const noHeaders = new axios.AxiosHeaders()
 
 type Config = InternalAxiosRequestConfig & { exchange: Exchange }
 
@@ -33,7 +34,7 @@ export function createPuller({ connections, now, wallNow, random }: Options) {
   }
 
   // Not `axios.create`, whose defaults are merged anew for each request and say nothing here.
-  const client = new Axios({ adapter: config => adapter(config as Config), validateStatus: null })
+  const client = new axios.Axios({ adapter: config => adapter(config as Config), validateStatus: null })
 
   async function send(lease: Lease, traceparent: string, url: string, timeoutMs: number): Promise<Response> {
     const { body, bytesMax } = lease

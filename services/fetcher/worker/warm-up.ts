@@ -1,7 +1,7 @@
 // Runs a worker's code before the first lease comes. JavaScript runs several times slower until it is compiled, and the
 // first thousand keys of a process just started would pay for that. The backend is a server in this process.
-import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { http } from '@keycast/service'
 import type { Lease } from '../work/messages.ts'
 import type { Deltas } from './deltas.ts'
 import type { Puller } from './pull.ts'
@@ -27,7 +27,7 @@ export async function warmUp({ puller, deltas, pullsMax, now }: Options): Promis
   if (pullsMax === 0) return 0
   const endsAt = now() + WARM_UP_MS_MAX
   let etags = 0
-  const server = createServer((request, response) => {
+  const server = http.createServer((request, response) => {
     // Every other one is a 304, as refreshes are in the main.
     if (request.headers['if-none-match']) response.writeHead(304, { etag: '"w"' }).end()
     else response.writeHead(200, { 'content-type': 'application/json', etag: `"w${etags++}"` }).end(body)

@@ -1,9 +1,9 @@
 // Lets HTTP upgrades at /ws in as sessions, or refuses them with a reason. Attached to the HTTP server that also serves
 // values.
-import { type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from 'node:http'
+import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Containment } from '@keycast/service'
+import { type Containment, http } from '@keycast/service'
 import { INVALID_TOKEN } from '../doors/http/problems.ts'
 import { chooseSubprotocol, subprotocols } from '../encodings/index.ts'
 import type { Transport } from '../transport/transport.ts'
@@ -90,7 +90,7 @@ function isOrdinary({ method, headers }: IncomingMessage) {
  */
 function answerOrdinarily(httpServer: Server, request: IncomingMessage, socket: Socket) {
   socket.on('error', destroy)
-  const response = new ServerResponse(request)
+  const response = new http.ServerResponse(request)
   response.shouldKeepAlive = false
   response.assignSocket(socket)
   response.once('finish', () => {
@@ -103,7 +103,7 @@ function answerOrdinarily(httpServer: Server, request: IncomingMessage, socket: 
 function refuse(socket: Duplex, { status, message, retryAfterMs }: UpgradeRefusal) {
   const body = `${message}\n`
   const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}`,
     'Connection: close',
     'Content-Type: text/plain; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,

@@ -1,8 +1,8 @@
 // One stream of a backend's events (HTML, "Server-sent events"), kept open: opened again after a pause that grows, and
 // gone on with where it broke off (Last-Event-ID). The library parses; the bounds are here.
-import http, { type IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import https from 'node:https'
-import type { World } from '@keycast/service'
+import { http, type World } from '@keycast/service'
 import { createParser } from 'eventsource-parser'
 import { retryAfterMsOf } from '../../worker/response-headers.ts'
 

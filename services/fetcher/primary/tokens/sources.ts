@@ -1,7 +1,6 @@
 // Where a token for a backend comes from: a file, or a token endpoint (RFC 6749 section 4.4, client credentials).
 import { readFile } from 'node:fs/promises'
 import type { ServiceToken } from '@keycast/service'
-import axios from 'axios'
 
 const TIMEOUT_MS = 5_000
 
@@ -20,6 +19,8 @@ export async function readTokenFile(path: string): Promise<string> {
 
 /** @throws {Error} whose message shows no secret */
 export async function requestToken({ url, client, secret, scope }: Exclude<ServiceToken, { file: string }>) {
+  // Few need it, and it takes a tenth of a second to load.
+  const { axios } = await import('../../axios.ts')
   const response = await axios
     .post(url, new URLSearchParams({ grant_type: 'client_credentials', ...(scope !== undefined && { scope }) }), {
       // RFC 6749 section 2.3.1: encoded as in a form first.

@@ -1,7 +1,8 @@
 // A set of public keys that an identity provider publishes (RFC 7517): fetched within limits, kept, and fetched again
 // when a token names a key that is not in it. While it cannot be fetched, the keys already held go on serving.
-import { get as getHttp, type Agent as HttpAgent, type IncomingMessage } from 'node:http'
+import type { Agent as HttpAgent, IncomingMessage } from 'node:http'
 import { type Agent, get as getHttps } from 'node:https'
+import { http } from '@keycast/service'
 import { type CryptoKey, createLocalJWKSet, errors, type JWK } from 'jose'
 import { fitsJwk, publicAlgorithms, RSA_BITS_MAX, RSA_BITS_MIN } from './algorithms.ts'
 
@@ -149,7 +150,7 @@ async function fetchText(
 ): Promise<string> {
   // Not `fetch`: it follows redirects and unpacks what is compressed, and a small answer could become a large one.
   const headers = { accept: 'application/jwk-set+json, application/json', 'accept-encoding': 'identity' }
-  const get = url.startsWith('https:') ? getHttps : getHttp
+  const get = url.startsWith('https:') ? getHttps : http.get
   const response: IncomingMessage = await new Promise((resolve, reject) => {
     get(url, { agent, signal, headers }, resolve).on('error', reject)
   })
