@@ -461,17 +461,15 @@ test('commands that many clients give in one turn go in one request', async () =
   expect(last().requests.map(({ commands }) => commands.map(({ id }: any) => id))).toEqual([['c1', 'c2', 'c3']])
 })
 
-test('while commands are under way others leave together a millisecond after them; with none under way each leaves at once', async () => {
-  const timers = new Map<() => void, number>()
+test('while commands are under way others wait, 2 ms at most, and leave together; with none under way each leaves at once', async () => {
+  let pauseOver = () => {}
   const { link, last, answer, say } = setup({
-    every(ms: number, run: () => void) {
-      timers.set(run, ms)
-      return () => timers.delete(run)
+    after(ms: number, run: () => void) {
+      expect(ms).toBe(2)
+      pauseOver = run
+      return () => {}
     },
   })
-  const passMs = () => {
-    for (const [run, ms] of timers) if (ms === 1) run()
-  }
   answer()
   const give = async (id: string) => {
     const key = `conversation:${id} ann`
@@ -479,29 +477,35 @@ test('while commands are under way others leave together a millisecond after the
     await turn()
     await turn()
   }
-  const end = (number: number, ...ids: string[]) => {
+  let number = 0
+  const end = async (...ids: string[]) => {
     const results = ids.map(id => ({ id, result: { verdict: 'admitted', ageMs: 1 } }))
+    number++
     say({ type: 'answers', number, reached: number, answers: [], parts: [], results })
+    await turn()
+    await turn()
   }
   const said = () => last().requests.map(({ commands }) => commands.map(({ id }: any) => id).join())
 
   await give('1')
-  end(1, '1')
+  await end('1')
   await give('2')
   expect(said()).toEqual(['1', '2'])
 
   await give('3')
   await give('4')
-  await give('5')
-  expect(said()).toEqual(['1', '2', '3'])
-  passMs()
+  expect(said()).toEqual(['1', '2'])
+  pauseOver()
   await turn()
-  expect(said()).toEqual(['1', '2', '3', '4,5'])
+  await turn()
+  expect(said()).toEqual(['1', '2', '3,4'])
 
-  end(2, '2', '3', '4', '5')
-  passMs()
+  await give('5')
   await give('6')
-  expect(said()).toEqual(['1', '2', '3', '4,5', '6'])
+  await end('2', '3')
+  expect(said()).toEqual(['1', '2', '3,4'])
+  await end('4')
+  expect(said()).toEqual(['1', '2', '3,4', '5,6'])
 })
 
 describe('an error that no code foresaw', () => {

@@ -36,6 +36,7 @@ export function createRequests<S extends Service>({ now, ...options }: WantOptio
       if (current !== incarnation) return
     }
     for (const source of sources) {
+      if (source.isAllSaid()) continue
       for (const request of source.nextRequests(nextNumber)) {
         yield request
         if (current !== incarnation) return

@@ -162,7 +162,7 @@ export function createRooms({
     },
 
     sweep() {
-      tails.sweep()
+      for (const room of rooms.values()) tails.sweep(room)
       if (now() - triedAtMs >= RETRY_MS) retry()
     },
 

@@ -149,11 +149,11 @@ test('what just came is handed out to those who follow, however short the histor
   tails.seal(room)
   tails.append(room, messages(21, 30))
   room.oldest = 26
-  tails.sweep()
+  tails.sweep(room)
   expect(next(0)?.length).toBe(20)
   expect(next(20)?.length).toBe(10)
   clock.ms += 1_000
-  tails.sweep()
+  tails.sweep(room)
   expect(next(0)).toBeUndefined()
   expect(next(24)).toBeUndefined()
   expect(next(25)).toEqual([26, 27, 28, 29, 30])
@@ -161,7 +161,7 @@ test('what just came is handed out to those who follow, however short the histor
   tails.append(room, messages(31, 31))
   room.oldest = 31
   clock.ms += 1_000
-  tails.sweep()
+  tails.sweep(room)
   expect(room.segments).toMatchObject([{ first: 31 }])
   expect(next(30)).toEqual([31])
 })
@@ -175,15 +175,15 @@ test('what is past its age goes without a word of the journal, pages as well', (
   clock.ms += 20_000
   tails.append(room, messages(53, 53))
   tails.seal(room)
-  tails.sweep()
+  tails.sweep(room)
   expect([10, 50, 52].map(cursor => tails.covers(room, cursor))).toEqual([true, true, true])
   clock.ms += 10_001
   tails.append(room, messages(54, 54))
-  tails.sweep()
+  tails.sweep(room)
   expect([10, 50, 52].map(cursor => tails.covers(room, cursor))).toEqual([false, false, true])
   tails.seal(room)
   clock.ms += 30_001
-  tails.sweep()
+  tails.sweep(room)
   expect(tails.bytes()).toBe(0)
   expect(tails.covers(room, 54)).toBe(true)
 })

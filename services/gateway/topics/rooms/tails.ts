@@ -156,16 +156,19 @@ export function createTails({ bytesMax, now }: Deps) {
   }
 
   /**
-   * Drops what no history has any more, as the journal has said; and what is too old, in case the journal is away. To be
-   * called about once a second.
+   * Drops what the room's history has no more, as the journal has said; and what is too old, in case the journal is away.
+   * To be called about once a second. Looks no further than the first segment that stays: there may be 100,000.
    */
-  function sweep() {
-    for (const { key: segment, value: room } of held) {
-      const heldMs = now() - segment.receivedAtMs
-      if (heldMs < PASSING_MS) break
-      room.floor = Math.max(room.floor, Math.min(room.oldest, segment.last + 1))
-      if (segment.last < room.floor || heldMs > room.namespace.history.ageMs) drop(room, segment)
-    }
+  function sweep(room: Room) {
+    while (room.segments.length > 0 && isPast(room, room.segments[0])) drop(room, room.segments[0])
+    for (const page of room.pages) if (isPast(room, page)) drop(room, page)
+  }
+
+  function isPast(room: Room, { last, receivedAtMs }: Segment) {
+    const heldMs = now() - receivedAtMs
+    if (heldMs < PASSING_MS) return false
+    room.floor = Math.max(room.floor, Math.min(room.oldest, last + 1))
+    return last < room.floor || heldMs > room.namespace.history.ageMs
   }
 
   /** A room's tail, for an operator. */
