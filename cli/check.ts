@@ -1,5 +1,5 @@
 // Says before a rollout what services would refuse to start with.
-import { Misconfigured, readSettings } from '@keycast/service'
+import { Misconfigured, readSettings, valuesAndRooms } from '@keycast/service'
 import { readNamespaces } from '@keycast/service/namespaces'
 import { runCommand } from './support/command.ts'
 
@@ -25,8 +25,7 @@ const services: Record<string, (env: NodeJS.ProcessEnv, path: string) => Promise
     return [
       () => readSettings(settings, { name: 'gateway', about: '', check: conflictsOf, env }),
       () => {
-        const { names, journal } = readNamespaces({ path, env, headers: false })
-        namespaces = [...names, ...journal.names]
+        namespaces = valuesAndRooms(readNamespaces({ path, env, headers: false })).names
       },
       () => {
         const profile = env.KEYCAST_PROFILE === 'try' ? 'try' : 'production'

@@ -62,12 +62,23 @@ test('docs/configuration.md shows every field of a namespace of rooms with its d
   expect(roomsWith(Object.fromEntries(defaults))).toEqual(byDefault)
 })
 
+test('docs/configuration.md shows every field of a namespace of pushed values with its default', () => {
+  const section = page.split('\n## source: pushed\n')[1].split('\n## ')[0]
+  const shown = [...section.matchAll(/^- \*\*`(\w+)`\*\*(?:, default `([^`]*)`)?/gm)]
+  expect(shown.map(([, name]) => name)).toEqual(['maxAge', 'maxBytes', 'ids', 'authorize'])
+  const defaults = shown.filter(([, , standard]) => standard).map(([, name, standard]) => [name, parse(standard)])
+  expect(pushedWith(Object.fromEntries(defaults))).toEqual(pushedWith({}))
+})
+
 /** @param fields beside those it has to have */
 const namespaceWith = (fields: Record<string, unknown>) =>
   namespacesWith({ source: 'http', url: 'http://h/{id}', ...fields }).get('a') as object
 
 const roomsWith = (fields: Record<string, unknown>) =>
   namespacesWith({ source: 'journal', ...fields }).journal.get('a') as object
+
+const pushedWith = (fields: Record<string, unknown>) =>
+  namespacesWith({ source: 'pushed', ...fields }).pushed.get('a') as object
 
 /** @param a the one namespace */
 function namespacesWith(a: Record<string, unknown>) {

@@ -32,11 +32,17 @@ export function roomLines(
   return messageLines(tables, room, first, forPerson)
 }
 
-function* messageLines({ messages }: Tables, { id, seq: newest }: Room, first: number, forPerson: boolean) {
+function* messageLines(
+  { messages }: Tables,
+  { id, seq: newest, value: isValue }: Room,
+  first: number,
+  forPerson: boolean,
+) {
   for (const { key, value } of messages.getRange({ start: [id, first], end: [id, newest + 1] })) {
     const [, seq] = key
     const { at, from, messageId, data } = decode(value)
-    const text = data.toString()
+    // Of a value what is said of it, in JSON: the line before its bytes.
+    const text = isValue ? data.toString().split('\n', 1)[0] : data.toString()
     if (forPerson) {
       const time = new Date(at).toISOString()
       yield printable(`${String(seq).padStart(10)}  ${time}  ${from || '(anonymous)'}  ${text}`)

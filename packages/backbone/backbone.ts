@@ -221,7 +221,8 @@ export interface Backbone {
   askAbout: (message: AskedMessage, options: { deadlineMs: number; payer?: Payer }) => Promise<Ruling | undefined>
   /** The node that the key is routed to now. */
   ownerOf: (key: string) => { node: string | undefined; alive: boolean }
-  nodesAlive: () => number
+  /** @param key counts the nodes that may have it, unless all keys are of one kind of nodes */
+  nodesAlive: (key?: string) => number
   /** Those that answer and are given no keys yet, since they were lost before. */
   nodesHeld: () => number
 }

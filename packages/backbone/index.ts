@@ -26,6 +26,7 @@ export {
 export { fnv1a } from './fnv1a.ts'
 export { readNodes } from './gateway/nodes.ts'
 export { GHOST_MS } from './gateway/rooms/presence.ts'
+export type { PushedState } from './gateway/rooms/pushed.ts'
 export {
   createRoomsBackbone,
   type History,
@@ -46,6 +47,7 @@ export {
   type PresenceAnswer,
   readPresenceKey,
 } from './wire/members-codec.ts'
+export { decodeKept, encodeKept, type PushedAnswers, pushedKey, readPushedKey } from './wire/pushed-codec.ts'
 export {
   type Answer as RoomAnswer,
   type Delete as DeleteCommand,
@@ -64,7 +66,7 @@ export {
   roomsCodec,
 } from './wire/rooms-codec.ts'
 export { tokenDigest } from './wire/token-digest.ts'
-export type { Values } from './wire/values-codec.ts'
+export type { PutCommand, Values } from './wire/values-codec.ts'
 export { ANONYMOUS_VIEWER, readViewerKey, userName, userOfViewer, viewerKey, viewerOfUser } from './wire/viewer-key.ts'
 export {
   createZeromqBackbone,

@@ -41,11 +41,15 @@ export type {
   JournalNamespaces,
   Namespace,
   Namespaces,
+  PushedNamespaces,
   ReadNamespaces,
   ServiceToken,
+  ValueNamespace,
+  ValueNamespaces,
 } from './namespaces/namespaces.ts'
+export type { PushedNamespace } from './namespaces/pushed-schema.ts'
 export { revocationsRoom, withReserved } from './namespaces/reserved.ts'
-export { valuesAndRooms } from './namespaces/values-and-rooms.ts'
+export { allOfValues, needsJournal, valuesAndRooms } from './namespaces/values-and-rooms.ts'
 export { substituteVariables } from './namespaces/variables.ts'
 export { http } from './node-http.ts'
 export { createOnceAMinute } from './once-a-minute.ts'

@@ -3,6 +3,7 @@
 import type { Backbone, BackboneEvents, RoomsBackbone, RoomsEvents } from '@keycast/backbone'
 import { namespaceOf } from '@keycast/protocol'
 import {
+  allOfValues,
   type Containment,
   type LiveNamespaces,
   type MetricMakers,
@@ -47,13 +48,15 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
   const counts = createCounts()
   const histograms = createHistograms(metrics)
   const all = { ...given, counts }
+  const { pushed, journal } = given.namespaces
+  const namespaces = Object.assign(allOfValues(given.namespaces), { journal })
 
-  const links = createLinks({ createBackbone, createRoomsBackbone })
+  const links = createLinks({ createBackbone, createRoomsBackbone, pushed })
   const changes = createChanges({ ...all, backbone: links.values })
   const access = assembleAccess({ ...all, links })
-  const gate = assembleGate({ ...all, backbone: links.values })
+  const gate = assembleGate({ ...all, namespaces, backbone: links.values })
   const outbox = assembleDelivery(all)
-  const topics = assembleTopics({ ...all, links, viewers: access.viewers, gate, outbox, histograms })
+  const topics = assembleTopics({ ...all, namespaces, links, viewers: access.viewers, gate, outbox, histograms })
   const encodings = createEncodings({
     latest: topics.latest,
     grown: topics.grown,
@@ -63,7 +66,7 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
     now: given.now,
   })
   const sessions = assembleSessions({ ...all, access, gate, topics, encodings, outbox })
-  const doors = assembleDoors({ ...all, links, access, gate, topics, sessions, outbox })
+  const doors = assembleDoors({ ...all, namespaces, links, access, gate, topics, sessions, outbox })
 
   // From here on parts call those that were built after them.
   links.start({ ...topics.events, values: changes.beside(topics.events.values), revocations: access.revocationEvents })
@@ -105,6 +108,7 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
   const { open, attach, notReady, endAddress } = sessions
   return {
     gate,
+    namespaces,
     values,
     coded: encodings.coded,
     singleFlight,

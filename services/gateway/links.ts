@@ -1,11 +1,21 @@
 // The links to fetchers and journals. Most parts ask through them, so they come first; whom they tell is said at the end.
-import type { Backbone, BackboneEvents, MessageEvents, RoomsBackbone, RoomsEvents } from '@keycast/backbone'
+import type {
+  Answer,
+  Backbone,
+  BackboneEvents,
+  MessageEvents,
+  PushedState,
+  RoomsBackbone,
+  RoomsEvents,
+} from '@keycast/backbone'
+import { namespaceOf } from '@keycast/protocol'
+import type { PushedNamespaces } from '@keycast/service'
 
 export type Links = ReturnType<typeof createLinks>
 
 interface Handlers {
   values: Required<BackboneEvents>
-  rooms: Required<RoomsEvents>
+  rooms: Required<Omit<RoomsEvents, 'heldVersion' | 'onPushed'>>
   /** Of the messages of a room that no client can name. */
   revocations: { room: string; events: MessageEvents } | undefined
 }
@@ -13,13 +23,15 @@ interface Handlers {
 interface Deps {
   createBackbone: (events: BackboneEvents) => Backbone
   createRoomsBackbone: (events: RoomsEvents) => RoomsBackbone
+  /** Whose values the journal keeps. */
+  pushed: PushedNamespaces
 }
 
-export function createLinks({ createBackbone, createRoomsBackbone }: Deps) {
+export function createLinks({ createBackbone, createRoomsBackbone, pushed }: Deps) {
   let handlers: Handlers
   /** Complete from the start on. */
   const valuesEvents = {} as Required<BackboneEvents>
-  const values = createBackbone(valuesEvents)
+  const fetched = createBackbone(valuesEvents)
 
   const rooms = createRoomsBackbone({
     onHead: (key, head) => eventsOf(key).onHead(key, head),
@@ -29,10 +41,32 @@ export function createLinks({ createBackbone, createRoomsBackbone }: Deps) {
     onRouted: () => handlers.rooms.onRouted(),
     onMembers: (key, members) => handlers.rooms.onMembers(key, members),
     onPresence: (key, change) => handlers.rooms.onPresence(key, change),
+    heldVersion: key => handlers.values.held(key)?.version,
+    onPushed(state, isGot) {
+      const namespace = pushed.get(namespaceOf(state.key))
+      if (namespace) handlers.values.onAnswer(answerOf(state, namespace.maxAgeMs), isGot)
+    },
   })
 
   const eventsOf = (key: string): MessageEvents =>
     key === handlers.revocations?.room ? handlers.revocations.events : handlers.rooms
+
+  /** Fetchers have the keys that are fetched, journals those that are handed over. */
+  const of = (key: string) => (pushed.get(namespaceOf(key)) ? rooms.values : fetched)
+
+  const together: Backbone = {
+    ...fetched,
+    watch: key => of(key).watch(key),
+    unwatch: key => of(key).unwatch(key),
+    get: key => of(key).get(key),
+    cancelGet: key => of(key).cancelGet(key),
+    renewWatch: key => of(key).renewWatch(key),
+    handOver: (value, options) => of(value.key).handOver(value, options),
+    ownerOf: key => of(key).ownerOf(key),
+    nodesAlive: key => (key === undefined ? fetched : of(key)).nodesAlive(),
+  }
+
+  const values = pushed.names.length === 0 ? fetched : together
 
   return {
     values,
@@ -54,4 +88,12 @@ export function createLinks({ createBackbone, createRoomsBackbone }: Deps) {
       roomsHealed: rooms.healed(),
     }),
   }
+}
+
+/** What a journal says is as of now. */
+function answerOf(state: PushedState, maxAgeMs: number): Answer {
+  const asOfNow = { ageMs: 0, maxAgeMs, store: true }
+  if (state.type !== 'value') return { ...state, ...asOfNow }
+  const { content, ...said } = state
+  return { ...said, ...content, ...asOfNow }
 }

@@ -6,10 +6,12 @@ import {
   createContainment,
   createLiveNamespaces,
   createLog,
+  needsJournal,
   readListenProblem,
   readSettings,
   realWorld,
   runService,
+  valuesAndRooms,
 } from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
@@ -43,7 +45,7 @@ let parts: ReturnType<typeof assemble>
 function readConfiguration(text: string | undefined) {
   const { configPath: path, origins, profile } = config
   const namespaces = readNamespaces({ path, text, headers: false })
-  const names = [...namespaces.names, ...namespaces.journal.names]
+  const { names } = valuesAndRooms(namespaces)
   return { namespaces, policy: readAccess({ path, text, origins, namespaces: names, profile }) }
 }
 
@@ -85,10 +87,9 @@ function assemble() {
         log,
         curve: curveOf(config),
       }),
-    createRoomsBackbone:
-      first.journal.names.length === 0
-        ? undefined
-        : events => createZeromqRooms({ nodes: config.journalNodes, events, containment, log, curve: curveOf(config) }),
+    createRoomsBackbone: !needsJournal(first)
+      ? undefined
+      : events => createZeromqRooms({ nodes: config.journalNodes, events, containment, log, curve: curveOf(config) }),
     metrics,
     containment,
     log,
@@ -116,7 +117,6 @@ function assemble() {
   addInternal(internal.app, {
     ...realWorld,
     ...gateway,
-    namespaces,
     apiTokens: readApiTokens(config.apiTokens ?? ''),
     audit: createAuditLog({ path: config.auditLog, log }),
   })

@@ -23,6 +23,7 @@ import {
   type MetricMakers,
   type Namespace,
   noContainment,
+  type PushedNamespace,
   type ReadNamespaces,
   realWorld,
 } from '@keycast/service'
@@ -41,7 +42,11 @@ export const defaults = Object.fromEntries(
   Object.entries(declared).map(([name, { default: value }]) => [name, value]),
 ) as Settings
 
-type Given = [given?: Record<string, Partial<Namespace>>, rooms?: Record<string, Partial<JournalNamespace>>]
+type Given = [
+  given?: Record<string, Partial<Namespace>>,
+  rooms?: Record<string, Partial<JournalNamespace>>,
+  pushed?: Record<string, Partial<PushedNamespace>>,
+]
 
 /** The namespaces of a gateway that runs. */
 export const createNamespaces = (...given: Given) => createLiveNamespaces(readAs(...given))
@@ -51,8 +56,9 @@ export const createNamespaces = (...given: Given) => createLiveNamespaces(readAs
  *
  * @param given by name
  * @param rooms by name
+ * @param handedOver by name
  */
-export function readAs(...[given = { tick: {} }, rooms = {}]: Given): ReadNamespaces {
+export function readAs(...[given = { tick: {} }, rooms = {}, handedOver = {}]: Given): ReadNamespaces {
   const namespaces = new Map(
     Object.entries(given).map(([name, rest]) => [
       name,
@@ -70,13 +76,23 @@ export function readAs(...[given = { tick: {} }, rooms = {}]: Given): ReadNamesp
       },
     ]),
   )
+  const pushed = new Map(Object.entries(handedOver).map(([name, rest]) => [name, { name, ...pushedDefaults, ...rest }]))
   const journal = new Map(Object.entries(rooms).map(([name, rest]) => [name, { name, ...roomDefaults, ...rest }]))
   return {
     get: name => namespaces.get(name),
     names: [...namespaces.keys()],
+    pushed: { get: name => pushed.get(name), names: [...pushed.keys()] },
     journal: { get: name => journal.get(name), names: [...journal.keys()] },
-    written: name => ({ ...given[name], ...rooms[name] }),
+    written: name => ({ ...given[name], ...rooms[name], ...handedOver[name] }),
   }
+}
+
+const pushedDefaults = {
+  source: 'pushed' as const,
+  maxAgeMs: 1_000,
+  refreshMs: 0,
+  timeoutMs: 2_000,
+  bytesMax: 512 * 1024,
 }
 
 const roomDefaults = {
@@ -353,6 +369,7 @@ export function createTestGateway({
   settings,
   namespaces,
   rooms = {},
+  pushed = {},
   journal = createMemoryRooms(),
   policy,
   metrics = noMetrics,
@@ -363,6 +380,7 @@ export function createTestGateway({
   settings?: Partial<Settings>
   namespaces?: Record<string, Partial<Namespace>>
   rooms?: Record<string, Partial<JournalNamespace>>
+  pushed?: Record<string, Partial<PushedNamespace>>
   journal?: ReturnType<typeof createMemoryRooms>
   policy?: Partial<Policy>
   metrics?: typeof noMetrics
@@ -375,7 +393,7 @@ export function createTestGateway({
   const gateway = createGateway({
     ...realWorld,
     settings: { ...defaults, ...settings },
-    namespaces: createNamespaces(namespaces, rooms),
+    namespaces: createNamespaces(namespaces, rooms, pushed),
     policy: createPolicy(policy),
     createBackbone: backbone.connect,
     createRoomsBackbone: journal.backbone,

@@ -1,6 +1,6 @@
 // Deletes messages for an operator: a room's, or a user's in every room. The log forgets them, readers are told by a
 // message, and so is whoever keeps copies.
-import type { DeleteCommand, Deleted } from '@keycast/backbone'
+import { type DeleteCommand, type Deleted, readPushedKey } from '@keycast/backbone'
 import { type Problem, problemText } from '@keycast/protocol'
 import { revocationsRoom } from '@keycast/service'
 import { type Deletion, type Log, LogBroken } from './log/log.ts'
@@ -60,7 +60,10 @@ export function createDeletions({ log, between, onDeleted, turn }: Deps) {
     for (let cursor: string | undefined = ''; cursor !== undefined; ) {
       const part: Awaited<ReturnType<Log['rooms']>> = await log.rooms(cursor)
       // Names of users say nothing about who published there.
-      for (const room of part.rooms) if (room !== revocationsRoom) messages += await deleteOfIn(room, user)
+      for (const room of part.rooms) {
+        // Values are nobody's messages.
+        if (room !== revocationsRoom && readPushedKey(room) === undefined) messages += await deleteOfIn(room, user)
+      }
       cursor = part.cursor
     }
     return messages

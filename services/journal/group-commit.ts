@@ -10,6 +10,7 @@ import {
   type World,
 } from '@keycast/service'
 import { type Kept, LogBroken, type Outcome as OutcomeOf, type Publish } from './log/log.ts'
+import { conflate } from './pushed/conflate.ts'
 
 /** `publish_unknown`: the log does not know whether it was kept. */
 type Outcome = OutcomeOf | { error: 'publish_unknown' }
@@ -99,9 +100,12 @@ export function createCommitter({ log, onKept, onLate, onFailed, onBroken, count
   async function commit(batch: Entry[]) {
     if (batch.length === 0) return
     const startedAt = now()
+    const { written, spread } = conflate(batch.map(({ publish }) => publish))
+    let ends: OutcomeOf[] = []
     let outcomes: Outcome[]
     try {
-      outcomes = await log.append(batch.map(({ publish }) => publish))
+      ends = await log.append(written)
+      outcomes = spread(ends)
     } catch (error) {
       if (error instanceof LogBroken) throw error
       onFailed(error as Error)
@@ -110,9 +114,9 @@ export function createCommitter({ log, onKept, onLate, onFailed, onBroken, count
     const endedAt = now()
     counts.flushed(batch.length, endedAt - startedAt)
     // All watchers are told before the first publish is acknowledged: a publisher that watches sees its message first.
-    for (let index = 0; index < batch.length; index++) {
-      const outcome = outcomes[index]
-      if (outcome.error === undefined && !outcome.duplicate) onKept(batch[index].publish, outcome)
+    for (let index = 0; index < ends.length; index++) {
+      const outcome = ends[index]
+      if (outcome.error === undefined && !outcome.duplicate) onKept(written[index], outcome)
     }
     for (let index = 0; index < batch.length; index++) {
       counts.acknowledged(endedAt - batch[index].at)

@@ -1,12 +1,20 @@
 // Puts a journal node together: publishes go through the committer into the log, and from there to the links that
 // watch.
-import { type DeleteCommand, type PublishCommand, type RoomsHub, readPresenceKey } from '@keycast/backbone'
+import {
+  type DeleteCommand,
+  type PublishCommand,
+  type PutCommand,
+  type RoomsHub,
+  readPresenceKey,
+  readPushedKey,
+} from '@keycast/backbone'
 import { namespaceOf } from '@keycast/protocol'
 import {
   createOnceAMinute,
   type JournalNamespaces,
   type MetricMakers,
   type Payer,
+  type PushedNamespaces,
   revocationsRoom,
   roomProblem,
   type Log as ServiceLog,
@@ -21,6 +29,8 @@ import { type Log, LogBroken, type Retention } from './log/log.ts'
 import { createJournalMetrics, exportLevels, type PublishResult } from './metrics.ts'
 import { followOtherJournals } from './other-journals.ts'
 import { createPresence } from './presence/presence.ts'
+import { publishOf, takenOf } from './pushed/put.ts'
+import { createPushedValues } from './pushed/values.ts'
 import { createWatchedRooms } from './watched-rooms.ts'
 
 /** Rooms are trimmed by age, and old messageIds forgotten, at this interval. */
@@ -57,6 +67,8 @@ const messages: { [code in PublishResult]?: string } = {
 
 interface Deps extends World {
   namespaces: JournalNamespaces
+  /** Of values that backends hand over; absent: there are none. */
+  pushed?: PushedNamespaces
   hub: RoomsHub
   /** Where messages are kept. */
   log: Log
@@ -68,10 +80,13 @@ interface Deps extends World {
   shortenMs?: number
 }
 
+const NONE: PushedNamespaces = { get: () => undefined, names: [] }
+
 export type Journal = ReturnType<typeof createJournal>
 
 export function createJournal({
   namespaces,
+  pushed = NONE,
   hub,
   log,
   metrics,
@@ -108,7 +123,11 @@ export function createJournal({
   })
   const committer = createCommitter({
     log,
-    onKept({ room, messageId, from, data }, { position: { epoch, seq }, at, oldest = 1 }) {
+    onKept(publish, kept) {
+      const { room, messageId, from, data, value } = publish
+      if (value) return values.keep(publish, kept)
+      const { position, at, oldest = 1 } = kept
+      const { epoch, seq } = position
       for (const link of rooms.keep(room, epoch, { seq, at, from, messageId, data }, oldest)) hub.tell(link, room)
     },
     onLate(publishes) {
@@ -118,12 +137,19 @@ export function createJournal({
     },
     onFailed(error) {
       report.error({ err: error }, 'the log could not say whether a batch was kept')
-      deliveries.onUncertain()
+      onUncertain()
     },
     onBroken: end,
     counts,
     now,
     turn,
+  })
+  const values = createPushedValues({
+    namespaces: pushed,
+    log,
+    tell: hub.tell,
+    counts,
+    onReadFailed: deliveries.onReadFailed,
   })
   const deletions = createDeletions({
     log,
@@ -137,7 +163,7 @@ export function createJournal({
     turn,
   })
   const bounds = createHistoryBounds({ namespaces, notes: log.notes, shortenMs, report })
-  exportLevels(metrics, { hub, log, committer, deliveries, rooms, presence, bounds })
+  exportLevels(metrics, { hub, log, committer, deliveries, rooms, values, presence, bounds })
   let isServing = false
   let isFull = false
   let stopExpiring = () => {}
@@ -147,7 +173,14 @@ export function createJournal({
     return roomProblem(key) ?? (namespaces.get(namespaceOf(key)) ? undefined : 'no such namespace')
   }
 
-  function onCommand(link: string, id: string, command: PublishCommand | DeleteCommand, leftMs: number, payer?: Payer) {
+  function onCommand(
+    link: string,
+    id: string,
+    command: PublishCommand | DeleteCommand | PutCommand,
+    leftMs: number,
+    payer?: Payer,
+  ) {
+    if (command.type === 'put') return onPut(link, id, command, leftMs)
     if (command.type === 'delete') return void onDelete(link, id, command)
     const problem = checkPublish(command, namespaces)
     if (problem) return refuse(link, id, problem)
@@ -157,7 +190,7 @@ export function createJournal({
     const refusal = committer.publish(publish, now() + leftMs, outcome => {
       if (outcome.error !== undefined) {
         if (outcome.error === 'log_full') reportFull()
-        return refuse(link, id, outcome.error)
+        return refuse(link, id, outcome.error as Exclude<typeof outcome.error, 'older'>)
       }
       isFull = false
       counts.published(outcome.duplicate ? 'duplicate' : 'kept')
@@ -165,6 +198,23 @@ export function createJournal({
       hub.tellResult(link, id, { ...position, at, duplicate })
     })
     if (refusal) refuse(link, id, refusal)
+  }
+
+  function onPut(link: string, id: string, command: PutCommand, leftMs: number) {
+    // Its gateway has given it up, and a newer value may have come by another.
+    if (leftMs <= 0) return
+    const tell = (taken: ReturnType<typeof takenOf>) => {
+      counts.handedOver('outcome' in taken ? taken.outcome : 'refused')
+      hub.tellResult(link, id, taken)
+    }
+    const publish = publishOf(command, { namespaces: pushed, share: SERVER_SHARE })
+    if ('code' in publish) return tell(publish)
+    const error = committer.publish(publish, now() + leftMs, outcome => {
+      if (outcome.error === 'log_full') reportFull()
+      else if (outcome.error === undefined) isFull = false
+      tell(takenOf(outcome))
+    })
+    if (error) tell(takenOf({ error }))
   }
 
   async function onDelete(link: string, id: string, command: DeleteCommand) {
@@ -194,8 +244,14 @@ export function createJournal({
     )
   }
 
-  /** A key names a room's members or a room's messages. */
-  const partOf = (key: string) => (readPresenceKey(key) ? presence : deliveries)
+  /** A key names a value, a room's members or a room's messages. */
+  const partOf = (key: string) =>
+    readPushedKey(key) !== undefined ? values : readPresenceKey(key) ? presence : deliveries
+
+  function onUncertain() {
+    deliveries.onUncertain()
+    values.onUncertain()
+  }
 
   /**
    * The log was further than it is: its disk was replaced by an older state. Its next numbers were given before, to other
@@ -210,7 +266,7 @@ export function createJournal({
         { link, at, before, from: id, to: log.id() },
         'the log is in an older state than a gateway was told of: messages are missing, and every room has a new epoch',
       )
-      deliveries.onUncertain()
+      onUncertain()
     })
   }
 
@@ -246,6 +302,7 @@ export function createJournal({
       onCancelGet: (link, key) => partOf(key).onCancelGet(link, key),
       onLinkLost(link) {
         deliveries.onLinkLost(link)
+        values.onLinkLost(link)
         return presence.onLinkLost(link)
       },
       onCommand,
@@ -253,7 +310,10 @@ export function createJournal({
       logId: log.id,
       logAt: () => log.at?.(),
       onLogAhead,
-      headsFor: deliveries.headsFor,
+      headsFor(link) {
+        values.retry(link)
+        return deliveries.headsFor(link)
+      },
     })
     let isExpiring = false
     stopExpiring = every(EXPIRE_MS, () => {
@@ -263,7 +323,15 @@ export function createJournal({
         isExpiring = false
       })
     })
-    if (log.news) stopNews = followOtherJournals({ news: log.news, rooms, tell: hub.tell, every })
+    if (log.news) {
+      stopNews = followOtherJournals({
+        news: log.news,
+        followers: [rooms, values],
+        tell: hub.tell,
+        onReached: values.setReached,
+        every,
+      })
+    }
     isServing = true
   }
 

@@ -79,7 +79,7 @@ async function start() {
     log: report,
   })
   const all = createLiveNamespaces(read(configuration.text))
-  const { journal: namespaces } = all
+  const { journal: namespaces, pushed } = all
   const hub = createZeromqRoomsHub({
     host: config.host,
     requestsPort: config.publicationsPort,
@@ -94,6 +94,7 @@ async function start() {
   const journal = createJournal({
     ...realWorld,
     namespaces: withReserved(namespaces),
+    pushed,
     hub,
     log,
     metrics,
@@ -122,7 +123,7 @@ async function start() {
       log: config.logKind,
       logId: log.id(),
       folder: config.logKind === 'lmdb' ? resolve(config.folder) : undefined,
-      namespaces: namespaces.names,
+      namespaces: [...namespaces.names, ...pushed.names],
       config: configuration.hash(),
       ...log.stats(),
     },

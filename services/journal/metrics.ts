@@ -52,6 +52,11 @@ export function createJournalMetrics({ count, sum, histogram }: MetricMakers) {
       'late_publishes_total',
       'Publishes that their gateways had given up before they came into a batch: they are not kept.',
     ),
+    handedOver: count(
+      'handed_over_total',
+      'Values that backends handed over, by outcome: taken, older (a value of a higher rank was there), or refused.',
+      { outcome: ['taken', 'older', 'refused'] },
+    ),
     deleted: sum('deleted_messages_total', 'Messages that operators had deleted.'),
     resumed: count<string>(
       'watches_total',
@@ -75,6 +80,7 @@ interface Parts {
   committer: { stats: () => { waiting: number } }
   deliveries: { stats: () => { readsUnderWay: number } }
   rooms: { stats: () => { rooms: number; tailBytes: number } }
+  values: { stats: () => { watched: number } }
   presence: { stats: () => { tabs: number; rooms: number } }
   bounds: { stats: () => { shortening: number } }
 }
@@ -82,7 +88,7 @@ interface Parts {
 /** Exports the levels that the parts report at each scrape. */
 export function exportLevels(
   { read }: MetricMakers,
-  { hub, log, committer, deliveries, rooms, presence, bounds }: Parts,
+  { hub, log, committer, deliveries, rooms, values, presence, bounds }: Parts,
 ) {
   read('log_bytes', 'Messages, messageIds and rooms held, as they count towards the bound.', () => log.stats().bytes)
   read(
@@ -113,6 +119,7 @@ export function exportLevels(
   )
   read('publishes_waiting', 'Publishes read that are in no batch yet.', () => committer.stats().waiting)
   read('watched_rooms', 'Rooms some gateway watches.', () => rooms.stats().rooms)
+  read('watched_values', 'Values some gateway watches that backends hand over.', () => values.stats().watched)
   read('members', 'Joins of rooms that stand, or are kept for a while after a loss.', () => presence.stats().tabs)
   read('member_rooms', 'Rooms with members, or whose members some gateway watches.', () => presence.stats().rooms)
   read('tail_bytes', 'Newest messages of watched rooms, held in memory.', () => rooms.stats().tailBytes)

@@ -8,26 +8,31 @@ const COMPARE_MS = 1_000
 
 interface Deps {
   news: News
-  rooms: { raise: (room: string, head: Position & { oldest?: number }) => Iterable<string>; keys: () => string[] }
+  /** Of messages, and of values: each knows its own keys, and says which links are to be told. */
+  followers: { raise: (room: string, head: Position & { oldest?: number }) => Iterable<string>; keys: () => string[] }[]
   tell: (link: string, room: string) => void
+  /** Whether the log could be asked. */
+  onReached: (isReached: boolean) => void
   every: Every
 }
 
 /** @returns stops it */
-export function followOtherJournals({ news, rooms, tell, every }: Deps): () => void {
+export function followOtherJournals({ news, followers, tell, onReached, every }: Deps): () => void {
   let isComparing = false
 
   function note(room: string, head: Position & { oldest?: number }) {
-    for (const link of rooms.raise(room, head)) tell(link, room)
+    for (const { raise } of followers) for (const link of raise(room, head)) tell(link, room)
   }
 
   async function compare() {
     if (isComparing) return
     isComparing = true
     try {
-      for (const { room, head } of await news.heads(rooms.keys())) note(room, head)
+      for (const { room, head } of await news.heads(followers.flatMap(({ keys }) => keys()))) note(room, head)
+      onReached(true)
     } catch {
-      // The log says itself that it cannot be reached.
+      // The log says itself why.
+      onReached(false)
     } finally {
       isComparing = false
     }

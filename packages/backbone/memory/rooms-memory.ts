@@ -6,6 +6,7 @@ import type { Payer } from '@keycast/service'
 import { newMessageId, type RoomsBackbone, type RoomsEvents } from '../gateway/rooms/rooms-backbone.ts'
 import { gapFrom, HISTORY_MESSAGES_MAX, type Message } from '../wire/rooms-codec.ts'
 import { createMemoryPresence } from './presence-memory.ts'
+import { createMemoryPushed } from './pushed-memory.ts'
 
 const RETRY_MS = 1_000
 
@@ -20,6 +21,7 @@ export function createMemoryRooms({
   let epoch = 'E1'
   let isAway = false
   const presence = createMemoryPresence({ isAway: () => isAway, isNamed })
+  const pushed = createMemoryPushed({ isAway: () => isAway })
   const rooms = new Map<string, { messages: Message[]; oldest: number }>()
   interface Gateway {
     events: RoomsEvents
@@ -154,6 +156,7 @@ export function createMemoryRooms({
       nodesHeld: () => 0,
       logs: () => ({ inUse: 'memory', others: [] }),
       healed: () => 0,
+      values: pushed(events),
     }
   }
 

@@ -2,6 +2,7 @@
 // of a room are a watch whose position counts their changes. So both are state, which links repeat after a loss.
 import { excerpt } from '@keycast/protocol'
 import { type Encoded, type Sent, WireError } from './codec.ts'
+import { readPushedKey } from './pushed-codec.ts'
 
 /**
  * The payload of a join. `user` is empty for an anonymous user, who is recognized by the `claim`. `leaving`: it is
@@ -83,7 +84,8 @@ export function roomOf(key: string) {
 
 /** @returns `tab` is missing in the key of the members; `undefined` if it is neither */
 export function readPresenceKey(key: string): { room: string; tab: string | undefined } | undefined {
-  if (!key.includes(' ')) return undefined // most keys
+  // Most keys; or one of a value, whose id may have spaces.
+  if (!key.includes(' ') || readPushedKey(key) !== undefined) return undefined
   const [, room, tab] = keyGrammar.exec(key) ?? []
   return room === undefined ? undefined : { room, tab }
 }

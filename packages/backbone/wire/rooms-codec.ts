@@ -1,9 +1,12 @@
-// Rooms on the wire: positions are places in a room's order, answers are the messages after them, and the one command
-// is a publish. A get asks for a part of the history: its key names the room and the part. members-codec.ts has the
-// members of a room.
+// Rooms on the wire: positions are places in a room's order, answers are the messages after them, and a command
+// publishes, deletes or hands a value over. A get asks for a part of the history: its key names the room and the part. members-codec.ts has the
+// members of a room, pushed-codec.ts the values that a journal keeps.
 import { errorCodes, excerpt, isProblem, type Problem, problemText } from '@keycast/protocol'
+import type { Taken } from '../backbone.ts'
 import { type Codec, readKey, type Sent, WireError } from './codec.ts'
 import { decodePresence, encodePresence, type Join, type PresenceAnswers, readJoin } from './members-codec.ts'
+import { decodePushed, encodePushed, type PushedAnswers } from './pushed-codec.ts'
+import { encodePut, type PutCommand, readPut, readTaken } from './values-codec.ts'
 
 /** A place in a room's order. `seq` counts 1, 2, 3 … within an epoch; another epoch is another history. */
 export interface Position {
@@ -85,7 +88,14 @@ export interface FailedAnswer extends Problem {
   code: RoomErrorCode
 }
 
-export type Answer = HeadAnswer | GapAnswer | MessagesAnswer | HistoryAnswer | FailedAnswer | PresenceAnswers
+export type Answer =
+  | HeadAnswer
+  | GapAnswer
+  | MessagesAnswer
+  | HistoryAnswer
+  | FailedAnswer
+  | PresenceAnswers
+  | PushedAnswers
 
 /** With a `messageId`, the same one of the same publisher in the same room is the same message. */
 export interface Publish {
@@ -123,9 +133,9 @@ export interface Rooms {
   Payload: Join | undefined
   Answer: Answer
   Notice: never
-  Command: Publish | Delete
-  /** Of a problem the message was not kept, except with `publish_unknown`, which a gateway says where no result came. */
-  Result: Published | Deleted | Problem
+  Command: Publish | Delete | PutCommand
+  /** Of a problem nothing was kept, except with `publish_unknown`, which a gateway says where no result came. */
+  Result: Published | Deleted | Taken | Problem
   Heads: Heads
 }
 
@@ -161,11 +171,12 @@ export const HISTORY_MESSAGES_MAX = 500
 export const HISTORY_BYTES_MAX = 2 ** 20
 
 export const roomsCodec: Codec<Rooms> = {
-  wire: 'rooms/2.3',
+  wire: 'rooms/2.4',
   readPosition,
   readPayload: readJoin,
   encodeAnswer(answer) {
     if (isAboutPresence(answer)) return encodePresence(answer)
+    if (answer.type === 'pushed' || answer.type === 'unchanged') return encodePushed(answer)
     if (answer.type !== 'messages' && answer.type !== 'history') return { head: answer, parts: [] }
     const { messages, ...head } = answer
     const first = messages[0]?.seq ?? 0
@@ -202,12 +213,16 @@ export const roomsCodec: Codec<Rooms> = {
       case 'members':
       case 'presence':
         return decodePresence(head, parts)
+      case 'pushed':
+      case 'unchanged':
+        return decodePushed(head, parts)
       default:
         return undefined
     }
   },
   encodeCommand(command) {
     if (command.type === 'delete') return { head: command, parts: [] }
+    if (command.type === 'put') return encodePut(command)
     const { type, room, messageId, from, data } = command
     return { head: { type, room, messageId, from }, parts: [data] }
   },
@@ -215,6 +230,7 @@ export const roomsCodec: Codec<Rooms> = {
   // content, and answers errors.
   decodeCommand(head, parts) {
     if (head.type === 'delete') return readDelete(head)
+    if (head.type === 'put') return readPut(head, parts)
     const { type, room, messageId, from } = head
     if (type !== 'publish') return undefined
     const hasId = messageId === undefined || typeof messageId === 'string'
@@ -230,6 +246,7 @@ export const roomsCodec: Codec<Rooms> = {
   },
   readResult(result) {
     if (result.error !== undefined) return readProblem(result.error, result)
+    if (result.outcome !== undefined) return readTaken(result)
     const { epoch, seq, at, duplicate, messages } = result
     if (isCount(messages)) return { messages }
     if (!isEpoch(epoch) || !isCount(seq) || !isCount(at)) throw new WireError('the result of a publish is incomplete')

@@ -4,7 +4,7 @@
 import { type ErrorCode, errorCodes, excerpt } from '@keycast/protocol'
 import { type Format, isPayer } from '@keycast/service'
 import type { Answer, AskedMessage, Credentials, Decision, HandedOver, Held, Ruling, Taken } from '../backbone.ts'
-import { type Codec, readKey, type Sent, WireError } from './codec.ts'
+import { type Codec, type Encoded, readKey, type Sent, WireError } from './codec.ts'
 
 /**
  * The backend's content changed: ask it now. At most KEYS_PER_REQUEST_MAX keys. `users`: of keys that have a value per
@@ -112,10 +112,7 @@ export const valuesCodec: Codec<Values> = {
       const { data, ...head } = command
       return { head, parts: [data] }
     }
-    if (command.type !== 'put' || !command.content) return { head: command, parts: [] }
-    const { content, ...head } = command
-    const { body, ...said } = content
-    return { head: { ...head, ...said }, parts: [body] }
+    return command.type === 'put' ? encodePut(command) : { head: command, parts: [] }
   },
   decodeCommand(head, parts) {
     if (head.type === 'put') return readPut(head, parts)
@@ -166,7 +163,15 @@ function readValue(head: Sent, parts: Buffer[]): Answer {
   return head
 }
 
-function readPut({ type, key, version, contentType, format, rank }: Sent, parts: Buffer[]): PutCommand {
+export function encodePut(command: PutCommand): Encoded {
+  if (!command.content) return { head: command, parts: [] }
+  const { content, ...head } = command
+  const { body, ...said } = content
+  return { head: { ...head, ...said }, parts: [body] }
+}
+
+/** @returns of a command, or of an answer that has the same fields */
+export function readPut({ type, key, version, contentType, format, rank }: Sent, parts: Buffer[]): PutCommand {
   readKey(key)
   if (rank !== undefined && !isRank(rank)) throw new WireError(`the rank of ${excerpt(key)} is no number`)
   if (version === undefined) return { type, key, content: undefined, rank }
@@ -191,7 +196,7 @@ function readRuling({ ruling, data, reason, message, retryAfterMs }: Sent): Ruli
   return isAge(retryAfterMs) ? { ruling: 'none', message: told, retryAfterMs } : { ruling: 'none', message: told }
 }
 
-function readTaken({ outcome, rank, code, message, retryAfterMs }: Sent): Taken {
+export function readTaken({ outcome, rank, code, message, retryAfterMs }: Sent): Taken {
   if (outcome === 'taken') return { outcome }
   if (outcome === 'older' && isRank(rank)) return { outcome, rank }
   if (typeof code !== 'string') throw new WireError('the result of a command is incomplete')
@@ -247,7 +252,7 @@ const isNext = (next: Sent) => isAge(next?.inMs) && isAge(next.everyMs) && next.
 
 const isAged = (head: Sent) => isAge(head.ageMs) && (head.maxAgeMs === undefined || isAge(head.maxAgeMs))
 
-const isRank = (rank: unknown) => Number.isSafeInteger(rank)
+export const isRank = (rank: unknown) => Number.isSafeInteger(rank)
 
 /** One more must still be another number. */
 const isOrder = (order: unknown) =>

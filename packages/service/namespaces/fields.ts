@@ -34,6 +34,19 @@ export const url = z.string({ error: 'must be a URL' }).transform((template, con
   return read
 })
 
+/** An id of 255 characters has no more. */
+const ID_SEGMENTS_MAX = 128
+
+const idsError = `must be a map as in { segments: 1 }, with 1 to ${ID_SEGMENTS_MAX}`
+export const ids = z.strictObject(
+  {
+    segments: z
+      .number({ error: idsError })
+      .refine(segments => Number.isInteger(segments) && segments >= 1 && segments <= ID_SEGMENTS_MAX, idsError),
+  },
+  { error: idsError },
+)
+
 const methodError = 'must be HEAD or GET'
 const asking = {
   url,

@@ -1,6 +1,6 @@
 // The ids of a namespace: how many segments they have, and which parameters in which order.
 import { idOf, keyProblem, partsOf } from '@keycast/protocol'
-import type { Namespace } from './namespaces.ts'
+import type { ValueNamespace } from './namespaces.ts'
 
 export interface Ids {
   /** The fewest segments, and the most. Both 0: the namespace has one key, `name:`. */
@@ -18,7 +18,7 @@ export const ONE_SEGMENT: Ids = Object.freeze({ min: 1, max: 1 })
  * @returns a clause for a person to read
  */
 export function idProblem(
-  { ids = ONE_SEGMENT, query }: Partial<Pick<Namespace, 'ids' | 'query'>>,
+  { ids = ONE_SEGMENT, query }: Partial<Pick<ValueNamespace, 'ids' | 'query'>>,
   id: string,
 ): string | undefined {
   const { segments, parameters } = partsOf(id)
@@ -44,7 +44,7 @@ function segmentsProblem({ min, max }: Ids, count: number) {
 }
 
 /** One order, and each once: else one value would have several keys. */
-function parametersProblem(query: Namespace['query'], parameters: [name: string, value: string][]) {
+function parametersProblem(query: ValueNamespace['query'], parameters: [name: string, value: string][]) {
   if (parameters.length === 0) return undefined
   if (!query) return 'keys of this namespace have no query'
   let last = -1

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { duration, size } from '../quantities.cjs'
 import { authorizeRooms, DURATION_MS_MAX, headers, quantity, url } from './fields.ts'
 import type { Authorize } from './namespaces.ts'
+import { JOURNAL_PART_BYTES_MAX } from './pushed-schema.ts'
 
 export interface JournalNamespace {
   name: string
@@ -40,9 +41,6 @@ const AGE_MS_MAX = 366 * 24 * 3_600_000
 const MESSAGES_MAX = 1_000_000
 const HISTORY_BYTES_MIN = 1_024
 const HISTORY_BYTES_MAX = 1_024 ** 3
-
-/** Half of what a journal's socket takes: a larger message would cut its gateway off. */
-const MESSAGE_BYTES_MAX = 512 * 1_024
 
 const messagesError = `must be a whole number: 1 to ${MESSAGES_MAX}`
 
@@ -84,7 +82,7 @@ const publish = z.unknown().transform((written, context) => {
 const fields = z.strictObject({
   source: z.literal('journal'),
   history: history.prefault({}),
-  maxBytes: quantity(size({ minBytes: 1, maxBytes: MESSAGE_BYTES_MAX })).default(64 * 1_024),
+  maxBytes: quantity(size({ minBytes: 1, maxBytes: JOURNAL_PART_BYTES_MAX })).default(64 * 1_024),
   publish: publish.prefault('client'),
   headers: headers.default({}),
   members: choice('none', 'counted', 'named').default('none'),

@@ -3,6 +3,8 @@
 import { Misconfigured } from '../misconfigured.ts'
 import type { JournalNamespace } from './journal-schema.ts'
 import type { AllNamespaces, Authorize, Namespace, ReadNamespaces } from './namespaces.ts'
+import type { PushedNamespace } from './pushed-schema.ts'
+import { valuesAndRooms } from './values-and-rooms.ts'
 
 export type LiveNamespaces = ReturnType<typeof createLiveNamespaces>
 
@@ -29,10 +31,14 @@ const authorizeFields = ['authorize', 'asHeaders']
 
 export function createLiveNamespaces(first: ReadNamespaces) {
   const values = new Map<string, Namespace>()
+  const pushed = new Map<string, PushedNamespace>()
   const rooms = new Map<string, JournalNamespace>()
   let written = first.written
   fill(values, first)
+  fill(pushed, first.pushed)
   fill(rooms, first.journal)
+
+  const namesNow = () => [...values.keys(), ...pushed.keys(), ...rooms.keys()]
 
   /** Why another file cannot be taken over by a process that runs; a line each. */
   function problemsOf(next: ReadNamespaces): string[] {
@@ -42,7 +48,7 @@ export function createLiveNamespaces(first: ReadNamespaces) {
       if (!isStreamed || !differ(name, ['changes', 'refresh'], next)) continue
       problems.push(`namespaces.${name}: changes, and its refresh, take effect with a restart of fetchers and gateways`)
     }
-    for (const name of [...values.keys(), ...rooms.keys()]) {
+    for (const name of namesNow()) {
       if (!has(next, name)) continue
       for (const field of ['source', 'per']) {
         if (written(name)[field] === next.written(name)[field]) continue
@@ -61,6 +67,7 @@ export function createLiveNamespaces(first: ReadNamespaces) {
     const changes = changesTo(next)
     const keepsAuthorize = (name: string) => !changes.authorize.has(name)
     replace(values, next, keepsAuthorize)
+    replace(pushed, next.pushed, keepsAuthorize)
     replace(rooms, next.journal, keepsAuthorize)
     written = next.written
     return changes
@@ -70,8 +77,8 @@ export function createLiveNamespaces(first: ReadNamespaces) {
     fields.some(field => JSON.stringify(written(name)[field]) !== JSON.stringify(next.written(name)[field]))
 
   function changesTo(next: ReadNamespaces): NamespaceChanges {
-    const before = [...values.keys(), ...rooms.keys()]
-    const after = [...next.names, ...next.journal.names]
+    const before = namesNow()
+    const after = [...next.names, ...next.pushed.names, ...next.journal.names]
     const kept = before.filter(name => has(next, name))
     const isDecided = (of: ReadNamespaces['written'], name: string) => of(name).authorize !== undefined
     const becameDecided = (name: string) => isDecided(written, name) !== isDecided(next.written, name)
@@ -96,6 +103,12 @@ export function createLiveNamespaces(first: ReadNamespaces) {
     get names() {
       return [...values.keys()]
     },
+    pushed: {
+      get: name => pushed.get(name),
+      get names() {
+        return [...pushed.keys()]
+      },
+    },
     journal: {
       get: name => rooms.get(name),
       get names() {
@@ -110,7 +123,7 @@ export function createLiveNamespaces(first: ReadNamespaces) {
 const freshMsOf = ({ refreshMs, waitMs = 0, timeoutMs }: Namespace) =>
   refreshMs === 0 ? Number.POSITIVE_INFINITY : refreshMs + waitMs + timeoutMs
 
-const has = ({ get, journal }: AllNamespaces, name: string) => (get(name) ?? journal.get(name)) !== undefined
+const has = (all: AllNamespaces, name: string) => valuesAndRooms(all).get(name) !== undefined
 
 interface Named<N> {
   get: (name: string) => N | undefined

@@ -3,6 +3,7 @@ import { Misconfigured } from '../misconfigured.ts'
 import { readYaml } from '../yaml-file.ts'
 import type { Ids } from './id-problem.ts'
 import { type JournalNamespace, journalNamespaceOf } from './journal-schema.ts'
+import { type PushedNamespace, pushedNamespaceOf } from './pushed-schema.ts'
 import { describe, file, type HttpNamespace, idsOf, REFRESH_MS_DEFAULT, urlOf } from './schema.ts'
 import type { BatchUrl } from './url-template.ts'
 import { substituteVariables } from './variables.ts'
@@ -13,8 +14,32 @@ export { BODY_BYTES_MAX } from './schema.ts'
 /** Below the 30 s after which many a proxy gives a request up. */
 const WAIT_MS = 20_000
 
-export interface Namespace {
+/** A namespace of values, wherever they come from. */
+export interface ValueNamespace {
   name: string
+  source: 'http' | 'pushed'
+  /** A get is answered from memory up to this age. */
+  maxAgeMs: number
+  /** Asked again this often while somebody watches; 0: only after a refresh call, or as `changes` say. */
+  refreshMs: number
+  /** The backend may wait this long for a change, and is asked to instead of each `refreshMs`. */
+  waitMs?: number
+  /** The backend's stream of events that tells what changed. */
+  changes?: Changes
+  timeoutMs: number
+  bytesMax: number
+  /** How many segments an id has, one unless given; see id-problem.ts. */
+  ids?: Ids
+  /** What a key may carry as its query. `names`: in their order; `headers`: those sent so, by name. */
+  query?: { names: string[]; headers: Record<string, string> }
+  /** The backend is asked whether a viewer may read a key. */
+  authorize?: Authorize
+  /** Each user has a value of their own, fetched with their own token. */
+  isPerUser?: boolean
+}
+
+/** Whose values are fetched. */
+export interface Namespace extends ValueNamespace {
   source: 'http'
   /** The URL of an id, with its query; throws a RangeError for one that would leave its place. */
   urlFor: (id: string) => string
@@ -26,28 +51,10 @@ export interface Namespace {
   headers: Record<string, string>
   /** With which the backend is asked, besides the headers. Secret. */
   token?: ServiceToken
-  /** A get is answered from memory up to this age. */
-  maxAgeMs: number
-  /** Asked again this often while somebody watches; 0: only after a refresh call, or as `changes` say. */
-  refreshMs: number
-  /** The backend may wait this long for a change, and is asked to instead of each `refreshMs`. */
-  waitMs?: number
-  /** The backend's stream of events that tells what changed. */
-  changes?: Changes
-  timeoutMs: number
-  bytesMax: number
   /** Redirects are followed that stay at the origin. */
   followsRedirects?: boolean
-  /** How many segments an id has, one unless given; see id-problem.ts. */
-  ids?: Ids
-  /** What a key may carry as its query. `names`: in their order; `headers`: those sent so, by name. */
-  query?: { names: string[]; headers: Record<string, string> }
   /** It is asked for many keys at once. */
   batch?: Batch
-  /** The backend is asked whether a viewer may read a key. */
-  authorize?: Authorize
-  /** Each user has a value of their own, fetched with their own token. */
-  isPerUser?: boolean
 }
 
 /** `pollMs`: while the stream is down all watched keys are asked this often; 0: they are not. */
@@ -80,20 +87,25 @@ export interface Authorize {
   keepRefusedMs: number
 }
 
-/** Those of values. */
-export interface Namespaces {
-  get: (name: string) => Namespace | undefined
+interface Named<N> {
+  get: (name: string) => N | undefined
   readonly names: string[]
 }
+
+/** Those of values that are fetched. */
+export type Namespaces = Named<Namespace>
+
+/** Those of values that are handed over. */
+export type PushedNamespaces = Named<PushedNamespace>
+
+/** Those of values. */
+export type ValueNamespaces = Named<ValueNamespace>
 
 /** What is asked of a namespace, of values or of rooms, whose backend may decide. */
-export type Deciding = Pick<Namespace, 'name' | 'authorize' | 'ids' | 'query'> & { timeoutMs?: number }
+export type Deciding = Pick<ValueNamespace, 'name' | 'authorize' | 'ids' | 'query'> & { timeoutMs?: number }
 
 /** Those of messages. */
-export interface JournalNamespaces {
-  get: (name: string) => JournalNamespace | undefined
-  readonly names: string[]
-}
+export type JournalNamespaces = Named<JournalNamespace>
 
 /** keycast.yaml cannot be used. The message names every bad field. */
 export class NamespacesError extends Misconfigured {
@@ -106,8 +118,8 @@ export class NamespacesError extends Misconfigured {
   }
 }
 
-/** Both, as one keycast.yaml has them. */
-export type AllNamespaces = Namespaces & { journal: JournalNamespaces }
+/** All, as one keycast.yaml has them. */
+export type AllNamespaces = Namespaces & { pushed: PushedNamespaces; journal: JournalNamespaces }
 
 /** `written`: what stands in the file of a namespace, variables filled in. It tells what another file changes. Secret. */
 export type ReadNamespaces = AllNamespaces & { written: (name: string) => Readonly<Record<string, unknown>> }
@@ -145,14 +157,17 @@ export function readNamespaces({
   if (!parsed.success) throw refuse(parsed.error.issues.flatMap(issue => describe(issue, lineAt)))
 
   const values = new Map<string, Namespace>()
+  const pushed = new Map<string, PushedNamespace>()
   const rooms = new Map<string, JournalNamespace>()
   for (const [name, read] of Object.entries(parsed.data.namespaces)) {
     if (read.source === 'journal') rooms.set(name, journalNamespaceOf(name, read))
+    else if (read.source === 'pushed') pushed.set(name, pushedNamespaceOf(name, read))
     else values.set(name, httpNamespaceOf(name, read))
   }
   const { namespaces } = value as { namespaces: Record<string, Record<string, unknown>> }
   return {
     ...lookUp(values),
+    pushed: lookUp(pushed),
     journal: lookUp(rooms),
     written: name => (Object.hasOwn(namespaces, name) ? namespaces[name] : {}),
   }

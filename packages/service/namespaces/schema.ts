@@ -4,9 +4,10 @@ import { keyProblem, namespaceProblem } from '@keycast/protocol'
 import { type core, z } from 'zod'
 import { duration, size } from '../quantities.cjs'
 import { readBodyTemplate } from './body-template.ts'
-import { authorize, DURATION_MS_MAX, headerProblem, headers, quantity, url } from './fields.ts'
+import { authorize, DURATION_MS_MAX, headerProblem, headers, ids, quantity, url } from './fields.ts'
 import { type Ids, ONE_SEGMENT } from './id-problem.ts'
 import { journalNamespace } from './journal-schema.ts'
+import { pushedNamespace } from './pushed-schema.ts'
 import { RESERVED_PREFIX } from './reserved.ts'
 import { readBatchUrl, type UrlTemplate } from './url-template.ts'
 
@@ -20,9 +21,6 @@ export const BODY_BYTES_MAX = 64 * 1_024 ** 2
 
 /** A primary takes the results of one request at a stretch: 30 µs each. */
 const BATCH_KEYS_MAX = 500
-
-/** An id of 255 characters has no more. */
-const ID_SEGMENTS_MAX = 128
 
 /** Else anybody could ask in another's name. */
 const credentialHeaders = new Set([
@@ -63,16 +61,6 @@ const changes = z.strictObject(
     }),
   },
   { error: 'must be a map with sse' },
-)
-
-const idsError = `must be a map as in { segments: 1 }, with 1 to ${ID_SEGMENTS_MAX}`
-const ids = z.strictObject(
-  {
-    segments: z
-      .number({ error: idsError })
-      .refine(segments => Number.isInteger(segments) && segments >= 1 && segments <= ID_SEGMENTS_MAX, idsError),
-  },
-  { error: idsError },
 )
 
 const listError = `must be a list of parameters, as in [status, page]`
@@ -134,7 +122,7 @@ const batch = z.strictObject(
 
 const httpFields = z.strictObject(
   {
-    source: z.literal('http', { error: 'must be http or journal' }),
+    source: z.literal('http', { error: 'must be http, pushed or journal' }),
     method: z.enum(['GET', 'POST'], { error: 'must be GET or POST' }).default('GET'),
     url: url.optional(),
     batch: batch.optional(),
@@ -245,11 +233,24 @@ function authorizeProblem(places: number[], { max }: Ids) {
  */
 const namespace = z.unknown().transform((written, context) => {
   const { source } = (written ?? {}) as { source?: unknown }
-  const read = (source === 'journal' ? journalNamespace : httpNamespace).safeParse(written)
+  const schema = source === 'journal' ? journalNamespace : source === 'pushed' ? pushedNamespace : httpNamespace
+  const read = schema.safeParse(written)
   if (read.success) return read.data
-  for (const issue of read.error.issues) context.issues.push({ ...issue, input: written } as z.core.$ZodRawIssue)
+  for (const issue of read.error.issues) {
+    if (source === 'pushed' && issue.code === 'unrecognized_keys') refuseFields(issue.keys, context)
+    else context.issues.push({ ...issue, input: written } as z.core.$ZodRawIssue)
+  }
   return z.NEVER
 })
+
+/** @param fields that a namespace of values that are handed over does not have */
+function refuseFields(fields: string[], context: z.core.$RefinementCtx) {
+  for (const field of fields) {
+    const message =
+      field in httpFields.shape ? 'is for source: http: a value that is handed over is never fetched' : 'unknown field'
+    context.addIssue({ code: 'custom', path: [field], message })
+  }
+}
 
 /** The whole file. */
 export const file = z.strictObject(
@@ -273,7 +274,7 @@ export const file = z.strictObject(
 function checkStreams(named: Record<string, z.output<typeof namespace>>, context: z.core.$RefinementCtx) {
   const first = new Map<string, { name: string; sent: string }>()
   for (const [name, written] of Object.entries(named)) {
-    if (written.source === 'journal' || !written.changes) continue
+    if (written.source !== 'http' || !written.changes) continue
     const { url } = written.changes.sse
     const sent = JSON.stringify([written.headers, written.token])
     const other = first.get(url) ?? { name, sent }

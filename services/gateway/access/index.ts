@@ -1,5 +1,5 @@
 // Puts together what the gate decides by: rights, tokens and their revocation, and for whom backends are asked.
-import { type AllNamespaces, revocationsRoom, valuesAndRooms, type World } from '@keycast/service'
+import { type AllNamespaces, needsJournal, revocationsRoom, valuesAndRooms, type World } from '@keycast/service'
 import type { Counts } from '../counts.ts'
 import type { Links } from '../links.ts'
 import type { Log } from '../sessions/session-log.ts'
@@ -68,18 +68,17 @@ export function assembleAccess(deps: Deps) {
     wallNow,
   })
   const revoke = createRevoke({ revocations, viewers, endSessions: isRevoked => handlers.endSessions(isRevoked) })
-  const shared =
-    namespaces.journal.names.length === 0
-      ? undefined
-      : createSharedRevocations({
-          backbone: links.rooms,
-          apply: revoke.all,
-          endAddress: address => handlers.endAddress(address),
-          askAgain: change => handlers.askAgain(change),
-          log,
-          after,
-          wallNow,
-        })
+  const shared = !needsJournal(namespaces)
+    ? undefined
+    : createSharedRevocations({
+        backbone: links.rooms,
+        apply: revoke.all,
+        endAddress: address => handlers.endAddress(address),
+        askAgain: change => handlers.askAgain(change),
+        log,
+        after,
+        wallNow,
+      })
 
   return {
     rights,
@@ -119,8 +118,14 @@ export function assembleAccess(deps: Deps) {
           'no namespace had authorize or per: user, so gateways kept no tokens to ask backends with: restart them',
         )
       }
-      if (next.journal.names.length > 0 !== namespaces.journal.names.length > 0) {
-        problems.push('the first namespace of rooms comes, and the last one goes, with a restart of gateways')
+      for (const [source, of] of [
+        ['journal', (all: AllNamespaces) => all.journal],
+        ['pushed', (all: AllNamespaces) => all.pushed],
+      ] as const) {
+        if (of(next).names.length > 0 === of(namespaces).names.length > 0) continue
+        problems.push(
+          `the first namespace with source: ${source} comes, and the last one goes, with a restart of gateways`,
+        )
       }
       if (lifetimeMsMax !== policy.lifetimeMsMax) {
         problems.push('access.maxLifetime cannot change while gateways run: revocations are kept by it. Restart them')

@@ -2,7 +2,7 @@
 // asked for them.
 import type { Backbone, HandedOver, Taken } from '@keycast/backbone'
 import { namespaceOf, type Problem, problemText } from '@keycast/protocol'
-import { type Namespaces, readContent, type World } from '@keycast/service'
+import { readContent, type ValueNamespaces, type World } from '@keycast/service'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Line, linesOf, readLine } from './hand-over-lines.ts'
 import type { Guard } from './http/guard.ts'
@@ -26,7 +26,7 @@ const PROBLEMS_MAX = 10
 interface Deps extends Pick<World, 'turn'> {
   guard: Guard
   gate: { operator(of: 'value', key: string): Problem | undefined }
-  namespaces: Namespaces
+  namespaces: ValueNamespaces
   backbone: Pick<Backbone, 'handOver'>
 }
 

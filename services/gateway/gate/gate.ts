@@ -7,8 +7,8 @@ import {
   idProblem,
   type JournalNamespace,
   type JournalNamespaces,
-  type Namespaces,
   roomIdProblem,
+  type ValueNamespaces,
 } from '@keycast/service'
 import { JOINED, SUBSCRIBED } from '../access/backend/decisions.ts'
 import type { Viewer } from '../access/backend/viewers.ts'
@@ -66,7 +66,7 @@ export interface Holder {
 export type Watcher = Pick<Holder, 'keysOf' | 'decided'>
 
 interface Deps {
-  readonly namespaces: Namespaces & { readonly journal: JournalNamespaces }
+  readonly namespaces: ValueNamespaces & { readonly journal: JournalNamespaces }
   readonly decisions: {
     ask(asker: Asker, key: string): Problem | undefined | Promise<Problem | undefined>
     register(session: Session, key: string, role: number): { isAdmitted: boolean; problem?: Problem }

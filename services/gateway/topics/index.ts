@@ -1,5 +1,5 @@
 // Puts the kinds of topics together, and what subscribes sessions to them.
-import type { JournalNamespaces, Namespaces } from '@keycast/service'
+import type { JournalNamespaces, ValueNamespaces } from '@keycast/service'
 import type { Links } from '../links.ts'
 import { assembleRooms } from './rooms/index.ts'
 import { createTopics } from './topics.ts'
@@ -11,7 +11,7 @@ type Deps = Omit<
   Parameters<typeof assembleValues>[0] & Parameters<typeof assembleRooms>[0],
   'backbone' | 'namespaces'
 > & {
-  namespaces: Namespaces & { journal: JournalNamespaces }
+  namespaces: ValueNamespaces & { journal: JournalNamespaces }
   links: Links
 }
 

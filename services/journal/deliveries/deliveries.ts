@@ -63,6 +63,7 @@ export function createDeliveries({ log, rooms, isRoom, tell, counts, onReadFaile
     },
 
     onUncertain,
+    onReadFailed,
 
     answersFor(id: string, key: string, bytesLeft: number) {
       const link = links.get(id)

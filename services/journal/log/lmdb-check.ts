@@ -1,5 +1,6 @@
 // Says whether a log in LMDB is whole: every room has the messages that it lists, and the counts match the tables. LMDB
 // keeps no checksums, so a byte that changed within a text is not noticed.
+import { decodeKept } from '@keycast/backbone'
 import { idCountOf, idsIn } from './lmdb-ids.ts'
 import { type Counts, decode, type Room, type Tables } from './lmdb-layout.ts'
 import { bytesOf } from './log.ts'
@@ -59,7 +60,7 @@ export function checkTables({ env, rooms, due, messages, recentIds, heldIds, met
   }
   return report
 
-  function checkRoom(name: string, { id, seq, oldest, bytes }: Room) {
+  function checkRoom(name: string, { id, seq, oldest, bytes, value: isOfValues }: Room) {
     let next = oldest
     let seen = 0
     for (const { key, value } of messages.getRange({ start: [id, 0], end: [id + 1, 0], transaction })) {
@@ -70,7 +71,8 @@ export function checkTables({ env, rooms, due, messages, recentIds, heldIds, met
       try {
         const message = decode(value)
         seen += bytesOf(message)
-        JSON.parse(message.data.toString())
+        if (isOfValues) decodeKept(message.data)
+        else JSON.parse(message.data.toString())
       } catch (error) {
         found(`${name}: message ${number} cannot be read: ${(error as Error).message}`)
       }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type Database, type GetOptions, open } from 'lmdb'
 import type { Charge } from './charges.ts'
 import { giveToOwner, LMDB_LOCK_FILE } from './folder.ts'
-import type { Message, Retention } from './log.ts'
+import type { Message, Retention, Valued } from './log.ts'
 
 /**
  * `id` stands for the room's name in the keys of its messages. `oldest`, `oldestAt`: of the first message held; of an empty
@@ -17,6 +17,7 @@ export interface Room {
   bytes: number
   retention: Retention
   dueAt?: number
+  value?: Valued
 }
 
 /**

@@ -29,6 +29,7 @@ import {
   LogRefused,
   type Message,
   NO_DATA,
+  nextValue,
   nothing,
   type Outcome,
   type Publish,
@@ -223,9 +224,13 @@ export async function openLmdbLog({
 
     function keep(
       room: Room,
-      { room: name, messageId, from, data, retention, share = 1, payer }: Publish,
+      { room: name, messageId, from, data, retention, share = 1, payer, value }: Publish,
       idNumber?: number,
     ): Outcome {
+      const rankBefore = room.value?.rank
+      if (value?.rank !== undefined && rankBefore !== undefined && value.rank < rankBefore) {
+        return { error: 'older', rank: rankBefore }
+      }
       const weight = bytesOf({ data, from, messageId })
       const ownBytes = weight + (messageId === undefined ? 0 : ID_BYTES)
       const roomBytes = added.has(room) ? ROOM_BYTES : 0
@@ -248,7 +253,10 @@ export async function openLmdbLog({
       state.counts.kept++
       state.counts.bytes += weight
       writes.push(() => messages.put([room.id, seq], encode({ at, from, messageId, idNumber, data })))
-      return { position: { epoch, seq }, at, duplicate: false }
+      const kept = { position: { epoch, seq }, at, duplicate: false }
+      if (!value) return kept
+      room.value = nextValue(room.value, value, at)
+      return { ...kept, value: { order: room.value.order, rankBefore } }
     }
 
     function charge(name: string, [id, seq]: [number, number], payer: Payer | undefined, bytes: number) {
@@ -424,7 +432,7 @@ export async function openLmdbLog({
       const seq = floors.get(name) ?? state.counts.floor
       return { epoch, seq, oldest: seq + 1, bytes: 0 }
     }
-    return { epoch, seq: room.seq, oldest: room.oldest, bytes: room.bytes }
+    return { epoch, seq: room.seq, oldest: room.oldest, bytes: room.bytes, value: room.value }
   }
 
   async function expireIds() {

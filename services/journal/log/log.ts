@@ -21,7 +21,7 @@ export interface Retention {
  * in the same room is the same message; `from` is empty for an anonymous publisher. `share` of the log's bytes may be
  * taken once it is kept, all where it is absent: what matters more has the rest for itself. Messages that it drives out
  * of its room do not count. `payer`: for whom its bytes count, and those of the room if it is the first there; nobody
- * where it is absent.
+ * where it is absent. `value`: it is the room's value from now on, unless one of a higher rank was.
  */
 export interface Publish {
   room: string
@@ -31,6 +31,7 @@ export interface Publish {
   retention: Retention
   share?: number
   payer?: Payer
+  value?: { rank: number | undefined }
 }
 
 /**
@@ -38,19 +39,21 @@ export interface Publish {
  * one that is not: the first message that the room then holds. The others were not kept: `id_conflict`:
  * the messageId stands for other data. `log_full`: there is room again when somebody makes some, or retention does.
  * `capacity`: so it is for this payer, and others find room. A message that drives out as many bytes of its room as it
- * brings is not refused for its payer. `journal_unavailable`: the log cannot be reached.
+ * brings is not refused for its payer. `journal_unavailable`: the log cannot be reached. `older`: a value of a higher rank
+ * was there, which is `rank`. Of a value that was kept, `value` has its number, and the highest rank before it.
  */
 export interface Kept {
   position: Position
   at: number
   oldest?: number
   duplicate: boolean
+  value?: { order: number; rankBefore: number | undefined }
   error?: undefined
 }
 
-interface NotKept {
-  error: 'id_conflict' | 'log_full' | 'capacity' | 'journal_unavailable'
-}
+type NotKept =
+  | { error: 'id_conflict' | 'log_full' | 'capacity' | 'journal_unavailable' }
+  | { error: 'older'; rank: number }
 
 export type Outcome = Kept | NotKept
 
@@ -99,7 +102,27 @@ export interface Head {
   seq: number
   oldest: number
   bytes: number
+  value?: Valued
 }
+
+/**
+ * What a room is known by whose messages are values. `rank`: the highest. `order`: of the latest, in milliseconds since 1970
+ * or more, for it rises with each. Both are known for as long as the room.
+ */
+export interface Valued {
+  order: number
+  rank: number | undefined
+}
+
+/** @param at when the next value came */
+export const nextValue = (
+  { order = 0, rank }: Partial<Valued> = {},
+  next: { rank: number | undefined },
+  at: number,
+) => ({
+  order: Math.max(at, order + 1),
+  rank: next.rank ?? rank,
+})
 
 /**
  * What is read: messages with a seq above `after`, or below `before` and then the last of those, ascending. No more

@@ -12,6 +12,7 @@ import {
   type Log,
   type Message,
   NO_DATA,
+  nextValue,
   nothing,
   type Outcome,
   type Publish,
@@ -19,6 +20,7 @@ import {
   ROOM_BYTES,
   rangesOf,
   type SeqRange,
+  type Valued,
 } from './log.ts'
 
 /**
@@ -32,6 +34,7 @@ interface Room {
   start: number
   bytes: number
   retention: Retention
+  value?: Valued
 }
 
 interface KnownId {
@@ -58,7 +61,14 @@ export function createMemoryLog({ now, wallNow, random, randomBytes, bytesMax }:
   let floor = 0
   let bytes = 0
 
-  function keep({ room: name, messageId, from, data, retention, share = 1, payer }: Publish, at: number): Outcome {
+  function keep(
+    { room: name, messageId, from, data, retention, share = 1, payer, value }: Publish,
+    at: number,
+  ): Outcome {
+    const rankBefore = rooms.get(name)?.value?.rank
+    if (value?.rank !== undefined && rankBefore !== undefined && value.rank < rankBefore) {
+      return { error: 'older', rank: rankBefore }
+    }
     const id = idOf(name, { from, messageId })
     const digest = id === undefined ? '' : createHash('sha256').update(data).digest('base64url')
     const known = id === undefined ? undefined : ids.get(id)
@@ -83,7 +93,10 @@ export function createMemoryLog({ now, wallNow, random, randomBytes, bytesMax }:
     add(room, bytesOf(message))
     if (id !== undefined) ids.set(id, { seq: message.seq, at, digest, elapsedAt: now() })
     trim(name, room, at)
-    return { position: { epoch, seq: message.seq }, at, oldest: oldestOf(room), duplicate: false }
+    const kept = { position: { epoch, seq: message.seq }, at, oldest: oldestOf(room), duplicate: false }
+    if (!value) return kept
+    room.value = nextValue(room.value, value, at)
+    return { ...kept, value: { order: room.value.order, rankBefore } }
   }
 
   /** What tells readers of a deletion. */
@@ -186,7 +199,7 @@ export function createMemoryLog({ now, wallNow, random, randomBytes, bytesMax }:
       const seq = floors.get(name) ?? floor
       return { epoch, seq, oldest: seq + 1, bytes: 0 }
     }
-    return { epoch, seq: room.seq, oldest: oldestOf(room), bytes: room.bytes }
+    return { epoch, seq: room.seq, oldest: oldestOf(room), bytes: room.bytes, value: room.value }
   }
 
   const bytesNow = () => bytes + ids.size * ID_BYTES + rooms.size * ROOM_BYTES

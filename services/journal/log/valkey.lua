@@ -37,7 +37,7 @@ local TRIM_MAX = 10000
 -- Charges that one call of expire looks at, for those that a journal of an earlier release left behind.
 local LOOK_CHARGES = 20
 
-local KEPT, DUPLICATE, CONFLICT, FULL, CAPACITY = 0, 1, 2, 3, 4
+local KEPT, DUPLICATE, CONFLICT, FULL, CAPACITY, OLDER = 0, 1, 2, 3, 4, 5
 
 local function whole(number) return string.format('%.0f', number) end
 
@@ -126,7 +126,8 @@ end
 
 local function loadRoom(name)
   local stored = redis.call(
-    'HMGET', 'keycast:room:' .. name, 'seq', 'oldest', 'oldestAt', 'bytes', 'messages', 'ageMs', 'bytesMax')
+    'HMGET', 'keycast:room:' .. name, 'seq', 'oldest', 'oldestAt', 'bytes', 'messages', 'ageMs', 'bytesMax',
+    'order', 'rank')
   local floor = stored[1] and 0 or tonumber(redis.call('HGET', LOG, 'floor')) or 0
   local room = {
     name = name,
@@ -138,6 +139,9 @@ local function loadRoom(name)
     messages = tonumber(stored[5]),
     ageMs = tonumber(stored[6]),
     bytesMax = tonumber(stored[7]),
+    -- Where its messages are values: as in log.ts.
+    order = tonumber(stored[8]),
+    rank = tonumber(stored[9]),
   }
   room.dueBefore = not room.isNew and dueOf(room)
   return room
@@ -147,6 +151,8 @@ local function saveRoom(room)
   redis.call('HSET', 'keycast:room:' .. room.name,
     'seq', whole(room.seq), 'oldest', whole(room.oldest), 'oldestAt', whole(room.oldestAt), 'bytes', whole(room.bytes),
     'messages', whole(room.messages), 'ageMs', whole(room.ageMs), 'bytesMax', whole(room.bytesMax))
+  if room.order then redis.call('HSET', 'keycast:room:' .. room.name, 'order', whole(room.order)) end
+  if room.rank then redis.call('HSET', 'keycast:room:' .. room.name, 'rank', whole(room.rank)) end
   local due = dueOf(room)
   if due ~= room.dueBefore then redis.call('ZADD', EXPIRY, whole(due), room.name) end
 end
@@ -241,9 +247,11 @@ end
 
 -- time or nothing, candidate; then of each publish: room, from, messageId or nothing, digest, data, of the history
 -- messages, ageMs, bytesMax, how much the log may hold; payer or nothing, how many times what is left each of its accounts
--- may hold, what is charged for the message, and for the room if it is new. Returns {epoch, bytes, rooms, outcomes}, an outcome being {what, seq, at, and of what is kept the
--- oldest seq of its room}.
-local PUBLISH_ARGUMENTS = 13
+-- may hold, what is charged for the message, and for the room if it is new; 'v' and a rank or nothing for a value, else nothing.
+-- Returns {epoch, bytes, rooms, outcomes}, an outcome being {what, seq, at, and of what is kept the oldest seq of its room; of
+-- a value its order, and the highest rank before it or nothing}; so it is of one that is older. Ranks are texts: a reply's numbers are
+-- not read to their last digit.
+local PUBLISH_ARGUMENTS = 14
 
 -- What is known of the ids that a call brings: of each room, by id, what is stored of it, or false. One look for each room.
 local function knownIds(args)
@@ -315,7 +323,7 @@ local function append(_, args)
   local minted = {}
 
   local function keep(n)
-    local name, from, messageId, digest, data, messages, ageMs, bytesOfRoomMax, bytesMax, payer, shares, ownCharge, roomCharge =
+    local name, from, messageId, digest, data, messages, ageMs, bytesOfRoomMax, bytesMax, payer, shares, ownCharge, roomCharge, value =
       unpack(args, n, n + PUBLISH_ARGUMENTS - 1)
     messages, ageMs, bytesOfRoomMax = tonumber(messages), tonumber(ageMs), tonumber(bytesOfRoomMax)
     local id = from .. '\n' .. messageId
@@ -328,6 +336,8 @@ local function append(_, args)
     local bytes = MESSAGE_BYTES + #data + #from + #messageId
     local idBytes = messageId ~= '' and ID_BYTES or 0
     local room = rooms[name] or loadRoom(name)
+    local rank, rankBefore = tonumber(string.sub(value, 2)), room.rank
+    if rank and rankBefore and rank < rankBefore then return { OLDER, 0, 0, 0, 0, whole(rankBefore) } end
     local roomBytes = room.isNew and not rooms[name] and ROOM_BYTES or 0
     local left = tonumber(bytesMax) - bytesOfAll(log)
     local function isRelievedOf(over)
@@ -359,7 +369,10 @@ local function append(_, args)
       ids[#ids + 1] = stored
       log.ids = log.ids + 1
     end
-    return { KEPT, room.seq, at, name }
+    if value == '' then return { KEPT, room.seq, at, name } end
+    room.order = math.max(at, (room.order or 0) + 1)
+    room.rank = rank or rankBefore
+    return { KEPT, room.seq, at, name, room.order, rankBefore and whole(rankBefore) or '' }
   end
 
   for n = 3, #args, PUBLISH_ARGUMENTS do outcomes[#outcomes + 1] = keep(n) end
@@ -526,7 +539,8 @@ local function retain(_, args)
 end
 
 -- room, after or before, the bound, limit, bytesMax, epoch or nothing. Returns {epoch, seq, oldest, bytes, entries, whether
--- there are no more}, those entries from the bound on; none where the epoch is another one.
+-- there are no more, of a room of values the order or 0, and the rank or nothing}, those entries from the bound on; none where the
+-- epoch is another one.
 local function read(_, args)
   local epoch = redis.call('HGET', LOG, 'epoch')
   local side, bound, limit, bytesLeft = args[2], tonumber(args[3]), tonumber(args[4]), tonumber(args[5])
@@ -553,7 +567,7 @@ local function read(_, args)
       nextSeq = seqOf(entry) + (isForward and 1 or -1)
     end
   end
-  return { epoch, room.seq, room.oldest, room.bytes, found, isEnd }
+  return { epoch, room.seq, room.oldest, room.bytes, found, isEnd, room.order or 0, room.rank and whole(room.rank) or '' }
 end
 
 -- Rooms. Returns {whether epoch and id are there and still right, epoch, id, then {seq, oldest} of each}; of one

@@ -46,6 +46,7 @@ const KEPT = 0
 const DUPLICATE = 1
 const CONFLICT = 2
 const CAPACITY = 4
+const OLDER = 5
 
 /** As in valkey.lua. */
 const ID_BYTES = 192
@@ -53,8 +54,16 @@ const ID_BYTES = 192
 /** A bound that no account comes to: Lua reads no infinity. */
 const BOUNDLESS = 1e9
 
-/** The reply of append: the epoch, the bytes and rooms held, and of each publish an outcome, a seq, a time and the oldest seq. */
-type Appended = [epoch: string, bytes: number, rooms: number, outcomes: number[][]]
+/**
+ * The reply of append: the epoch, the bytes and rooms held, and of each publish an outcome, a seq, a time and the oldest seq;
+ * of a value its order, and the rank before it or nothing.
+ */
+type Appended = [
+  epoch: string,
+  bytes: number,
+  rooms: number,
+  outcomes: [what: number, seq: number, at: number, oldest: number, order?: number, rank?: string][],
+]
 
 /**
  * The reply of delete: the epoch, the bytes and rooms held, how many messages went, whether there are more, and of what
@@ -219,13 +228,14 @@ export async function openValkeyLog({
 
   function argumentsOf(publishes: Publish[], candidate: string) {
     const args = [time(), candidate].map(text => text as string | Buffer)
-    for (const { room, from, messageId, data, retention, share = 1, payer } of publishes) {
+    for (const { room, from, messageId, data, retention, share = 1, payer, value } of publishes) {
       const digest = messageId === undefined ? '' : createHash('sha256').update(data).digest('base64url').slice(0, 22)
       const { messages, ageMs, bytes } = retention
       args.push(room, from, messageId ?? '', digest, data, String(messages), String(ageMs), String(bytes))
       args.push(String(bytesMax * share))
       const ownBytes = bytesOf({ data, from, messageId }) + (messageId === undefined ? 0 : ID_BYTES)
       args.push(...payingOf(payer), chargeOf(payer, ownBytes), chargeOf(payer, ROOM_BYTES))
+      args.push(value ? `v${value.rank ?? ''}` : '')
     }
     return args
   }
@@ -237,10 +247,12 @@ export async function openValkeyLog({
   function outcomesOf([epochNow, bytes, rooms, outcomes]: Appended): Outcome[] {
     stored = { bytes, rooms }
     noteEpoch(epochNow)
-    return outcomes.map(([what, seq, at, oldest]) => {
+    return outcomes.map(([what, seq, at, oldest, order, rank]) => {
       if (what === KEPT || what === DUPLICATE) {
-        return { position: { epoch: epochNow, seq }, at, oldest, duplicate: what === DUPLICATE }
+        const kept = { position: { epoch: epochNow, seq }, at, oldest, duplicate: what === DUPLICATE }
+        return order === undefined ? kept : { ...kept, value: { order, rankBefore: rankOf(rank) } }
       }
+      if (what === OLDER) return { error: 'older', rank: Number(rank) }
       return { error: what === CONFLICT ? 'id_conflict' : what === CAPACITY ? 'capacity' : 'log_full' }
     })
   }
@@ -261,20 +273,21 @@ export async function openValkeyLog({
   async function read(room: string, range: Range): Promise<{ head: Head; messages: Message[] }> {
     const [side, bound] = 'after' in range ? ['after', range.after] : ['before', range.before]
     const args = [room, side, String(bound), String(range.limit), String(range.bytesMax), range.epoch ?? '']
-    const reply = await sessionNow().read<[Buffer | null, number, number, number, Entry[], number]>([
+    const reply = await sessionNow().read<[Buffer | null, number, number, number, Entry[], number, number, Buffer]>([
       'FCALL_RO',
       `${library}_read`,
       '0',
       ...args,
     ])
-    const [epochNow, seq, oldest, bytes, entries, isEnd] = reply
+    const [epochNow, seq, oldest, bytes, entries, isEnd, order, rank] = reply
     if (epochNow === null) throw new Error('Valkey was emptied')
     const isForward = 'after' in range
     const first = isForward ? Math.max(range.after + 1, oldest) : Math.min(range.before - 1, seq)
     const end = isEnd === 1 && !isForward ? oldest - 1 : undefined
     const messages = withDeleted(entries.map(messageOf), { first, end, step: isForward ? 1 : -1 }).slice(0, range.limit)
     if (!isForward) messages.reverse()
-    return { head: { epoch: String(epochNow), seq, oldest, bytes }, messages }
+    const value = order > 0 ? { order, rank: rankOf(rank) } : undefined
+    return { head: { epoch: String(epochNow), seq, oldest, bytes, value }, messages }
   }
 
   /**
@@ -420,6 +433,8 @@ export async function openValkeyLog({
     close: async () => connection.close(),
   }
 }
+
+const rankOf = (rank: string | Buffer = '') => (rank.length === 0 ? undefined : Number(String(rank)))
 
 /** @returns whom valkey.lua charges, and how many times what is left each account may hold */
 const payingOf = (payer: Payer | undefined): [string, string] =>

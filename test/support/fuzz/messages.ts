@@ -161,24 +161,26 @@ export const toJournal = toNode<Rooms>(roomsCodec, {
         { key: 'room:42 join dGFi', position: undefined, payload: join },
         { key: 'room:42 join dGFj', position: undefined, payload: { ...join, leaving: 'later' } },
         { key: 'room:42 members', position: { epoch: 'e', seq: 7 } },
+        { key: '=price:7', position: { epoch: 'e', seq: 7 } },
       ],
     },
   ],
   get: [
     {
       type: 'get',
-      wants: ['room:42 - before 900 50', 'room:42 e after 0 50', 'room:42 members'].map(key => ({
+      wants: ['room:42 - before 900 50', 'room:42 e after 0 50', 'room:42 members', '=price:7'].map(key => ({
         key,
         position: undefined,
       })),
     },
   ],
-  unwatch: [{ type: 'unwatch', keys: ['room:42', 'room:42 join dGFi', 'room:42 members'] }],
-  cancelGet: [{ type: 'cancelGet', keys: ['room:42 - before 900 50', 'room:42 members'] }],
+  unwatch: [{ type: 'unwatch', keys: ['room:42', 'room:42 join dGFi', 'room:42 members', '=price:7'] }],
+  cancelGet: [{ type: 'cancelGet', keys: ['room:42 - before 900 50', 'room:42 members', '=price:7'] }],
   notice: [],
   command: [
     { type: 'command', commands: [published('c1')] },
     { type: 'command', commands: [published('c2'), published('c3')] },
+    { type: 'command', commands: [{ id: 'p1', leftMs: 5_000, encoded: encodePut({ ...put, key: '=price:7' }) }] },
     {
       type: 'command',
       commands: deletions.map((head, n) => ({ id: `d${n}`, leftMs: 5_000, encoded: { head, parts: [] } })),
@@ -294,9 +296,12 @@ const roomAnswers: EachOf<RoomAnswer, 'type'> = {
   joined: { type: 'joined', key: 'room:42 join dGFi', name: 'Ann' },
   left: { type: 'left', key: 'room:42 join dGFi' },
   members: { type: 'members', ...room, key: 'room:42 members', rev: 7, count: 1, members: [member] },
+  pushed: { type: 'pushed', ...room, key: '=price:7', seq: 8, order: 1_790_000_000_000, rank: 9, content: put.content },
+  unchanged: { type: 'unchanged', ...room, key: '=price:7', seq: 8 },
   presence: { type: 'presence', ...room, key: 'room:42 members', rev: 8, count: 1, joined: [member], left: [member] },
 }
-const outcomes: [Published, Deleted, Problem] = [
+const outcomes: (Published | Deleted | Taken | Problem)[] = [
+  ...takings,
   { epoch: 'e', seq: 8, at: 1_790_000_000_000, duplicate: false },
   { messages: 3 },
   { code: 'log_full', message: 'full', retryAfterMs: 1_000 },

@@ -28,6 +28,7 @@ import type { Dial, Log } from '../link.ts'
 import { createRouter, type NodeSource } from '../router.ts'
 import { createRoomPayers, type Paid } from './payers.ts'
 import { createPresenceBackbone, type PresenceBackbone, type PresenceEvents } from './presence.ts'
+import { createPushedBackbone, type PushedBackbone, type PushedEvents } from './pushed.ts'
 
 export type History = Omit<HistoryAnswer, 'type' | 'key'>
 
@@ -75,13 +76,15 @@ interface RoomsStream {
   logs: () => { inUse: string | undefined; others: string[] }
   /** The number of holes that were asked for again. */
   healed: () => number
+  /** Values that backends hand over and the journal keeps. */
+  values: PushedBackbone
 }
 
 /**
  * The functions that a gateway gives it. All are synchronous, and called only for watched rooms. Each room begins with
  * `onHead` or `onGap`. Then messages follow each other without a hole, and none comes twice; only `onGap` breaks that.
  */
-export type RoomsEvents = MessageEvents & PresenceEvents
+export type RoomsEvents = MessageEvents & PresenceEvents & PushedEvents
 
 export interface MessageEvents {
   /**
@@ -144,7 +147,7 @@ export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbon
     codec: roomsCodec,
     placeOf: roomOf,
     events: {
-      position: key => watched.get(key)?.position ?? presence.positionOf(key),
+      position: key => watched.get(key)?.position ?? presence.positionOf(key) ?? pushed.positionOf(key),
       payload: key => presence.payloadOf(key),
       payer: key => payers.readerOf(key) ?? presence.payerOf(key),
       onAnswer,
@@ -153,6 +156,7 @@ export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbon
     },
   })
   const presence = createPresenceBackbone({ router, events, now, every, randomBytes })
+  const pushed = createPushedBackbone({ router, events, nextCommand: () => String(++nextCommand) })
   const histories: Coalesced<History | Problem> = createCoalesced<History | Problem>({
     get: router.get,
     cancelGet: router.cancelGet,
@@ -162,7 +166,7 @@ export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbon
   })
 
   function onAnswer(answer: Answer, isGot: boolean) {
-    if (presence.onAnswer(answer, isGot)) return
+    if (pushed.onAnswer(answer, isGot) || presence.onAnswer(answer, isGot)) return
     if (answer.type === 'history') {
       const { type, key, ...history } = answer
       return histories.end(key, history)
@@ -325,6 +329,7 @@ export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbon
     unwatchMembers: presence.unwatchMembers,
     membersOf: presence.membersOf,
     healed: () => healed,
+    values: pushed.values,
   }
 }
 

@@ -8,23 +8,14 @@ import {
   type Decision,
   FetcherUnavailable,
   type Ruling,
-  type Taken,
 } from '../../backbone.ts'
 import { type Values, valuesCodec } from '../../wire/values-codec.ts'
 import { readViewerKey, userName } from '../../wire/viewer-key.ts'
 import type { Dial, Link, Log } from '../link.ts'
 import { createRouter, type NodeSource } from '../router.ts'
+import { createHandOver } from './hand-over.ts'
 import { chunksOf, createPendingRefresh, type PendingRefresh, refreshNotice } from './pending-refresh.ts'
 import { createRecentRefreshes } from './recent-refreshes.ts'
-
-/** Of values under way to their owners. Above it new ones are refused: the nodes are behind. */
-const HANDED_BYTES_MAX = 64 * 2 ** 20
-
-/** The cost of one beside its body. */
-const HANDED_BYTES = 1_024
-
-/** The caller repeats one that was not taken after this time. */
-const RETRY_MS = 1_000
 
 /** The payload of each watch: changes are enough. */
 const QUIET = Object.freeze({ quiet: true })
@@ -65,7 +56,6 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
     },
   })
   let lastCommand = 0
-  let handedBytes = 0
 
   function payloadOf(key: string, type: 'watch' | 'get') {
     const credentials = readViewerKey(key) && events.credentials?.(key)
@@ -128,20 +118,17 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
       )
     })
 
-  const handOver: Backbone['handOver'] = (value, { deadlineMs }) =>
-    new Promise(done => {
-      const link = router.linkOf(value.key)
-      if (!link) return done(notTaken(NO_NODE))
-      const bytes = HANDED_BYTES + (value.content?.body.length ?? 0)
-      if (handedBytes + bytes > HANDED_BYTES_MAX) return done({ code: 'too_many_waiting', retryAfterMs: RETRY_MS })
-      handedBytes += bytes
-      const command = { type: 'put', ...value } as const
-      link.command({ id: String(++lastCommand), key: value.key, command, deadlineMs, isOnce: true }, end => {
-        handedBytes -= bytes
-        if (end.type === 'result') done(end.result as Taken)
-        else done(notTaken(whyNot[end.type]))
-      })
-    })
+  const handOver = createHandOver({
+    linkOf: router.linkOf,
+    commandOf: value => ({ type: 'put', ...value }) as const,
+    nextCommand: () => String(++lastCommand),
+    texts: {
+      code: 'fetcher_unavailable',
+      noNode: 'nothing was changed: no fetcher node can be reached',
+      unknown: 'the fetcher node did not answer in time: perhaps it has the value. Call again',
+      refused: 'nothing was changed: the fetcher node is of an earlier release, which takes no values',
+    },
+  })
 
   return {
     start: router.start,
@@ -160,16 +147,6 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
     nodesHeld: router.nodesHeld,
   }
 }
-
-const NO_NODE = 'nothing was changed: no fetcher node can be reached'
-
-const whyNot = {
-  unsaid: NO_NODE,
-  unknown: 'the fetcher node did not answer in time: perhaps it has the value. Call again',
-  refused: 'nothing was changed: the fetcher node is of an earlier release, which takes no values',
-}
-
-const notTaken = (message: string): Taken => ({ code: 'fetcher_unavailable', message, retryAfterMs: RETRY_MS })
 
 type Incarnation = Pick<Link<Values>, 'id'>
 

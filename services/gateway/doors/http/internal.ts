@@ -4,7 +4,7 @@
 import { isIP } from 'node:net'
 import { type Backbone, FetcherUnavailable, type Published, type RoomsBackbone } from '@keycast/backbone'
 import { isProblem, isUser, namespaceOf, type Problem, problemText } from '@keycast/protocol'
-import type { Namespace, Namespaces, World } from '@keycast/service'
+import type { ValueNamespace, ValueNamespaces, World } from '@keycast/service'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Change } from '../../access/backend/decisions.ts'
@@ -65,7 +65,7 @@ interface Deps extends Pick<World, 'wallNow' | 'turn'> {
   values: Pick<Values, 'describe'>
   ownValues: { countOf(key: string): number }
   backbone: Pick<Backbone, 'refresh' | 'handOver'>
-  namespaces: Namespaces
+  namespaces: ValueNamespaces
   publishes: {
     fromBackend(message: { key: string; messageId?: string; from: string; data: string }): Promise<Published | Problem>
   }
@@ -238,8 +238,8 @@ interface Refresh {
   problems: string[]
 }
 
-function readRefresh(body: unknown, gate: Deps['gate'], namespaces: Namespaces): Refresh {
-  const { keys, problems } = readKeys(body, gate)
+function readRefresh(body: unknown, gate: Deps['gate'], namespaces: ValueNamespaces): Refresh {
+  const { keys, problems } = readKeys(body, gate, namespaces)
   const users = typeof body === 'object' && body !== null && 'users' in body ? body.users : undefined
   if (problems.length > 0 || users === undefined) return { keys, problems }
   if (!Array.isArray(users) || users.length === 0 || !users.every(user => typeof user === 'string' && isUser(user))) {
@@ -252,7 +252,11 @@ function readRefresh(body: unknown, gate: Deps['gate'], namespaces: Namespaces):
 }
 
 /** @returns each key once */
-function readKeys(body: unknown, gate: Deps['gate']): { keys: string[]; problems: string[] } {
+function readKeys(
+  body: unknown,
+  gate: Deps['gate'],
+  namespaces: ValueNamespaces,
+): { keys: string[]; problems: string[] } {
   const listed = typeof body === 'object' && body !== null && 'keys' in body ? body.keys : undefined
   if (!Array.isArray(listed) || listed.length === 0) {
     return { keys: [], problems: ['the body must be {"keys":[…]} with at least one key'] }
@@ -260,17 +264,22 @@ function readKeys(body: unknown, gate: Deps['gate']): { keys: string[]; problems
   if (listed.length > KEYS_MAX) return { keys: [], problems: [`at most ${KEYS_MAX} keys may be named at once`] }
   const problems: string[] = []
   for (const [index, key] of listed.entries()) {
-    const problem = typeof key === 'string' ? gate.operator('value', key) : notText
+    const problem = typeof key === 'string' ? (gate.operator('value', key) ?? neverFetched(key, namespaces)) : notText
     if (problem) problems.push(`keys[${index}]: ${problemText(problem)}`)
     if (problems.length === PROBLEMS_MAX) break
   }
   return { keys: [...new Set(listed)], problems }
 }
 
+const neverFetched = (key: string, namespaces: ValueNamespaces): Problem | undefined =>
+  namespaces.get(namespaceOf(key))?.source === 'pushed'
+    ? { code: 'bad_key', message: 'its values are handed over, and never fetched: PUT /v1/values/{key}' }
+    : undefined
+
 /** The state of a key, for operators. Ages are in milliseconds; unknown fields are absent. */
 function describeKey(
   { key, owner, watched, subscribers, waiters, stale, value, lastFailure }: ReturnType<Values['describe']>,
-  namespace: Namespace | undefined,
+  namespace: ValueNamespace | undefined,
 ) {
   return {
     key,
@@ -292,7 +301,7 @@ function describeKey(
 }
 
 /** The state of a key whose values differ per user. It shows no user's value, and no user's name. */
-function describeOwn(key: string, usersHeld: number, namespace: Namespace | undefined) {
+function describeOwn(key: string, usersHeld: number, namespace: ValueNamespace | undefined) {
   return { key, perUser: true, usersHeld, namespace: namespace && timesOf(namespace) }
 }
 
@@ -301,6 +310,6 @@ function describeMembers(outcome: Awaited<ReturnType<RoomsBackbone['membersOf']>
   return { count: outcome.count, listed: outcome.members }
 }
 
-function timesOf({ refreshMs, maxAgeMs, timeoutMs, bytesMax }: Namespace) {
+function timesOf({ refreshMs, maxAgeMs, timeoutMs, bytesMax }: ValueNamespace) {
   return { refreshMs, maxAgeMs, timeoutMs, bytesMax }
 }

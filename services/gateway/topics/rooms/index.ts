@@ -16,6 +16,9 @@ import { createRooms } from './rooms.ts'
 import { createStreamStart } from './stream-start.ts'
 import { createTails } from './tails.ts'
 
+/** All but those of values. */
+type FollowedEvents = Required<Omit<RoomsEvents, 'heldVersion' | 'onPushed'>>
+
 interface Deps {
   settings: { publishMs: number; tailBytesMax: number }
   namespaces: JournalNamespaces
@@ -39,7 +42,7 @@ export function assembleRooms(deps: Deps) {
   const behind = createBehind({ ...deps, tails, pages })
   const write = createDueMessages({ ...deps, tails, watching, onBehind: behind.readOn })
   const rooms = createRooms({ ...deps, rooms: byKey, write, followers, streamStart, behind, tails })
-  const events: Required<RoomsEvents> = { ...rooms.events, ...watching.events }
+  const events: FollowedEvents = { ...rooms.events, ...watching.events }
 
   return {
     rooms,

@@ -24,5 +24,15 @@ export function createNoJournal(): RoomsBackbone {
     membersOf: async () => problem,
     logs: () => ({ inUse: undefined, others: [] }),
     healed: () => 0,
+    values: {
+      watch() {},
+      unwatch() {},
+      get() {},
+      cancelGet() {},
+      renewWatch() {},
+      handOver: async () => problem,
+      ownerOf: () => ({ node: undefined, alive: false }),
+      nodesAlive: () => 0,
+    },
   }
 }

@@ -3,7 +3,7 @@
 // others the least recently used goes first.
 import { readViewerKey } from '@keycast/backbone'
 import type { ErrorCode, Problem } from '@keycast/protocol'
-import { createUniqueQueue, type Namespace, type UniqueQueue } from '@keycast/service'
+import { createUniqueQueue, type UniqueQueue, type ValueNamespace } from '@keycast/service'
 import type { Kind, Topic } from '../topics.ts'
 import type { Failure } from './failure.ts'
 import type { Paying } from './paying.ts'
@@ -43,7 +43,7 @@ export interface Entry extends Topic {
   wireKey: string
   /** The viewer whose own value it is; `undefined` if all viewers have the same. */
   viewer: string | undefined
-  namespace: Namespace
+  namespace: ValueNamespace
   value: Value | undefined
   /** Whether it has had a value since it was made. */
   wasFound: boolean
@@ -207,7 +207,7 @@ export function createCache({ bytesMax, onUnwanted, mayKeep, onRemoved }: Option
   }
 }
 
-export function createEntry(wireKey: string, namespace: Namespace, kind: Kind): Entry {
+export function createEntry(wireKey: string, namespace: ValueNamespace, kind: Kind): Entry {
   const viewed = namespace.isPerUser ? readViewerKey(wireKey) : undefined
   return {
     kind,

@@ -1,6 +1,6 @@
 // Puts the parts of values together: what is known of each key, how the fetcher is asked, and who is told what changed.
 import type { Backbone, BackboneEvents } from '@keycast/backbone'
-import { createCalendar, createTurns, type Namespaces, type World, workTurn } from '@keycast/service'
+import { createCalendar, createTurns, type ValueNamespaces, type World, workTurn } from '@keycast/service'
 import type { Viewer, Viewers } from '../../access/backend/viewers.ts'
 import type { Counts } from '../../counts.ts'
 import type { Outbox } from '../../delivery/outbox.ts'
@@ -17,7 +17,7 @@ import { createValues } from './values.ts'
 
 interface Deps extends Pick<World, 'now' | 'wallNow' | 'turn'> {
   settings: { cacheBytesMax: number }
-  namespaces: Namespaces
+  namespaces: ValueNamespaces
   backbone: Backbone
   viewers: Viewers
   gate: GatePart

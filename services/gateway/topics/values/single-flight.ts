@@ -4,7 +4,7 @@ import type { Backbone } from '@keycast/backbone'
 import { ANSWER_GRACE_MS, type Calendar } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import { type Cache, type Entry, NOBODY, type Result } from './cache.ts'
-import { silentFetcher } from './failure.ts'
+import { silentOwner } from './failure.ts'
 import type { Paying } from './paying.ts'
 
 /** Of an operator's question. */
@@ -62,7 +62,7 @@ export function createSingleFlight({ subscriptions, cache, backbone, calendar, c
     const nowMs = now()
     const inTime = entry.waiters.filter(waiter => waiter.deadlineAtMs > nowMs)
     if (inTime.length < entry.waiters.length) {
-      const problem = silentFetcher(backbone.nodesAlive())
+      const problem = silentOwner(entry.namespace, backbone.nodesAlive(entry.wireKey))
       for (const waiter of entry.waiters) if (waiter.deadlineAtMs <= nowMs) waiter.resolve({ problem })
       entry.waiters = inTime.length > 0 ? inTime : NOBODY
       if (inTime.length === 0) {

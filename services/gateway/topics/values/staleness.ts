@@ -4,7 +4,7 @@
 import type { Backbone, Confirmations, Plan } from '@keycast/backbone'
 import { ANSWER_GRACE_MS, type Calendar, type NamespaceChanges, type World } from '@keycast/service'
 import type { Entry } from './cache.ts'
-import { type Failure, silentFetcher } from './failure.ts'
+import { type Failure, silentOwner } from './failure.ts'
 
 /** A key's refreshes by its fetcher node: at `atMs`, and each `everyMs` after that. */
 export interface Refreshes {
@@ -12,6 +12,8 @@ export interface Refreshes {
   atMs: number
   everyMs: number
 }
+
+type Source = Entry['namespace']['source']
 
 export type Staleness = ReturnType<typeof createStaleness>
 
@@ -42,8 +44,11 @@ interface Deps extends Pick<World, 'now'> {
 }
 
 export function createStaleness({ calendar, backbone, now }: Deps) {
-  /** Whether a value with `refresh: 0` was found well because a node was alive: it is looked at no more until none is. */
-  let reliesOnNodes = false
+  /**
+   * Keys, one for each source, that stand for all whose value with `refresh: 0` was found well because a node was alive:
+   * those are looked at no more until none is.
+   */
+  const reliesOnNodes = new Map<Source, string>()
   /** By namespace whose times changed: the longest age of a value that was fresh, and until when that holds on. */
   const eased = new Map<string, { ageMs: number; untilMs: number }>()
 
@@ -78,7 +83,7 @@ export function createStaleness({ calendar, backbone, now }: Deps) {
         calendar.schedule(entry, reportAtMs)
         return undefined
       }
-      entry.failure = silence()
+      entry.failure = silence(entry)
       calendar.schedule(entry, now() + RECHECK_MS)
     }
     const { code } = entry.failure.problem
@@ -96,7 +101,7 @@ export function createStaleness({ calendar, backbone, now }: Deps) {
       calendar.schedule(entry, staleAtMs)
       return undefined
     }
-    entry.failure ??= silence()
+    entry.failure ??= silence(entry)
     entry.stale = true
     entry.problemFrames = undefined
     checkStale(entry)
@@ -118,35 +123,39 @@ export function createStaleness({ calendar, backbone, now }: Deps) {
     return 'over'
   }
 
-  const silence = (): Failure => ({ problem: silentFetcher(backbone.nodesAlive()), atMs: now(), isLocal: true })
+  const silence = ({ namespace, wireKey }: Entry): Failure => ({
+    problem: silentOwner(namespace, backbone.nodesAlive(wireKey)),
+    atMs: now(),
+    isLocal: true,
+  })
 
   /** @returns the time at which it is stale, if nothing arrives before */
   function staleFrom(entry: Entry): number {
-    const { namespace, refreshes, watchedAtMs, isWatchAnswered, failure } = entry
+    const { namespace, wireKey, refreshes, watchedAtMs, isWatchAnswered, failure } = entry
     if (failure) return askedAtOf(entry) + freshMsOf(entry) - (namespace.waitMs ?? 0)
     const limitAtMs = askedAtOf(entry) + freshMsOf(entry)
     if (!isWatchAnswered) return watchedAtMs + namespace.timeoutMs + ANSWER_GRACE_MS
     if (namespace.refreshMs > 0 && now() < limitAtMs) return limitAtMs
-    const alive = backbone.nodesAlive() > 0
+    const alive = backbone.nodesAlive(wireKey) > 0
     // With `refresh: 0` a value has no age to go by; but with no node alive no refresh would reach it.
     if (namespace.refreshMs === 0) {
-      reliesOnNodes ||= alive
+      if (alive) reliesOnNodes.set(namespace.source, wireKey)
       return alive ? Number.POSITIVE_INFINITY : now()
     }
     if (!alive) return limitAtMs
     return limitAtMs + LEASE_GRACE_MS + (refreshes ? CONFIRMATION_LAG_MS : 0)
   }
 
-  /** Whether no node is alive any more. Then {@link fellSilent} must be called with every entry. */
+  /** Whether of some source no node is alive any more. Then {@link fellSilent} must be called with every entry. */
   function haveAllFallenSilent() {
-    if (!reliesOnNodes || backbone.nodesAlive() > 0) return false
-    reliesOnNodes = false
-    return true
+    const silent = [...reliesOnNodes].filter(([, key]) => backbone.nodesAlive(key) === 0)
+    for (const [source] of silent) reliesOnNodes.delete(source)
+    return silent.length > 0
   }
 
   function fellSilent(entry: Entry) {
-    const { namespace, subscriptions, value } = entry
-    if (namespace.refreshMs > 0 || subscriptions.length === 0 || !value) return
+    const { namespace, subscriptions, value, wireKey } = entry
+    if (namespace.refreshMs > 0 || subscriptions.length === 0 || !value || backbone.nodesAlive(wireKey) > 0) return
     calendar.schedule(entry, now() + Math.max(namespace.timeoutMs, RECHECK_MS)) // a node may just be restarted
   }
 

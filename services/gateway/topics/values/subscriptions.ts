@@ -9,7 +9,7 @@ import {
   namespaceOf,
   type Problem,
 } from '@keycast/protocol'
-import type { Namespaces } from '@keycast/service'
+import type { ValueNamespaces } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import type { Lasting } from '../../gate/gate.ts'
 import type { Session } from '../../sessions/session.ts'
@@ -42,7 +42,7 @@ export interface Histograms {
 }
 
 interface Deps {
-  namespaces: Namespaces
+  namespaces: ValueNamespaces
   gate: { release(session: Session, act: Lasting, key: string): void }
   cache: Cache
   backbone: Pick<Backbone, 'watch' | 'unwatch' | 'renewWatch'>
