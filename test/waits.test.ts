@@ -1,14 +1,8 @@
 // Viewers that wait for changes over plain HTTP, through the cache of docs/deploy/cdn.md: one request of theirs reaches a
 // gateway.
-import { spawn } from 'node:child_process'
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { edgeConfig } from '../loadtest/system/edge.ts'
 import { answers, documentOf, startBackend } from './support/backend.ts'
-import { atEnd } from './support/cleanup.ts'
-import { eventually, within } from './support/deadline.ts'
-import { freePorts } from './support/free-ports.ts'
+import { eventually } from './support/deadline.ts'
+import { startEdge } from './support/edge.ts'
 import { ask } from './support/http.ts'
 import { startSystem } from './support/system.ts'
 
@@ -25,34 +19,7 @@ const { gateways, nodes, startGateway } = await startSystem({
   gateways: 2,
   env: { GATEWAY_KEYS_PER_SESSION_MAX: '2', GATEWAY_REQUESTS_PER_SECOND_MAX: '1' },
 })
-const edge = await startCache(gateways.map(({ port }) => port))
-
-/** nginx as the page has it. */
-async function startCache(ports: number[]) {
-  const folder = mkdtempSync(join(tmpdir(), 'keycast-waits-'))
-  atEnd(() => rmSync(folder, { recursive: true }))
-  // The workers of an nginx that root started are another user.
-  chmodSync(folder, 0o755)
-  const [port] = await freePorts(1)
-  writeFileSync(join(folder, 'nginx.conf'), edgeConfig({ folder, port, gateways: ports }))
-  const nginx = spawn('nginx', ['-c', join(folder, 'nginx.conf'), '-e', join(folder, 'error.log')], {
-    env: { PATH: `${process.env.PATH}:/usr/sbin` },
-    stdio: 'ignore',
-  })
-  const exited = new Promise(resolve => nginx.once('close', resolve))
-  atEnd(async () => {
-    nginx.kill('SIGTERM')
-    await within(exited, 'the end of nginx')
-  })
-  const url = `http://127.0.0.1:${port}`
-  const isUp = () =>
-    ask(`${url}/v1/wait/${KEY}`).then(
-      ({ status }) => status === 400,
-      () => false,
-    )
-  await eventually(isUp, 'nginx answering')
-  return url
-}
+const edge = await startEdge(gateways)
 
 /** A viewer as the page's own code: it asks again with what it was answered. */
 function startViewer(start: { version: string; cursor: string }) {

@@ -1,13 +1,11 @@
 // A real Prometheus and a real node exporter, from the host's packages, on free ports.
-import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parse, stringify } from 'yaml'
-import { atEnd } from './cleanup.ts'
-import { eventually, within } from './deadline.ts'
 import { freePorts } from './free-ports.ts'
 import { temporaryFolder } from './proxy.ts'
+import { answersAt, startTool } from './tool.ts'
 
 export const prometheusFolder = fileURLToPath(new URL('../../monitoring/prometheus/', import.meta.url))
 
@@ -40,7 +38,7 @@ export async function startPrometheus(config: string, targets: Record<string, st
   writeFileSync(path, stringify(hurried))
   const address = `127.0.0.1:${port}`
   const args = [`--config.file=${path}`, `--storage.tsdb.path=${folder}/data`, `--web.listen-address=${address}`]
-  await startTool('prometheus', args, `http://${address}/-/ready`)
+  await startTool('prometheus', args, () => answersAt(`http://${address}/-/ready`))
 
   const ask = async (path: string): Promise<any> => {
     const response = await fetch(`http://${address}/api/v1/${path}`)
@@ -66,29 +64,8 @@ export async function startPrometheus(config: string, targets: Record<string, st
 export async function startNodeExporter(): Promise<string> {
   const [port] = await freePorts(1)
   const address = `127.0.0.1:${port}`
-  await startTool('prometheus-node-exporter', [`--web.listen-address=${address}`], `http://${address}/`)
+  await startTool('prometheus-node-exporter', [`--web.listen-address=${address}`], () =>
+    answersAt(`http://${address}/`),
+  )
   return address
-}
-
-async function startTool(command: string, args: string[], readyUrl: string) {
-  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
-  let said = ''
-  child.stderr.on('data', chunk => {
-    said += chunk
-  })
-  const ended = new Promise((_, reject) => {
-    child.once('error', () => reject(new Error(`${command} is missing: on Debian "apt-get install ${command}"`)))
-    child.once('exit', code => reject(new Error(`${command} ended with ${code}:\n${said.slice(-4_000)}`)))
-  })
-  atEnd(async () => {
-    if (child.pid === undefined || child.exitCode !== null) return
-    child.kill('SIGTERM')
-    await within(ended, `the end of ${command}`).catch(() => {})
-  })
-  const answers = () =>
-    fetch(readyUrl).then(
-      ({ ok }) => ok,
-      () => false,
-    )
-  await Promise.race([eventually(answers, `${command} getting ready`), ended])
 }
