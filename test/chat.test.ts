@@ -190,7 +190,10 @@ test('gateway, journal and proxy are killed while people write and a tab sleeps:
 
 test('older messages come as the reader scrolls up, and new ones do not move what is being read', async () => {
   const ann = await openAs('long', 'Ann')
-  for (let n = 0; n < 120; n += 1) await ann.say(`line ${n}`)
+  await ann.page.evaluate(`import('/keycast.js').then(async ({ connect }) => {
+    const room = connect('/ws').room('room:long', { follow: false })
+    for (let n = 0; n < 120; n += 1) await room.publish({ name: 'Ann', text: 'line ' + n })
+  })`)
   await ann.has(120)
   const bob = await openAs('long', 'Bob', { viewport: { width: 390, height: 700 } })
   await eventually(async () => (await bob.texts()).at(-1) === 'line 119', 'the newest message')

@@ -2,23 +2,23 @@
 // browser.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { chromium, type Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import type { Result } from '../loadtest/run/result.ts'
 import { scenarios } from '../loadtest/scenarios/index.ts'
 import type { Options } from '../loadtest/scenarios/scenario.ts'
 import { startSystem } from '../loadtest/system/start.ts'
+import { launchChromium } from './support/chromium.ts'
 import { atEnd } from './support/cleanup.ts'
 import { within } from './support/deadline.ts'
 import { ofNode } from './support/node-process.ts'
 import { killAtEnd, killNow } from './support/processes.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const CHROMIUM = '/usr/bin/chromium'
 /** One worker is enough for so little, and starts sooner without a warm-up. */
 const SMALL = { FETCHER_WORKERS: '1', FETCHER_WARM_UP_PULLS: '0' }
 
@@ -30,21 +30,7 @@ let complaints: string[] = []
 beforeAll(async () => {
   output = mkdtempSync(join(tmpdir(), 'keycast-loadtest-test-'))
   atEnd(() => rmSync(output, { recursive: true }))
-  // A report nobody has opened proves nothing: without a browser these tests fail.
-  if (!existsSync(CHROMIUM)) throw new Error(`${CHROMIUM} is missing: apt-get install chromium`)
-  const browser = await chromium.launch({
-    executablePath: CHROMIUM,
-    args: [
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-quic',
-      '--no-first-run',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-    ],
-  })
-  atEnd(() => browser.close())
+  const browser = await launchChromium()
   const context = await browser.newContext({ offline: true })
   page = await context.newPage()
   page.on('pageerror', error => complaints.push(error.message))

@@ -52,7 +52,6 @@ export async function startChromium(): Promise<Browser> {
     '--disable-background-networking',
     '--no-first-run',
     '--ignore-certificate-errors',
-    '--renderer-process-limit=2',
     '--remote-debugging-port=0',
     `--user-data-dir=${profile}`,
   ])

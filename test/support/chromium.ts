@@ -3,18 +3,9 @@ import { existsSync } from 'node:fs'
 import { type Browser, chromium } from 'playwright-core'
 import { atEnd } from './cleanup.ts'
 
-/**
- * The one without windows comes first: it takes two thirds of the CPU time.
- *
- * @throws where there is none: a test of a page that no browser opened proves nothing
- */
+/** @throws where there is none: a test of a page that no browser opened proves nothing */
 export function findChromium(): string {
-  const program = [
-    '/usr/bin/chromium-headless-shell',
-    '/usr/bin/chromium',
-    '/usr/bin/chromium-browser',
-    '/usr/bin/google-chrome',
-  ].find(existsSync)
+  const program = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
   if (!program) throw new Error('this test needs Chromium: apt-get install chromium')
   return program
 }
