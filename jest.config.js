@@ -49,6 +49,7 @@ const needs = {
   'test/journal-disk.test.ts': ['cc'],
   'test/journal-valkey.test.ts': ['valkey-server'],
   'test/fault-run-valkey.test.ts': ['valkey-server'],
+  'test/notify.test.ts': ['valkey-server'],
   'services/journal/log/lmdb-full.test.ts': ['the right to mount'],
   'services/journal/log/lmdb-faults.test.ts': ['cc'],
   'services/journal/log/valkey.test.ts': ['valkey-server'],

@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events'
 import { createServer } from 'node:http'
-import { CallError, createBackend } from './backend.js'
+import { CallError, createBackend, isFromKeycast } from './backend.js'
 
 /** @typedef {{ method?: string, path?: string, headers: import('node:http').IncomingHttpHeaders, body: string }} Call */
 /** @typedef {{ status?: number, body?: any, headers?: Record<string, string>, lost?: boolean }} Answer */
@@ -286,4 +286,41 @@ test('close sends what was collected, and nothing comes after it', async () => {
   await expect(backend.refresh('a:2')).rejects.toMatchObject({ code: 'closed' })
   await backend.close()
   expect(calls).toHaveLength(1)
+})
+
+describe("Keycast's calls to a backend", () => {
+  const SECRET = 'a secret of sixteen'
+  const BODY = '{"key":"room:1","text":"grüße"}'
+  const T = 1_700_000_000
+  // The same in clients/python/tests/test_backend.py and services/journal/notify/signature.test.ts.
+  const V1 = '2d6c9ebe4f63044b546dd5d3f6aa069be030cedcb9aed9e9a2e62c1e9242f112'
+  const now = () => T * 1_000
+  const other = 'another secret that is long'
+
+  test('a call of now that one of the secrets signed is taken', () => {
+    const signature = `t=${T},v1=${V1}`
+    expect(isFromKeycast(signature, BODY, SECRET, { now })).toBe(true)
+    expect(isFromKeycast(signature, Buffer.from(BODY), [other, SECRET], { now })).toBe(true)
+    expect(isFromKeycast(`t=${T},v1=${'0'.repeat(64)},v1=${V1}`, BODY, SECRET, { now })).toBe(true)
+    expect(isFromKeycast(signature, BODY, SECRET, { now: () => (T + 300) * 1_000 })).toBe(true)
+  })
+
+  /** @type {[string, { body?: string, secrets?: string | string[], at?: number, signature?: string }][]} */
+  const others = [
+    ['another body', { body: `${BODY} ` }],
+    ['another secret', { secrets: other }],
+    ['no secret', { secrets: [] }],
+    ['another time', { signature: `t=${T + 1},v1=${V1}` }],
+    ['a call recorded long ago', { at: T + 301 }],
+    ['a clock that is far behind', { at: T - 301 }],
+    ['no signature', { signature: undefined }],
+    ['half of one', { signature: `t=${T},v1=${V1.slice(2)}` }],
+    ['one without a time', { signature: `v1=${V1}` }],
+    ['a time that is no number', { signature: `t=now,v1=${V1}` }],
+    ['two headers in one', { signature: `t=${T},v1=${V1.slice(1)}0, t=${T}` }],
+  ]
+  test.each(others)('%s is not', (_, { body = BODY, secrets = SECRET, at = T, ...more }) => {
+    const signature = 'signature' in more ? more.signature : `t=${T},v1=${V1}`
+    expect(isFromKeycast(signature, body, secrets, { now: () => at * 1_000 })).toBe(false)
+  })
 })

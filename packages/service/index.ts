@@ -30,7 +30,7 @@ export type { MetricMakers } from './metrics/metrics.ts'
 export { createHistogram } from './metrics/series.ts'
 export { Misconfigured } from './misconfigured.ts'
 export { idProblem, roomIdProblem, roomProblem } from './namespaces/id-problem.ts'
-export type { AskBefore, JournalNamespace } from './namespaces/journal-schema.ts'
+export type { AskBefore, JournalNamespace, Notify } from './namespaces/journal-schema.ts'
 export { headersOfKey } from './namespaces/key-headers.ts'
 export { createLiveNamespaces, type LiveNamespaces, type NamespaceChanges } from './namespaces/live.ts'
 export type {

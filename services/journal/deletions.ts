@@ -3,7 +3,7 @@
 import { type DeleteCommand, type Deleted, readPushedKey } from '@keycast/backbone'
 import { type Problem, problemText } from '@keycast/protocol'
 import { revocationsRoom } from '@keycast/service'
-import { type Deletion, type Log, LogBroken } from './log/log.ts'
+import { type Deletion, type Log, LogBroken, type Untold } from './log/log.ts'
 
 /** Messages that one look for a user's reads. */
 const LOOK_MESSAGES = 500
@@ -17,7 +17,10 @@ interface Deps {
     delete: Log['delete']
     read: Log['read']
     rooms: Log['rooms']
+    outbox: Pick<Log['outbox'], 'read' | 'remove' | 'rooms'>
   }
+  /** Whether a backend is told of the room's messages. */
+  isTold: (room: string) => boolean
   /** Runs a task when nothing else writes. */
   between: (task: () => Promise<unknown>) => void
   /** Once for each part of a room that went, and what tells of it with the last. */
@@ -25,17 +28,17 @@ interface Deps {
   turn: (run: () => void) => void
 }
 
-export function createDeletions({ log, between, onDeleted, turn }: Deps) {
+export function createDeletions({ log, isTold, between, onDeleted, turn }: Deps) {
   /** By user, the messages deleted in the end: who asks again waits for the same. */
   const underWay = new Map<string, Promise<number>>()
 
   const nextTurn = () => new Promise<void>(resolve => turn(resolve))
 
-  function deletePart(room: string, seqs: number[] | undefined): ReturnType<Log['delete']> {
+  function writeAlone<T>(write: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       between(async () => {
         try {
-          resolve(await log.delete(room, seqs))
+          resolve(await write())
         } catch (error) {
           if (error instanceof LogBroken) throw error
           reject(error)
@@ -44,10 +47,23 @@ export function createDeletions({ log, between, onDeleted, turn }: Deps) {
     })
   }
 
+  /** No backend is to be told of these any more: only that they were deleted. */
+  async function removeUntold(room: string, isGone: (message: Untold) => boolean) {
+    for (let after = 0; ; ) {
+      const { messages } = await log.outbox.read(room, { after, limit: LOOK_MESSAGES, bytesMax: LOOK_BYTES })
+      if (messages.length === 0) return
+      const seqs = messages.filter(message => !message.deletes && isGone(message)).map(({ seq }) => seq)
+      if (seqs.length > 0) await writeAlone(() => log.outbox.remove(room, seqs))
+      after = messages[messages.length - 1].seq
+      await nextTurn()
+    }
+  }
+
   /** @throws {NotDeleted} @throws {Error} where nobody knows */
   async function deleteIn(room: string, seqs: number[] | undefined): Promise<number> {
+    await removeUntold(room, ({ seq }) => seqs?.includes(seq) ?? true)
     for (let messages = 0; ; ) {
-      const deletion = await deletePart(room, seqs)
+      const deletion = await writeAlone(() => log.delete(room, seqs, isTold(room)))
       if ('error' in deletion) throw new NotDeleted(deletion.error)
       messages += deletion.messages
       if (deletion.messages > 0) onDeleted(room, deletion.notice)
@@ -55,8 +71,20 @@ export function createDeletions({ log, between, onDeleted, turn }: Deps) {
     }
   }
 
+  /** All of them first: a room that has nothing left moves the others up. */
+  async function untoldRooms(): Promise<string[]> {
+    const rooms: string[] = []
+    for (let cursor: string | undefined = ''; cursor !== undefined; ) {
+      const part: Awaited<ReturnType<Log['outbox']['rooms']>> = await log.outbox.rooms(cursor)
+      rooms.push(...part.rooms.map(({ room }) => room))
+      cursor = part.cursor
+    }
+    return rooms
+  }
+
   async function deleteOf(user: string): Promise<number> {
     let messages = 0
+    for (const room of await untoldRooms()) await removeUntold(room, ({ from }) => from === user)
     for (let cursor: string | undefined = ''; cursor !== undefined; ) {
       const part: Awaited<ReturnType<Log['rooms']>> = await log.rooms(cursor)
       // Names of users say nothing about who published there.

@@ -27,6 +27,7 @@ import { createCommitter } from './group-commit.ts'
 import { createHistoryBounds } from './history-bounds.ts'
 import { type Log, LogBroken, type Retention } from './log/log.ts'
 import { createJournalMetrics, exportLevels, type PublishResult } from './metrics.ts'
+import { createNotifier } from './notify/notifier.ts'
 import { followOtherJournals } from './other-journals.ts'
 import { createPresence } from './presence/presence.ts'
 import { publishOf, takenOf } from './pushed/put.ts'
@@ -78,6 +79,8 @@ interface Deps extends World {
   end?: (error: Error) => void
   /** A shorter history than the log was used with holds after this time. */
   shortenMs?: number
+  /** Of what backends are still to be told. */
+  outboxBytesMax?: number
 }
 
 const NONE: PushedNamespaces = { get: () => undefined, names: [] }
@@ -93,11 +96,10 @@ export function createJournal({
   report,
   end = () => {},
   shortenMs = 0,
-  now,
-  every,
-  turn,
-  randomBytes,
+  outboxBytesMax = Number.POSITIVE_INFINITY,
+  ...world
 }: Deps) {
+  const { now, every, turn, randomBytes } = world
   const counts = createJournalMetrics(metrics)
   const rooms = createWatchedRooms({ log })
   const isLogDue = createOnceAMinute(now)
@@ -115,6 +117,7 @@ export function createJournal({
   const presence = createPresence({
     rulesOf: key => (roomProblem(key) === undefined ? namespaces.get(namespaceOf(key)) : undefined),
     tell: hub.tell,
+    onChanged: (room, everybody) => notifier.onMembers(room, everybody),
     counts,
     now,
     every,
@@ -124,10 +127,11 @@ export function createJournal({
   const committer = createCommitter({
     log,
     onKept(publish, kept) {
-      const { room, messageId, from, data, value } = publish
+      const { room, messageId, from, data, isTold, value } = publish
       if (value) return values.keep(publish, kept)
       const { position, at, oldest = 1 } = kept
       const { epoch, seq } = position
+      if (isTold) notifier.onKept(room, at)
       for (const link of rooms.keep(room, epoch, { seq, at, from, messageId, data }, oldest)) hub.tell(link, room)
     },
     onLate(publishes) {
@@ -151,19 +155,31 @@ export function createJournal({
     counts,
     onReadFailed: deliveries.onReadFailed,
   })
+  const notifier = createNotifier({
+    ...world,
+    namespaces,
+    outbox: log.outbox,
+    between: committer.between,
+    occupied: presence.occupied,
+    bytesMax: outboxBytesMax,
+    counts: { called: counts.notified, told: counts.toldBackend },
+    report,
+  })
   const deletions = createDeletions({
     log,
+    isTold: notifier.isTold,
     between: committer.between,
     onDeleted(room, notice) {
       rooms.forget(room)
       if (!notice) return
+      if (notifier.isTold(room)) notifier.onKept(room, notice.message.at)
       const { epoch, oldest, message } = notice
       for (const link of rooms.keep(room, epoch, message, oldest)) hub.tell(link, room)
     },
     turn,
   })
   const bounds = createHistoryBounds({ namespaces, notes: log.notes, shortenMs, report })
-  exportLevels(metrics, { hub, log, committer, deliveries, rooms, values, presence, bounds })
+  exportLevels(metrics, { hub, log, committer, deliveries, rooms, values, presence, bounds, notifier })
   let isServing = false
   let isFull = false
   let stopExpiring = () => {}
@@ -186,7 +202,16 @@ export function createJournal({
     if (problem) return refuse(link, id, problem)
     const { room, messageId, from, data } = command
     const retention = bounds.retentionOf(room) as Retention
-    const publish = { room, messageId, from, data, retention, share: shareOf(room), payer }
+    const publish = {
+      room,
+      messageId,
+      from,
+      data,
+      retention,
+      share: shareOf(room),
+      payer,
+      isTold: notifier.isTold(room),
+    }
     const refusal = committer.publish(publish, now() + leftMs, outcome => {
       if (outcome.error !== undefined) {
         if (outcome.error === 'log_full') reportFull()
@@ -323,6 +348,7 @@ export function createJournal({
         isExpiring = false
       })
     })
+    await notifier.start()
     if (log.news) {
       stopNews = followOtherJournals({
         news: log.news,
@@ -362,6 +388,7 @@ export function createJournal({
       stopExpiring()
       stopNews()
       presence.stop()
+      await notifier.stop()
       await committer.stop()
       await hub.stop()
     },

@@ -90,7 +90,7 @@ async function start() {
   })
   containment.export(metrics)
   const log = await openLog()
-  const { shortenMs } = config
+  const { shortenMs, outboxBytesMax } = config
   const journal = createJournal({
     ...realWorld,
     namespaces: withReserved(namespaces),
@@ -101,6 +101,7 @@ async function start() {
     report,
     end,
     shortenMs,
+    outboxBytesMax,
   })
   const internal = createInternalServer({
     host: config.metricsHost,

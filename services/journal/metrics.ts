@@ -35,7 +35,19 @@ export function createJournalMetrics({ count, sum, histogram }: MetricMakers) {
     { from: ['tail', 'log'] },
   )
 
+  const toldBackend = sum(
+    'notify_messages_total',
+    'Messages of which a backend was to be told: told, set aside as the backend refused them (4xx), or dropped as they were too old or too many.',
+    { outcome: ['told', 'set_aside', 'dropped'] },
+  )
+
   return {
+    notified: count(
+      'notify_calls_total',
+      'Calls that tell a backend (`notify` of a namespace), by what of and by outcome: taken, refused (4xx), failed (tried again).',
+      { what: ['messages', 'members'], outcome: ['taken', 'refused', 'failed'] },
+    ),
+    toldBackend: (outcome: 'told' | 'set_aside' | 'dropped', messages: number) => toldBackend(messages, outcome),
     acknowledged: histogram('acknowledge_seconds', 'From a publish being read to its result.', SECONDS),
     flushed(messages: number, tookMs: number) {
       batch(messages)
@@ -83,12 +95,13 @@ interface Parts {
   values: { stats: () => { watched: number } }
   presence: { stats: () => { tabs: number; rooms: number } }
   bounds: { stats: () => { shortening: number } }
+  notifier: { stats: () => { bytes: number; rooms: number; oldestMs: number } }
 }
 
 /** Exports the levels that the parts report at each scrape. */
 export function exportLevels(
   { read }: MetricMakers,
-  { hub, log, committer, deliveries, rooms, values, presence, bounds }: Parts,
+  { hub, log, committer, deliveries, rooms, values, presence, bounds, notifier }: Parts,
 ) {
   read('log_bytes', 'Messages, messageIds and rooms held, as they count towards the bound.', () => log.stats().bytes)
   read(
@@ -124,6 +137,21 @@ export function exportLevels(
   read('member_rooms', 'Rooms with members, or whose members some gateway watches.', () => presence.stats().rooms)
   read('tail_bytes', 'Newest messages of watched rooms, held in memory.', () => rooms.stats().tailBytes)
   read('log_reads', 'Parts of histories being read, or waiting to be sent.', () => deliveries.stats().readsUnderWay)
+  read(
+    'notify_pending_bytes',
+    'Messages of which backends are still to be told (JOURNAL_OUTBOX_BYTES_MAX).',
+    () => notifier.stats().bytes,
+  )
+  read(
+    'notify_pending_rooms',
+    'Rooms of which backends are still to be told something, as the journal that tells knows.',
+    () => notifier.stats().rooms,
+  )
+  read(
+    'notify_pending_seconds',
+    'Age of the oldest message of which a backend is still to be told, as the journal that tells knows; 0 where there is none.',
+    () => notifier.stats().oldestMs / 1_000,
+  )
   read('links', 'Gateways linked to this node.', () => hub.stats().links)
   read('link_due_keys', 'Rooms of which some gateway is still to be sent something.', () => hub.stats().dueKeys)
   read(

@@ -44,6 +44,12 @@ export const settings = {
     min: 1024 ** 2,
     doc: 'All messages held, their ids, and rooms. Past it a publish gets the error log_full. The file takes more than that.',
   }),
+  outboxBytesMax: setting.bytes({
+    env: 'JOURNAL_OUTBOX_BYTES_MAX',
+    default: 256 * 1024 ** 2,
+    min: 1024 ** 2,
+    doc: 'What backends are still to be told (`notify` in keycast.yaml), beside JOURNAL_BYTES_MAX. Past it the rooms that have waited longest lose their oldest messages there, and a call names the gap.',
+  }),
   shortenMs: setting.milliseconds({
     env: 'JOURNAL_SHORTEN_MS',
     default: 3_600_000,

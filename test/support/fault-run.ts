@@ -11,6 +11,7 @@ import { seconds, seed } from './random-faults.ts'
 import { joinRooms, type RoomClient } from './rooms.ts'
 import { writeConfig } from './system.ts'
 import { startSwitch } from './tcp-switch.ts'
+import { startToldBackend } from './told-backend.ts'
 
 /** Each both publishes and listens. */
 const CLIENTS = 50
@@ -43,7 +44,8 @@ interface FaultRunOptions {
 export async function startFaultRun({ journals: environments, more = () => [] }: FaultRunOptions) {
   const history = { messages: 1_000_000, bytes: '1GiB' }
   const access = { anonymous: { read: ['*:**'], publish: ['*:**'] } }
-  const config = writeConfig({ room: { source: 'journal', history } } as any, access)
+  const backend = await startToldBackend()
+  const config = writeConfig({ room: { source: 'journal', history, notify: backend.notify } } as any, access)
   const journals = await Promise.all(environments.map(env => startJournal({ config, env })))
   const switches: Awaited<ReturnType<typeof startSwitch>>[] = []
   /** Of each journal: one for publications, one for deliveries. */
@@ -137,6 +139,15 @@ export async function startFaultRun({ journals: environments, more = () => [] }:
         hole.mend()
       },
     ],
+    [
+      'backend failing',
+      async random => {
+        const status = random.pick([undefined, 500, 429, 408])
+        backend.answer(() => (status ? { status } : 'nothing'))
+        await pause(200 + random.integer(3_000))
+        backend.answer(() => ({}))
+      },
+    ],
     ...more(journals),
   ]
 
@@ -172,8 +183,15 @@ export async function startFaultRun({ journals: environments, more = () => [] }:
           `${sent.filter(({ isAgain }) => isAgain).length} sent again; ${JSON.stringify(counts)}`,
       )
       for (const client of clients) client.noteAcknowledged()
+      const untold = () => {
+        const told = new Set(ROOMS.flatMap(room => backend.told(room).map(({ messageId }) => messageId)))
+        return ids.filter(id => !told.has(id))
+      }
+      await eventually(() => untold().length === 0, 'the backend being told of every message', { deadlineMs: 60_000 })
+      show(`the backend was told in ${backend.calls()} calls`)
+      const gaps = backend.gaps.map(gap => `a gap where nothing was dropped: ${JSON.stringify(gap)}`)
       const notOnce = notOnceIn(ids, sent).map(([id, count]) => `${id} is in the history ${count} times`)
-      return [...notOnce, ...checker.problems()].slice(0, 20)
+      return [...notOnce, ...checker.problems(), ...backend.problems(), ...gaps].slice(0, 20)
     },
   }
 }

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from keycast import backend as module
-from keycast.backend import Backend, CallError
+from keycast.backend import Backend, CallError, is_from_keycast
 
 
 @dataclass
@@ -341,3 +341,37 @@ def test_the_end_sends_what_was_collected_and_nothing_comes_after_it() -> None:
     with gateway(lambda *_: Answer(202)) as made:
         asyncio.run(look())
         assert len(made.calls) == 1
+
+
+class TestIsFromKeycast:
+    """The same in packages/client/backend.test.js and services/journal/notify/signature.test.ts."""
+
+    SECRET = "a secret of sixteen"
+    OTHER = "another secret that is long"
+    BODY = '{"key":"room:1","text":"grüße"}'.encode()
+    T = 1_700_000_000
+    V1 = "2d6c9ebe4f63044b546dd5d3f6aa069be030cedcb9aed9e9a2e62c1e9242f112"
+
+    def test_a_call_of_now_that_one_of_the_secrets_signed_is_taken(self) -> None:
+        signature = f"t={self.T},v1={self.V1}"
+        assert is_from_keycast(signature, self.BODY, self.SECRET, now=lambda: self.T)
+        assert is_from_keycast(signature, self.BODY, [self.OTHER, self.SECRET], now=lambda: self.T + 300)
+        assert is_from_keycast(f"t={self.T},v1={'0' * 64},v1={self.V1}", self.BODY, self.SECRET, now=lambda: self.T)
+
+    @pytest.mark.parametrize(
+        ("signature", "body", "secret", "at"),
+        [
+            (f"t={T},v1={V1}", BODY + b" ", SECRET, T),
+            (f"t={T},v1={V1}", BODY, OTHER, T),
+            (f"t={T},v1={V1}", BODY, SECRET, T + 301),
+            (f"t={T},v1={V1}", BODY, SECRET, T - 301),
+            (f"t={T + 1},v1={V1}", BODY, SECRET, T),
+            (f"t={T},v1={V1[2:]}", BODY, SECRET, T),
+            (f"t=now,v1={V1}", BODY, SECRET, T),
+            (f"v1={V1}", BODY, SECRET, T),
+            ("", BODY, SECRET, T),
+            (None, BODY, SECRET, T),
+        ],
+    )
+    def test_anything_else_is_not(self, signature: str | None, body: bytes, secret: str, at: int) -> None:
+        assert not is_from_keycast(signature, body, secret, now=lambda: at)

@@ -198,6 +198,22 @@ export const rooms = dashboard({
           min: 0,
           queries: [{ expr: rateBy('keycast_journal_delivered_messages_total', 'from'), legend: '{{from}}' }],
         }),
+        lines({
+          title: 'Backends told',
+          description:
+            'Messages that backends with notify took, per second. set_aside: they refused them. dropped: they were away for too long.',
+          unit: 'cps',
+          min: 0,
+          queries: [{ expr: rateBy('keycast_journal_notify_messages_total', 'outcome'), legend: '{{outcome}}' }],
+        }),
+        lines({
+          title: 'To be told',
+          description:
+            'Messages that backends with notify have still to take. At JOURNAL_OUTBOX_BYTES_MAX the oldest are dropped.',
+          unit: 'bytes',
+          min: 0,
+          queries: [{ expr: 'max(keycast_journal_notify_pending_bytes)', legend: 'bytes' }],
+        }),
       ],
     },
     {

@@ -47,6 +47,14 @@ export const ids = z.strictObject(
   { error: idsError },
 )
 
+/** One URL for all keys. @param problem of one with a place for an id */
+export const urlOfAll = (problem: string) =>
+  url.transform((read, context) => {
+    if (read.places.length === 0) return { url: read.urlFor(''), origin: read.origin }
+    context.addIssue({ code: 'custom', message: problem })
+    return z.NEVER
+  })
+
 const methodError = 'must be HEAD or GET'
 const asking = {
   url,

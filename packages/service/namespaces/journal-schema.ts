@@ -2,7 +2,7 @@
 // members.
 import { z } from 'zod'
 import { duration, size } from '../quantities.cjs'
-import { authorizeRooms, DURATION_MS_MAX, headers, quantity, url } from './fields.ts'
+import { authorizeRooms, DURATION_MS_MAX, headers, quantity, url, urlOfAll } from './fields.ts'
 import type { Authorize } from './namespaces.ts'
 import { JOURNAL_PART_BYTES_MAX } from './pushed-schema.ts'
 
@@ -25,6 +25,17 @@ export interface JournalNamespace {
   authorize?: Authorize
   /** A time-out for that question. */
   timeoutMs?: number
+  /** What the backend is told. */
+  notify?: Notify
+}
+
+/** `secretFiles`: each holds a secret that signs, two while one takes the place of the other. */
+export interface Notify {
+  url: string
+  secretFiles: string[]
+  timeoutMs: number
+  messages: boolean
+  members: boolean
 }
 
 /** `headers` are sent with each question. Secret: never log them. `otherwise`: what becomes of a message without an answer. */
@@ -79,6 +90,26 @@ const publish = z.unknown().transform((written, context) => {
   return z.NEVER
 })
 
+/** A journal has a call's messages in memory meanwhile. */
+const NOTIFY_MS_MAX = 60_000
+
+const filesError = 'must be a list of one path, or of two while secrets change'
+const flag = z.boolean({ error: 'must be true or false' })
+
+const notify = z.strictObject(
+  {
+    url: urlOfAll('must hold no {id}: each call names its room'),
+    secretFiles: z
+      .array(z.string({ error: filesError }).min(1, { error: filesError }), { error: filesError })
+      .min(1, { error: filesError })
+      .max(2, { error: filesError }),
+    timeout: quantity(duration({ minMs: 1, maxMs: NOTIFY_MS_MAX })).default(5_000),
+    messages: flag.default(true),
+    members: flag.default(false),
+  },
+  { error: 'must be a map with url, secretFiles, timeout, messages and members' },
+)
+
 const fields = z.strictObject({
   source: z.literal('journal'),
   history: history.prefault({}),
@@ -88,16 +119,23 @@ const fields = z.strictObject({
   members: choice('none', 'counted', 'named').default('none'),
   names: choice('unique', 'any').default('any'),
   authorize: authorizeRooms.optional(),
+  notify: notify.optional(),
 })
 
-export const journalNamespace = fields.superRefine(({ publish, headers }, context) => {
-  if (typeof publish === 'object' || Object.keys(headers).length === 0) return
-  context.addIssue({ code: 'custom', path: ['headers'], message: 'need publish: { ask }: nothing else sends them' })
+export const journalNamespace = fields.superRefine(({ publish, headers, members, notify }, context) => {
+  const refuse = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message })
+  if (typeof publish !== 'object' && Object.keys(headers).length > 0) {
+    refuse(['headers'], 'need publish: { ask }: nothing else sends them')
+  }
+  if (notify?.members && members === 'none') {
+    refuse(['notify', 'members'], 'needs members: counted or named in the namespace')
+  }
+  if (notify && !notify.messages && !notify.members) refuse(['notify', 'messages'], 'or members must be true')
 })
 
 export function journalNamespaceOf(
   name: string,
-  { source, history, maxBytes, publish, headers, members, names, authorize }: z.output<typeof journalNamespace>,
+  { source, history, maxBytes, publish, headers, members, names, authorize, notify }: z.output<typeof journalNamespace>,
 ): JournalNamespace {
   return {
     name,
@@ -118,6 +156,15 @@ export function journalNamespaceOf(
         keepRefusedMs: authorize.keepRefused,
       },
       timeoutMs: authorize.timeout,
+    }),
+    ...(notify && {
+      notify: {
+        url: notify.url.url,
+        secretFiles: notify.secretFiles,
+        timeoutMs: notify.timeout,
+        messages: notify.messages,
+        members: notify.members,
+      },
     }),
   } as JournalNamespace
 }

@@ -154,6 +154,19 @@ test('a backend is asked about messages where publish names it, with headers tha
   expect(atJournal).not.toHaveProperty('ask')
 })
 
+test('what a backend is told of rooms has defaults', () => {
+  const { journal } = read(
+    'namespaces:\n  room: { source: journal, notify: { url: http://h/told, secretFiles: [one] } }\n',
+  )
+  expect(journal.get('room')?.notify).toEqual({
+    url: 'http://h/told',
+    secretFiles: ['one'],
+    timeoutMs: 5_000,
+    messages: true,
+    members: false,
+  })
+})
+
 test.each([
   ['history: 1000', 'namespaces.a.history: must be a map with messages, age and bytes'],
   ['history: { messages: 0 }', 'namespaces.a.history.messages: must be a whole number: 1 to 1000000'],
@@ -177,6 +190,27 @@ test.each([
   ['headers: { x-key: k }', 'namespaces.a.headers: need publish: { ask }: nothing else sends them'],
   ['members: all', 'namespaces.a.members: must be none or counted or named'],
   ['names: many', 'namespaces.a.names: must be unique or any'],
+  ['notify: http://h/told', 'namespaces.a.notify: must be a map with url, secretFiles, timeout, messages and members'],
+  [
+    'notify: { url: "http://h/{id}", secretFiles: [one] }',
+    'namespaces.a.notify.url: must hold no {id}: each call names its room',
+  ],
+  [
+    'notify: { url: http://h/told }',
+    'namespaces.a.notify.secretFiles: must be a list of one path, or of two while secrets change',
+  ],
+  [
+    'notify: { url: http://h/told, secretFiles: [one, two, three] }',
+    'namespaces.a.notify.secretFiles: must be a list of one path, or of two while secrets change',
+  ],
+  [
+    'notify: { url: http://h/told, secretFiles: [one], members: true }',
+    'namespaces.a.notify.members: needs members: counted or named in the namespace',
+  ],
+  [
+    'notify: { url: http://h/told, secretFiles: [one], messages: false }',
+    'namespaces.a.notify.messages: or members must be true',
+  ],
   ['url: http://h/{id}', 'namespaces.a.url: unknown field'],
 ])('of a journal, %s is refused', (field, problem) => {
   expect(problemsOf(() => readOne(`source: journal\n${field}`))).toEqual([`line 4: ${problem}`])

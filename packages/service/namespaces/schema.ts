@@ -4,7 +4,7 @@ import { keyProblem, namespaceProblem } from '@keycast/protocol'
 import { type core, z } from 'zod'
 import { duration, size } from '../quantities.cjs'
 import { readBodyTemplate } from './body-template.ts'
-import { authorize, DURATION_MS_MAX, headerProblem, headers, ids, quantity, url } from './fields.ts'
+import { authorize, DURATION_MS_MAX, headerProblem, headers, ids, quantity, url, urlOfAll } from './fields.ts'
 import { type Ids, ONE_SEGMENT } from './id-problem.ts'
 import { journalNamespace } from './journal-schema.ts'
 import { pushedNamespace } from './pushed-schema.ts'
@@ -54,11 +54,7 @@ const refresh = z.union(
 
 const changes = z.strictObject(
   {
-    sse: url.transform((read, context) => {
-      if (read.places.length === 0) return { url: read.urlFor(''), origin: read.origin }
-      context.addIssue({ code: 'custom', message: 'must hold no {id}: one stream tells of all keys' })
-      return z.NEVER
-    }),
+    sse: urlOfAll('must hold no {id}: one stream tells of all keys'),
   },
   { error: 'must be a map with sse' },
 )

@@ -3,7 +3,7 @@
 import { decodeKept } from '@keycast/backbone'
 import { idCountOf, idsIn } from './lmdb-ids.ts'
 import { type Counts, decode, type Room, type Tables } from './lmdb-layout.ts'
-import { bytesOf } from './log.ts'
+import { bytesOf, gapBytesOf, untoldBytesOf } from './log.ts'
 
 /** Further problems are only counted: each message of a room can be one. */
 const PROBLEMS_MAX = 20
@@ -20,7 +20,7 @@ export interface Report {
 /**
  * Reads all of it, in one transaction: a journal that goes on writing meanwhile changes nothing of what is seen here.
  */
-export function checkTables({ env, rooms, due, messages, recentIds, heldIds, meta }: Tables): Report {
+export function checkTables({ env, rooms, due, messages, recentIds, heldIds, outbox, meta }: Tables): Report {
   const transaction = env.useReadTransaction()
   const report: Report = { rooms: 0, messages: 0, bytes: 0, problems: [], more: 0 }
   const found = (problem: string) => {
@@ -47,6 +47,7 @@ export function checkTables({ env, rooms, due, messages, recentIds, heldIds, met
     if (stored !== report.messages) found(`${stored} messages are stored, of which ${report.messages} are of a room`)
     const counts = meta.get('counts', { transaction })
     checkIds(counts)
+    checkOutbox(counts)
     if (scheduled > 0 && counts?.rooms !== report.rooms) {
       found(`the log counts ${counts?.rooms} rooms, and has ${report.rooms}`)
     }
@@ -80,6 +81,16 @@ export function checkTables({ env, rooms, due, messages, recentIds, heldIds, met
     if (next !== seq + 1) found(`${name}: it ends with message ${next - 1}, and its last one is ${seq}`)
     if (seen !== bytes) found(`${name}: it counts ${bytes} bytes, and its messages have ${seen}`)
     report.bytes += bytes
+  }
+
+  function checkOutbox(counts: Counts | undefined) {
+    let bytes = 0
+    for (const { key, value } of outbox?.getRange({ transaction }) ?? []) {
+      const [room, seq] = key
+      bytes += seq === 0 ? gapBytesOf(room) : untoldBytesOf(room, decode(value))
+    }
+    const counted = counts?.outboxBytes ?? 0
+    if (bytes !== counted) found(`${bytes} bytes are still to be told to backends, and the log counts ${counted}`)
   }
 
   function checkIds(counts: Counts | undefined) {

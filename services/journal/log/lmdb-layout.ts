@@ -24,6 +24,7 @@ export interface Room {
  * Over all rooms: their number, bytes of messages held, the number of messages ever kept, the next numbers to be given,
  * the first id of the last five minutes, and the ids that live with their messages. `floor`: no number of a room that
  * was forgotten is above it. `openMs`: so long was the log open at its last commit; `timeMs`: by which messages expired then.
+ * `outboxBytes`: of what backends are still to be told.
  */
 export interface Counts {
   rooms: number
@@ -36,6 +37,7 @@ export interface Counts {
   heldIds: number
   openMs: number
   timeMs: number | undefined
+  outboxBytes: number
 }
 
 /** `epoch`, with the file and the boot that it is of; `salt`: of hashes. */
@@ -61,7 +63,7 @@ export function openTables(folder: string, { readOnly = false }: { readOnly?: bo
   const env = open({
     path: folder,
     noSubdir: false,
-    maxDbs: 8,
+    maxDbs: 9,
     encoding: 'json',
     eventTurnBatching: false,
     // With it a commit is seen before the disk has it, and after a failed flush as well.
@@ -81,14 +83,16 @@ export function openTables(folder: string, { readOnly = false }: { readOnly?: bo
   const recentIds: Database<Buffer, number> = env.openDB('recent-ids', { encoding: 'binary' })
   /** By room id and hash, the seq. */
   const heldIds: Database<Buffer, Buffer> = env.openDB('held-ids', { encoding: 'binary', keyEncoding: 'binary' })
+  /** By room and seq, messages that a backend is still to be told; at 0 what it never will be. */
+  const outbox: Database<Buffer, [string, number]> = env.openDB('outbox', { encoding: 'binary' })
   const meta = env.openDB('meta', { encoding: 'json' }) as unknown as MetaTable
   /** Its one version names the process that may write. */
   const owner: Database<{ pid: number }, string> = env.openDB('owner', { encoding: 'json', useVersions: true })
-  return { env, rooms, due, messages, charges, recentIds, heldIds, meta, owner }
+  return { env, rooms, due, messages, charges, recentIds, heldIds, outbox, meta, owner }
 }
 
-/** `idNumber` of its messageId. `idHash`: of a deleted one, which has nothing else left of that. */
-export type Stored = Omit<Message, 'seq'> & { idNumber?: number; idHash?: string }
+/** `idNumber` of its messageId. `idHash`: of a deleted one, which has nothing else left of that. `epoch`: in the outbox. */
+export type Stored = Omit<Message, 'seq'> & { idNumber?: number; idHash?: string; epoch?: string }
 
 /** @returns a line of JSON, then the data as it came */
 export function encode({ data, ...head }: Stored): Buffer {

@@ -19,6 +19,7 @@ import {
   type Stored,
   type Tables,
 } from './lmdb-layout.ts'
+import { createLmdbOutbox } from './lmdb-outbox.ts'
 import {
   bytesOf,
   EMPTY_MS,
@@ -95,6 +96,7 @@ export async function openLmdbLog({
   const state = { counts: countsOf(tables) }
   const clock = createLogClock({ wallNow, now, lastMs: state.counts.timeMs, waitMs: shortenMs, report })
   const ids = createIds({ tables, state, salt })
+  const outbox = createLmdbOutbox({ outbox: tables.outbox, state, commit, isOwned, time: clock.read })
   const charges = createCharges<number>({ bytesMax, random: given.random })
   /** How charges become what they were before the writes that are not committed yet. */
   let undoCharges: (() => void)[] = []
@@ -224,7 +226,7 @@ export async function openLmdbLog({
 
     function keep(
       room: Room,
-      { room: name, messageId, from, data, retention, share = 1, payer, value }: Publish,
+      { room: name, messageId, from, data, retention, share = 1, payer, value, isTold }: Publish,
       idNumber?: number,
     ): Outcome {
       const rankBefore = room.value?.rank
@@ -253,6 +255,7 @@ export async function openLmdbLog({
       state.counts.kept++
       state.counts.bytes += weight
       writes.push(() => messages.put([room.id, seq], encode({ at, from, messageId, idNumber, data })))
+      if (isTold) outbox.put(name, { epoch, seq, at, from, messageId, data }, writes)
       const kept = { position: { epoch, seq }, at, duplicate: false }
       if (!value) return kept
       room.value = nextValue(room.value, value, at)
@@ -453,7 +456,7 @@ export async function openLmdbLog({
     renew: async () => (await isOwned()) && (await commit([], state.counts, { nextEpoch: newEpoch() })),
     append,
 
-    async delete(name, seqs) {
+    async delete(name, seqs, isTold) {
       if (!(await isOwned())) return { error: 'log_full' }
       const before = { ...state.counts }
       const time = clock.read()
@@ -464,6 +467,7 @@ export async function openLmdbLog({
       if (!room || count === 0) return { messages: 0, more: false, notice: undefined }
       const more = !gone && !isEmpty(room)
       const message = more ? undefined : addNotice(room, gone ? rangesOf(gone) : [[1, room.seq]], writes)
+      if (message && isTold) outbox.put(name, { epoch, ...message }, writes)
       put(name, room, time, writes)
       if (!(await commit(writes, before))) return { error: 'log_full' }
       return { messages: count, more, notice: message && { epoch, oldest: room.oldest, message } }
@@ -557,6 +561,8 @@ export async function openLmdbLog({
     },
     unwatch: name => void floors.delete(name),
 
+    outbox,
+
     notes: {
       read: async () => ({ text: meta.get('notes') ?? '', at: clock.read() }),
       async replace(before, after) {
@@ -599,6 +605,7 @@ function countsOf({ meta, rooms }: Pick<Tables, 'meta' | 'rooms'>): Counts {
     heldIds: 0,
     openMs: 0,
     timeMs: undefined,
+    outboxBytes: 0,
     ...stored,
   }
 }

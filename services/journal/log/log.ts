@@ -21,7 +21,8 @@ export interface Retention {
  * in the same room is the same message; `from` is empty for an anonymous publisher. `share` of the log's bytes may be
  * taken once it is kept, all where it is absent: what matters more has the rest for itself. Messages that it drives out
  * of its room do not count. `payer`: for whom its bytes count, and those of the room if it is the first there; nobody
- * where it is absent. `value`: it is the room's value from now on, unless one of a higher rank was.
+ * where it is absent. `value`: it is the room's value from now on, unless one of a higher rank was. `isTold`: a backend is to be told
+ * of it, so that it stands in the outbox, too.
  */
 export interface Publish {
   room: string
@@ -32,6 +33,7 @@ export interface Publish {
   share?: number
   payer?: Payer
   value?: { rank: number | undefined }
+  isTold?: boolean
 }
 
 /**
@@ -155,8 +157,14 @@ export interface Log {
   /**
    * Deletes messages for good, all that the room holds where there is no `seqs`, and tells readers by one more message. It
    * writes: not to overlap with `append` or `expire`. To be called again while there is `more`.
+   *
+   * @param isTold whether the message that tells readers stands in the outbox, too
    */
-  delete: (room: string, seqs?: number[]) => Promise<Deletion | { error: 'log_full' | 'journal_unavailable' }>
+  delete: (
+    room: string,
+    seqs?: number[],
+    isTold?: boolean,
+  ) => Promise<Deletion | { error: 'log_full' | 'journal_unavailable' }>
   /**
    * Some of the rooms.
    *
@@ -191,6 +199,7 @@ export interface Log {
    */
   watch: (room: string) => void
   unwatch: (room: string) => void
+  outbox: Outbox
   /** Only of a log that other journals append to as well. */
   news?: News
   /** Only of a log that outlives its journals. */
@@ -199,6 +208,63 @@ export interface Log {
   notReady?: () => string | undefined
   close: () => Promise<void>
 }
+
+/** A message that a backend is still to be told, with the epoch in which it was kept. */
+export type Untold = Message & { epoch: string }
+
+/** What a backend was never told: the first and the last position. */
+export interface Untellable {
+  from: Position
+  to: Position
+}
+
+/**
+ * What backends are still to be told, room by room. A message comes into it with the same write that keeps it, and stays
+ * until it is taken out, whatever becomes of the room and its history. It is bounded by whoever takes.
+ */
+export interface Outbox {
+  /**
+   * Some of the rooms that have something there, and the times of their first messages.
+   *
+   * @param cursor empty at first, then as it was returned; that is `undefined` at the end
+   */
+  rooms: (cursor: string) => Promise<{ rooms: { room: string; at: number }[]; cursor: string | undefined }>
+  /**
+   * The first messages of a room, those above `after` where it is given: `limit` and `bytesMax` of data at most, but one
+   * at least. `gap`: as it was left by `take`. `now`: by the clock that gave the messages their times, as far as the log
+   * trusts it.
+   */
+  read: (
+    room: string,
+    range: { after?: number; limit: number; bytesMax: number },
+  ) => Promise<{ gap: Untellable | undefined; messages: Untold[]; now: number }>
+  /**
+   * Takes messages out, as far as `upTo`, and leaves a gap to be named, or none. Rejects where nothing was done. It
+   * writes: not to overlap with `append` or `expire`.
+   */
+  take: (parts: { room: string; upTo: number; gap?: Untellable }[]) => Promise<void>
+  /** Takes messages out that were deleted. Rejects, and writes, as `take` does. */
+  remove: (room: string, seqs: number[]) => Promise<void>
+  stats: () => { bytes: number }
+  /**
+   * Only of a log that many journals have: one of them tells. Whether it is this one, for the next {@link OWN_MS}.
+   * Rejects where nobody knows.
+   */
+  own?: () => Promise<boolean>
+  /** Some rooms that came to have something there, once each. Only where there is `own`. */
+  news?: () => Promise<string[]>
+}
+
+/** A journal that ended without a word tells nothing for so long. */
+export const OWN_MS = 10_000
+
+/** The cost of an entry of the outbox beside the message: its key, and what names it in memory while it is told. */
+const OUTBOX_ENTRY_BYTES = 256
+
+export const untoldBytesOf = (room: string, message: Pick<Message, 'data' | 'from' | 'messageId'>) =>
+  OUTBOX_ENTRY_BYTES + room.length + bytesOf(message)
+
+export const gapBytesOf = (room: string) => OUTBOX_ENTRY_BYTES + room.length
 
 /** A text that the journals of a log leave to each other, and to those that start later. */
 export interface Notes {

@@ -22,6 +22,7 @@ import {
   type SeqRange,
   type Valued,
 } from './log.ts'
+import { createMemoryOutbox } from './memory-outbox.ts'
 
 /**
  * `start`: the index of the oldest message that is kept. What was trimmed stays before it until it is half of the list,
@@ -58,11 +59,12 @@ export function createMemoryLog({ now, wallNow, random, randomBytes, bytesMax }:
   /** Of watched rooms that are not there, the seq that those who watch were told. */
   const floors = new Map<string, number>()
   const charges = createCharges<string>({ bytesMax, random })
+  const outbox = createMemoryOutbox(wallNow)
   let floor = 0
   let bytes = 0
 
   function keep(
-    { room: name, messageId, from, data, retention, share = 1, payer, value }: Publish,
+    { room: name, messageId, from, data, retention, share = 1, payer, value, isTold }: Publish,
     at: number,
   ): Outcome {
     const rankBefore = rooms.get(name)?.value?.rank
@@ -91,6 +93,7 @@ export function createMemoryLog({ now, wallNow, random, randomBytes, bytesMax }:
     if (roomBytes > 0) charges.add(name, ROOM_ITSELF, payer, roomBytes)
     room.messages.push(message)
     add(room, bytesOf(message))
+    if (isTold) outbox.put(name, { epoch, ...message })
     if (id !== undefined) ids.set(id, { seq: message.seq, at, digest, elapsedAt: now() })
     trim(name, room, at)
     const kept = { position: { epoch, seq: message.seq }, at, oldest: oldestOf(room), duplicate: false }
@@ -216,13 +219,14 @@ export function createMemoryLog({ now, wallNow, random, randomBytes, bytesMax }:
       return publishes.map(publish => keep(publish, at))
     },
 
-    async delete(name, seqs) {
+    async delete(name, seqs, isTold) {
       const room = rooms.get(name)
       if (!room) return { messages: 0, more: false, notice: undefined }
       const gone = seqs && deleteSome(name, room, seqs)
       const count = gone ? gone.length : deleteAll(name, room)
       if (count === 0) return { messages: 0, more: false, notice: undefined }
       const message = tell(room, gone ? rangesOf(gone) : [[1, room.seq]])
+      if (isTold) outbox.put(name, { epoch, ...message })
       return { messages: count, more: false, notice: { epoch, oldest: oldestOf(room), message } }
     },
 
@@ -274,6 +278,7 @@ export function createMemoryLog({ now, wallNow, random, randomBytes, bytesMax }:
       if (!floors.has(name)) floors.set(name, floor)
     },
     unwatch: name => void floors.delete(name),
+    outbox,
 
     stats: () => ({ bytes: bytesNow(), bytesMax, rooms: rooms.size, charged: charges.stats() }),
     close: async () => {},

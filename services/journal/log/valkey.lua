@@ -12,6 +12,11 @@
 -- keycast:charges           hash        room and seq to what is charged for it, and to whom; seq 0: for the room itself
 -- keycast:accounts          hash        what each account is charged, and each kind of payer
 -- keycast:notes             string      what journals leave to each other: the bounds of histories
+-- keycast:outbox            sorted set  rooms of which a backend is still to be told something, by the time of the first
+-- keycast:outbox:<key>      stream      of a room, the messages that it is to be told, with <seq>-0 for an id
+-- keycast:outbox-gaps       hash        room to what it never will be told, as JSON
+-- keycast:outbox-news       set         rooms that came to have something in the outbox, until the journal that tells asks
+-- keycast:outbox-owner      string      names the journal that tells
 
 local LOG = 'keycast:log'
 local IDS = 'keycast:ids'
@@ -19,10 +24,16 @@ local EXPIRY = 'keycast:expiry'
 local CHARGES = 'keycast:charges'
 local ACCOUNTS = 'keycast:accounts'
 local NOTES = 'keycast:notes'
+local OUTBOX = 'keycast:outbox'
+local OUTBOX_GAPS = 'keycast:outbox-gaps'
+local OUTBOX_NEWS = 'keycast:outbox-news'
+local OUTBOX_OWNER = 'keycast:outbox-owner'
 
 -- As in log.ts.
 local ID_MS = 5 * 60000
 local MESSAGE_BYTES = 96
+
+local OUTBOX_ENTRY_BYTES = 256
 
 local EMPTY_MS = 3600000
 local FLOOR_STEP = 1000000
@@ -247,11 +258,12 @@ end
 
 -- time or nothing, candidate; then of each publish: room, from, messageId or nothing, digest, data, of the history
 -- messages, ageMs, bytesMax, how much the log may hold; payer or nothing, how many times what is left each of its accounts
--- may hold, what is charged for the message, and for the room if it is new; 'v' and a rank or nothing for a value, else nothing.
+-- may hold, what is charged for the message, and for the room if it is new; 'v' and a rank or nothing for a value, else nothing;
+-- whether a backend is to be told of it.
 -- Returns {epoch, bytes, rooms, outcomes}, an outcome being {what, seq, at, and of what is kept the oldest seq of its room; of
 -- a value its order, and the highest rank before it or nothing}; so it is of one that is older. Ranks are texts: a reply's numbers are
 -- not read to their last digit.
-local PUBLISH_ARGUMENTS = 14
+local PUBLISH_ARGUMENTS = 15
 
 -- What is known of the ids that a call brings: of each room, by id, what is stored of it, or false. One look for each room.
 local function knownIds(args)
@@ -311,6 +323,20 @@ local function refusalOf(log, held, shares, bytes, left)
   return refusal
 end
 
+local function untoldBytesOf(name, from, messageId, data)
+  return OUTBOX_ENTRY_BYTES + #name + MESSAGE_BYTES + #data + #from + #messageId
+end
+
+-- Written with the message itself, so that there is no message of which a backend would not hear.
+local function putUntold(name, seq, epoch, atText, from, messageId, data, deletes)
+  local fields = { 'e', epoch, 'a', atText, 'f', from, 'm', messageId, 'd', data }
+  if deletes then fields[11], fields[12] = 'x', deletes end
+  redis.call('XADD', 'keycast:outbox:' .. name, seq .. '-0', unpack(fields))
+  redis.call('ZADD', OUTBOX, 'NX', atText, name)
+  redis.call('SADD', OUTBOX_NEWS, name)
+  redis.call('HINCRBY', LOG, 'outbox', untoldBytesOf(name, from, messageId, data))
+end
+
 local function append(_, args)
   local at = timeOf(args[1])
   local atText = whole(at)
@@ -323,7 +349,7 @@ local function append(_, args)
   local minted = {}
 
   local function keep(n)
-    local name, from, messageId, digest, data, messages, ageMs, bytesOfRoomMax, bytesMax, payer, shares, ownCharge, roomCharge, value =
+    local name, from, messageId, digest, data, messages, ageMs, bytesOfRoomMax, bytesMax, payer, shares, ownCharge, roomCharge, value, isTold =
       unpack(args, n, n + PUBLISH_ARGUMENTS - 1)
     messages, ageMs, bytesOfRoomMax = tonumber(messages), tonumber(ageMs), tonumber(bytesOfRoomMax)
     local id = from .. '\n' .. messageId
@@ -360,6 +386,7 @@ local function append(_, args)
     local seq = whole(room.seq)
     charge(log, name, seq, payer, ownCharge)
     redis.call('XADD', 'keycast:messages:' .. name, seq .. '-0', 'a', atText, 'f', from, 'm', messageId, 'd', data)
+    if isTold == '1' then putUntold(name, seq, epoch, atText, from, messageId, data) end
     if messageId ~= '' then
       local stored = seq .. ' ' .. atText .. ' ' .. digest
       known[name][id] = stored
@@ -479,7 +506,7 @@ local function deleteAll(room, log, at)
   return room.oldest - oldest, '[[1,' .. whole(room.seq) .. ']]'
 end
 
--- time or nothing, candidate, room; 'all', or 'some' and then seqs. Returns {epoch, bytes, rooms, how many went,
+-- time or nothing, candidate, room, whether a backend is told; 'all', or 'some' and then seqs. Returns {epoch, bytes, rooms, how many went,
 -- whether there are more}, and of what tells readers {seq, at, what, oldest}.
 local function delete(_, args)
   local at = timeOf(args[1])
@@ -487,16 +514,17 @@ local function delete(_, args)
   local log, room = loadLog(), loadRoom(args[3])
   local count, deletes = 0, ''
   if not room.isNew then
-    if args[4] == 'all' then count, deletes = deleteAll(room, log, at)
-    else count, deletes = deleteSome(room, log, at, { unpack(args, 5) }) end
+    if args[5] == 'all' then count, deletes = deleteAll(room, log, at)
+    else count, deletes = deleteSome(room, log, at, { unpack(args, 6) }) end
   end
-  local isMore = args[4] == 'all' and room.oldest <= room.seq
+  local isMore = args[5] == 'all' and room.oldest <= room.seq
   if count == 0 then return { epoch, bytesOfAll(log), log.rooms, 0, 0, {} } end
   local told = {}
   if not isMore then
     local messages = 'keycast:messages:' .. room.name
     room.seq = room.seq + 1
     redis.call('XADD', messages, whole(room.seq) .. '-0', 'a', whole(at), 'f', '', 'm', '', 'd', 'null', 'x', deletes)
+    if args[4] == '1' then putUntold(room.name, whole(room.seq), epoch, whole(at), '', '', 'null', deletes) end
     room.bytes = room.bytes + MESSAGE_BYTES + #'null'
     log.bytes = log.bytes + MESSAGE_BYTES + #'null'
     -- The first one may be among those that went.
@@ -594,6 +622,83 @@ local function note(_, args)
   return 1
 end
 
+-- An entry of the outbox is {id, {'e', epoch, 'a', at, 'f', from, 'm', messageId, 'd', data}}, and perhaps 'x'.
+local function untoldEntryBytes(name, entry)
+  local fields = entry[2]
+  return untoldBytesOf(name, fields[6], fields[8], fields[10])
+end
+
+-- A room of which something was taken out: it stands by the time of what is its first message now, or not at all.
+local function placeUntold(name, isWithGap)
+  local stream = 'keycast:outbox:' .. name
+  local first = redis.call('XRANGE', stream, '-', '+', 'COUNT', 1)[1]
+  if first then redis.call('ZADD', OUTBOX, 'XX', first[2][4], name)
+  else
+    redis.call('DEL', stream)
+    if not isWithGap then redis.call('ZREM', OUTBOX, name) end
+  end
+end
+
+-- time or nothing, room, the first seq, limit, bytesMax. Returns {time, gap or nothing, entries}.
+local function untold(_, args)
+  local name, bytesLeft = args[2], tonumber(args[5])
+  local found = {}
+  for _, entry in ipairs(redis.call('XRANGE', 'keycast:outbox:' .. name, args[3] .. '-0', '+', 'COUNT', args[4])) do
+    bytesLeft = bytesLeft - #entry[2][10]
+    if bytesLeft < 0 and #found > 0 then break end
+    found[#found + 1] = entry
+  end
+  return { timeOf(args[1]), redis.call('HGET', OUTBOX_GAPS, name) or '', found }
+end
+
+-- The journal that takes; then room, seq, gap or nothing. Returns the bytes of the outbox, or -1 where another one tells.
+local function take(_, args)
+  if redis.call('GET', OUTBOX_OWNER) ~= args[1] then return -1 end
+  local bytes = 0
+  for n = 2, #args, 3 do
+    local name, upTo, gap = args[n], args[n + 1], args[n + 2]
+    local stream = 'keycast:outbox:' .. name
+    for _, entry in ipairs(redis.call('XRANGE', stream, '-', upTo .. '-0')) do
+      bytes = bytes + untoldEntryBytes(name, entry)
+    end
+    redis.call('XTRIM', stream, 'MINID', '=', whole(tonumber(upTo) + 1) .. '-0')
+    if redis.call('HDEL', OUTBOX_GAPS, name) == 1 then bytes = bytes + OUTBOX_ENTRY_BYTES + #name end
+    if gap ~= '' then
+      redis.call('HSET', OUTBOX_GAPS, name, gap)
+      bytes = bytes - OUTBOX_ENTRY_BYTES - #name
+    end
+    placeUntold(name, gap ~= '')
+  end
+  return redis.call('HINCRBY', LOG, 'outbox', whole(-bytes))
+end
+
+-- room, seqs. Returns the bytes of the outbox.
+local function remove(_, args)
+  local name = args[1]
+  local bytes = 0
+  for n = 2, #args do
+    local id = args[n] .. '-0'
+    local entry = redis.call('XRANGE', 'keycast:outbox:' .. name, id, id)[1]
+    if entry then
+      bytes = bytes + untoldEntryBytes(name, entry)
+      redis.call('XDEL', 'keycast:outbox:' .. name, id)
+    end
+  end
+  placeUntold(name, redis.call('HEXISTS', OUTBOX_GAPS, name) == 1)
+  return redis.call('HINCRBY', LOG, 'outbox', whole(-bytes))
+end
+
+-- A journal, and for how long it tells. Returns {whether it does, the bytes of the outbox}.
+local function own(_, args)
+  local owner = redis.call('GET', OUTBOX_OWNER)
+  local isMine = not owner or owner == args[1]
+  if isMine then redis.call('SET', OUTBOX_OWNER, args[1], 'PX', args[2]) end
+  return { isMine and 1 or 0, tonumber(redis.call('HGET', LOG, 'outbox') or 0) }
+end
+
+-- How many at most. Returns rooms, which are no news from then on.
+local function outboxNews(_, args) return redis.call('SPOP', OUTBOX_NEWS, args[1]) end
+
 -- candidate. Returns {epoch, bytes, rooms, id}.
 local function open(_, args)
   local epoch = renewed(args[1])
@@ -608,6 +713,11 @@ redis.register_function { function_name = 'VERSION_delete', callback = delete, f
 redis.register_function { function_name = 'VERSION_retain', callback = retain, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'VERSION_open', callback = open, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'VERSION_note', callback = note, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'VERSION_take', callback = take, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'VERSION_remove', callback = remove, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'VERSION_own', callback = own, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'VERSION_outbox_news', callback = outboxNews, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'VERSION_untold', callback = untold, flags = { 'no-writes' } }
 redis.register_function { function_name = 'VERSION_notes', callback = notes, flags = { 'no-writes' } }
 redis.register_function { function_name = 'VERSION_read', callback = read, flags = { 'no-writes' } }
 redis.register_function { function_name = 'VERSION_heads', callback = heads, flags = { 'no-writes' } }

@@ -20,6 +20,7 @@ import {
 } from './log.ts'
 import { checkValkey } from './valkey-checks.ts'
 import { createConnection, type Session } from './valkey-connection.ts'
+import { createValkeyOutbox } from './valkey-outbox.ts'
 
 const source = readFileSync(new URL('valkey.lua', import.meta.url), 'utf8')
 const library = `keycast_${createHash('sha256').update(source).digest('hex').slice(0, 12)}`
@@ -228,14 +229,14 @@ export async function openValkeyLog({
 
   function argumentsOf(publishes: Publish[], candidate: string) {
     const args = [time(), candidate].map(text => text as string | Buffer)
-    for (const { room, from, messageId, data, retention, share = 1, payer, value } of publishes) {
+    for (const { room, from, messageId, data, retention, share = 1, payer, value, isTold } of publishes) {
       const digest = messageId === undefined ? '' : createHash('sha256').update(data).digest('base64url').slice(0, 22)
       const { messages, ageMs, bytes } = retention
       args.push(room, from, messageId ?? '', digest, data, String(messages), String(ageMs), String(bytes))
       args.push(String(bytesMax * share))
       const ownBytes = bytesOf({ data, from, messageId }) + (messageId === undefined ? 0 : ID_BYTES)
       args.push(...payingOf(payer), chargeOf(payer, ownBytes), chargeOf(payer, ROOM_BYTES))
-      args.push(value ? `v${value.rank ?? ''}` : '')
+      args.push(value ? `v${value.rank ?? ''}` : '', isTold ? '1' : '')
     }
     return args
   }
@@ -323,6 +324,8 @@ export async function openValkeyLog({
     return walk.isOver ? 0 : EXPIRE_AT_ONCE
   }
 
+  const outbox = createValkeyOutbox({ library, session: sessionNow, time, journal: newEpoch() })
+
   await connection.start().catch(error => {
     connection.close()
     throw error
@@ -350,10 +353,10 @@ export async function openValkeyLog({
       return { trimmed: [], more: touched + walked > 0 }
     },
 
-    async delete(room, seqs) {
+    async delete(room, seqs, isTold) {
       const session = connection.session()
       if (!session) return { error: 'journal_unavailable' }
-      const args = [time(), newEpoch(), room, ...(seqs ? ['some', ...seqs.map(String)] : ['all'])]
+      const args = [time(), newEpoch(), room, isTold ? '1' : '', ...(seqs ? ['some', ...seqs.map(String)] : ['all'])]
       const deleting = session.write<DeletedReply>(['FCALL', `${library}_delete`, '0', ...args])
       const isAcknowledged = acknowledged(session)
       const [epochNow, bytes, rooms, messages, more, told] = await deleting
@@ -389,6 +392,8 @@ export async function openValkeyLog({
         ?.unsubscribe([CHANNEL + room])
         .catch(() => {})
     },
+
+    outbox,
 
     notes: {
       async read() {

@@ -4,6 +4,7 @@ import {
   type RoomAnswer as Answer,
   type Join,
   type Leaving,
+  type MembersAnswer,
   membersKey,
   type Position,
   type RoomErrorCode,
@@ -94,6 +95,8 @@ interface Deps {
   /** `undefined` if it names no room. */
   rulesOf: (room: string) => Rules | undefined
   tell: (link: string, key: string) => void
+  /** The members of a room, as they are told, changed. `everybody`: as they are told when it is called. */
+  onChanged?: (room: string, everybody: () => MembersAnswer) => void
   counts: { joined: (result: 'joined' | 'share' | RoomErrorCode) => void; told: () => void }
   now: () => number
   every: Every
@@ -102,7 +105,17 @@ interface Deps {
   tabsMax?: number
 }
 
-export function createPresence({ rulesOf, tell, counts, now, every, turn, randomBytes, tabsMax = TABS_MAX }: Deps) {
+export function createPresence({
+  rulesOf,
+  tell,
+  onChanged = () => {},
+  counts,
+  now,
+  every,
+  turn,
+  randomBytes,
+  tabsMax = TABS_MAX,
+}: Deps) {
   const incarnation = randomBytes(9).toString('base64url')
   let nextRoom = 0
   const links = new Map<string, Link>()
@@ -154,7 +167,10 @@ export function createPresence({ rulesOf, tell, counts, now, every, turn, random
     changed.delete(room)
     room.batchAt = undefined
     room.toldAt = now()
-    if (room.members.publish()) counts.told()
+    if (room.members.publish()) {
+      counts.told()
+      onChanged(room.name, room.members.everybody)
+    }
     for (const [link, watch] of room.watches) {
       if (watch.isHeld && now() >= room.settledAt) watch.isHeld = false
       if (watch.isHeld) schedule(room, room.settledAt)
@@ -374,6 +390,10 @@ export function createPresence({ rulesOf, tell, counts, now, every, turn, random
     countsOf(name: string) {
       const room = rooms.get(name)
       return { count: room?.members.count ?? 0, tabs: room?.tabs ?? 0 }
+    },
+    /** Rooms that have members now. */
+    *occupied(): Iterable<[room: string, everybody: () => MembersAnswer]> {
+      for (const { name, members } of rooms.values()) if (members.count > 0) yield [name, members.everybody]
     },
     /** `tabs`: joins that stand, and ghosts. */
     stats: () => ({ tabs: tabs.size, rooms: rooms.size }),

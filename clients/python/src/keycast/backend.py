@@ -1,10 +1,16 @@
-"""A backend's calls to a gateway's internal listener (docs/http-api.md), collected, and repeated where that is safe."""
+"""A backend's calls to a gateway's internal listener (docs/http-api.md), collected, and repeated where that is safe.
+
+And the check of Keycast's calls to a backend.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
 import random
+import re
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -14,6 +20,9 @@ from urllib.parse import quote, urlsplit
 
 from .connection.backoff import backoff_ms
 from .random_text import random_text
+
+# A call is made anew, and signed anew, each time: an older one was recorded by somebody, or clocks differ by more.
+_SIGNED_SECONDS_MAX = 300
 
 # As many keys, and as many users, as `POST /v1/refresh` takes.
 _KEYS_MAX = 5_000
@@ -39,6 +48,30 @@ _ROOMS_MAX = 8
 
 
 _T = TypeVar("_T")
+
+
+def is_from_keycast(
+    signature: str | None,
+    body: bytes,
+    secrets: str | Iterable[str],
+    max_age: float = _SIGNED_SECONDS_MAX,
+    now: Callable[[], float] = time.time,
+) -> bool:
+    """Whether a call to this backend (`notify` in keycast.yaml) is Keycast's, and of now.
+
+    `signature` is the header `Keycast-Signature`, `body` what came with it, before anything parsed it. Any of the secrets
+    may have signed. `max_age` is in seconds.
+    """
+    first, *signed = (signature or "").split(",")
+    said = re.fullmatch(r"t=([0-9]{1,12})", first)
+    if not said or abs(now() - int(said[1])) > max_age:
+        return False
+    given = [each.removeprefix("v1=") for each in signed if re.fullmatch(r"v1=[0-9a-f]{64}", each)]
+    for secret in [secrets] if isinstance(secrets, str) else secrets:
+        expected = hmac.new(secret.encode(), said[1].encode() + b"." + body, "sha256").hexdigest()
+        if any(hmac.compare_digest(each, expected) for each in given):
+            return True
+    return False
 
 
 class CallError(Exception):

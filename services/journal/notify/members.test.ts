@@ -1,0 +1,89 @@
+import type { Notify } from '@keycast/service'
+import { AGAIN_MS, createMembersTeller, type MembersState } from './members.ts'
+import type { Outcome } from './post.ts'
+import { createTestWorld, failed, refused, taken } from './test-world.ts'
+
+function setup() {
+  const time = createTestWorld()
+  const calls: any[][] = []
+  const backend: { answer: () => Outcome | Promise<Outcome> } = { answer: () => taken }
+  const rooms = new Map<string, MembersState>()
+  const teller = createMembersTeller({
+    ...time.world,
+    *occupied() {
+      for (const [room, state] of rooms) if (state.count > 0) yield [room, () => state] as const as any
+    },
+    rulesOf: room => (room.startsWith('quiet:') ? undefined : ({} as Notify)),
+    async post(_, body) {
+      calls.push(JSON.parse(body).members)
+      return backend.answer()
+    },
+    counts: { called: () => {} },
+    report: { warn() {} } as any,
+  })
+  teller.start()
+  function change(room: string, count: number, more: object = {}) {
+    const state: MembersState = { epoch: 'e', rev: (rooms.get(room)?.rev ?? 0) + 1, count, ...more }
+    rooms.set(room, state)
+    teller.changed(room, () => rooms.get(room) as MembersState)
+  }
+  const counts = () => calls.map(call => call.map(({ key, count }) => `${key} ${count}`))
+  return { ...time, teller, calls, counts, backend, change }
+}
+
+test('rooms that change together are told in one call, as they are', async () => {
+  const { change, settle, calls } = setup()
+  const members = [{ id: 'x', user: 'ann', name: 'Ann', tabs: 1 }]
+  change('room:1', 1, { members })
+  change('room:2', 500)
+  change('quiet:1', 1)
+  await settle()
+  expect(calls).toEqual([
+    [
+      { key: 'room:1', epoch: 'e', rev: 1, count: 1, members },
+      { key: 'room:2', epoch: 'e', rev: 1, count: 500 },
+    ],
+  ])
+})
+
+test('while a call is under way, or a backend is down, the latest state takes the place of those before', async () => {
+  const { change, settle, counts, backend, pass } = setup()
+  let end: (outcome: Outcome) => void = () => {}
+  backend.answer = () => new Promise(resolve => (end = resolve))
+  change('room:1', 1)
+  await settle()
+  for (let count = 2; count < 50; count++) change('room:1', count)
+  change('room:2', 1)
+  backend.answer = () => failed
+  end(failed)
+  await pass(10_000)
+  for (let count = 50; count < 90; count++) change('room:1', count)
+  backend.answer = () => taken
+  await pass(60_000)
+  expect(counts()[0]).toEqual(['room:1 1'])
+  expect(counts().at(-1)?.sort()).toEqual(['room:1 89', 'room:2 1'])
+  expect(counts().length).toBeLessThan(20)
+})
+
+test('what a backend refuses is not told again, and goes on with the next change', async () => {
+  const { change, settle, counts, backend, pass } = setup()
+  backend.answer = () => refused
+  change('room:1', 1)
+  await pass(10_000)
+  backend.answer = () => taken
+  change('room:1', 2)
+  await settle()
+  expect(counts()).toEqual([['room:1 1'], ['room:1 2']])
+})
+
+test('rooms that have members are told again now and then, in calls of no more than a hundred', async () => {
+  const { change, counts, calls, pass } = setup()
+  for (let n = 0; n < 250; n++) change(`room:${n}`, 1)
+  change('room:empty', 0)
+  await pass(1_000)
+  expect(calls.map(call => call.length)).toEqual([100, 100, 51])
+  calls.length = 0
+  await pass(AGAIN_MS)
+  expect(counts().flat()).toHaveLength(250)
+  expect(counts().flat()).not.toContain('room:empty 0')
+})

@@ -1,0 +1,291 @@
+import type { Notify } from '@keycast/service'
+import type { Outbox, Publish } from '../log/log.ts'
+import { createMemoryLog } from '../log/memory.ts'
+import { createMessagesTeller } from './messages.ts'
+import type { Outcome } from './post.ts'
+import { createTestWorld, failed, refused, taken } from './test-world.ts'
+
+const HOUR_MS = 3_600_000
+
+/** @param options `answer`: of the backend, by room and the seqs of a call */
+function setup({
+  answer = () => taken,
+  bytesMax = 2 ** 30,
+}: {
+  answer?: (room: string, seqs: number[]) => Outcome | Promise<Outcome>
+  bytesMax?: number
+} = {}) {
+  const time = createTestWorld()
+  const log = createMemoryLog({ ...time.world, bytesMax: 2 ** 30 })
+  const calls: { key: string; gap?: any; messages: any[] }[] = []
+  const counts: Record<string, number> = { told: 0, set_aside: 0, dropped: 0 }
+  const logged: string[] = []
+  const backend = { answer }
+  const note = (_: unknown, text?: string) => logged.push(String(text))
+  const told = (outcome: string, messages: number) => {
+    counts[outcome] += messages
+  }
+  const tellers: ReturnType<typeof createMessagesTeller>[] = []
+  const start = (outbox: Outbox = log.outbox) => {
+    const teller = createMessagesTeller({
+      ...time.world,
+      outbox,
+      between: task => void task(),
+      rulesOf: room => (room.startsWith('quiet:') ? undefined : ({} as Notify)),
+      async post(_, body) {
+        const call = JSON.parse(body)
+        calls.push(call)
+        return backend.answer(
+          call.key,
+          call.messages.map(({ seq }: any) => seq),
+        )
+      },
+      bytesMax,
+      counts: { called: () => {}, told },
+      report: { warn: note, error: note } as any,
+    })
+    tellers.push(teller)
+    return teller
+  }
+  const teller = start()
+  async function publish(room: string, ...texts: string[]) {
+    const retention = { messages: 1, ageMs: 1_000, bytes: 1e9 }
+    const publishes = texts.map((text): Publish => {
+      return {
+        room,
+        messageId: undefined,
+        from: 'ann',
+        data: Buffer.from(JSON.stringify(text)),
+        retention,
+        isTold: true,
+      }
+    })
+    for (const outcome of await log.append(publishes)) if (!outcome.error) tellers.at(-1)?.wake(room, outcome.at)
+    await time.settle()
+  }
+  const seqs = (room = 'room:1') =>
+    calls.filter(({ key }) => key === room).map(call => call.messages.map(({ seq }) => seq))
+  return { ...time, log, teller, start, publish, calls, seqs, counts, logged, backend }
+}
+
+test('a backend is told of each message as it was kept, and then it leaves the outbox', async () => {
+  const { teller, publish, calls, log, counts, world } = setup()
+  await teller.start()
+  await publish('room:1', 'grüße')
+  const { epoch } = await log.head('room:1')
+  const message = { epoch, seq: 1, at: world.wallNow(), from: 'ann', data: 'grüße' }
+  expect(calls).toEqual([{ key: 'room:1', messages: [message] }])
+  expect(log.outbox.stats().bytes).toBe(0)
+  expect(counts).toEqual({ told: 1, set_aside: 0, dropped: 0 })
+  expect(teller.stats()).toEqual({ bytes: 0, rooms: 0, oldestMs: 0 })
+})
+
+test('of a room one call is under way at a time, and all that came meanwhile is the next; other rooms do not wait', async () => {
+  const ends: (() => void)[] = []
+  const { teller, publish, seqs, settle } = setup({
+    answer: room => (room === 'room:1' ? new Promise(resolve => ends.push(() => resolve(taken))) : taken),
+  })
+  await teller.start()
+  await publish('room:1', 'a')
+  await publish('room:1', 'b', 'c')
+  await publish('room:2', 'a')
+  expect([seqs(), seqs('room:2')]).toEqual([[[1]], [[1]]])
+  ends[0]()
+  await settle()
+  expect(seqs()).toEqual([[1], [2, 3]])
+})
+
+test('a backend that is down for an hour misses no message, and is asked now and then meanwhile', async () => {
+  const { teller, publish, calls, pass, backend, log, counts } = setup({ answer: () => failed })
+  await teller.start()
+  for (let minute = 0; minute < 60; minute++) {
+    for (const room of ['room:1', 'room:2', 'room:3']) await publish(room, `${minute}`, `${minute} again`)
+    await pass(60_000)
+  }
+  expect(calls.length).toBeLessThan(400)
+  calls.length = 0
+  backend.answer = () => taken
+  await pass(60_000)
+  for (const room of ['room:1', 'room:2', 'room:3']) {
+    const told = calls.filter(({ key }) => key === room).flatMap(({ messages }) => messages)
+    expect(told.map(({ seq }) => seq)).toEqual(Array.from({ length: 120 }, (_, n) => n + 1))
+    expect(calls.every(({ gap }) => gap === undefined)).toBe(true)
+  }
+  expect([log.outbox.stats().bytes, counts]).toEqual([0, { told: 360, set_aside: 0, dropped: 0 }])
+})
+
+test('a backend that says when it will be there is left alone until then', async () => {
+  const { teller, publish, calls, pass, backend } = setup({
+    answer: () => ({ ...failed, retryAfterMs: 20_000 }) as Outcome,
+  })
+  await teller.start()
+  await publish('room:1', 'a')
+  await publish('room:2', 'a')
+  backend.answer = () => taken
+  await pass(19_500)
+  expect(calls).toHaveLength(1)
+  await pass(1_000)
+  expect(calls.map(({ key }) => key)).toEqual(['room:1', 'room:2', 'room:1'])
+})
+
+test('a message that a backend refuses is set aside, and those beside it are told', async () => {
+  const { teller, publish, seqs, counts, log, backend, pass, logged } = setup({ answer: () => failed })
+  await teller.start()
+  await publish('room:1', 'a', 'b', 'c', 'd')
+  backend.answer = (_, of) => (of.includes(2) ? refused : taken)
+  await pass(30_000)
+  await publish('room:1', 'e', 'f')
+  expect(seqs()).toEqual([[1, 2, 3, 4], [1, 2, 3, 4], [1], [2], [3], [4], [5, 6]])
+  expect(counts).toEqual({ told: 5, set_aside: 1, dropped: 0 })
+  expect(log.outbox.stats().bytes).toBe(0)
+  expect(logged).toContain('a message was set aside: its backend refused it')
+})
+
+test('one room that fails keeps no other back', async () => {
+  const { teller, publish, seqs, pass } = setup({ answer: room => (room === 'room:1' ? failed : taken) })
+  await teller.start()
+  for (let n = 0; n < 10; n++) {
+    await publish('room:1', 'a')
+    await publish('room:2', 'a')
+    await pass(1_000)
+  }
+  expect(seqs('room:2').flat()).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+  expect(seqs().length).toBeGreaterThan(3)
+})
+
+test('after 24 h a message is dropped, and the next call names the gap', async () => {
+  const { teller, publish, calls, pass, leap, backend, counts, log } = setup({ answer: () => failed })
+  await teller.start()
+  await publish('room:1', 'a', 'b')
+  await publish('room:2', 'a')
+  leap(23 * HOUR_MS)
+  await publish('room:1', 'c')
+  leap(HOUR_MS)
+  await pass(2_000)
+  expect(counts.dropped).toBe(3)
+  calls.length = 0
+  backend.answer = () => taken
+  await pass(60_000)
+  const { epoch } = await log.head('room:1')
+  const at = (seq: number) => ({ epoch, seq })
+  expect(calls).toMatchObject(
+    [
+      { key: 'room:2', gap: { from: at(1), to: at(1) }, messages: [] },
+      { key: 'room:1', gap: { from: at(1), to: at(2) }, messages: [{ seq: 3 }] },
+    ].sort(
+      (one, other) => calls.findIndex(call => call.key === one.key) - calls.findIndex(call => call.key === other.key),
+    ),
+  )
+  await publish('room:1', 'd')
+  expect(calls.at(-1)).toEqual({ key: 'room:1', messages: [expect.objectContaining({ seq: 4 })] })
+  expect(log.outbox.stats().bytes).toBe(0)
+})
+
+test('past its bytes the outbox loses the oldest messages of the rooms that wait longest, and says so', async () => {
+  const { teller, publish, calls, pass, backend, counts, log } = setup({ answer: () => failed, bytesMax: 20_000 })
+  await teller.start()
+  for (let n = 0; n < 30; n++) await publish('room:1', 'x'.repeat(1_000))
+  await publish('room:2', 'x')
+  await pass(1_000)
+  expect(log.outbox.stats().bytes).toBeLessThanOrEqual(20_000)
+  expect(counts.dropped).toBeGreaterThan(10)
+  backend.answer = () => taken
+  await pass(60_000)
+  const told = calls.filter(({ key }) => key === 'room:1').at(-1)
+  expect(told?.gap).toMatchObject({ from: { seq: 1 }, to: { seq: counts.dropped } })
+  expect(told?.messages[0].seq).toBe(counts.dropped + 1)
+  expect(told?.messages.at(-1).seq).toBe(30)
+  expect(calls.at(-1)?.gap ?? calls.find(({ key }) => key === 'room:2')?.gap).not.toEqual(null)
+})
+
+test('gaps of more rooms than there is place for are dropped in the end: the outbox stays bounded', async () => {
+  const { teller, publish, pass, log, logged } = setup({ answer: () => failed, bytesMax: 3_000 })
+  await teller.start()
+  for (let n = 0; n < 40; n++) await publish(`room:${n}`, 'x')
+  await pass(60_000)
+  expect(log.outbox.stats().bytes).toBeLessThanOrEqual(3_000)
+  expect(logged).toContain('a gap was dropped: a backend will not hear that it missed messages')
+})
+
+test('the next one that tells goes on with what was not acknowledged', async () => {
+  const { teller, publish, start, seqs, settle, backend } = setup({ answer: () => new Promise(() => {}) })
+  await teller.start()
+  await publish('room:1', 'a', 'b')
+  backend.answer = () => taken
+  const next = start()
+  await next.start()
+  await settle()
+  expect(seqs()).toEqual([
+    [1, 2],
+    [1, 2],
+  ])
+})
+
+test('of two that share an outbox one tells, and the other when that one is gone', async () => {
+  const { log, start, publish, pass, calls, settle, world } = setup()
+  let owner: string | undefined
+  let ownedUntil = 0
+  const untold = new Set<string>()
+  const outboxOf = (name: string): Outbox => ({
+    ...log.outbox,
+    async own() {
+      if (owner !== name && world.now() < ownedUntil) return false
+      owner = name
+      ownedUntil = world.now() + 10_000
+      return true
+    },
+    async news() {
+      const news = [...untold]
+      untold.clear()
+      return news
+    },
+  })
+  const one = start(outboxOf('one'))
+  const other = start(outboxOf('other'))
+  await one.start()
+  await other.start()
+  await publish('room:1', 'a')
+  untold.add('room:1')
+  await pass(500)
+  expect(calls).toHaveLength(1)
+  await one.stop()
+  await publish('room:1', 'b')
+  other.wake('room:1', world.wallNow())
+  await pass(5_000)
+  expect(calls).toHaveLength(1)
+  await pass(10_000)
+  await settle()
+  expect(calls.map(({ messages }) => messages.map(({ seq }) => seq))).toEqual([[1], [2]])
+})
+
+test('an outbox that cannot be reached is asked again, and nothing is told twice at a time', async () => {
+  const { log, start, publish, pass, seqs, logged } = setup()
+  let isAway = true
+  const away =
+    <A extends unknown[], R>(call: (...args: A) => Promise<R>) =>
+    async (...args: A) => {
+      if (isAway) throw new Error('Valkey cannot be reached')
+      return call(...args)
+    }
+  const { outbox } = log
+  const teller = start({ ...outbox, rooms: away(outbox.rooms), read: away(outbox.read), take: away(outbox.take) })
+  await publish('room:1', 'a')
+  await teller.start()
+  await pass(3_000)
+  expect(seqs()).toEqual([])
+  expect(logged).toContain('the outbox cannot be used')
+  isAway = false
+  await pass(5_000)
+  expect(seqs()).toEqual([[1]])
+})
+
+test('what was kept for a backend that is to be told nothing any more goes after a day, and is no gap', async () => {
+  const { teller, publish, pass, leap, calls, log } = setup()
+  await teller.start()
+  await publish('quiet:1', 'a')
+  await pass(60_000)
+  expect(log.outbox.stats().bytes).toBeGreaterThan(0)
+  leap(24 * HOUR_MS)
+  await pass(120_000)
+  expect([calls, log.outbox.stats().bytes, teller.stats().rooms]).toEqual([[], 0, 0])
+})

@@ -1,0 +1,441 @@
+// Tells backends of the messages that were kept: each at least once, those of a room in their order. What is still to be
+// told stands in the log's outbox; here is only which rooms have something there.
+import { namespaceOf } from '@keycast/protocol'
+import {
+  type Calendar,
+  createCalendar,
+  createFifo,
+  createOnceAMinute,
+  type Notify,
+  type Log as ServiceLog,
+  SWEEP_MS,
+  type World,
+} from '@keycast/service'
+import { LogBroken, type Outbox, OWN_MS, type Position, type Untellable, type Untold } from '../log/log.ts'
+import { messagesBody } from './bodies.ts'
+import { createPace, type Pace, pauseMs } from './pace.ts'
+import type { Outcome, Post } from './post.ts'
+
+/** Messages of one call, and bytes of their data. */
+const CALL_MESSAGES_MAX = 100
+const CALL_BYTES_MAX = 256 * 1_024
+
+/** Messages that are dropped at once. */
+const CUT_MESSAGES_MAX = 500
+const CUT_BYTES_MAX = 4 * 2 ** 20
+
+/** A message that no backend took for so long is dropped. */
+const AGE_MS_MAX = 24 * 3_600_000
+
+const BOUNDS_MS = 1_000
+
+/** Rooms taken out at once, a commit each. */
+const TAKES_MAX = 100
+
+/** The journal that tells says so again, well before another one could. */
+const OWN_AGAIN_MS = 3_000
+const OWN_SPARE_MS = 2_000
+
+/** A stop waits so long for calls under way. */
+const STOP_MS = 2_000
+
+/** A room of a namespace that tells nobody any more is looked at again after so long. */
+const UNWANTED_MS = 60_000
+
+/**
+ * A room that has something in the outbox. `firstAt`: the time of its first message. `isBusy`: a call is under way, or
+ * it is being cut. `isNews`: something came meanwhile. `aloneUpTo`: as far as this seq messages are told one by one.
+ */
+interface Room {
+  key: string
+  firstAt: number
+  failures: number
+  isQueued: boolean
+  isBusy: boolean
+  isNews: boolean
+  isGapAlone: boolean
+  aloneUpTo: number
+  calendarPage: number
+}
+
+interface Lane {
+  pace: Pace
+  ready: ReturnType<typeof createFifo<Room>>
+}
+
+interface Take {
+  part: { room: string; upTo: number; gap?: Untellable }
+  resolve: () => void
+  reject: (error: unknown) => void
+}
+
+interface Deps extends Pick<World, 'now' | 'wallNow' | 'random' | 'every' | 'after'> {
+  outbox: Outbox
+  /** Runs a task when nothing else writes. */
+  between: (task: () => Promise<unknown>) => void
+  /** `undefined` where the room's backend is told nothing, or nothing any more. */
+  rulesOf: (room: string) => Notify | undefined
+  post: Post
+  bytesMax: number
+  counts: {
+    called: (outcome: Outcome['kind']) => void
+    told: (outcome: 'told' | 'set_aside' | 'dropped', messages: number) => void
+  }
+  report: Pick<ServiceLog, 'warn' | 'error'>
+}
+
+export function createMessagesTeller({
+  outbox,
+  between,
+  rulesOf,
+  post,
+  bytesMax,
+  counts,
+  report,
+  now,
+  wallNow,
+  random,
+  every,
+  after,
+}: Deps) {
+  /** Those that were told last, or cut, are last. */
+  const rooms = new Map<string, Room>()
+  const lanes = new Map<string, Lane>()
+  /** Rooms that wait after a failure. */
+  const later: Calendar<Room> = createCalendar()
+  const takes: Take[] = []
+  const isLogDue = createOnceAMinute(now)
+  /** Until then this journal is the one that tells. */
+  let ownedUntil = outbox.own ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY
+  let isLoaded = false
+  let isLooking = false
+  let isStopped = false
+  const stops: (() => void)[] = []
+
+  const isOwner = () => !isStopped && now() < ownedUntil
+
+  function laneOf(key: string): Lane {
+    const name = namespaceOf(key)
+    const lane = lanes.get(name) ?? { pace: createPace({ now, random }), ready: createFifo<Room>() }
+    lanes.set(name, lane)
+    return lane
+  }
+
+  /** Something came into the outbox. */
+  function wake(key: string, at: number) {
+    if (!isOwner()) return
+    const known = rooms.get(key)
+    if (known) {
+      known.isNews = true
+      known.isGapAlone = false
+      return
+    }
+    const room: Room = {
+      key,
+      firstAt: at,
+      failures: 0,
+      isQueued: false,
+      isBusy: false,
+      isNews: false,
+      isGapAlone: false,
+      aloneUpTo: 0,
+      calendarPage: Number.POSITIVE_INFINITY,
+    }
+    rooms.set(key, room)
+    enqueue(room)
+    pump(laneOf(key))
+  }
+
+  function enqueue(room: Room) {
+    if (room.isQueued || room.isBusy || rooms.get(room.key) !== room) return
+    room.isQueued = true
+    laneOf(room.key).ready.add(room)
+  }
+
+  function pump(lane: Lane) {
+    while (lane.ready.size > 0 && lane.pace.admits() && isOwner()) {
+      const room = lane.ready.take() as Room
+      room.isQueued = false
+      if (!room.isBusy && rooms.get(room.key) === room) void tell(lane, room)
+    }
+  }
+
+  function putOff(room: Room, ms: number) {
+    if (rooms.get(room.key) === room) later.schedule(room, now() + ms)
+  }
+
+  function putLast(room: Room) {
+    if (rooms.get(room.key) !== room) return
+    rooms.delete(room.key)
+    rooms.set(room.key, room)
+  }
+
+  /** @returns never rejects */
+  async function tell(lane: Lane, room: Room) {
+    lane.pace.start()
+    room.isBusy = true
+    room.isNews = false
+    let cameBack = false
+    try {
+      cameBack = await tellPart(lane, room)
+    } catch (error) {
+      lane.pace.end(undefined)
+      room.isBusy = false
+      putOff(room, pauseMs(++room.failures, random))
+      if (isLogDue(`outbox ${(error as Error).message}`)) report.error({ err: error }, 'the outbox cannot be used')
+    }
+    if (cameBack) for (const other of rooms.values()) callNow(other, lane)
+    pump(lane)
+  }
+
+  /** A room that waits since its last call failed need not any more. */
+  function callNow(room: Room, lane: Lane) {
+    if (room.calendarPage === Number.POSITIVE_INFINITY || laneOf(room.key) !== lane) return
+    later.cancel(room)
+    enqueue(room)
+  }
+
+  /** @returns whether the backend came back @throws {Error} of the log, with nothing ended */
+  async function tellPart(lane: Lane, room: Room): Promise<boolean> {
+    const { key } = room
+    const limit = room.aloneUpTo > 0 ? 1 : CALL_MESSAGES_MAX
+    const { gap, messages } = await outbox.read(key, { limit, bytesMax: CALL_BYTES_MAX })
+    const [first] = messages
+    if (first) room.firstAt = first.at
+    else if (gap) room.isGapAlone = true
+    const rules = rulesOf(key)
+    if (!rules || !(first || gap)) {
+      lane.pace.end(undefined)
+      room.isBusy = false
+      if (first || gap) putOff(room, UNWANTED_MS)
+      else if (room.isNews) enqueue(room)
+      else rooms.delete(key)
+      return false
+    }
+    if (first && first.seq > room.aloneUpTo) room.aloneUpTo = 0
+    const outcome = await post(rules, messagesBody(key, messages, gap))
+    counts.called(outcome.kind)
+    const upTo = messages.at(-1)?.seq ?? 0
+    if (outcome.kind === 'failed') {
+      if (isLogDue(outcome.why))
+        report.warn({ room: key, why: outcome.why }, 'a backend was not told: it is tried again')
+      room.isBusy = false
+      putOff(room, pauseMs(++room.failures, random))
+      lane.pace.end(false, outcome.retryAfterMs)
+      return false
+    }
+    const isOneOfMany = outcome.kind === 'refused' && messages.length > 1
+    if (isOneOfMany) room.aloneUpTo = upTo
+    else {
+      await take({ room: key, upTo })
+      if (outcome.kind === 'refused') setAside(room, messages, outcome.why)
+      else counts.told('told', messages.length)
+    }
+    room.failures = 0
+    room.isBusy = false
+    room.isGapAlone = false
+    putLast(room)
+    enqueue(room)
+    return lane.pace.end(true)
+  }
+
+  function setAside({ key }: Room, messages: Untold[], why: string) {
+    counts.told('set_aside', messages.length)
+    const { epoch, seq } = messages.at(-1) ?? {}
+    if (isLogDue(`set aside ${why}`))
+      report.warn({ room: key, epoch, seq, why }, 'a message was set aside: its backend refused it')
+  }
+
+  function take(part: Take['part']): Promise<void> {
+    return new Promise((resolve, reject) => {
+      takes.push({ part, resolve, reject })
+      if (takes.length === 1) between(takeOut)
+    })
+  }
+
+  async function takeOut() {
+    const due = takes.slice(0, TAKES_MAX)
+    let ended = ({ resolve }: Take) => resolve()
+    try {
+      await outbox.take(due.map(({ part }) => part))
+    } catch (error) {
+      if (error instanceof LogBroken) throw error
+      ended = ({ reject }) => reject(error)
+    }
+    takes.splice(0, due.length).forEach(ended)
+    if (takes.length > 0) between(takeOut)
+  }
+
+  async function load() {
+    for (let cursor: string | undefined = ''; cursor !== undefined && isOwner(); ) {
+      const part: Awaited<ReturnType<Outbox['rooms']>> = await outbox.rooms(cursor)
+      for (const { room, at } of part.rooms) wake(room, at)
+      cursor = part.cursor
+    }
+    isLoaded = true
+  }
+
+  /** Finds out whether this journal tells, and what other journals appended. */
+  async function look(isOwnDue: boolean) {
+    if (isLooking) return
+    isLooking = true
+    try {
+      if (outbox.own && isOwnDue) {
+        const askedAt = now()
+        const wasOwner = isOwner()
+        const isMine = await outbox.own()
+        ownedUntil = isMine ? askedAt + OWN_MS - OWN_SPARE_MS : Number.NEGATIVE_INFINITY
+        if (!isMine || !wasOwner) isLoaded = false
+      }
+      if (!isOwner()) rooms.clear()
+      else if (!isLoaded) await load()
+      else for (const key of (await outbox.news?.()) ?? []) wake(key, wallNow())
+    } catch (error) {
+      isLoaded = false // news may be lost
+      if (isLogDue(`outbox ${(error as Error).message}`)) report.error({ err: error }, 'the outbox cannot be used')
+    } finally {
+      isLooking = false
+    }
+  }
+
+  function sweep() {
+    if (!isOwner()) return
+    for (let room = later.takeDue(now()); room; room = later.takeDue(now())) enqueue(room)
+    for (const lane of lanes.values()) pump(lane)
+  }
+
+  /**
+   * Drops the first messages of a room, and leaves a gap to be named.
+   *
+   * @param isPast whether the next one is to go
+   * @returns whether anything went
+   */
+  async function cut(
+    room: Room,
+    why: 'age' | 'bytes',
+    isPast: (message: Untold, now: number) => boolean,
+  ): Promise<boolean> {
+    const { key } = room
+    room.isBusy = true
+    try {
+      const { gap, messages, now } = await outbox.read(key, { limit: CUT_MESSAGES_MAX, bytesMax: CUT_BYTES_MAX })
+      const left = messages.findIndex(message => !isPast(message, now))
+      const dropped = left < 0 ? messages : messages.slice(0, left)
+      room.firstAt = (left < 0 ? undefined : messages[left])?.at ?? wallNow()
+      room.isGapAlone = dropped.length === messages.length && (gap !== undefined || dropped.length > 0)
+      if (dropped.length === 0) return false
+      const to = dropped[dropped.length - 1]
+      const isTold = rulesOf(key) !== undefined
+      const named = { from: gap?.from ?? positionOf(dropped[0]), to: positionOf(to) }
+      await take({ room: key, upTo: to.seq, gap: isTold ? named : undefined })
+      counts.told('dropped', dropped.length)
+      if (isLogDue(`dropped ${why}`)) {
+        report.error(
+          { room: key, why, messages: dropped.length },
+          'messages that no backend took are dropped: their room is told a gap',
+        )
+      }
+      return true
+    } finally {
+      room.isBusy = false
+      putLast(room)
+      // A room that waits after a failure goes on waiting.
+      if (room.calendarPage === Number.POSITIVE_INFINITY) enqueue(room)
+    }
+  }
+
+  async function keepAge() {
+    const past = wallNow() - AGE_MS_MAX
+    for (const room of [...rooms.values()].filter(
+      ({ firstAt, isBusy, isGapAlone }) => !isBusy && !isGapAlone && firstAt < past,
+    )) {
+      if (!room.isBusy) await cut(room, 'age', ({ at }, now) => now - at > AGE_MS_MAX)
+    }
+  }
+
+  /** Rooms that were not told for the longest lose first. Gaps stay as long as there is anything else. */
+  async function keepBytes() {
+    for (let skipped = 0; outbox.stats().bytes > bytesMax && skipped <= rooms.size; ) {
+      const [room] = rooms.values()
+      if (!room) return
+      if (room.isBusy || room.isGapAlone) {
+        putLast(room)
+        skipped++
+        continue
+      }
+      let excess = outbox.stats().bytes - bytesMax
+      const isCut = await cut(room, 'bytes', ({ data }) => {
+        const isPast = excess > 0
+        excess -= data.length
+        return isPast
+      })
+      skipped = isCut ? 0 : skipped + 1
+    }
+    if (outbox.stats().bytes > bytesMax) await dropGap()
+  }
+
+  /** Nothing but gaps, in more rooms than there is place for. */
+  async function dropGap() {
+    const room = [...rooms.values()].find(({ isBusy, isGapAlone }) => isGapAlone && !isBusy)
+    if (!room) return
+    await take({ room: room.key, upTo: 0 })
+    if (isLogDue('gap dropped'))
+      report.error({ room: room.key }, 'a gap was dropped: a backend will not hear that it missed messages')
+  }
+
+  let isBounding = false
+  async function keepBounds() {
+    if (isBounding || !isOwner()) return
+    isBounding = true
+    try {
+      await keepAge()
+      await keepBytes()
+    } catch (error) {
+      if (isLogDue(`outbox ${(error as Error).message}`)) report.error({ err: error }, 'the outbox cannot be used')
+    } finally {
+      isBounding = false
+    }
+  }
+
+  return {
+    wake,
+
+    /** Resolves once it is known what was not told before. */
+    async start() {
+      await look(true)
+      let looks = 0
+      const looksEach = Math.floor(OWN_AGAIN_MS / SWEEP_MS)
+      const tick = () => {
+        looks++
+        if (outbox.own || !isLoaded) void look(looks % looksEach === 0)
+        sweep()
+      }
+      stops.push(
+        every(SWEEP_MS, tick),
+        every(BOUNDS_MS, () => void keepBounds()),
+      )
+    },
+
+    /** Begins no more calls. Resolves once those under way have ended, or soon. */
+    async stop() {
+      isStopped = true
+      for (const stop of stops) stop()
+      const endsAt = now() + STOP_MS
+      while (now() < endsAt && [...lanes.values()].some(({ pace }) => !pace.isIdle())) {
+        await new Promise<void>(resolve => after(SWEEP_MS / 5, resolve))
+      }
+    },
+
+    stats() {
+      let firstAt = Number.POSITIVE_INFINITY
+      for (const room of rooms.values()) if (!room.isGapAlone) firstAt = Math.min(firstAt, room.firstAt)
+      return {
+        bytes: outbox.stats().bytes,
+        rooms: rooms.size,
+        oldestMs: Number.isFinite(firstAt) ? Math.max(0, wallNow() - firstAt) : 0,
+      }
+    },
+  }
+}
+
+const positionOf = ({ epoch, seq }: Position): Position => ({ epoch, seq })

@@ -1,0 +1,72 @@
+// The backend is told (`notify` of a namespace): of each message that was kept, and who is in its rooms.
+import { namespaceOf } from '@keycast/protocol'
+import type { JournalNamespaces, Log as ServiceLog, World } from '@keycast/service'
+import type { Outbox } from '../log/log.ts'
+import { createMembersTeller, type MembersState } from './members.ts'
+import { createMessagesTeller } from './messages.ts'
+import { createPost, type Outcome } from './post.ts'
+import { createSecrets } from './secrets.ts'
+
+interface Deps extends World {
+  namespaces: JournalNamespaces
+  outbox: Outbox
+  /** Runs a task when nothing else writes. */
+  between: (task: () => Promise<unknown>) => void
+  /** Rooms that have members now. */
+  occupied: () => Iterable<[room: string, state: () => MembersState]>
+  /** Of the outbox. */
+  bytesMax: number
+  counts: {
+    called: (what: 'messages' | 'members', outcome: Outcome['kind']) => void
+    told: (outcome: 'told' | 'set_aside' | 'dropped', messages: number) => void
+  }
+  report: ServiceLog
+}
+
+export function createNotifier({ namespaces, outbox, between, occupied, bytesMax, counts, report, ...world }: Deps) {
+  const notifyOf = (room: string) => namespaces.get(namespaceOf(room))?.notify
+  const rulesFor = (what: 'messages' | 'members') => (room: string) => {
+    const notify = notifyOf(room)
+    return notify?.[what] ? notify : undefined
+  }
+  const post = createPost({ secrets: createSecrets(world), wallNow: world.wallNow })
+  const messages = createMessagesTeller({
+    ...world,
+    outbox,
+    between,
+    rulesOf: rulesFor('messages'),
+    post,
+    bytesMax,
+    counts: { told: counts.told, called: outcome => counts.called('messages', outcome) },
+    report,
+  })
+  const members = createMembersTeller({
+    ...world,
+    occupied,
+    rulesOf: rulesFor('members'),
+    post,
+    counts: { called: outcome => counts.called('members', outcome) },
+    report,
+  })
+
+  return {
+    /** Whether messages of the room go into the outbox. */
+    isTold: (room: string) => rulesFor('messages')(room) !== undefined,
+    /** A message of the room went into the outbox. */
+    onKept: messages.wake,
+    onMembers: members.changed,
+
+    async start() {
+      members.start()
+      await messages.start()
+    },
+
+    /** Begins no more calls, and waits a little for those under way. */
+    async stop() {
+      members.stop()
+      await messages.stop()
+      post.close()
+    },
+    stats: messages.stats,
+  }
+}

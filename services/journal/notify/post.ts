@@ -1,0 +1,81 @@
+// One call of a backend: signed, bounded, and never followed elsewhere.
+import { Agent as HttpAgent } from 'node:http'
+import { Agent as HttpsAgent } from 'node:https'
+import type { Notify } from '@keycast/service'
+import type { Secrets } from './secrets.ts'
+import { signatureOf } from './signature.ts'
+
+/**
+ * What a backend made of a call. `refused`: it will not take this one, however often it is made. `failed`: it may take
+ * it later.
+ */
+export type Outcome =
+  | { kind: 'taken' }
+  | { kind: 'refused'; why: string }
+  | { kind: 'failed'; why: string; retryAfterMs?: number }
+
+export type Post = (notify: Notify, body: string) => Promise<Outcome>
+
+/** Its response says nothing but its status. */
+const RESPONSE_BYTES_MAX = 64 * 1_024
+
+/** A backend that says more is asked again after so long. */
+const RETRY_AFTER_MS_MAX = 3_600_000
+
+/** Statuses that a later call may change (RFC 9110 section 15.5.9, RFC 6585 section 4). */
+const PASSING = new Set([408, 429])
+
+interface Deps {
+  secrets: Secrets
+  wallNow: () => number
+}
+
+export function createPost({ secrets, wallNow }: Deps): Post & { close: () => void } {
+  const httpAgent = new HttpAgent({ keepAlive: true })
+  const httpsAgent = new HttpsAgent({ keepAlive: true })
+
+  /** @returns never rejects */
+  const post: Post = async ({ url, secretFiles, timeoutMs }, body) => {
+    try {
+      const signature = signatureOf(body, await secrets.of(secretFiles), Math.floor(wallNow() / 1_000))
+      // A journal that tells nobody does not load it.
+      const { default: axios } = await import('axios')
+      const { status, headers } = await axios.post(url, body, {
+        headers: { 'content-type': 'application/json', 'keycast-signature': signature },
+        timeout: timeoutMs,
+        signal: AbortSignal.timeout(timeoutMs), // axios's own is none for a body that drips
+        maxContentLength: RESPONSE_BYTES_MAX,
+        maxRedirects: 0, // the signature is for no other place
+        proxy: false,
+        httpAgent,
+        httpsAgent,
+        responseType: 'text',
+        transformRequest: given => given,
+        transformResponse: given => given,
+        validateStatus: null,
+      })
+      if (status >= 200 && status < 300) return { kind: 'taken' }
+      const why = `${url} answered ${status}`
+      if (status >= 400 && status < 500 && !PASSING.has(status)) return { kind: 'refused', why }
+      return { kind: 'failed', why, retryAfterMs: retryAfterMsOf(headers['retry-after'], wallNow()) }
+    } catch (error) {
+      // axios's own error carries the request.
+      const { isAxiosError, code, name, message } = error as { isAxiosError?: boolean } & NodeJS.ErrnoException
+      return { kind: 'failed', why: isAxiosError ? `${url}: no answer (${code ?? name})` : message }
+    }
+  }
+
+  return Object.assign(post, {
+    close() {
+      httpAgent.destroy()
+      httpsAgent.destroy()
+    },
+  })
+}
+
+/** In seconds or as a date (RFC 9110 section 10.2.3). @param now milliseconds since 1970 */
+function retryAfterMsOf(written: unknown, now: number): number | undefined {
+  if (typeof written !== 'string') return undefined
+  const ms = /^\d+$/.test(written) ? Number(written) * 1_000 : Date.parse(written) - now
+  return Number.isNaN(ms) ? undefined : Math.min(RETRY_AFTER_MS_MAX, Math.max(0, ms))
+}
