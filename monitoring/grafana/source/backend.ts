@@ -221,6 +221,20 @@ export const backend = dashboard({
           ],
         }),
         lines({
+          title: 'Stream of changes, opened',
+          description:
+            'In ten minutes. Many: it breaks off again and again. anew: all watched keys are asked for each time.',
+          unit: 'short',
+          min: 0,
+          steps: [{ color: 'green' }, { color: 'orange', from: 10 }],
+          queries: [
+            {
+              expr: 'sum by (origin, how) (increase(keycast_fetcher_changes_opened_total{instance=~"$fetcher"}[10m]))',
+              legend: '{{origin}} {{how}}',
+            },
+          ],
+        }),
+        lines({
           title: 'Keys failing',
           description: 'Watched keys whose last fetch failed, by backend, and how many are watched.',
           unit: 'short',

@@ -35,7 +35,7 @@ function setup({ token }: { token?: string | null } = {}) {
       expect(key).toBe(KEY)
       due.push(link)
     },
-    metrics: { event: (...of) => counted.push(of.join(' ')) },
+    metrics: { event: (...of) => counted.push(of.join(' ')), opened: (...of) => counted.push(of.join(' ')) },
     log: { info() {}, warn() {} } as never,
     openStream(options) {
       opened.push(options)
@@ -265,13 +265,26 @@ test('its metrics say for how long it was down, at the node that holds it', () =
   expect(stream.downMs()).toBe(0)
   event('1', 'doc:1')
   opened[0].onEvent({ id: '2', data: 'no JSON' })
-  expect(counted).toEqual(['http://api taken', 'http://api refused'])
+  expect(counted).toEqual(['http://api anew', 'http://api taken', 'http://api refused'])
   down()
   down()
   pass(100)
   expect(stream.downMs()).toBe(100)
   stream.drop('a')
   expect(stream.downMs()).toBeUndefined()
+})
+
+test('a stream that opens and breaks off again and again is counted each time, though it is down for a moment only', () => {
+  const { stream, watch, up, down, counted, pass } = setup()
+  watch('a')
+  up()
+  for (let n = 0; n < 5; n++) {
+    down()
+    pass(1_000)
+    up(n > 0)
+    expect(stream.downMs()).toBe(0)
+  }
+  expect(counted).toEqual([...Array(2).fill('http://api anew'), ...Array(4).fill('http://api resumed')])
 })
 
 test('more keys than can wait for a gateway are all keys', () => {

@@ -107,6 +107,7 @@ function createChangeStream(url: string, names: string[], deps: Deps) {
 
   function onUp(isResumed: boolean) {
     log.info({ namespaces: names, isResumed }, "the backend's stream of changes is up")
+    metrics.opened(origin, isResumed ? 'resumed' : 'anew')
     downSince = undefined
     endPolling()
     // Nobody knows what changed while there was no stream.

@@ -11,6 +11,11 @@ export function createChangesMetrics({ count }: MetricMakers, origins: Iterable<
       "Events of backends' streams of changes: taken; refused, for they name no key of the namespaces that have the stream.",
       { origin: origins, result: ['taken', 'refused'] },
     ),
+    opened: count(
+      'changes_opened_total',
+      "Backends' streams of changes that were opened: resumed, where the one before broke off; anew, so that all watched keys were asked for.",
+      { origin: origins, how: ['resumed', 'anew'] },
+    ),
   }
 }
 
