@@ -1,7 +1,7 @@
 // Backends that tell by server-sent events what changed (`changes`): one node holds the stream, another takes over.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createSession, type Session } from 'better-sse'
-import { answers, type Backend, documentOf, startBackend } from './support/backend.ts'
+import { answers, type Backend, createGate, documentOf, startBackend } from './support/backend.ts'
 import { type Client, connect } from './support/client.ts'
 import { eventually } from './support/deadline.ts'
 import { show } from './support/figures.ts'
@@ -18,19 +18,26 @@ interface Row {
 /** A backend as one may be: rows, and a log of what changed that goes on where a client broke off (better-sse). */
 async function startRows() {
   const backend = await startBackend()
-  const log: string[] = []
+  const log: object[] = []
+  /** Events that come again to a client that broke off. */
+  let repeated = 0
   const sessions = new Set<Session>()
   const opened: { lastEventId: string; authorization: string | undefined }[] = []
 
   async function open(request: IncomingMessage, response: ServerResponse) {
     const session = await createSession(request, response, { retry: 100 })
     opened.push({ lastEventId: session.lastId, authorization: request.headers.authorization })
-    const from = session.lastId === '' ? log.length : Number(session.lastId)
-    for (let at = from; at < log.length; at++) session.push({ key: log[at] }, 'change', String(at + 1))
+    const from = session.lastId === '' ? log.length : Math.max(0, Number(session.lastId) - repeated)
+    for (let at = from; at < log.length; at++) session.push(log[at], 'change', String(at + 1))
     sessions.add(session)
     session.on('disconnected', () => sessions.delete(session))
   }
   backend.on('/changes', open)
+
+  function say(event: object) {
+    log.push(event)
+    for (const session of sessions) session.push(event, 'change', String(log.length))
+  }
 
   const put = ({ path, revision }: Row) => backend.on(path, answers.json(documentOf(revision)))
   return {
@@ -43,8 +50,14 @@ async function startRows() {
     put,
     change(key: string, row: Row) {
       put(row)
-      log.push(key)
-      for (const session of sessions) session.push({ key }, 'change', String(log.length))
+      say({ key })
+    },
+    /** An event that carries the value. */
+    carry: (key: string, revision: number, order?: number) =>
+      say({ key, value: JSON.parse(documentOf(revision)), order }),
+    say,
+    repeat(events: number) {
+      repeated = events
     },
   }
 }
@@ -121,12 +134,65 @@ describe('two gateways and two nodes', () => {
     for (const viewer of viewers) viewer.close()
   })
 
+  test('take the values that events carry, and do not ask for them', async () => {
+    const keys = Array.from({ length: 8 }, (_, id) => `doc:carried${id}`)
+    for (const [id] of keys.entries()) backend.put({ path: `/docs/carried${id}`, revision: 1 })
+    const viewers = await watch(system.gateways, keys, 1)
+    const before = backend.asked.length
+    for (let revision = 2; revision <= 20; revision++) for (const key of keys) backend.carry(key, revision, revision)
+    await reach(viewers, keys, 20)
+    backend.carry(keys[0], 7, 7)
+    backend.say({ key: keys[1], delete: true, order: 21 })
+    await Promise.all(
+      viewers.map(viewer => viewer.until(() => viewer.of(keys[1]).error?.code === 'not_found', 'no value')),
+    )
+    backend.carry(keys[1], 22, 22)
+    await reach(viewers, [keys[1]], 22)
+    expect(backend.asked).toHaveLength(before)
+    for (const viewer of viewers) {
+      for (const key of keys) {
+        const { revisions } = viewer.of(key)
+        expect(revisions).toEqual([...revisions].sort((a, b) => a - b))
+      }
+      viewer.close()
+    }
+  })
+
+  test('let no fetch that began before a carried value come after it', async () => {
+    backend.put({ path: '/docs/late', revision: 1 })
+    const viewers = await watch(system.gateways, ['doc:late'], 1)
+    const gate = createGate(answers.json(documentOf(2)))
+    backend.on('/docs/late', gate.handler)
+    backend.say({ key: 'doc:late' })
+    await backend.until(() => gate.held() === 1, 'a fetch under way')
+    backend.carry('doc:late', 3)
+    await reach(viewers, ['doc:late'], 3)
+    gate.open()
+    backend.change('doc:late', { path: '/docs/late', revision: 4 })
+    await reach(viewers, ['doc:late'], 4)
+    for (const viewer of viewers) {
+      expect(viewer.of('doc:late').revisions).toEqual([1, 3, 4])
+      viewer.close()
+    }
+  })
+
   test('hand the stream over when the node that holds it dies, and miss nothing of the time between', async () => {
     const keys = Array.from({ length: 8 }, (_, id) => `doc:over${id}`)
     for (const [id] of keys.entries()) backend.put({ path: `/docs/over${id}`, revision: 1 })
     const viewers = await watch(system.gateways, keys, 1)
     backend.change(keys[0], { path: '/docs/over0', revision: 2 })
     await reach(viewers, [keys[0]], 2)
+    const carried = ['doc:overOrdered', 'doc:overPlain']
+    for (const key of carried) backend.put({ path: `/docs/${key.slice(4)}`, revision: 1 })
+    const readers = await watch(system.gateways, carried, 1)
+    for (let revision = 2; revision <= 10; revision++) {
+      for (const key of carried) backend.put({ path: `/docs/${key.slice(4)}`, revision })
+      backend.carry(carried[0], revision, revision)
+      backend.carry(carried[1], revision)
+    }
+    await reach(readers, carried, 10)
+    // Nothing of it may take a viewer back.
+    backend.repeat(20)
 
     const downs = await Promise.all(system.fetchers.map(({ series }) => series('keycast_fetcher_changes_down_seconds')))
     const holder = downs.findIndex(lines => lines.length === 1)
@@ -136,7 +202,18 @@ describe('two gateways and two nodes', () => {
     await reach(viewers, keys, 3)
     await isUp(backend)
     expect(Number(backend.opened.at(-1)?.lastEventId)).toBeGreaterThan(0)
-    for (const viewer of viewers) viewer.close()
+    for (const [index, key] of carried.entries()) {
+      backend.put({ path: `/docs/${key.slice(4)}`, revision: 11 })
+      backend.carry(key, 11, index === 0 ? 11 : undefined)
+    }
+    await reach(readers, carried, 11)
+    for (const reader of readers) {
+      for (const key of carried) {
+        const { revisions } = reader.of(key)
+        expect(revisions).toEqual([...revisions].sort((a, b) => a - b))
+      }
+    }
+    for (const viewer of [...viewers, ...readers]) viewer.close()
   })
 })
 
@@ -229,7 +306,11 @@ describe('a stream', () => {
     }
     stream?.write('event: change\ndata: {"keys":\ndata: ["doc:1"]}\n\n')
     await reach(viewers, ['doc:1'], 2)
+    // Of a value that cannot be taken the key is asked for.
+    backend.on('/docs/1', answers.json(documentOf(3)))
+    stream?.write('data: {"key":"doc:1","value":{},"order":"first"}\n\n')
+    await reach(viewers, ['doc:1'], 3)
     const refused = `keycast_fetcher_changes_events_total{origin="${backend.origin}",result="refused"}`
-    expect(await metric(refused)).toBe(7)
+    expect(await metric(refused)).toBe(8)
   })
 })

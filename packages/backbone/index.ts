@@ -37,6 +37,7 @@ export {
 } from './gateway/rooms/rooms-backbone.ts'
 export { REMEMBERED_MS as REFRESHES_REMEMBERED_MS } from './gateway/values/recent-refreshes.ts'
 export { createHub, type NodeEvents } from './hub/hub.ts'
+export { type Changed, decodeChanged, encodeChanged } from './wire/changed.ts'
 export { changesKey } from './wire/changes-key.ts'
 export {
   type Join,

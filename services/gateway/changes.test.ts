@@ -1,4 +1,12 @@
-import { type Answer, changesKey, FetcherUnavailable } from '@keycast/backbone'
+import {
+  type Answer,
+  type Changed,
+  changesKey,
+  encodeChanged,
+  FetcherUnavailable,
+  type HandedOver,
+  type Taken,
+} from '@keycast/backbone'
 import { createChanges } from './changes.ts'
 import { createNamespaces } from './test-support.ts'
 
@@ -11,12 +19,14 @@ function setup() {
   const others: string[] = []
   const renewed: string[] = []
   const refreshes: { keys: string[]; done: () => void; fail: () => void }[] = []
+  const handed: { value: HandedOver; done: (taken: Taken) => void }[] = []
   let timers: (() => void)[] = []
   const changes = createChanges({
     namespaces: createNamespaces({ doc: stream, list: stream, other: {} }),
     backbone: {
       watch: key => watched.push(key),
       renewWatch: key => renewed.push(key),
+      handOver: value => new Promise(done => handed.push({ value, done })),
       refresh: keys =>
         new Promise((resolve, reject) => {
           refreshes.push({ keys, done: resolve, fail: () => reject(new FetcherUnavailable('away')) })
@@ -44,9 +54,10 @@ function setup() {
     watched,
     renewed,
     refreshes,
+    handed,
     held: () => events.held(KEY),
-    answer(version: string, order: number, keys: string[]) {
-      const body = Buffer.from(JSON.stringify(keys))
+    answer(version: string, order: number, changed: Changed[]) {
+      const body = encodeChanged(changed)
       const content = { contentType: 'application/json', format: 'json', store: false, maxAgeMs: 0, ageMs: 0 } as const
       const answer: Answer = { type: 'value', key: KEY, version, order, body, ...content }
       events.onAnswer(answer, false)
@@ -69,6 +80,7 @@ test('a stream that namespaces share is watched once', () => {
 test('the keys that it is handed are refreshed at all nodes, and then it says how far it is', async () => {
   const { answer, refreshes, held, renewed, settle } = setup()
   answer('7', 70, ['doc:1', 'list:2'])
+  await settle()
   expect(refreshes[0].keys).toEqual(['doc:1', 'list:2'])
   await settle()
   expect([held(), renewed]).toEqual([undefined, []])
@@ -86,6 +98,7 @@ test('a position without keys is kept for the next node', () => {
 test('nodes that were not all told are told again', async () => {
   const { answer, refreshes, held, settle, pass } = setup()
   answer('7', 70, ['doc:1'])
+  await settle()
   refreshes[0].fail()
   await settle()
   pass()
@@ -98,10 +111,12 @@ test('nodes that were not all told are told again', async () => {
 test('what is handed out anew ends what was tried before, and so does the end of the gateway', async () => {
   const { answer, changes, refreshes, settle, pass } = setup()
   answer('7', 70, ['doc:1'])
+  await settle()
   refreshes[0].fail()
   await settle()
   answer('7', 70, ['doc:1'])
   pass()
+  await settle()
   expect(refreshes).toHaveLength(2)
   refreshes[1].fail()
   await settle()
@@ -121,4 +136,27 @@ test('keys are what they were', () => {
   events.held('doc:1')
   events.onAnswer({ type: 'failed', key: 'doc:1', code: 'not_found', message: 'no', ageMs: 0 }, false)
   expect(others).toEqual(['held doc:1', 'answer doc:1'])
+})
+
+test('values go to their owners, and then keys are refreshed, with those whose value was not taken', async () => {
+  const { answer, refreshes, handed, held, settle } = setup()
+  const content = { version: 'v', contentType: 'application/json', format: 'json', body: Buffer.from('1') } as const
+  const values: HandedOver[] = [
+    { key: 'doc:1', content, rank: 7 },
+    { key: 'doc:2', content: undefined },
+    { key: 'doc:3', content },
+  ]
+  answer('7', 70, ['doc:0', ...values])
+  expect(handed.map(({ value }) => value)).toEqual(values)
+  handed[0].done({ outcome: 'taken' })
+  handed[1].done({ outcome: 'older', rank: 9 })
+  await settle()
+  expect(refreshes).toEqual([])
+  handed[2].done({ code: 'fetcher_unavailable' })
+  await settle()
+  expect(refreshes[0].keys).toEqual(['doc:3', 'doc:0'])
+  expect(held()).toBeUndefined()
+  refreshes[0].done()
+  await settle()
+  expect(held()).toMatchObject({ version: '7' })
 })

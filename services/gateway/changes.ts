@@ -1,6 +1,15 @@
-// This gateway's part in the backends' streams of changes: it watches each at the fetcher node that holds it, tells all
-// nodes of what it is handed, and then says so. docs/decisions, 36.
-import { type Answer, type Backbone, type BackboneEvents, changesKey, type Held } from '@keycast/backbone'
+// This gateway's part in the backends' streams of changes: it watches each at the fetcher node that holds it, gives values
+// that it is handed to their owners, tells all nodes which keys changed, and then says so. docs/decisions, 36.
+import {
+  type Answer,
+  type Backbone,
+  type BackboneEvents,
+  type Changed,
+  changesKey,
+  decodeChanged,
+  type HandedOver,
+  type Held,
+} from '@keycast/backbone'
 import { createOnceAMinute, type Namespaces, type World } from '@keycast/service'
 import type { Log } from './sessions/session-log.ts'
 
@@ -13,7 +22,7 @@ const AGAIN_MS = 1_000
 
 interface Deps {
   namespaces: Namespaces
-  backbone: Pick<Backbone, 'watch' | 'renewWatch' | 'refresh'>
+  backbone: Pick<Backbone, 'watch' | 'renewWatch' | 'refresh' | 'handOver'>
   log?: Log
   now: () => number
   after: World['after']
@@ -31,6 +40,20 @@ export function createChanges({ namespaces, backbone, now, after, log }: Deps) {
     let position: Held | undefined
     /** What it was handed last: a node that waited for too long hands the same out again. */
     let handed: Held | undefined
+
+    /** @param changed at least one */
+    async function take(changed: Changed[], next: Held) {
+      const keys = changed.filter(each => typeof each === 'string')
+      const values = changed.filter(each => typeof each !== 'string')
+      // First: a fetch that begins later brings a newer value.
+      await tell([...(await handOver(values)), ...keys], next)
+    }
+
+    /** @returns the keys whose values were not taken, perhaps: they are to be asked for */
+    async function handOver(values: HandedOver[]): Promise<string[]> {
+      const ends = await Promise.all(values.map(value => backbone.handOver(value, { deadlineMs: DEADLINE_MS })))
+      return values.filter((_, index) => 'code' in ends[index]).map(({ key }) => key)
+    }
 
     async function tell(keys: string[], next: Held) {
       try {
@@ -53,12 +76,12 @@ export function createChanges({ namespaces, backbone, now, after, log }: Deps) {
       onAnswer(answer: Answer) {
         if (answer.type !== 'value') return
         const { version, order, body } = answer
-        const keys: string[] = JSON.parse(body.toString())
+        const changed = decodeChanged(body)
         const next = { version, order, ageMs: 0 }
-        if (keys.length === 0) position = next
+        if (changed.length === 0) position = next
         else {
           handed = next
-          void tell(keys, next)
+          void take(changed, next)
         }
       },
     }

@@ -3,13 +3,10 @@
 import type { Backbone, HandedOver, Taken } from '@keycast/backbone'
 import { namespaceOf, type Problem, problemText } from '@keycast/protocol'
 import { readContent, type ValueNamespaces, type World } from '@keycast/service'
+import { HANDED_OVER_BYTES_MAX, type Line, linesOf, readLine } from '@keycast/service/hand-over'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { type Line, linesOf, readLine } from './hand-over-lines.ts'
 import type { Guard } from './http/guard.ts'
 import { type HttpProblem, sendProblem } from './http/problems.ts'
-
-/** A fetcher node cuts off a gateway that sends a larger part. */
-const BYTES_MAX = 2 ** 20 - 1
 
 /** A dead node is noticed within 4 s; then the value goes to the key's next owner. */
 const DEADLINE_MS = 5_000
@@ -39,7 +36,7 @@ export function addHandOver(calls: FastifyInstance, { guard, gate, namespaces, b
     scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_, body, done) => done(null, body))
     const call = guard.call('put')
 
-    scope.put('/v1/values/*', { bodyLimit: BYTES_MAX, ...call }, async (request, reply) => {
+    scope.put('/v1/values/*', { bodyLimit: HANDED_OVER_BYTES_MAX, ...call }, async (request, reply) => {
       const { headers } = request
       if (isCoded(headers)) return refuse(reply, coded)
       return handOver(request, reply, key => readValue(key, bodyOf(request), headers['content-type']))
@@ -85,7 +82,7 @@ export function addHandOver(calls: FastifyInstance, { guard, gate, namespaces, b
 
   /** @param key of a namespace of values */
   function readValue(key: string, received: Buffer, contentType: string | undefined): HandedOver['content'] | Refused {
-    const bytesMax = Math.min(namespaces.get(namespaceOf(key))?.bytesMax ?? 0, BYTES_MAX)
+    const bytesMax = Math.min(namespaces.get(namespaceOf(key))?.bytesMax ?? 0, HANDED_OVER_BYTES_MAX)
     const read = readContent(received, { contentType, version: undefined, bytesMax })
     if (read.kind === 'value') return read
     const { code, message } = read as Extract<typeof read, { kind: 'failed' }>

@@ -1,19 +1,19 @@
 import type { Namespace, Namespaces } from '@keycast/service'
-import { readChangedKeys } from './changed-keys.ts'
+import { readChanges } from './changed-keys.ts'
 
-const names = ['article', 'task', 'room']
+const names = ['article', 'task', 'room', 'own']
 const namespaces = {
   names,
-  get: name => (names.includes(name) ? ({ name } as Namespace) : undefined),
+  get: name => (names.includes(name) ? ({ name, bytesMax: 20, isPerUser: name === 'own' } as Namespace) : undefined),
 } as Namespaces
 
-const read = (data: string) => readChangedKeys(data, namespaces, ['article', 'task'])
+const read = (data: string) => readChanges(data, namespaces, ['article', 'task', 'own'])
 
 test('an event names a key, some keys, or all of a namespace', () => {
-  expect(read('{"key":"article:7"}')).toEqual(['article:7'])
-  expect(read('{"keys":["article:7","task:8"],"type":"changed"}')).toEqual(['article:7', 'task:8'])
-  expect(read('{"key":"task:*"}')).toEqual(['task:*'])
-  expect(read('{"keys":[]}')).toEqual([])
+  expect(read('{"key":"article:7"}')).toEqual({ keys: ['article:7'] })
+  expect(read('{"keys":["article:7","task:8"],"type":"changed"}')).toEqual({ keys: ['article:7', 'task:8'] })
+  expect(read('{"key":"task:*"}')).toEqual({ keys: ['task:*'] })
+  expect(read('{"keys":[]}')).toEqual({ keys: [] })
 })
 
 test.each([
@@ -27,5 +27,37 @@ test.each([
   ['{"key":"article:7/8"}', expect.stringContaining('"article:7/8": ')],
   ['{"key":"article:../7"}', expect.stringContaining('"article:../7": ')],
 ])('of an event with %s it is said what is wrong', (data, problem) => {
-  expect(read(data)).toEqual({ problem })
+  expect(read(data)).toEqual({ keys: [], problem })
+})
+
+test('an event carries a value as it is written, its type and its order; or says that there is none', () => {
+  const { keys, value } = read('{"key":"article:7","value":{"n": 1.0},"order":12,"type":"changed"}')
+  expect(keys).toEqual([])
+  const version = expect.any(String)
+  const content = { version, contentType: 'application/json', format: 'json', body: Buffer.from('{"n": 1.0}') }
+  expect(value).toEqual({ key: 'article:7', content, rank: 12 })
+  expect(read('{"key":"article:7","value":"Milk","contentType":"text/plain"}').value).toMatchObject({
+    content: { format: 'text', body: Buffer.from('Milk') },
+    rank: undefined,
+  })
+  expect(read('{"key":"article:7","delete":true,"order":13}')).toEqual({
+    keys: [],
+    value: { key: 'article:7', content: undefined, rank: 13 },
+  })
+})
+
+test.each([
+  ['{"key":"article:7","value":"longer than it may be"}', '"article:7": the content is over 20 bytes in UTF-8'],
+  ['{"key":"article:7","value":1,"order":-1}', '"article:7": order must be a whole number from 0'],
+  ['{"key":"article:7","value":1,"contentType":"text/plain"}', expect.stringContaining('must be a text')],
+  ['{"key":"article:7","value":1,"delete":true}', '"article:7": it must have "value" or "delete":true'],
+  ['{"key":"article:7","delete":"yes"}', '"article:7": delete must be true'],
+  ['{"key":"own:7","value":1}', '"own:7": each user has another value of it'],
+  ['{"key":"article:*","value":1}', '"article:*": it names no single key'],
+])('of an event with %s the key is asked for, and it is said why', (data, problem) => {
+  expect(read(data)).toEqual({ keys: [JSON.parse(data).key], problem })
+})
+
+test('a list of keys has no value', () => {
+  expect(read('{"keys":["article:7"],"value":1}')).toEqual({ keys: ['article:7'] })
 })

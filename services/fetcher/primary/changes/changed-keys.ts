@@ -1,23 +1,49 @@
 // The keys that an event of a backend names: `{"key": "article:7"}`, `{"keys": ["article:7", "article:8"]}`, or all of a
-// namespace, `{"key": "article:*"}`.
+// namespace, `{"key": "article:*"}`. Or the value of one, as a line of POST /v1/values has it: `{"key": …, "value": …}`.
+import type { HandedOver } from '@keycast/backbone'
 import { excerpt, idOf, keyProblem, namespaceOf } from '@keycast/protocol'
-import { idProblem, type Namespaces } from '@keycast/service'
+import { idProblem, type Namespace, type Namespaces, readContent } from '@keycast/service'
+import { event, HANDED_OVER_BYTES_MAX, readLine } from '@keycast/service/hand-over'
 
 /** All keys of a namespace. No key equals it: `*` stands in none. */
 export const allKeysOf = (name: string) => `${name}:*`
 
-/**
- * @param names of the namespaces whose stream it is
- * @returns the keys, or why the event is passed over
- */
-export function readChangedKeys(data: string, namespaces: Namespaces, names: string[]): string[] | { problem: string } {
-  const { key, keys = [key] } = parsed(data)
-  if (!Array.isArray(keys)) return { problem: 'keys is no list' }
+/** What an event says. `problem`: it is passed over, but for the keys, which are asked for. */
+interface Changes {
+  keys: string[]
+  value?: HandedOver
+  problem?: string
+}
+
+/** @param names of the namespaces whose stream it is */
+export function readChanges(data: string, namespaces: Namespaces, names: string[]): Changes {
+  const said = parsed(data)
+  const { key, keys = [key] } = said
+  if (!Array.isArray(keys)) return { keys: [], problem: 'keys is no list' }
   for (const each of keys) {
     const problem = problemOf(each, namespaces, names)
-    if (problem) return { problem }
+    if (problem) return { keys: [], problem }
   }
-  return keys
+  if (said.keys !== undefined || (said.value === undefined && said.delete === undefined)) return { keys }
+  const value = readValue(key as string, data, namespaces.get(namespaceOf(key as string)) as Namespace)
+  return typeof value === 'string' ? { keys, problem: `${excerpt(key)}: ${value}` } : { keys: [], value }
+}
+
+/** @returns a text, if it is none that can be handed over */
+function readValue(key: string, data: string, { name, isPerUser, bytesMax }: Namespace): HandedOver | string {
+  if (key === allKeysOf(name)) return 'it names no single key'
+  if (isPerUser) return 'each user has another value of it'
+  const line = readLine({ number: 1, text: data }, event)
+  if ('problem' in line) return line.problem
+  const { bytes, contentType, rank } = line
+  if (!bytes) return { key, content: undefined, rank }
+  const limit = Math.min(bytesMax, HANDED_OVER_BYTES_MAX)
+  const read = readContent(bytes, { contentType, version: undefined, bytesMax: limit })
+  if (read.kind === 'value') {
+    const { kind: _, ...content } = read
+    return { key, content, rank }
+  }
+  return read.kind === 'failed' ? read.message : 'it has no content'
 }
 
 function problemOf(key: unknown, namespaces: Namespaces, names: string[]) {
@@ -31,7 +57,7 @@ function problemOf(key: unknown, namespaces: Namespaces, names: string[]) {
 }
 
 /** @returns the fields of an object, whatever the text is */
-function parsed(data: string): { key?: unknown; keys?: unknown } {
+function parsed(data: string): { key?: unknown; keys?: unknown; value?: unknown; delete?: unknown } {
   try {
     return Object(JSON.parse(data))
   } catch {

@@ -1,6 +1,6 @@
-import { changesKey } from '@keycast/backbone'
+import { changesKey, decodeChanged } from '@keycast/backbone'
 import type { Namespace, Namespaces } from '@keycast/service'
-import { createChanges, KEYS_PENDING_MAX, KEYS_PER_BATCH_MAX, PATIENCE_MS } from './changes.ts'
+import { createChanges, KEYS_PENDING_MAX, KEYS_PER_BATCH_MAX, PATIENCE_MS, REPEATED_MS } from './changes.ts'
 import type { StreamOptions } from './event-stream.ts'
 
 const URL = 'http://api/changes'
@@ -24,7 +24,7 @@ function setup({ token }: { token?: string | null } = {}) {
   const counted: string[] = []
   const changes = { url: URL, origin: 'http://api', pollMs: 2_000 }
   const named: Record<string, Partial<Namespace>> = {
-    doc: { headers: { 'x-key': 'k' }, timeoutMs: 500, changes },
+    doc: { headers: { 'x-key': 'k' }, timeoutMs: 500, bytesMax: 2 ** 20, changes },
     list: { headers: { 'x-key': 'k' }, timeoutMs: 500, changes: { ...changes, pollMs: 0 } },
     other: {},
   }
@@ -62,6 +62,9 @@ function setup({ token }: { token?: string | null } = {}) {
     down: (status?: number) => opened.at(-1)?.onDown('it broke', status),
     event: (id: string | undefined, ...keys: string[]) =>
       opened.at(-1)?.onEvent({ id, data: JSON.stringify({ keys }) }),
+    /** An event with a value. */
+    carry: (id: string | undefined, key: string, value: unknown, order?: number) =>
+      opened.at(-1)?.onEvent({ id, data: JSON.stringify({ key, value, order }) }),
     watch: (link: string) => stream.watch(link, orders.get(link)),
     /** The links that are due something. */
     due: () => due.splice(0),
@@ -70,7 +73,10 @@ function setup({ token }: { token?: string | null } = {}) {
       const answer = stream.answerFor(link)
       if (answer?.type !== 'value' || answer.order === undefined) return undefined
       const position = { version: answer.version, order: answer.order, ageMs: 0 }
-      return { id: answer.version, keys: JSON.parse(answer.body.toString()) as string[], position }
+      const keys = decodeChanged(answer.body).map(each =>
+        typeof each === 'string' ? each : `${each.key} ${each.content?.body ?? 'none'} ${each.rank ?? '-'}`,
+      )
+      return { id: answer.version, keys, position }
     },
     /** The link told all nodes. */
     told(link: string, position: { version: string; order: number; ageMs: number } | undefined) {
@@ -296,4 +302,76 @@ test('more keys than can wait for a gateway are all keys', () => {
   }
   told('a', first?.position)
   expect(take('a')?.keys.slice(0, 2)).toEqual(['doc:*', 'list:*'])
+})
+
+test('values that its events carry go the same way, in the order of the events', () => {
+  const { carry, event, take, told } = running(['a'])
+  carry('1', 'doc:1', 'one', 7)
+  const first = take('a')
+  expect(first).toMatchObject({ id: '1', keys: ['doc:1 "one" 7'] })
+  carry('2', 'doc:2', 'two')
+  event('3', 'doc:3')
+  carry('4', 'doc:1', 'later', 8)
+  expect(take('a')).toBeUndefined()
+  told('a', first?.position)
+  expect(take('a')).toMatchObject({ id: '4', keys: ['doc:2 "two" -', 'doc:3', 'doc:1 "later" 8'] })
+})
+
+test('of what waits for a gateway the last event of a key counts, but for a lower order', () => {
+  const { carry, event, take, told } = running(['a'])
+  event('1', 'doc:0')
+  const first = take('a')
+  carry('2', 'doc:1', 'one', 7)
+  carry('3', 'doc:1', 'before', 6)
+  carry('4', 'doc:2', 'two', 7)
+  event('5', 'doc:2')
+  event('6', 'doc:3')
+  carry('7', 'doc:3', 'three')
+  told('a', first?.position)
+  expect(take('a')).toMatchObject({ id: '7', keys: ['doc:1 "one" 7', 'doc:2', 'doc:3 "three" -'] })
+})
+
+test('a value that cannot be taken is counted, and its key is asked for', () => {
+  const { carry, take, counted } = running(['a'])
+  carry('1', 'doc:1', 'one', -1)
+  expect(take('a')).toMatchObject({ id: '1', keys: ['doc:1'] })
+  expect(counted.at(-1)).toBe('http://api refused')
+})
+
+test('values that wait are bounded in bytes: past that their keys are asked for; and a gateway gets a MiB at a time', () => {
+  const { carry, event, take, told } = running(['a'])
+  event('1', 'doc:first')
+  let sent = take('a')
+  for (let n = 0; n < 40; n++) carry(`${n + 2}`, `doc:${n}`, 'x'.repeat(500_000))
+  let [batches, values, names] = [0, 0, 0]
+  for (;;) {
+    told('a', sent?.position)
+    sent = take('a')
+    if (!sent) break
+    const carried = sent.keys.filter(each => each.length > 100)
+    expect(carried.length).toBeLessThanOrEqual(2)
+    batches++
+    values += carried.length
+    names += sent.keys.length - carried.length
+  }
+  expect([values, names]).toEqual([33, 7])
+  expect(batches).toBeGreaterThan(16)
+})
+
+test('where a node goes on for another one, events come again: values without an order are asked for at first', () => {
+  const { stream, up, carry, take, told, pass } = setup()
+  stream.watch('a', { version: '41', order: 500, ageMs: 0 })
+  pass(1_900)
+  up(true)
+  carry('42', 'doc:1', 'one')
+  const first = take('a')
+  expect(first).toMatchObject({ keys: ['doc:1'] })
+  told('a', first?.position)
+  carry('43', 'doc:1', 'two', 2)
+  const second = take('a')
+  expect(second).toMatchObject({ keys: ['doc:1 "two" 2'] })
+  told('a', second?.position)
+  pass(REPEATED_MS)
+  carry('44', 'doc:1', 'three')
+  expect(take('a')).toMatchObject({ keys: ['doc:1 "three" -'] })
 })

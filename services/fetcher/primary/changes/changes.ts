@@ -1,19 +1,32 @@
 // The backends' streams of changes. Every gateway watches each stream as it watches a key, so one node holds it, and another
 // takes over. What the stream names goes to one gateway at a time, which tells all nodes as after POST /v1/refresh. Once
 // it has, all gateways are told the position: a node that takes over goes on behind that, and what was not told is
-// sent again. Why: docs/decisions, 36.
-import { type Answer, changesKey, type Held } from '@keycast/backbone'
+// sent again. Values that its events carry go the same way, and from that gateway to their owners, as PUT /v1/values
+// does. Why: docs/decisions, 36.
+import { type Answer, type Changed, changesKey, encodeChanged, type HandedOver, type Held } from '@keycast/backbone'
 import { createOnceAMinute, type Log, type Namespace, type Namespaces, type World } from '@keycast/service'
 import type { Tokens } from '../tokens/tokens.ts'
-import { allKeysOf, readChangedKeys } from './changed-keys.ts'
+import { allKeysOf, readChanges } from './changed-keys.ts'
 import { openEventStream } from './event-stream.ts'
 import type { ChangesMetrics } from './metrics.ts'
 
 /** Keys in one answer to a gateway: more follow when it has told these. */
 export const KEYS_PER_BATCH_MAX = 1_000
 
+/** Bytes of values in one answer to a gateway, one value at least: it hands them on before it takes more. */
+const BYTES_PER_BATCH = 2 ** 20
+
 /** Where more wait for a gateway, all keys of their namespaces are asked for instead. */
 export const KEYS_PENDING_MAX = 100_000
+
+/** Of values that wait for a gateway. Where there are more, their keys are asked for instead. */
+export const BYTES_PENDING_MAX = 16 * 2 ** 20
+
+/**
+ * A stream that goes on where another node's broke off repeats events, all at once: without an order nobody knows whether
+ * a newer value was handed over before. Values without one are asked for instead for so long.
+ */
+export const REPEATED_MS = 10_000
 
 /** A gateway that cannot tell all nodes in this time is helped by another. */
 export const PATIENCE_MS = 10_000
@@ -64,11 +77,14 @@ function createChangeStream(url: string, names: string[], deps: Deps) {
   const links = new Map<string, number>()
   /** What every node was told. */
   let position: Position = { id: undefined, order: 0 }
-  /** To be told, and the id of the last event among it. */
-  let pending = new Set<string>()
+  /** To be told, by key: its value, or `undefined` where it is to be asked for. And the id of the last event among it. */
+  const pending = new Map<string, HandedOver | undefined>()
+  let pendingBytes = 0
   let pendingId: string | undefined
+  /** Until then events may be repeated. */
+  let repeatedUntilMs = Number.NEGATIVE_INFINITY
   /** With a gateway, which tells it to the nodes. */
-  let batch: (Position & { keys: string[]; link: string; isSent: boolean; endPatience: () => void }) | undefined
+  let batch: (Position & { changed: Changed[]; link: string; isSent: boolean; endPatience: () => void }) | undefined
   let closeStream: (() => void) | undefined
   /** Unless it is up. */
   let downSince: number | undefined
@@ -76,6 +92,7 @@ function createChangeStream(url: string, names: string[], deps: Deps) {
 
   function open() {
     pendingId = position.id
+    repeatedUntilMs = position.id === undefined ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY
     downSince = now()
     beginPolling()
     closeStream = openStream({
@@ -102,13 +119,14 @@ function createChangeStream(url: string, names: string[], deps: Deps) {
     downSince = undefined
     batch?.endPatience()
     batch = undefined
-    pending = new Set()
+    forgetPending()
   }
 
   function onUp(isResumed: boolean) {
     log.info({ namespaces: names, isResumed }, "the backend's stream of changes is up")
     metrics.opened(origin, isResumed ? 'resumed' : 'anew')
     downSince = undefined
+    repeatedUntilMs = Math.min(repeatedUntilMs, now() + REPEATED_MS)
     endPolling()
     // Nobody knows what changed while there was no stream.
     if (!isResumed) addAll()
@@ -136,19 +154,42 @@ function createChangeStream(url: string, names: string[], deps: Deps) {
   }
 
   function onEvent({ id, data }: { id: string | undefined; data: string }) {
-    const keys = readChangedKeys(data, namespaces, names)
+    const { keys, value, problem } = readChanges(data, namespaces, names)
     pendingId = id
-    metrics.event(origin, Array.isArray(keys) ? 'taken' : 'refused')
-    if (Array.isArray(keys)) return add(keys)
-    const { problem } = keys
-    if (isLogDue('event')) log.warn({ namespaces: names, problem }, 'an event of the backend was passed over')
-    hand()
+    metrics.event(origin, problem === undefined ? 'taken' : 'refused')
+    if (problem !== undefined && isLogDue('event')) {
+      const action = keys.length > 0 ? 'its keys are asked for' : 'it was passed over'
+      log.warn({ namespaces: names, problem }, `an event of the backend cannot be taken: ${action}`)
+    }
+    if (value) addValue(value)
+    add(keys)
   }
 
   function add(keys: string[]) {
-    for (const each of keys) pending.add(each)
-    if (pending.size > KEYS_PENDING_MAX) pending = new Set(names.map(allKeysOf))
+    for (const each of keys) setPending(each, undefined)
     hand()
+  }
+
+  function addValue(value: HandedOver) {
+    const { key, rank } = value
+    const before = pending.get(key)?.rank
+    if (rank !== undefined && before !== undefined && rank < before) return
+    const isSure = rank !== undefined || now() >= repeatedUntilMs
+    setPending(key, isSure && pendingBytes + bytesOf(value) <= BYTES_PENDING_MAX ? value : undefined)
+  }
+
+  /** The later one of a key takes the place of the one before. */
+  function setPending(key: string, value: HandedOver | undefined) {
+    pendingBytes += bytesOf(value) - bytesOf(pending.get(key))
+    pending.set(key, value)
+    if (pending.size <= KEYS_PENDING_MAX) return
+    forgetPending()
+    for (const name of names) pending.set(allKeysOf(name), undefined)
+  }
+
+  function forgetPending() {
+    pending.clear()
+    pendingBytes = 0
   }
 
   const addAll = () => add(names.map(allKeysOf))
@@ -158,21 +199,24 @@ function createChangeStream(url: string, names: string[], deps: Deps) {
     const isNews = pending.size > 0 || pendingId !== position.id
     const link = links.keys().next().value
     if (batch || !isNews || link === undefined) return
-    const keys = take()
+    const changed = take()
     // The id stands for all events before it: it is not told before their last keys are.
     const id = pending.size === 0 ? pendingId : position.id
-    batch = { keys, id, order: nextOrder(), link, isSent: false, endPatience: () => {} }
+    batch = { changed, id, order: nextOrder(), link, isSent: false, endPatience: () => {} }
     handTo(link)
   }
 
   function take() {
-    const keys = []
-    for (const each of pending) {
-      if (keys.length === KEYS_PER_BATCH_MAX) break
-      keys.push(each)
+    const changed: Changed[] = []
+    let bytes = 0
+    for (const [each, value] of pending) {
+      bytes += bytesOf(value)
+      if (changed.length === KEYS_PER_BATCH_MAX || (bytes > BYTES_PER_BATCH && changed.length > 0)) break
+      changed.push(value ?? each)
       pending.delete(each)
+      pendingBytes -= bytesOf(value)
     }
-    return keys
+    return changed
   }
 
   const nextOrder = () => Math.max(Math.floor(wallNow()), position.order + 1)
@@ -234,7 +278,7 @@ function createChangeStream(url: string, names: string[], deps: Deps) {
       if (order === undefined) return undefined
       if (batch?.link === link && !batch.isSent) {
         batch.isSent = true
-        return answer(batch, batch.keys)
+        return answer(batch, batch.changed)
       }
       if (order >= position.order) return undefined
       links.set(link, position.order)
@@ -250,9 +294,11 @@ function createChangeStream(url: string, names: string[], deps: Deps) {
     close,
   }
 
-  function answer({ id = '', order }: Position, keys: string[]): Answer {
-    const body = Buffer.from(JSON.stringify(keys))
+  function answer({ id = '', order }: Position, changed: Changed[]): Answer {
+    const body = encodeChanged(changed)
     const content = { contentType: 'application/json', format: 'json' as const, body }
     return { type: 'value', key, version: id, order, ageMs: 0, maxAgeMs: 0, store: false, ...content }
   }
 }
+
+const bytesOf = (value: HandedOver | undefined) => value?.content?.body.length ?? 0

@@ -195,9 +195,12 @@ test.each([
 test.each([
   ['one line', `data: ${'x'.repeat(EVENT_CHARACTERS_MAX)}`],
   ['many lines', 'data: x\n'.repeat(EVENT_CHARACTERS_MAX)],
-])('an event that never ends, of %s, ends the stream', async (_, text) => {
-  const { until } = await setup([sending(text)])
-  expect((await until(2))[1]).toEqual(['down', 'an event is too long', undefined])
+])('an event that never ends, of %s, ends the stream, which does not begin with it again', async (_, text) => {
+  const { until, asked, pass } = await setup([sending(`id: a\ndata: 1\n\n${text}`), sending('data: 2\n\n')])
+  expect((await until(3))[2]).toEqual(['down', 'an event is too long', undefined])
+  pass()
+  expect((await until(4))[3]).toEqual(['up', false])
+  expect(asked[1]['last-event-id']).toBeUndefined()
 })
 
 test('a stream in which nothing comes, not even a comment, is opened anew', async () => {

@@ -21,8 +21,8 @@ const PATIENCE_MS_MAX = 300_000
 /** A backend that hangs looks like one in which nothing changes. SSE servers send comments each 15 s or so for that. */
 export const SILENT_MS = 60_000
 
-/** Of one event: it names a few keys, or a thousand. */
-export const EVENT_CHARACTERS_MAX = 2 ** 18
+/** Of one event: it names a few keys, or a thousand, or carries a value, whose text may be twice as long as the value. */
+export const EVENT_CHARACTERS_MAX = 2 ** 21
 
 /** Ids are held by each gateway, and go into a header. */
 const ID_CHARACTERS_MAX = 1_024
@@ -108,7 +108,10 @@ export function openEventStream(options: StreamOptions): () => void {
         },
         onError(error) {
           // All else is to be passed over.
-          if (error.type === 'max-buffer-size-exceeded') throw new StreamError('an event is too long')
+          if (error.type !== 'max-buffer-size-exceeded') return
+          // From where it broke off it would begin with the same event again.
+          lastEventId = undefined
+          throw new StreamError('an event is too long')
         },
       })
       response.setEncoding('utf8')

@@ -8,7 +8,7 @@ export function createChangesMetrics({ count }: MetricMakers, origins: Iterable<
   return {
     event: count(
       'changes_events_total',
-      "Events of backends' streams of changes: taken; refused, for they name no key of the namespaces that have the stream.",
+      "Events of backends' streams of changes: taken; refused, for they name no key of the namespaces that have the stream, or carry a value that cannot be taken.",
       { origin: origins, result: ['taken', 'refused'] },
     ),
     opened: count(

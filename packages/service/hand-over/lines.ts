@@ -1,8 +1,12 @@
-// The lines of POST /v1/values: each hands over the value of one key, or says that it has none.
+// The lines of POST /v1/values, and the events of a stream of changes: each hands over the value of one key, or says that
+// it has none.
 import { isUtf8 } from 'node:buffer'
 import { excerpt, rawMember } from '@keycast/protocol'
-import { isJsonType } from '@keycast/service'
 import { z } from 'zod'
+import { isJsonType } from '../content.ts'
+
+/** A fetcher node cuts off a gateway that sends a larger part. */
+export const HANDED_OVER_BYTES_MAX = 2 ** 20 - 1
 
 /** `bytes` undefined: the key has no value. */
 export interface Line {
@@ -25,6 +29,9 @@ const line = z.strictObject({
     .optional(),
 })
 
+/** The same fields, beside which others may stand. */
+export const event = line.strip()
+
 /** The lines of a body that are not empty. @returns `undefined` if it is no text */
 export function linesOf(body: Buffer): { number: number; text: string }[] | undefined {
   if (!isUtf8(body)) return undefined
@@ -32,8 +39,12 @@ export function linesOf(body: Buffer): { number: number; text: string }[] | unde
   return lines.map((text, index) => ({ number: index + 1, text })).filter(({ text }) => text.trim() !== '')
 }
 
-export function readLine({ number, text }: { number: number; text: string }): Line | { problem: string } {
-  const parsed = line.safeParse(jsonOf(text))
+/** @param schema `event`, where other fields are passed over */
+export function readLine(
+  { number, text }: { number: number; text: string },
+  schema: typeof line | typeof event = line,
+): Line | { problem: string } {
+  const parsed = schema.safeParse(jsonOf(text))
   if (!parsed.success) return { problem: problemOf(parsed.error.issues[0]) }
   const { key, value, contentType = 'application/json', order: rank } = parsed.data
   const written = rawMember(text, 'value')

@@ -1,4 +1,4 @@
-import { linesOf, readLine } from './hand-over-lines.ts'
+import { linesOf, readLine } from './lines.ts'
 
 const read = (text: string) => {
   const line = readLine({ number: 1, text })
