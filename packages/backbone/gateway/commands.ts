@@ -61,6 +61,8 @@ export function createCommands<R>({ now }: { now: () => number }) {
   /** Commands not sent in this incarnation, in order, from `next` on; some may have ended meanwhile. */
   let unsaid: Pending<R>[] = []
   let next = 0
+  /** Commands in the last request. */
+  let lastSaid = 0
 
   function finish(command: Pending<R>, end: CommandEnd<R>) {
     pending.delete(command.id)
@@ -122,6 +124,7 @@ export function createCommands<R>({ now }: { now: () => number }) {
         commands.push({ id: command.id, encoded: command.encoded, leftMs, payer: command.payer })
       }
       if (commands.length > 0) {
+        lastSaid = commands.length
         yield { number: nextNumber(), saying: { type: 'command' as const, commands } }
       }
     },
@@ -144,8 +147,8 @@ export function createCommands<R>({ now }: { now: () => number }) {
     },
 
     isAllSaid: () => firstUnsaid() === undefined,
-    /** Whether some were said, and have not ended. */
-    isUnderWay: () => pending.size > unsaid.length - next,
+    /** Whether more were said, and have not ended, than the last request had: another one is under way beside it. */
+    isBusy: () => pending.size - (unsaid.length - next) > lastSaid,
     get size() {
       return pending.size
     },

@@ -461,7 +461,7 @@ test('commands that many clients give in one turn go in one request', async () =
   expect(last().requests.map(({ commands }) => commands.map(({ id }: any) => id))).toEqual([['c1', 'c2', 'c3']])
 })
 
-test('while commands are under way others wait, 2 ms at most, and leave together; with none under way each leaves at once', async () => {
+test('while two requests with commands are under way others wait for the first, 2 ms at most, and leave together', async () => {
   let pauseOver = () => {}
   const { link, last, answer, say } = setup({
     after(ms: number, run: () => void) {
@@ -488,10 +488,7 @@ test('while commands are under way others wait, 2 ms at most, and leave together
   const said = () => last().requests.map(({ commands }) => commands.map(({ id }: any) => id).join())
 
   await give('1')
-  await end('1')
   await give('2')
-  expect(said()).toEqual(['1', '2'])
-
   await give('3')
   await give('4')
   expect(said()).toEqual(['1', '2'])
@@ -502,10 +499,14 @@ test('while commands are under way others wait, 2 ms at most, and leave together
 
   await give('5')
   await give('6')
-  await end('2', '3')
+  await end('1')
   expect(said()).toEqual(['1', '2', '3,4'])
-  await end('4')
+  await end('2')
   expect(said()).toEqual(['1', '2', '3,4', '5,6'])
+
+  await end('3', '4', '5', '6')
+  await give('7')
+  expect(said()).toEqual(['1', '2', '3,4', '5,6', '7'])
 })
 
 describe('an error that no code foresaw', () => {

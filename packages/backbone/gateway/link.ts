@@ -70,8 +70,8 @@ export interface LinkEvents<S extends Service> {
 const TAKEN_REPORT_BYTES = 2 ** 18
 
 /**
- * While commands are under way, others wait for so long after the last that left, or until all of those have their
- * results: they leave together. A request wakes four threads, which costs 200 µs of CPU however little it says.
+ * While two requests with commands are under way, others wait for the results of the first, but no longer than this since
+ * the last left: they leave together. A request wakes four threads, which costs 200 µs of CPU however little it says.
  */
 const PAUSE_MS = 2
 
@@ -329,7 +329,7 @@ export function createLink<S extends Service>({
     for (const each of message.results) {
       commands.end(each.id, each.isRefused ? { type: 'refused' } : { type: 'result', result: each.result })
     }
-    if (stopPause && !commands.isUnderWay()) endPause()
+    if (stopPause && !commands.isBusy()) endPause()
   }
 
   function onUnknownAnswer() {
@@ -394,7 +394,7 @@ export function createLink<S extends Service>({
   function flushCommands() {
     if (writing || isFlushDue) return
     isFlushDue = true
-    const pauseMs = commands.isUnderWay() ? commandsSentAt + PAUSE_MS - now() : 0
+    const pauseMs = commands.isBusy() ? commandsSentAt + PAUSE_MS - now() : 0
     if (pauseMs > 0) stopPause = after(pauseMs, endPause)
     else turn(sendCommands)
   }
