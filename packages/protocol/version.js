@@ -1,5 +1,5 @@
 // A version names content: the same bytes of the same type have the same version on every node and across restarts.
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 
 /** Its name goes into no version. */
 const CONTENT_TYPE_DEFAULT = 'application/json'
@@ -14,9 +14,14 @@ const CONTENT_TYPE_DEFAULT = 'application/json'
  * @param {string} [contentType]
  */
 export function versionOf(content, contentType = CONTENT_TYPE_DEFAULT) {
-  const hash = createHash('sha256').update(content)
-  if (contentType !== CONTENT_TYPE_DEFAULT) hash.update(`\0${contentType}`)
-  return hash.digest().toString('base64url', 0, 16)
+  return digestOf(content, contentType).toString('base64url', 0, 16)
+}
+
+/** @param {Uint8Array} content @param {string} contentType */
+function digestOf(content, contentType) {
+  // At once, which takes half the time.
+  if (contentType === CONTENT_TYPE_DEFAULT) return hash('sha256', content, 'buffer')
+  return createHash('sha256').update(content).update(`\0${contentType}`).digest()
 }
 
 /** Longest version a client may send. Ours have 22 characters; without a bound clients could fill memory with longer ones. */

@@ -19,6 +19,7 @@ test('a value is taken as it is written', () => {
     key: 'a:1',
     bytes: '{"n": 1.0}',
     contentType: 'application/json',
+    isJson: true,
     rank: 7,
   })
   expect(read('{"key":"a:1","value":null}')).toMatchObject({ bytes: 'null', rank: undefined })

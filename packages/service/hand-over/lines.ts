@@ -15,6 +15,8 @@ export interface Line {
   key: string
   bytes: Buffer | undefined
   contentType: string
+  /** `bytes` are JSON as they stand in the line, which was parsed. */
+  isJson: boolean
   rank: number | undefined
 }
 
@@ -51,10 +53,11 @@ export function readLine(
   if ((written === undefined) === (parsed.data.delete === undefined)) {
     return { problem: 'it must have "value" or "delete":true' }
   }
-  if (!written) return { number, key, bytes: undefined, contentType, rank }
+  const said = { number, key, contentType, rank }
+  if (!written) return { ...said, bytes: undefined, isJson: false }
   // As it is written: numbers that were parsed would lose digits.
-  if (isJsonType(contentType)) return { number, key, bytes: Buffer.from(written.text), contentType, rank }
-  if (typeof value === 'string') return { number, key, bytes: Buffer.from(value), contentType, rank }
+  if (isJsonType(contentType)) return { ...said, bytes: Buffer.from(written.text), isJson: true }
+  if (typeof value === 'string') return { ...said, bytes: Buffer.from(value), isJson: false }
   return { problem: `a value of ${excerpt(contentType)} must be a text: hand other bytes over by PUT` }
 }
 

@@ -39,7 +39,7 @@ export function addHandOver(calls: FastifyInstance, { guard, gate, namespaces, b
     scope.put('/v1/values/*', { bodyLimit: HANDED_OVER_BYTES_MAX, ...call }, async (request, reply) => {
       const { headers } = request
       if (isCoded(headers)) return refuse(reply, coded)
-      return handOver(request, reply, key => readValue(key, bodyOf(request), headers['content-type']))
+      return handOver(request, reply, key => readValue(key, bodyOf(request), { contentType: headers['content-type'] }))
     })
 
     scope.delete('/v1/values/*', call, async (request, reply) => handOver(request, reply, () => undefined))
@@ -81,9 +81,13 @@ export function addHandOver(calls: FastifyInstance, { guard, gate, namespaces, b
   }
 
   /** @param key of a namespace of values */
-  function readValue(key: string, received: Buffer, contentType: string | undefined): HandedOver['content'] | Refused {
+  function readValue(
+    key: string,
+    received: Buffer,
+    { contentType, isParsed }: { contentType: string | undefined; isParsed?: boolean },
+  ): HandedOver['content'] | Refused {
     const bytesMax = Math.min(namespaces.get(namespaceOf(key))?.bytesMax ?? 0, HANDED_OVER_BYTES_MAX)
-    const read = readContent(received, { contentType, version: undefined, bytesMax })
+    const read = readContent(received, { contentType, version: undefined, bytesMax, isParsed })
     if (read.kind === 'value') return read
     const { code, message } = read as Extract<typeof read, { kind: 'failed' }>
     // It is the request that cannot be used, not a backend's answer (RFC 9110 section 15.5.14).
@@ -111,10 +115,10 @@ export function addHandOver(calls: FastifyInstance, { guard, gate, namespaces, b
   }
 
   /** @returns a text, if it cannot be handed over */
-  function handedOverBy({ key, bytes, contentType, rank }: Line): HandedOver | string {
+  function handedOverBy({ key, bytes, contentType, isJson, rank }: Line): HandedOver | string {
     const problem = keyProblem(key)
     if (problem) return textOf(problem)
-    const content = bytes && readValue(key, bytes, contentType)
+    const content = bytes && readValue(key, bytes, { contentType, isParsed: isJson })
     return content && 'code' in content ? textOf(content) : { key, content, rank }
   }
 }

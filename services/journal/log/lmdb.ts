@@ -246,6 +246,7 @@ export async function openLmdbLog({
         state.counts.rooms++
         charge(name, [room.id, ROOM_ITSELF], payer, roomBytes)
       }
+      if (value && room.oldest === room.seq) removeOnly(room)
       const seq = ++room.seq
       charge(name, [room.id, seq], payer, ownBytes)
       room.retention = retention
@@ -260,6 +261,15 @@ export async function openLmdbLog({
       if (!value) return kept
       room.value = nextValue(room.value, value, at)
       return { ...kept, value: { order: room.value.order, rankBefore } }
+    }
+
+    /** As `trim` would, without a look at the message: it has all bytes of its room, and no id. */
+    function removeOnly(room: Room) {
+      const { id, seq, bytes } = room
+      writes.push(() => messages.remove([id, seq]))
+      state.counts.bytes -= bytes
+      room.bytes = 0
+      room.oldest++
     }
 
     function charge(name: string, [id, seq]: [number, number], payer: Payer | undefined, bytes: number) {
