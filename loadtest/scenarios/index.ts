@@ -7,6 +7,7 @@ import { crash } from './crash.ts'
 import { edge } from './edge.ts'
 import { fanout } from './fanout.ts'
 import { garbage } from './garbage.ts'
+import { handover } from './handover.ts'
 import { http } from './http.ts'
 import { keys } from './keys.ts'
 import { pingpong } from './pingpong.ts'
@@ -31,6 +32,7 @@ export const scenarios: Scenario[] = [
   connect,
   crash,
   http,
+  handover,
   edge,
   garbage,
   stranger,

@@ -41,6 +41,7 @@ type Figures =
   | 'interval'
   | 'keys'
   | 'latency'
+  | 'lines'
   | 'messages'
   | 'nodes'
   | 'over'
@@ -61,9 +62,16 @@ type Figures =
   | 'viewers'
   | 'warmUp'
   | 'window'
+  | 'writers'
 
 export type Options = CommonOptions &
-  Record<Figures, number> & { key: string; path: string; names: boolean; log: 'lmdb' | 'memory' | 'valkey' }
+  Record<Figures, number> & {
+    key: string
+    path: string
+    names: boolean
+    log: 'lmdb' | 'memory' | 'valkey'
+    source: 'pushed' | 'http'
+  }
 
 export interface Scenario {
   /** The word on the command line. */

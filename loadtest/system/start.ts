@@ -64,6 +64,8 @@ export interface Content {
   idle?: boolean
   /** A journal runs, too, and anybody may use room:…. */
   rooms?: { log: 'lmdb' | 'memory' | 'valkey' }
+  /** The journal keeps values that are handed over, too: of handed:… */
+  pushed?: boolean
   /** Gateways can be told to collect their garbage, so that their memory can be compared. */
   collectable?: boolean
 }
@@ -80,6 +82,8 @@ export interface System {
   providerUrl?: string
   /** Says to Keycast, as a backend may, that keys have changed. */
   tellChanged?: (keys: string[]) => Promise<void>
+  /** The gateways' internal listeners, and a token for all calls there. */
+  calls?: { origins: string[]; apiToken: string }
   /** The nodes of a system that was started. */
   fetchers?: { metricsUrl: string; kill: () => void }[]
   /** Of the cache before the gateways. */
@@ -184,6 +188,10 @@ async function startKeycast(
     edgeUrl: edge?.url,
     delayGateway: relay?.delay,
     killGateway: () => processes.kill((living.shift() as (typeof living)[number]).pid),
+    calls: {
+      origins: gateways.map(({ listening }) => `http://127.0.0.1:${listening.internalPort}`),
+      apiToken: API_TOKEN,
+    },
     tellChanged: (keys: string[]) => tellChanged(living[0].listening.internalPort, keys),
     watched: [
       ...gateways.map(({ name, pid, listening, inspectorUrl }) => ({
@@ -380,7 +388,7 @@ function writeIssuer(signing: Signing, directory: string) {
  */
 function configOf(
   providerUrl: string,
-  { tickMs = 500, idle = false, refreshMs = 1_000, rooms }: Content,
+  { tickMs = 500, idle = false, refreshMs = 1_000, rooms, pushed }: Content,
   issuer?: object,
 ) {
   const refresh = idle ? 0 : `${refreshMs}ms`
@@ -393,6 +401,7 @@ function configOf(
       told: { source: 'http', url: `${providerUrl}/conversations/{id}`, refresh: 0 },
       tick: { source: 'http', url: `${providerUrl}/ticks/{id}`, refresh: `${tickMs}ms` },
       ...(rooms && { room: ROOMS }),
+      ...(pushed && { handed: { source: 'pushed' } }),
     },
   })
 }
