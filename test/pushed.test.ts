@@ -129,7 +129,10 @@ test('nobody but a backend says what a value is, at whatever door, and by whatev
     const messages = await ask(`${at.http}/v1/messages/${key}`)
     expect(messages.json()).toMatchObject({ code })
     const { authorization } = headers
-    const deleted = await ask(`${at.internal}/v1/messages/${key}`, { method: 'DELETE', headers: { authorization } })
+    const deleted = await ask(`${at.internal}/v1/rooms/${key}/messages/1`, {
+      method: 'DELETE',
+      headers: { authorization },
+    })
     expect(deleted.json()).toMatchObject({ code })
   }
   for (const key of ['=price:1', '%3Dprice:1']) {
@@ -137,7 +140,8 @@ test('nobody but a backend says what a value is, at whatever door, and by whatev
     expect((await read(at, key)).json()).toMatchObject({ code: 'bad_key' })
   }
   const viewer = await connect(at.url)
-  expect(await viewer.request({ type: 'subscribe', keys: ['=price:1'] })).toMatchObject({ code: 'bad_key' })
+  expect(await viewer.request({ type: 'subscribe', keys: ['=price:1'] })).toMatchObject({ keys: [] })
+  expect(await viewer.request({ type: 'get', key: '=price:1' })).toMatchObject({ code: 'bad_key' })
   expect((await at.call('/v1/refresh', { keys: ['price:1'] })).json().problems[0]).toContain('handed over')
   expect((await put(at, 'price:2', 10 ** 15)).status).toBe(200)
   const large = await ask(`${at.internal}/v1/values/price:1`, {
