@@ -321,6 +321,17 @@ def test_the_error_of_a_publish_says_whether_the_message_was_kept(code: str, kep
 
 
 @run
+async def test_a_message_that_the_backend_refused_brings_its_reason(setup: Setup) -> None:
+    published = setup.keycast.room("room:1", follow=False).publish("a")
+    request = await setup.sent()
+    refusal = {"type": "error", "id": request["id"], "key": "room:1", "code": "message_refused", "reason": "profanity"}
+    setup.world.socket.say(refusal)
+    with pytest.raises(KeycastError) as raised:
+        await published
+    assert (raised.value.code, raised.value.reason, raised.value.kept) == ("message_refused", "profanity", False)
+
+
+@run
 async def test_an_integer_of_more_digits_than_python_reads_is_a_float_and_all_others_stay_integers(setup: Setup) -> None:
     """CPython refuses it. The publisher must not be able to take every reader out of the room."""
     room = await setup.follow()

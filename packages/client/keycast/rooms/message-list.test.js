@@ -88,6 +88,19 @@ test('a failed message that was kept after all is shown once', async () => {
   expect(shown()).toEqual(['a'])
 })
 
+test('a message that the backend refused brings its reason', async () => {
+  const { environment, socket, settle, done } = createWorld()
+  const keycast = connect('ws://gateway/ws', { environment })
+  socket().say(welcome())
+  const publishing = keycast.room('room:1', { follow: false }).publish('hello')
+  const refused = expect(publishing).rejects.toMatchObject({ code: 'message_refused', reason: 'profanity' })
+  await settle()
+  const [id] = done().flatMap(deed => ('out' in deed ? [deed.out.id] : []))
+  socket().say({ type: 'error', id, key: 'room:1', code: 'message_refused', message: '', reason: 'profanity' })
+  await refused
+  keycast.close()
+})
+
 test('a failed message that a part of the history has is shown once', async () => {
   const { environment, socket, settle, done } = createWorld()
   const list = createMessageList(connect('ws://gateway/ws', { environment }), 'room:1')
