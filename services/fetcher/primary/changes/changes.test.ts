@@ -46,6 +46,7 @@ function setup({ token }: { token?: string | null } = {}) {
     now: () => at,
     wallNow: () => at,
     after: (ms, run) => set(ms, run),
+    turn: setImmediate,
     every: (ms, run) => set(ms, run, ms),
   })
   const stream = streams.get(KEY)

@@ -51,6 +51,7 @@ interface Deps {
   wallNow: () => number
   after: World['after']
   every: World['every']
+  turn: World['turn']
 }
 
 /** @returns each stream by the key under which gateways watch it */
@@ -68,7 +69,19 @@ export function createChanges(deps: Deps): Map<string, ChangeStream> {
 
 /** @param names of the namespaces that have it */
 function createChangeStream(url: string, names: string[], deps: Deps) {
-  const { namespaces, tokens, markDue, metrics, log, now, wallNow, after, every, openStream = openEventStream } = deps
+  const {
+    namespaces,
+    tokens,
+    markDue,
+    metrics,
+    log,
+    now,
+    wallNow,
+    after,
+    every,
+    turn,
+    openStream = openEventStream,
+  } = deps
   const key = changesKey(url)
   const first = namespaces.get(names[0]) as Namespace
   const origin = first.changes?.origin ?? ''
@@ -107,8 +120,10 @@ function createChangeStream(url: string, names: string[], deps: Deps) {
       onUp,
       onEvent,
       onDown,
+      now,
       wallNow,
       after,
+      turn,
     })
   }
 

@@ -22,6 +22,8 @@ async function setup(
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const told: Told[] = []
   const pauses: number[] = []
+  let clock = 0
+  let turns = 0
   let wake = () => {}
   let timers: { ms: number; run: () => void }[] = []
   const tell = (...news: Told) => {
@@ -37,6 +39,12 @@ async function setup(
     onEvent: ({ id, data }) => tell('event', id, data),
     onDown: (why, status) => tell('down', why, status),
     wallNow: Date.now,
+    // Each look takes a millisecond.
+    now: () => clock++,
+    turn(run) {
+      turns++
+      setImmediate(run)
+    },
     after(ms, run) {
       const timer = { ms, run }
       timers.push(timer)
@@ -55,6 +63,7 @@ async function setup(
     pauses,
     close,
     timers: () => timers.map(({ ms }) => ms),
+    turns: () => turns,
     /** Waits for so many pieces of news. */
     async until(count: number) {
       while (told.length < count) {
@@ -115,6 +124,16 @@ test('an event keeps the last id there was, and a stream that broke off is asked
     ['event', 'Zürich 7', 'c'],
   ])
   expect(Buffer.from(asked[1]['last-event-id'] as string, 'latin1').toString()).toBe('Zürich 7')
+})
+
+test('a flood is read in pieces, between which others have their turn, and no event is torn', async () => {
+  const long = 'x'.repeat(100_000)
+  const { until, turns } = await setup([sending(`data: ${long}\n\n${'unknown\n'.repeat(20_000)}\rdata: 2\n\n`)])
+  expect((await until(3)).slice(1)).toEqual([
+    ['event', undefined, long],
+    ['event', undefined, '2'],
+  ])
+  expect(turns()).toBeGreaterThan(100)
 })
 
 test('an id of another node is where the first one begins', async () => {

@@ -2,7 +2,7 @@
 // gone on with where it broke off (Last-Event-ID). The library parses; the bounds are here.
 import type { IncomingMessage } from 'node:http'
 import https from 'node:https'
-import { http, type World } from '@keycast/service'
+import { http, type World, workTurn } from '@keycast/service'
 import { createParser } from 'eventsource-parser'
 import { retryAfterMsOf } from '../../worker/response-headers.ts'
 
@@ -26,6 +26,12 @@ export const EVENT_CHARACTERS_MAX = 2 ** 21
 
 /** Ids are held by each gateway, and go into a header. */
 const ID_CHARACTERS_MAX = 1_024
+
+/**
+ * The parser is given so many characters at a time: what it does with a line may take as long as all that it was given,
+ * and a backend that floods must not keep the keys of all others waiting.
+ */
+const PIECE_CHARACTERS = 1_024
 
 /** TCP finds a host that vanished this long after its last byte, and ten seconds more. */
 const PROBE_MS = 10_000
@@ -61,12 +67,14 @@ export interface StreamOptions {
   onEvent: (event: StreamEvent) => void
   onDown: (why: string, status: number | undefined) => void
   after: World['after']
+  turn: World['turn']
+  now: () => number
   wallNow: () => number
 }
 
 /** @returns what closes it for good */
 export function openEventStream(options: StreamOptions): () => void {
-  const { url, timeoutMs, headersOf, onUp, onEvent, onDown, after, wallNow } = options
+  const { url, timeoutMs, headersOf, onUp, onEvent, onDown, after, turn, now, wallNow } = options
   let lastEventId = options.lastEventId
   let retryMs = RETRY_MS
   let failures = 0
@@ -117,7 +125,13 @@ export function openEventStream(options: StreamOptions): () => void {
       response.setEncoding('utf8')
       for await (const text of response) {
         limitSilence()
-        parser.feed(text)
+        let at = 0
+        const feedNext = () => {
+          parser.feed(text.slice(at, at + PIECE_CHARACTERS))
+          at += PIECE_CHARACTERS
+          return at < text.length && !abort.signal.aborted
+        }
+        while (workTurn(now, feedNext)) await new Promise<void>(turn)
       }
       throw new StreamError('the backend ended it')
     } catch (error) {
