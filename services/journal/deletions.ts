@@ -71,20 +71,17 @@ export function createDeletions({ log, isTold, between, onDeleted, turn }: Deps)
     }
   }
 
-  /** All of them first: a room that has nothing left moves the others up. */
-  async function untoldRooms(): Promise<string[]> {
-    const rooms: string[] = []
+  async function removeUntoldOf(user: string) {
     for (let cursor: string | undefined = ''; cursor !== undefined; ) {
       const part: Awaited<ReturnType<Log['outbox']['rooms']>> = await log.outbox.rooms(cursor)
-      rooms.push(...part.rooms.map(({ room }) => room))
+      for (const { room } of part.rooms) await removeUntold(room, ({ from }) => from === user)
       cursor = part.cursor
     }
-    return rooms
   }
 
   async function deleteOf(user: string): Promise<number> {
     let messages = 0
-    for (const room of await untoldRooms()) await removeUntold(room, ({ from }) => from === user)
+    await removeUntoldOf(user)
     for (let cursor: string | undefined = ''; cursor !== undefined; ) {
       const part: Awaited<ReturnType<Log['rooms']>> = await log.rooms(cursor)
       // Names of users say nothing about who published there.

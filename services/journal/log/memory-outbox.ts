@@ -10,9 +10,11 @@ export function createMemoryOutbox(wallNow: () => number): Outbox & { put: (room
   const rooms = new Map<string, Room>()
   let bytes = 0
 
-  function keep(room: string, { gap, messages }: Room) {
-    const before = rooms.get(room)
-    bytes += weightOf(room, { gap, messages }) - (before ? weightOf(room, before) : 0)
+  /** Only what went is weighed: a room may have many more. */
+  function keep(room: string, { gap, messages }: Room, went: Untold[]) {
+    const before = rooms.get(room)?.gap
+    bytes += (gap ? gapBytesOf(room) : 0) - (before ? gapBytesOf(room) : 0)
+    for (const message of went) bytes -= untoldBytesOf(room, message)
     if (gap || messages.length > 0) rooms.set(room, { gap, messages })
     else rooms.delete(room)
   }
@@ -38,21 +40,23 @@ export function createMemoryOutbox(wallNow: () => number): Outbox & { put: (room
 
     async take(parts) {
       for (const { room, upTo, gap } of parts) {
-        keep(room, { gap, messages: rooms.get(room)?.messages.filter(({ seq }) => seq > upTo) ?? [] })
+        const messages = rooms.get(room)?.messages ?? []
+        const left = messages.findIndex(({ seq }) => seq > upTo)
+        const went = messages.splice(0, left < 0 ? messages.length : left)
+        keep(room, { gap, messages }, went)
       }
     },
 
     async remove(room, seqs) {
       const { gap, messages } = rooms.get(room) ?? { gap: undefined, messages: [] }
-      keep(room, { gap, messages: messages.filter(({ seq }) => !seqs.includes(seq)) })
+      const going = new Set(seqs)
+      const isGoing = ({ seq }: Untold) => going.has(seq)
+      keep(room, { gap, messages: messages.filter(message => !isGoing(message)) }, messages.filter(isGoing))
     },
 
     stats: () => ({ bytes }),
   }
 }
-
-const weightOf = (room: string, { gap, messages }: Room) =>
-  messages.reduce((sum, message) => sum + untoldBytesOf(room, message), gap ? gapBytesOf(room) : 0)
 
 /** @returns as many as have so many bytes of data, one at least */
 function firstOf(messages: Untold[], bytesMax: number): Untold[] {

@@ -848,6 +848,20 @@ export function testLog({ open, idBytes = ID_BYTES }: Deps) {
       }
       expect(named.sort()).toEqual(expected.sort())
     })
+
+    test('rooms that are taken out while they are named keep no other from being named', async () => {
+      const { tell, outbox } = await setupOutbox()
+      const expected = Array.from({ length: 2_500 }, (_, n) => `room:${n}`)
+      await tell(...expected.map(room => ({ room })))
+      const named = new Set<string>()
+      for (let cursor: string | undefined = ''; cursor !== undefined; ) {
+        const part: Awaited<ReturnType<Log['outbox']['rooms']>> = await outbox.rooms(cursor)
+        await outbox.take(part.rooms.map(({ room }) => ({ room, upTo: 1 })))
+        for (const { room } of part.rooms) named.add(room)
+        cursor = part.cursor
+      }
+      expect(named.size).toBe(expected.length)
+    })
   })
 
   test('random batches leave what a plain list would', async () => {

@@ -26,15 +26,13 @@ export function createValkeyOutbox({ library, session, time, journal }: Deps): O
 
   return {
     async rooms(cursor) {
-      const start = Number(cursor)
-      const args = ['ZRANGE', OUTBOX, String(start), String(start + ROOMS_AT_ONCE - 1), 'WITHSCORES']
-      const found = await session().write<(string | number)[] | [string, number][]>(args)
-      // With RESP3 each comes as a pair.
-      const flat = found.flat()
+      // Not by their places: those of rooms that are told meanwhile move the others up.
+      const args = ['ZSCAN', OUTBOX, cursor || '0', 'COUNT', String(ROOMS_AT_ONCE)]
+      const [next, flat] = await session().write<[string, string[]]>(args)
       const rooms = flat.flatMap((room, index) =>
         index % 2 === 0 ? [{ room: String(room), at: Number(flat[index + 1]) }] : [],
       )
-      return { rooms, cursor: rooms.length < ROOMS_AT_ONCE ? undefined : String(start + ROOMS_AT_ONCE) }
+      return { rooms, cursor: String(next) === '0' ? undefined : String(next) }
     },
 
     async read(room, { after = 0, limit, bytesMax }) {
