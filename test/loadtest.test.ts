@@ -281,7 +281,7 @@ const lanes: Small[][] = [
       ],
       counts => {
         expect(counts).toMatchObject({ dropped: 0, lost: 0, unexpected: 0 })
-        expect(counts.fuzzed).toBeGreaterThan(10)
+        expect(counts.fuzzed).toBeGreaterThan(0)
         expect(counts.answered).toBeGreaterThan(100)
         expect(counts.sent).toBeGreaterThan(100)
       },

@@ -1,5 +1,7 @@
-// A process that sends absurd bytes to all that strangers reach of a gateway, until its parent is gone or ends it.
+// A process that sends absurd bytes to all that strangers reach of a gateway, from the first message of its parent to the
+// second.
 // node loadtest/generator/fuzz.ts ws://127.0.0.1:8080/ws 127.0.0.202
+import { once } from 'node:events'
 import { BYTES_SUBPROTOCOL, JSON_SUBPROTOCOL } from '@keycast/protocol'
 import { seed } from '../../test/support/fuzz/length.ts'
 import { fuzzPorts } from '../../test/support/fuzz/open-ports.ts'
@@ -10,7 +12,9 @@ const PACE_MS = 50
 const [url, from] = process.argv.slice(2)
 let isOn = true
 process.on('disconnect', () => process.exit())
-process.on('message', () => {
+process.send?.('ready')
+await once(process, 'message')
+process.once('message', () => {
   isOn = false
 })
 

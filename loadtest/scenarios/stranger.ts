@@ -104,12 +104,13 @@ export const stranger: Scenario = {
       await allOpen(context, taker, { clients: attackers })
       takers.push(taker)
     }
+    const fuzz = await startFuzz(context.target.urls[0])
     await context.wait(WARM_UP_MS)
     context.phase('quiet')
     await context.wait(quietMs)
     context.phase('begin')
     for (const taker of takers) taker.tell({ begin: true })
-    const fuzz = startFuzz(context.target.urls[0])
+    fuzz.begin()
     await context.wait(WARM_UP_MS)
     context.phase('attack')
     await context.wait(seconds * 1_000)
@@ -201,15 +202,17 @@ export const stranger: Scenario = {
 }
 
 /** Absurd bytes to the gateway at this address, by a process of their own: to make them takes CPU time. */
-function startFuzz(url: string) {
+async function startFuzz(url: string) {
   const child = fork(fuzzProgram, [url, FUZZER], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-  const said = once(child, 'message') as Promise<[{ sent: number; seed: number }]>
   const ended = once(child, 'exit').then(([code, signal]) => {
     throw new GeneratorError(`the process that sends absurd bytes ended: ${signal ?? `exit code ${code}`}`)
   })
   ended.catch(() => {})
+  await Promise.race([once(child, 'message'), ended])
   return {
-    async finish() {
+    begin: () => child.send('begin'),
+    async finish(): Promise<{ sent: number; seed: number }> {
+      const said = once(child, 'message')
       child.send('finish')
       const [outcome] = await Promise.race([said, ended])
       return outcome
