@@ -38,7 +38,7 @@ const needs = {
   'test/loadtest.test.ts': ['chromium', 'nginx'],
   'test/monitoring.test.ts': ['prometheus', 'promtool', 'prometheus-node-exporter', 'nginx', 'openssl'],
   'test/page.test.ts': ['chromium'],
-  'test/postgresql.test.ts': ['pg_ctlcluster', 'clients/python/.venv/bin/uvicorn', 'chromium', 'nginx'],
+  'test/postgresql.test.ts': ['pg_ctlcluster', 'postgrest', 'clients/python/.venv/bin/uvicorn', 'chromium', 'nginx'],
   'test/firewall.test.ts': ['nft', 'ip', 'the right to mount'],
   'test/floods.test.ts': ['an nginx that counts connections by address', 'openssl'],
   'test/proxy-operation.test.ts': ['nginx', 'openssl'],

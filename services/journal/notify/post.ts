@@ -1,7 +1,6 @@
 // One call of a backend: signed, bounded, and never followed elsewhere.
-import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
-import type { Notify } from '@keycast/service'
+import { http, type Notify } from '@keycast/service'
 import type { Secrets } from './secrets.ts'
 import { signatureOf } from './signature.ts'
 
@@ -31,7 +30,7 @@ interface Deps {
 }
 
 export function createPost({ secrets, wallNow }: Deps): Post & { close: () => void } {
-  const httpAgent = new HttpAgent({ keepAlive: true })
+  const httpAgent = new http.Agent({ keepAlive: true })
   const httpsAgent = new HttpsAgent({ keepAlive: true })
 
   /** @returns never rejects */
