@@ -54,7 +54,7 @@ function startPostgrest() {
   const file = join(folder, 'postgrest.conf')
   writeFileSync(file, onFreePorts(blockOf('ini')))
   const isReady = () => answersAt(`http://127.0.0.1:${rowsPort}/articles`)
-  return startTool('postgrest', [file], isReady, { env: postgres.env })
+  return startTool('postgrest', [file], isReady, { env: { PATH: process.env.PATH, ...postgres.env } })
 }
 
 function startPgSse() {
