@@ -28,9 +28,15 @@ async function setup(answer: (request: IncomingMessage & { text: string }, respo
   }
   const post = createPost({ secrets: createSecrets({ now: () => clock.at, read }), wallNow: () => AT })
   ends.push(post.close, () => server.close().closeAllConnections())
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/told`
-  const notify = { url, secretFiles: ['one', 'two'], timeoutMs: 2_000, messages: true, members: false }
-  return { post, notify, files, clock, url }
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const notify = {
+    url: `${origin}/told`,
+    secretFiles: ['one', 'two'],
+    timeoutMs: 2_000,
+    messages: true,
+    members: false,
+  }
+  return { post, notify, files, clock, origin }
 }
 
 test('a call is signed over its time and its body, with each secret', async () => {
@@ -99,17 +105,37 @@ test.each([
   ['99999999', 3_600_000],
   ['soon', undefined],
 ])('a backend says when to come again: %s', async (written, retryAfterMs) => {
-  const { post, notify, url } = await setup((_, response) => response.writeHead(503, { 'retry-after': written }).end())
-  expect(await post(notify, '{}')).toEqual({ kind: 'failed', why: `${url} answered 503`, retryAfterMs })
+  const { post, notify, origin } = await setup((_, response) =>
+    response.writeHead(503, { 'retry-after': written }).end(),
+  )
+  expect(await post(notify, '{}')).toEqual({ kind: 'failed', why: `${origin} answered 503`, retryAfterMs })
 })
 
-test('a backend that does not answer, or says too much, or is not there, failed; no error shows the secret', async () => {
+test.each([
+  ['is long', (response: ServerResponse) => response.end('x'.repeat(1_000_000))],
+  ['never ends', (response: ServerResponse) => response.write('x')],
+  ['breaks off', (response: ServerResponse) => response.write('x', () => response.destroy())],
+  ['is not coded as it says', (response: ServerResponse) => response.end('x')],
+])('the status stands, though the body %s', async (what, answer) => {
+  const { post, notify } = await setup(({ url }, response) => {
+    const coding = what.includes('coded') ? { 'content-encoding': 'gzip' } : {}
+    answer(response.writeHead(url === '/taken' ? 200 : 422, coding))
+  })
+  const to = (path: string) => post({ ...notify, url: notify.url.replace('told', path), timeoutMs: 200 }, '{}')
+  expect([(await to('taken')).kind, (await to('refused')).kind]).toEqual(['taken', 'refused'])
+})
+
+test('a backend that does not answer, or is not there, failed; no error shows the secret, nor one in the URL', async () => {
   const silent = await setup(() => {})
-  const brief = { ...silent.notify, timeoutMs: 50 }
-  const large = await setup((_, response) => response.end('x'.repeat(100_000)))
-  const gone = { ...silent.notify, url: 'http://127.0.0.1:9/' }
-  const outcomes = [await silent.post(brief, '{}'), await large.post(large.notify, '{}'), await silent.post(gone, '{}')]
+  const failing = await setup((_, response) => response.writeHead(500).end())
+  const brief = { ...silent.notify, url: `${silent.notify.url}?key=${SECRET}`, timeoutMs: 50 }
+  const gone = { ...silent.notify, url: `http://127.0.0.1:9/${SECRET}` }
+  const outcomes = [
+    await silent.post(brief, '{}'),
+    await silent.post(gone, '{}'),
+    await failing.post({ ...failing.notify, url: `${failing.notify.url}?key=${SECRET}` }, '{}'),
+  ]
   expect(outcomes.map(({ kind }) => kind)).toEqual(['failed', 'failed', 'failed'])
-  expect(JSON.stringify(outcomes)).not.toMatch(SECRET)
+  expect(JSON.stringify(outcomes)).not.toMatch(/secret/)
   expect(JSON.stringify(outcomes)).toMatch('ECONNREFUSED')
 })

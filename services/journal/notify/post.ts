@@ -1,5 +1,6 @@
 // One call of a backend: signed, bounded, and never followed elsewhere.
 import { Agent as HttpsAgent } from 'node:https'
+import type { Readable } from 'node:stream'
 import { http, type Notify } from '@keycast/service'
 import type { Secrets } from './secrets.ts'
 import { signatureOf } from './signature.ts'
@@ -15,8 +16,8 @@ export type Outcome =
 
 export type Post = (notify: Notify, body: string) => Promise<Outcome>
 
-/** Its response says nothing but its status. */
-const RESPONSE_BYTES_MAX = 64 * 1_024
+/** A body up to this is read, so that its connection serves the next call; with a longer one it is closed. */
+const BODY_BYTES_MAX = 64 * 1_024
 
 /** A backend that says more is asked again after so long. */
 const RETRY_AFTER_MS_MAX = 3_600_000
@@ -35,32 +36,34 @@ export function createPost({ secrets, wallNow }: Deps): Post & { close: () => vo
 
   /** @returns never rejects */
   const post: Post = async ({ url, secretFiles, timeoutMs }, body) => {
+    const { origin } = new URL(url) // the rest may be secret, and errors are logged
     try {
       const signature = signatureOf(body, await secrets.of(secretFiles), Math.floor(wallNow() / 1_000))
       // A journal that tells nobody does not load it.
       const { default: axios } = await import('axios')
-      const { status, headers } = await axios.post(url, body, {
+      const { status, headers, data } = await axios.post<Readable>(url, body, {
         headers: { 'content-type': 'application/json', 'keycast-signature': signature },
         timeout: timeoutMs,
         signal: AbortSignal.timeout(timeoutMs), // axios's own is none for a body that drips
-        maxContentLength: RESPONSE_BYTES_MAX,
         maxRedirects: 0, // the signature is for no other place
         proxy: false,
         httpAgent,
         httpsAgent,
-        responseType: 'text',
+        responseType: 'stream',
+        decompress: false,
         transformRequest: given => given,
-        transformResponse: given => given,
         validateStatus: null,
       })
+      // However the body ends, the status stands.
+      await endOf(data)
       if (status >= 200 && status < 300) return { kind: 'taken' }
-      const why = `${url} answered ${status}`
+      const why = `${origin} answered ${status}`
       if (status >= 400 && status < 500 && !PASSING.has(status)) return { kind: 'refused', why }
       return { kind: 'failed', why, retryAfterMs: retryAfterMsOf(headers['retry-after'], wallNow()) }
     } catch (error) {
       // axios's own error carries the request.
       const { isAxiosError, code, name, message } = error as { isAxiosError?: boolean } & NodeJS.ErrnoException
-      return { kind: 'failed', why: isAxiosError ? `${url}: no answer (${code ?? name})` : message }
+      return { kind: 'failed', why: isAxiosError ? `${origin}: no answer (${code ?? name})` : message }
     }
   }
 
@@ -69,6 +72,18 @@ export function createPost({ secrets, wallNow }: Deps): Post & { close: () => vo
       httpAgent.destroy()
       httpsAgent.destroy()
     },
+  })
+}
+
+/** @returns resolves once the body is over, or cut */
+function endOf(body: Readable): Promise<void> {
+  let left = BODY_BYTES_MAX
+  return new Promise(resolve => {
+    body.on('close', resolve).on('error', () => resolve())
+    body.on('data', ({ length }: Buffer) => {
+      left -= length
+      if (left < 0) body.destroy()
+    })
   })
 }
 
