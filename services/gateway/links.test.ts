@@ -1,6 +1,6 @@
 // Keys whose values the journal keeps, in a gateway that has fetchers, too: each kind goes its own way, and is stale by itself.
 import { versionOf } from '@keycast/protocol'
-import { createTestGateway } from './test-support.ts'
+import { createPolicy, createTestGateway, readAs } from './test-support.ts'
 
 const contentOf = (text: string) => {
   const body = Buffer.from(text)
@@ -49,4 +49,17 @@ test('while no fetcher is there it is fresh, and while no journal is there it is
   journal.setAway(true)
   for (let seconds = 0; seconds < 5; seconds++) await pass(1_000)
   expect(await client.received()).toMatchObject([{ type: 'stale', key: 'price:1', code: 'journal_unavailable' }])
+})
+
+test('a namespace that was removed, and added again, is watched anew', async () => {
+  const { gateway, client, handOver, pass } = await setup()
+  await handOver('price:1', '1')
+  await client.ask({ type: 'subscribe', id: 1, keys: ['price:1'] })
+  const file = (pushed: object) => readAs({ tick: { refreshMs: 0 } }, {}, { other: {}, ...pushed })
+  gateway.takeOver(file({}), createPolicy())
+  expect(await client.received()).toMatchObject([{ type: 'error', code: 'unknown_namespace', subscribed: false }])
+  gateway.takeOver(file({ price: {} }), createPolicy())
+  await client.ask({ type: 'subscribe', id: 2, keys: ['price:1'] })
+  for (let seconds = 0; seconds < 10; seconds++) await pass(1_000)
+  expect(await client.received()).toEqual([])
 })

@@ -57,7 +57,11 @@ export function createLinks({ createBackbone, createRoomsBackbone, pushed }: Dep
   const together: Backbone = {
     ...fetched,
     watch: key => of(key).watch(key),
-    unwatch: key => of(key).unwatch(key),
+    // Of both: the namespace may be gone by now, and with it the word on whose the key was.
+    unwatch(key) {
+      fetched.unwatch(key)
+      rooms.values.unwatch(key)
+    },
     get: key => of(key).get(key),
     cancelGet: key => of(key).cancelGet(key),
     renewWatch: key => of(key).renewWatch(key),

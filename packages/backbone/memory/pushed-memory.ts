@@ -29,6 +29,7 @@ export function createMemoryPushed({ isAway }: { isAway: () => boolean }) {
     gateways.add({ events, watched })
     return {
       watch(key) {
+        if (watched.has(key)) return
         watched.add(key)
         queueMicrotask(() => events.onPushed?.(stateOf(key), false))
       },
