@@ -179,7 +179,7 @@ test.each([
   ['access:\n  anonimous: {}', 'line 2: access.anonimous: unknown field'],
   [
     'access:\n  anonymous: { raed: ["a:*"] }',
-    'line 2: access.anonymous.raed: unknown: write read, history, members, publish, join',
+    'line 2: access.anonymous.raed: unknown: the rights are read, history, members, publish, join',
   ],
   [
     'access:\n  anonymous:\n    read:\n      - a:*\n      - "a"',

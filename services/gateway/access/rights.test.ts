@@ -60,7 +60,7 @@ test('5,000 keys are judged against 1,000 patterns one by one, each as it should
 test.each([
   ['a text', 'room:*', [], 'must map read, history, members, publish or join to patterns'],
   ['a list', ['room:*'], [], 'must map read'],
-  ['a verb that is none', { raed: ['room:*'] }, ['raed'], 'write read, history, members, publish, join'],
+  ['a verb that is none', { raed: ['room:*'] }, ['raed'], 'the rights are read, history, members, publish, join'],
   ['a pattern in place of a list', { read: 'room:*' }, ['read'], 'must be a list of patterns'],
   ['a pattern that is none', { read: ['room:*', 'room'] }, ['read', 1], '"room" has no namespace'],
   ['more than 1,000 patterns', { read: Array(1_001).fill('a:*') }, [], 'has 1001 patterns: at most 1000'],

@@ -121,7 +121,7 @@ export function readRule(
   let count = 0
   for (const [verb, patterns] of Object.entries(written)) {
     if (!isVerb(verb)) {
-      if (strict) problems.push({ path: [verb], problem: `unknown: write ${verbs.join(', ')}` })
+      if (strict) problems.push({ path: [verb], problem: `unknown: the rights are ${verbs.join(', ')}` })
       continue
     }
     if (!Array.isArray(patterns)) {
