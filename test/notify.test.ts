@@ -1,9 +1,12 @@
 // A backend is told of the messages of its rooms, and who is there: whatever happens to it, or to journals, it hears of
-// each message, in order.
+// each message, in order. And it is told which values somebody views, by the node that has them.
+import { answers, documentOf, startBackend } from './support/backend.ts'
 import { atEnd } from './support/cleanup.ts'
+import { connect } from './support/client.ts'
 import { eventually } from './support/deadline.ts'
 import { ask } from './support/http.ts'
 import { API_TOKEN, joinRooms, startRooms } from './support/rooms.ts'
+import { startSystem } from './support/system.ts'
 import { startToldBackend } from './support/told-backend.ts'
 import { startValkey } from './support/valkey.ts'
 
@@ -119,5 +122,82 @@ describe.each([
     await client.request({ type: 'leave', key: 'room:4' })
     await eventually(() => backend.members.get('room:4').count === 0, 'the backend being told', LONG)
     expect(backend.members.get('room:4').members).toEqual([])
+  })
+})
+
+describe('of viewers', () => {
+  async function start() {
+    const backend = await startToldBackend()
+    const values = await startBackend()
+    const notify = { ...backend.notify, viewers: true } as const
+    const system = await startSystem({
+      namespaces: { article: { url: `${values.origin}/{id}`, refresh: '1h', notify } },
+      fetchers: 2,
+      gateways: 2,
+    })
+    const view = async (gateway: { url: string }, keys: string[]) => {
+      for (const key of keys) values.on(`/${key.slice(8)}`, answers.json(documentOf(1)))
+      const viewer = await connect(gateway.url)
+      await viewer.subscribe(keys)
+      return viewer
+    }
+    const told = (key: string) => backend.viewers.filter(state => state.key === key).map(({ watched }) => watched)
+    return { ...system, backend, view, told }
+  }
+
+  let system: Awaited<ReturnType<typeof start>>
+  beforeAll(async () => {
+    system = await start()
+  })
+
+  test('it is told that a key has viewers when the first comes, and that it has none when the last has left', async () => {
+    const { gateways, backend, view, told } = system
+    const first = await view(gateways[0], ['article:7'])
+    await eventually(() => told('article:7').length > 0, 'the backend being told of the first')
+    const second = await view(gateways[1], ['article:7'])
+    first.close()
+    // Told after the first would have been.
+    const other = await view(gateways[0], ['article:8'])
+    other.close()
+    await eventually(() => told('article:8').length === 2, 'the backend being told of another key')
+    expect(told('article:7')).toEqual([true])
+    second.close()
+    await eventually(() => told('article:7').length === 2, 'the backend being told of the last')
+    expect([told('article:7'), told('article:8')]).toEqual([
+      [true, false],
+      [true, false],
+    ])
+    expect(backend.unsigned()).toBe(0)
+  })
+
+  test("a killed node's keys are told of again by the other, and by the first once it has them back: never as having no viewers", async () => {
+    const { gateways, fetchers, startFetcher, backend, view } = system
+    const keys = Array.from({ length: 20 }, (_, n) => `article:moves-${n}`)
+    const viewers = await Promise.all(gateways.map(gateway => view(gateway, keys)))
+    const watched = (of: string[]) => of.every(key => backend.viewers.some(each => each.key === key && each.watched))
+    await eventually(() => watched(keys), 'the backend being told of all keys')
+    const [gone] = fetchers
+    const owned = async () => {
+      const owners = await Promise.all(keys.map(async key => (await gateways[0].inspect(key)).owner.node))
+      return keys.filter((_, n) => owners[n] === gone.node)
+    }
+    const moving = await owned()
+    expect(moving.length).toBeGreaterThan(0)
+
+    backend.viewers.length = 0
+    await gone.process.kill()
+    await eventually(() => watched(moving), 'the other node telling of them', LONG)
+    backend.viewers.length = 0
+    await startFetcher(gone.ports)
+    await eventually(() => watched(moving), 'the first node telling of them', LONG)
+    for (const viewer of viewers) viewer.close()
+    await eventually(() => backend.viewers.filter(each => !each.watched).length >= keys.length, 'all having left', LONG)
+    const untrue = backend.viewers.findIndex(({ watched }) => !watched)
+    expect(
+      backend.viewers
+        .slice(untrue)
+        .map(({ key }) => key)
+        .sort(),
+    ).toEqual([...keys].sort())
   })
 })

@@ -292,7 +292,7 @@ describe("Keycast's calls to a backend", () => {
   const SECRET = 'a secret of sixteen'
   const BODY = '{"key":"room:1","text":"grüße"}'
   const T = 1_700_000_000
-  // The same in clients/python/tests/test_backend.py and services/journal/notify/signature.test.ts.
+  // The same in clients/python/tests/test_backend.py and packages/service/notify/signature.test.ts.
   const V1 = '2d6c9ebe4f63044b546dd5d3f6aa069be030cedcb9aed9e9a2e62c1e9242f112'
   const now = () => T * 1_000
   const other = 'another secret that is long'

@@ -30,7 +30,7 @@ export type { MetricMakers } from './metrics/metrics.ts'
 export { createHistogram } from './metrics/series.ts'
 export { Misconfigured } from './misconfigured.ts'
 export { idProblem, roomIdProblem, roomProblem } from './namespaces/id-problem.ts'
-export type { AskBefore, JournalNamespace, Notify } from './namespaces/journal-schema.ts'
+export type { AskBefore, JournalNamespace } from './namespaces/journal-schema.ts'
 export { headersOfKey } from './namespaces/key-headers.ts'
 export { createLiveNamespaces, type LiveNamespaces, type NamespaceChanges } from './namespaces/live.ts'
 export type {
@@ -47,6 +47,7 @@ export type {
   ValueNamespace,
   ValueNamespaces,
 } from './namespaces/namespaces.ts'
+export type { Notify, RoomsNotify } from './namespaces/notify-schema.ts'
 export type { PushedNamespace } from './namespaces/pushed-schema.ts'
 export { revocationsRoom, withReserved } from './namespaces/reserved.ts'
 export { allOfValues, needsJournal, valuesAndRooms } from './namespaces/values-and-rooms.ts'

@@ -34,6 +34,7 @@ export interface NamespaceSettings {
   per?: 'user'
   credentials?: 'viewer'
   authorize?: { url: string; method?: 'HEAD' | 'GET'; keep?: string }
+  notify?: { url: string; secretFiles: string[]; viewers: true }
 }
 
 interface Options {

@@ -30,6 +30,7 @@ export async function startToldBackend() {
   const rooms = new Map<string, Told[]>()
   const gaps: { key: string; from: Position; to: Position }[] = []
   const members = new Map<string, any>()
+  const viewers: { key: string; watched: boolean }[] = []
   /** What a call is answered: a status, or nothing at all. */
   let answer: (call: any) => { status?: number; headers?: Record<string, string> } | 'nothing' = () => ({})
   let calls = 0
@@ -57,7 +58,8 @@ export async function startToldBackend() {
     response.writeHead(status, headers).end()
   })
 
-  function take({ key, gap, messages, members: states }: any) {
+  function take({ key, gap, messages, members: states, viewers: views }: any) {
+    viewers.push(...(views ?? []))
     for (const state of states ?? []) members.set(state.key, state)
     if (gap) gaps.push({ key, ...gap })
     const told = rooms.get(key) ?? []
@@ -86,6 +88,8 @@ export async function startToldBackend() {
     unsigned: () => unsigned,
     gaps,
     members,
+    /** In the order in which they came. */
+    viewers,
     /** In the order in which they came, those that came again included. */
     told: (room: string): Told[] => rooms.get(room) ?? [],
 

@@ -38,7 +38,7 @@ test('what is wanted no longer is taken back before anything new is said', () =>
   wants.want('a:1', { watch: false, get: false })
 
   expect(wants.said()).toMatchObject([
-    { type: 'unwatch', number: 3, keys: ['a:1'] },
+    { type: 'unwatch', number: 3, keys: ['a:1'], left: true },
     { type: 'cancelGet', number: 4, keys: ['a:1'] },
     { type: 'watch', number: 5, wants: [{ key: 'a:2' }] },
   ])
@@ -163,10 +163,32 @@ test('a key that goes to another link is ended at the first, whose answers count
   first.drop(before)
   second.want('a:1', { watch: true })
 
-  expect(first.said()).toMatchObject([{ type: 'unwatch', keys: ['a:1'] }])
+  expect(first.said()).toEqual([{ type: 'unwatch', number: 2, keys: ['a:1'] }])
   expect(second.said()).toMatchObject([{ type: 'watch', wants: [{ key: 'a:1' }] }])
   expect(first.take('a:1', 9)).toBe('earlier')
   expect(second.take('a:1', 1)).toBe('state')
+})
+
+test('a node is told which keys nobody here wants any more, and which are only asked of another node', () => {
+  const table = new Map<string, Want>()
+  const wants = create({ table })
+  for (const key of ['a:left', 'a:moved', 'a:gone']) wants.want(key, { watch: true })
+  wants.said()
+  const move = (key: string) => {
+    const before = table.get(key) as Want
+    table.set(key, newWant(key))
+    wants.drop(before)
+  }
+  wants.want('a:left', { watch: false })
+  move('a:moved')
+  // Its viewer left before the node was told that it moves.
+  move('a:gone')
+  table.delete('a:gone')
+
+  expect(wants.said()).toEqual([
+    { type: 'unwatch', number: 2, keys: ['a:left', 'a:gone'], left: true },
+    { type: 'unwatch', number: 3, keys: ['a:moved'] },
+  ])
 })
 
 test('nothing is kept of a key once its end was said, or need not be', () => {

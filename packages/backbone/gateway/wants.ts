@@ -194,12 +194,11 @@ export function createWants<S extends Service>({ position, payload, payer, table
       if (!want.get && want.getTold) due.cancelGet.push(want)
       forgetIfIdle(want)
     }
-    for (const type of ['unwatch', 'cancelGet'] as const) {
-      if (due[type].length === 0) continue
-      const number = nextNumber()
-      for (const want of due[type]) noteUntold(want, type)
-      yield { number, saying: { type, keys: due[type].map(({ key }) => key) } }
-    }
+    const moved = due.unwatch.filter(isMoved)
+    if (moved.length > 0) due.unwatch = due.unwatch.filter(want => !isMoved(want))
+    yield* ends(due.unwatch, 'unwatch', nextNumber, { left: true })
+    yield* ends(moved, 'unwatch', nextNumber)
+    yield* ends(due.cancelGet, 'cancelGet', nextNumber)
     for (const type of ['watch', 'get'] as const) {
       for (let at = 0; at < due[type].length; ) {
         let number: number | undefined
@@ -217,6 +216,19 @@ export function createWants<S extends Service>({ position, payload, payer, table
         if (number !== undefined) yield { number, saying: { type, wants } }
       }
     }
+  }
+
+  function* ends(wants: Want[], type: 'unwatch' | 'cancelGet', nextNumber: () => number, more: { left?: true } = {}) {
+    if (wants.length === 0) return
+    const number = nextNumber()
+    for (const want of wants) noteUntold(want, type)
+    yield { number, saying: { type, keys: wants.map(({ key }) => key), ...more } }
+  }
+
+  /** Another link's node is asked for the key by now. */
+  function isMoved(want: Want) {
+    const now = table.get(want.key)
+    return now !== undefined && now !== want
   }
 
   function noteTold(want: Want, type: 'watch' | 'get', number: number) {

@@ -52,7 +52,8 @@ export interface NodeEvents<S extends Service> {
    * still be under way to it.
    */
   onWatch: (link: string, want: Want<S>) => void
-  onUnwatch: (link: string, key: string) => void
+  /** `hasLeft`: nobody at the gateway watches the key; without it another node may be asked for it from now on. */
+  onUnwatch: (link: string, key: string, hasLeft: boolean) => void
   onGet: (link: string, want: Want<S>) => void
   onCancelGet: (link: string, key: string) => void
   /** May come twice. */
@@ -292,7 +293,7 @@ export function createHub<S extends Service>({
         for (const want of body.wants) events.onGet(id, want)
         break
       case 'unwatch':
-        for (const key of body.keys) events.onUnwatch(id, key)
+        for (const key of body.keys) events.onUnwatch(id, key, body.left === true)
         break
       case 'cancelGet':
         for (const key of body.keys) events.onCancelGet(id, key)

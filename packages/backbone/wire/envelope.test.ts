@@ -25,6 +25,8 @@ test('requests arrive as they were sent', () => {
   expect(decodeRequest(encodeRequest('L', 1, watch), words)).toEqual({ link: 'L', number: 1, body: watch })
   const unwatch = { type: 'unwatch' as const, keys: ['a:1'] }
   expect(decodeRequest(encodeRequest('L', 2, unwatch), words)).toEqual({ link: 'L', number: 2, body: unwatch })
+  const left = { ...unwatch, left: true }
+  expect(decodeRequest(encodeRequest('L', 3, left), words)).toEqual({ link: 'L', number: 3, body: left })
 })
 
 test('each command arrives with its own parts, one of an unknown kind as nothing, results with their ids', () => {

@@ -20,12 +20,14 @@ export interface Want<S extends Service> {
 }
 
 /**
- * The content of one request. `command` is `undefined` if its kind is not known here. `leftMs`: the time, when it was
- * sent, until its gateway gives it up; `undefined` from a gateway of an older release. `payer`: as of a want.
+ * The content of one request. `left`: nobody at the gateway watches these keys; without it another node may be asked for
+ * them, or the gateway is of an older release. `command` is `undefined` if its kind is not known here. `leftMs`: the
+ * time, when it was sent, until its gateway gives it up; `undefined` from a gateway of an older release. `payer`: as of a
+ * want.
  */
 type RequestBody<S extends Service> =
   | { type: 'watch' | 'get'; wants: Want<S>[] }
-  | { type: 'unwatch' | 'cancelGet'; keys: string[] }
+  | { type: 'unwatch' | 'cancelGet'; keys: string[]; left?: boolean }
   | { type: 'notice'; notice: S['Notice'] | undefined }
   | { type: 'command'; commands: SaidCommand<S>[] }
   | { type: 'unknown'; kind: string }
@@ -47,7 +49,7 @@ export interface Request<S extends Service> {
 /** The body of a request before it is encoded: commands are encoded once, however often they are sent. */
 export type Saying<S extends Service> =
   | { type: 'watch' | 'get'; wants: Want<S>[] }
-  | { type: 'unwatch' | 'cancelGet'; keys: string[] }
+  | { type: 'unwatch' | 'cancelGet'; keys: string[]; left?: boolean }
   | { type: 'notice'; notice: S['Notice'] }
   | { type: 'command'; commands: { id: string; encoded: Encoded; leftMs: number; payer?: Payer }[] }
 
@@ -195,7 +197,7 @@ export function decodeRequest<S extends Service>(parts: Buffer[], codec: Codec<S
 }
 
 function readBody<S extends Service>(
-  { type, wants, keys, notice, commands, parts: counts, joined }: Sent,
+  { type, wants, keys, left, notice, commands, parts: counts, joined }: Sent,
   parts: Buffer[],
   codec: Codec<S>,
 ): RequestBody<S> {
@@ -205,7 +207,7 @@ function readBody<S extends Service>(
       return { type, wants: list(type, wants).map(want => readWant(want, codec)) }
     case 'unwatch':
     case 'cancelGet':
-      return { type, keys: list(type, keys).map(readKey) }
+      return { type, keys: list(type, keys).map(readKey), ...(left === true && { left }) }
     case 'notice':
       return { type, notice: codec.readNotice?.(object(type, notice)) }
     case 'command':

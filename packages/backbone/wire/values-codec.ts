@@ -61,7 +61,7 @@ const GENERAL_FORMAT = 'base64'
 const ORDER_MAX = 2 ** 52
 
 export const valuesCodec: Codec<Values> = {
-  wire: 'values/2.3',
+  wire: 'values/2.4',
   readPosition({ version, ageMs, order, rank, plan }) {
     if (typeof version !== 'string' || !isAge(ageMs)) throw new WireError('a position is not a version and its age')
     if (order !== undefined && !isOrder(order)) throw new WireError('a position has no number to go by')

@@ -2,8 +2,9 @@
 // members.
 import { z } from 'zod'
 import { duration, size } from '../quantities.cjs'
-import { authorizeRooms, DURATION_MS_MAX, headers, quantity, url, urlOfAll } from './fields.ts'
+import { authorizeRooms, DURATION_MS_MAX, headers, quantity, url } from './fields.ts'
 import type { Authorize } from './namespaces.ts'
+import { notifyOf, notifyOfRooms, type RoomsNotify } from './notify-schema.ts'
 import { JOURNAL_PART_BYTES_MAX } from './pushed-schema.ts'
 
 export interface JournalNamespace {
@@ -26,16 +27,7 @@ export interface JournalNamespace {
   /** A time-out for that question. */
   timeoutMs?: number
   /** What the backend is told. */
-  notify?: Notify
-}
-
-/** `secretFiles`: each holds a secret that signs, two while one takes the place of the other. */
-export interface Notify {
-  url: string
-  secretFiles: string[]
-  timeoutMs: number
-  messages: boolean
-  members: boolean
+  notify?: RoomsNotify
 }
 
 /** `headers` are sent with each question. Secret: never log them. `otherwise`: what becomes of a message without an answer. */
@@ -90,26 +82,6 @@ const publish = z.unknown().transform((written, context) => {
   return z.NEVER
 })
 
-/** A journal has a call's messages in memory meanwhile. */
-const NOTIFY_MS_MAX = 60_000
-
-const filesError = 'must be a list of one path, or of two while secrets change'
-const flag = z.boolean({ error: 'must be true or false' })
-
-const notify = z.strictObject(
-  {
-    url: urlOfAll('must hold no {id}: each call names its room'),
-    secretFiles: z
-      .array(z.string({ error: filesError }).min(1, { error: filesError }), { error: filesError })
-      .min(1, { error: filesError })
-      .max(2, { error: filesError }),
-    timeout: quantity(duration({ minMs: 1, maxMs: NOTIFY_MS_MAX })).default(5_000),
-    messages: flag.default(true),
-    members: flag.default(false),
-  },
-  { error: 'must be a map with url, secretFiles, timeout, messages and members' },
-)
-
 const fields = z.strictObject({
   source: z.literal('journal'),
   history: history.prefault({}),
@@ -119,7 +91,7 @@ const fields = z.strictObject({
   members: choice('none', 'counted', 'named').default('none'),
   names: choice('unique', 'any').default('any'),
   authorize: authorizeRooms.optional(),
-  notify: notify.optional(),
+  notify: notifyOfRooms.optional(),
 })
 
 export const journalNamespace = fields.superRefine(({ publish, headers, members, notify }, context) => {
@@ -157,14 +129,6 @@ export function journalNamespaceOf(
       },
       timeoutMs: authorize.timeout,
     }),
-    ...(notify && {
-      notify: {
-        url: notify.url.url,
-        secretFiles: notify.secretFiles,
-        timeoutMs: notify.timeout,
-        messages: notify.messages,
-        members: notify.members,
-      },
-    }),
+    ...(notify && { notify: { ...notifyOf(notify), messages: notify.messages, members: notify.members } }),
   } as JournalNamespace
 }

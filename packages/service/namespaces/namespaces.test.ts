@@ -193,7 +193,7 @@ test.each([
   ['notify: http://h/told', 'namespaces.a.notify: must be a map with url, secretFiles, timeout, messages and members'],
   [
     'notify: { url: "http://h/{id}", secretFiles: [one] }',
-    'namespaces.a.notify.url: must hold no {id}: each call names its room',
+    'namespaces.a.notify.url: must hold no {id}: each call names its keys',
   ],
   [
     'notify: { url: http://h/told }',
@@ -214,6 +214,39 @@ test.each([
   ['url: http://h/{id}', 'namespaces.a.url: unknown field'],
 ])('of a journal, %s is refused', (field, problem) => {
   expect(problemsOf(() => readOne(`source: journal\n${field}`))).toEqual([`line 4: ${problem}`])
+})
+
+test('of values a backend can be told which keys have viewers', () => {
+  const notify = 'notify: { url: http://h/told, secretFiles: [one, two], timeout: 1s, viewers: true }'
+  const read = { url: 'http://h/told', secretFiles: ['one', 'two'], timeoutMs: 1_000 }
+  expect(readOne(`${minimal}\n${notify}`).notify).toEqual(read)
+})
+
+test.each([
+  [minimal, 'notify: {}', 'notify.url: must be a URL'],
+  [
+    minimal,
+    'notify: { url: http://h/told, secretFiles: [one] }',
+    'notify.viewers: must be true: of values a backend is told nothing else',
+  ],
+  [
+    minimal,
+    'notify: { url: http://h/told, secretFiles: [one], viewers: true, members: true }',
+    'notify.members: unknown field',
+  ],
+  [
+    `${minimal}\nper: user\ncredentials: viewer`,
+    'notify: { url: http://h/told, secretFiles: [one], viewers: true }',
+    'notify: cannot be set with per: user: a key has a value for each user there',
+  ],
+  [
+    'source: pushed',
+    'notify: { url: http://h/told, secretFiles: [one], viewers: true }',
+    'notify: is for source: http and journal: of values that are handed over no backend is told',
+  ],
+])('of values, %s and %s is refused', (source, field, problem) => {
+  const problems = problemsOf(() => readOne(`${source}\n${field}`))
+  expect(problems.map(each => each.replace(/^line \d+: /, ''))).toContain(`namespaces.a.${problem}`)
 })
 
 test('ids have one segment, or as many as the namespace says', () => {

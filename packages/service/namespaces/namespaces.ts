@@ -3,6 +3,7 @@ import { Misconfigured } from '../misconfigured.ts'
 import { readYaml } from '../yaml-file.ts'
 import type { Ids } from './id-problem.ts'
 import { type JournalNamespace, journalNamespaceOf } from './journal-schema.ts'
+import { type Notify, notifyOf } from './notify-schema.ts'
 import { type PushedNamespace, pushedNamespaceOf } from './pushed-schema.ts'
 import { describe, file, type HttpNamespace, idsOf, REFRESH_MS_DEFAULT, urlOf } from './schema.ts'
 import type { BatchUrl } from './url-template.ts'
@@ -55,6 +56,8 @@ export interface Namespace extends ValueNamespace {
   followsRedirects?: boolean
   /** It is asked for many keys at once. */
   batch?: Batch
+  /** The backend is told which keys have viewers. */
+  notify?: Notify
 }
 
 /** `pollMs`: while the stream is down all watched keys are asked this often; 0: they are not. */
@@ -177,7 +180,7 @@ const lookUp = <N>(named: Map<string, N>) => ({ get: (name: string) => named.get
 
 function httpNamespaceOf(name: string, written: HttpNamespace): Namespace {
   const { source, body, per, authorize, headers, token, maxAge, refresh, timeout, maxBytes, redirects } = written
-  const { query: names, asHeaders, batch, changes } = written
+  const { query: names, asHeaders, batch, changes, notify } = written
   const url = urlOf(written)
   const notInUrl = Object.keys(asHeaders)
   const periodMs = refresh === 'wait' ? REFRESH_MS_DEFAULT : refresh
@@ -200,6 +203,7 @@ function httpNamespaceOf(name: string, written: HttpNamespace): Namespace {
     ...(names.length > 0 && { query: { names, headers: asHeaders } }),
     ...(batch && { batch: { ...batch.url, max: batch.max, items: batch.items, id: batch.id } }),
     ...(per && { isPerUser: true }),
+    ...(notify && { notify: notifyOf(notify) }),
     ...(authorize && {
       authorize: {
         urlFor: id => authorize.url.urlFor(id, notInUrl),

@@ -7,6 +7,7 @@ import { readBodyTemplate } from './body-template.ts'
 import { authorize, DURATION_MS_MAX, headerProblem, headers, ids, quantity, url, urlOfAll } from './fields.ts'
 import { type Ids, ONE_SEGMENT } from './id-problem.ts'
 import { journalNamespace } from './journal-schema.ts'
+import { notifyOfValues } from './notify-schema.ts'
 import { pushedNamespace } from './pushed-schema.ts'
 import { RESERVED_PREFIX } from './reserved.ts'
 import { readBatchUrl, type UrlTemplate } from './url-template.ts'
@@ -137,13 +138,14 @@ const httpFields = z.strictObject(
     ids: ids.optional(),
     query: query.default([]),
     asHeaders: asHeaders.default({}),
+    notify: notifyOfValues.optional(),
   },
   { error: 'must be a map with source and url' },
 )
 
 const httpNamespace = httpFields.superRefine((written, context) => {
   const { method, url, body: sentBody, per, credentials, headers: sent, token, ids, authorize } = written
-  const { query, asHeaders, batch, refresh, changes } = written
+  const { query, asHeaders, batch, refresh, changes, notify } = written
   const refuse = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message })
   if (!url && !batch) return refuse(['url'], 'must be a URL')
   if (batch) {
@@ -178,6 +180,7 @@ const httpNamespace = httpFields.superRefine((written, context) => {
   if (per && !credentials) {
     refuse(['per'], 'needs credentials: viewer, or the backend could not tell whose value it is asked for')
   }
+  if (notify && per) refuse(['notify'], 'cannot be set with per: user: a key has a value for each user there')
   if (token && (credentials || 'authorization' in sent)) {
     refuse(['token'], `sends authorization, as ${credentials ? 'credentials: viewer' : 'headers'} does: leave one out`)
   }
@@ -243,7 +246,11 @@ const namespace = z.unknown().transform((written, context) => {
 function refuseFields(fields: string[], context: z.core.$RefinementCtx) {
   for (const field of fields) {
     const message =
-      field in httpFields.shape ? 'is for source: http: a value that is handed over is never fetched' : 'unknown field'
+      field === 'notify'
+        ? 'is for source: http and journal: of values that are handed over no backend is told'
+        : field in httpFields.shape
+          ? 'is for source: http: a value that is handed over is never fetched'
+          : 'unknown field'
     context.addIssue({ code: 'custom', path: [field], message })
   }
 }

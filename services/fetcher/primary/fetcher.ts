@@ -10,6 +10,7 @@ import {
   valuesAndRooms,
   type World,
 } from '@keycast/service'
+import { createPost, createSecrets } from '@keycast/service/notify'
 import { createAsks } from './authorize/asks.ts'
 import { authorizeAsks, createAuthorize } from './authorize/authorize.ts'
 import { createAuthorizeMetrics, exportAuthorizeLevels } from './authorize/metrics.ts'
@@ -71,6 +72,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
       return waitMs === undefined || origin === undefined ? [] : origin
     }),
   )
+  const post = createPost({ secrets: createSecrets(world), wallNow: world.wallNow })
   const primary = createPrimary({
     changes,
     namespaces,
@@ -81,6 +83,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     settings: { ...settings, waitsMax: waiting.size * WAITS_MAX },
     containment,
     tokens,
+    post,
     log,
     ...world,
   })
@@ -175,6 +178,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
       },
     )
     await tokens.start()
+    primary.viewers.start()
     await hub.start({ ...primary.hubEvents, onCommand })
     serving = true
   }
@@ -201,6 +205,8 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
 
   async function stopServing() {
     serving = false
+    primary.viewers.stop()
+    post.close()
     tokens.stop()
     await hub.stop()
     for (const { close } of changes.values()) close()

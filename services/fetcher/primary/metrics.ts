@@ -2,6 +2,7 @@
 import type { Answer } from '@keycast/backbone'
 import type { MetricMakers } from '@keycast/service'
 import { by } from '@keycast/service/metrics'
+import type { Outcome } from '@keycast/service/notify'
 import type { Result } from '../work/messages.ts'
 import { type Lane, lanes } from './fetching/fetch-queue.ts'
 import type { WaitMetrics } from './fetching/waits.ts'
@@ -67,7 +68,7 @@ const FETCH_BUCKETS = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
 export function createFetcherMetrics(
   { count, sum, histogram }: MetricMakers,
   origins: Iterable<string>,
-): FetchMetrics & WaitMetrics & WorkerMetrics {
+): FetchMetrics & WaitMetrics & WorkerMetrics & { notified: (outcome: Outcome['kind']) => void } {
   const took = histogram(
     'fetch_seconds',
     'From a lease going to a worker to its result, by backend (origin) and outcome; of a batch, for each key.',
@@ -128,6 +129,11 @@ export function createFetcherMetrics(
       'user_values_ended_total',
       "Users' own values let go of while wanted: forbidden, the backend refused the user; expired, no token was valid.",
       { reason: ['forbidden', 'expired'] },
+    ),
+    notified: count(
+      'notify_calls_total',
+      'Calls that tell a backend which keys have viewers (`notify` of a namespace), by outcome: taken, refused (4xx), failed (tried again).',
+      { outcome: ['taken', 'refused', 'failed'] },
     ),
     workerLost: count(
       'worker_restarts_total',

@@ -1,5 +1,6 @@
 // Puts the primary's state and its events together; its links to gateways and workers are given to it.
 import type { Containment, Log, Namespaces, World } from '@keycast/service'
+import type { Outcome, Post } from '@keycast/service/notify'
 import type { ChangeStream } from './changes/changes.ts'
 import { createFailureLog } from './fetching/failure-log.ts'
 import { createFetches, type Pool } from './fetching/fetches.ts'
@@ -12,6 +13,7 @@ import { createGatewayWants } from './gateways/wants.ts'
 import { createInterest } from './keys/interest.ts'
 import { createKeyTable } from './keys/key-table.ts'
 import type { FetchMetrics } from './metrics.ts'
+import { createViewers } from './notify/viewers.ts'
 import { createKeySources } from './origins/origins.ts'
 import { createRecovery } from './origins/recovery.ts'
 import { createReconfigure } from './reconfigure.ts'
@@ -33,11 +35,13 @@ interface Deps extends World {
   /** The link is due the key's latest state. */
   markDue: (link: string, key: string) => void
   wheel: TimerWheel
-  metrics: FetchMetrics & WaitMetrics
+  metrics: FetchMetrics & WaitMetrics & { notified: (outcome: Outcome['kind']) => void }
   settings: { inFlightMax: number; cacheBytesMax: number; waitsMax: number }
   containment?: Containment
   log: Pick<Log, 'warn'>
   tokens: Pick<Tokens, 'authorizationOf' | 'refused'>
+  /** Calls a backend. */
+  post: Post
   /** The backends' streams of changes, by the key under which gateways watch each. */
   changes: Map<string, ChangeStream>
 }
@@ -57,9 +61,10 @@ export function createPrimary({ settings, ...given }: Deps) {
   const schedule = createSchedule({ wheel, firstBackoff, refreshes, want, beginWait: waits.begin, now, random })
   const recovery = createRecovery({ wheel, inTurns, schedule, want, now, random })
   const refused = createRefusedWants()
+  const viewers = createViewers({ ...given, table })
   const parts = { ...given, sources, table, interest, inTurns, fetches, schedule, refreshes, recovery, refused }
   const refusals = createRefusals(parts)
-  const hubEvents = createGatewayWants({ ...parts, refusals })
+  const hubEvents = createGatewayWants({ ...parts, refusals, viewers })
   const results = createResults({
     ...parts,
     onNoRoom: refusals.refuseAll,
@@ -83,5 +88,16 @@ export function createPrimary({ settings, ...given }: Deps) {
   const handOver = createHandedOver({ ...parts, results })
   const reconfigure = createReconfigure(parts)
 
-  return { hubEvents, handOver, lagsMs: refreshes.lagsMs, fetches, waits, sources, table, interest, reconfigure }
+  return {
+    hubEvents,
+    handOver,
+    lagsMs: refreshes.lagsMs,
+    fetches,
+    waits,
+    sources,
+    table,
+    interest,
+    viewers,
+    reconfigure,
+  }
 }

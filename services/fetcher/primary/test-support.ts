@@ -4,6 +4,7 @@ import type { Answer, Credentials, Held } from '@keycast/backbone'
 import type { ErrorCode } from '@keycast/protocol'
 import type { Containment, Log, Namespace, Payer } from '@keycast/service'
 import { realWorld } from '@keycast/service'
+import type { Outcome } from '@keycast/service/notify'
 import type { LeaseResult, Result } from '../work/messages.ts'
 import { checkInvariants } from './check-invariants.fixture.ts'
 import type { Pool } from './fetching/fetches.ts'
@@ -47,6 +48,8 @@ interface Options {
   tokens?: Parameters<typeof createPrimary>[0]['tokens']
   /** The time it takes to note that a link is due something. */
   markDueMs?: number
+  /** How the backend takes what it is told. */
+  backendTakes?: () => Outcome
 }
 
 export function setup({
@@ -58,6 +61,7 @@ export function setup({
   containment,
   tokens = { authorizationOf: () => undefined, refused() {} },
   markDueMs = 0,
+  backendTakes = () => ({ kind: 'taken' }),
 }: Options = {}) {
   let at = 1_000_000
   const now = () => at
@@ -92,8 +96,19 @@ export function setup({
   /** The reasons why users' own values were dropped. */
   const ownEnded: string[] = []
 
+  /** What the backend was told of viewers. */
+  const told: any[] = []
+
   const primary = createPrimary({
     ...realWorld,
+    every(ms, run) {
+      const again = () => {
+        run()
+        timer = wheel.set(now() + ms, again)
+      }
+      let timer = wheel.set(now() + ms, again)
+      return () => wheel.cancel(timer)
+    },
     after: (ms, run) => {
       const timer = wheel.set(now() + ms, run)
       return () => wheel.cancel(timer)
@@ -126,9 +141,14 @@ export function setup({
       answered() {},
       relayed: tookMs => relayed.push(tookMs),
       ownEnded: why => ownEnded.push(why),
+      notified() {},
     },
     settings: { inFlightMax, cacheBytesMax, waitsMax: 10_000 },
     tokens,
+    async post(_, body) {
+      told.push(JSON.parse(body))
+      return backendTakes()
+    },
     changes: new Map(),
     containment,
     log: { warn: (line: object) => logged.push(line) } as unknown as Pick<Log, 'warn'>,
@@ -182,6 +202,7 @@ export function setup({
     relayed,
     ownEnded,
     takings,
+    told,
     waited,
     /** Keys under lease, in order. */
     leased: () => leased.map(({ message }) => message.key),
@@ -197,6 +218,8 @@ export function setup({
     get: (link: string, key: string, held?: Held, credentials?: Credentials) =>
       events.onGet(link, { key, position: held, payload: credentials }),
     cancelGet: events.onCancelGet,
+    /** @param hasLeft nobody at its gateway watches the key; without it another node may be asked for it */
+    onUnwatch: (link: string, key: string, hasLeft = true) => events.onUnwatch(link, key, hasLeft),
 
     /** A result that ends no lease: of another key of a batch. */
     part: (fetch: any, result: LeaseResult, body?: Buffer) => ended(fetch, result, body),

@@ -1,9 +1,9 @@
 import type { Notify } from '@keycast/service'
+import type { Outcome } from '@keycast/service/notify'
+import { createTestWorld, failed, refused, taken } from '@keycast/service/notify/test-world'
 import type { Outbox, Publish } from '../log/log.ts'
 import { createMemoryLog } from '../log/memory.ts'
 import { createMessagesTeller } from './messages.ts'
-import type { Outcome } from './post.ts'
-import { createTestWorld, failed, refused, taken } from './test-world.ts'
 
 const HOUR_MS = 3_600_000
 

@@ -11,10 +11,9 @@ import {
   SWEEP_MS,
   type World,
 } from '@keycast/service'
+import { createPace, type Outcome, type Pace, type Post, pauseMs } from '@keycast/service/notify'
 import { LogBroken, type Outbox, OWN_MS, type Position, type Untellable, type Untold } from '../log/log.ts'
 import { messagesBody } from './bodies.ts'
-import { createPace, type Pace, pauseMs } from './pace.ts'
-import type { Outcome, Post } from './post.ts'
 
 /** Messages of one call, and bytes of their data. */
 const CALL_MESSAGES_MAX = 100

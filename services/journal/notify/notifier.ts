@@ -1,11 +1,17 @@
 // The backend is told (`notify` of a namespace): of each message that was kept, and who is in its rooms.
 import { namespaceOf } from '@keycast/protocol'
 import type { JournalNamespaces, Log as ServiceLog, World } from '@keycast/service'
+import { createPost, createSecrets, createStatesTeller, type Outcome } from '@keycast/service/notify'
 import type { Outbox } from '../log/log.ts'
-import { createMembersTeller, type MembersState } from './members.ts'
 import { createMessagesTeller } from './messages.ts'
-import { createPost, type Outcome } from './post.ts'
-import { createSecrets } from './secrets.ts'
+
+/** The members of a room as they are told; a list only where the room's are named, and not too many for one. */
+export interface MembersState {
+  epoch: string
+  rev: number
+  count: number
+  members?: object[]
+}
 
 interface Deps extends World {
   namespaces: JournalNamespaces
@@ -40,9 +46,11 @@ export function createNotifier({ namespaces, outbox, between, occupied, bytesMax
     counts: { told: counts.told, called: outcome => counts.called('messages', outcome) },
     report,
   })
-  const members = createMembersTeller({
+  const members = createStatesTeller({
     ...world,
-    occupied,
+    what: 'members',
+    lingerMs: 0,
+    standing: occupied,
     rulesOf: rulesFor('members'),
     post,
     counts: { called: outcome => counts.called('members', outcome) },

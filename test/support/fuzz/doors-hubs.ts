@@ -153,6 +153,7 @@ async function startFetcher(): Promise<World> {
     tokens: { authorizationOf: () => undefined, refused() {} },
     log: silent,
     changes: new Map(),
+    post: async () => ({ kind: 'taken' }),
     settings: { inFlightMax: 64, cacheBytesMax: 2 ** 24, waitsMax: 0 },
     ...world,
     random: Math.random,

@@ -42,6 +42,7 @@ import type { KeyTable } from '../keys/key-table.ts'
 import { isValidFor, sharedKeyOf, viewerOf } from '../keys/viewer.ts'
 import { isSentBefore } from '../keys/watchers.ts'
 import type { FetchMetrics } from '../metrics.ts'
+import type { Viewers } from '../notify/viewers.ts'
 import type { KeySource, KeySources } from '../origins/origins.ts'
 import { absentForMs, forgetAbsence } from '../timing/absence.ts'
 import type { InTurns } from '../timing/in-turns.ts'
@@ -83,6 +84,7 @@ interface Deps {
   fetches: Fetches
   schedule: Schedule
   refreshes: { lagsMs: () => Record<string, number> | undefined }
+  viewers: Pick<Viewers, 'came' | 'lost' | 'left'>
   recovery: { probe: (source: KeySource) => void }
   inTurns: InTurns
   refused: RefusedWants
@@ -104,6 +106,7 @@ export function createGatewayWants({
   fetches,
   schedule,
   refreshes,
+  viewers,
   recovery,
   inTurns,
   refused,
@@ -142,6 +145,7 @@ export function createGatewayWants({
     if (wasLetGo) askAnew(entry)
     table.recount(entry)
     if (table.get(key) !== entry) return // it took room that other keys need, and its links were refused
+    if (!wasKept) viewers.came(entry)
 
     if (quiet && held?.plan && isKeptByPlan(entry, held.version, held.plan)) {
       metrics.wanted('plan')
@@ -207,11 +211,13 @@ export function createGatewayWants({
     return true
   }
 
-  function onUnwatch(link: string, key: string) {
+  function onUnwatch(link: string, key: string, hasLeft: boolean) {
     changes.get(key)?.drop(link)
     refused.withdraw(link, key, 'watch')
     const entry = table.get(key)
-    if (entry && interest.unwatch(link, entry)) afterWatch(entry)
+    if (!entry || !interest.unwatch(link, entry)) return
+    if (!hasLeft) viewers.lost(entry)
+    afterWatch(entry)
   }
 
   function onGet(link: string, { key, position: held, payload, payer }: Wanted) {
@@ -307,7 +313,10 @@ export function createGatewayWants({
         return false
       }
       if (interest.stopWaiting(link, entry)) release(entry)
-      if (interest.unwatch(link, entry)) afterWatch(entry)
+      if (interest.unwatch(link, entry)) {
+        viewers.lost(entry)
+        afterWatch(entry)
+      }
       return true
     })
   }
@@ -408,6 +417,7 @@ export function createGatewayWants({
     if (!isWatched(entry) && entry.namespace.isPerUser) schedule.end(entry)
     else if (!isWatched(entry)) {
       interest.linger(entry, () => {
+        viewers.left(entry)
         schedule.end(entry)
         forgetTakenOver(entry)
         release(entry)

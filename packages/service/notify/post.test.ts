@@ -29,13 +29,7 @@ async function setup(answer: (request: IncomingMessage & { text: string }, respo
   const post = createPost({ secrets: createSecrets({ now: () => clock.at, read }), wallNow: () => AT })
   ends.push(post.close, () => server.close().closeAllConnections())
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const notify = {
-    url: `${origin}/told`,
-    secretFiles: ['one', 'two'],
-    timeoutMs: 2_000,
-    messages: true,
-    members: false,
-  }
+  const notify = { url: `${origin}/told`, secretFiles: ['one', 'two'], timeoutMs: 2_000 }
   return { post, notify, files, clock, origin }
 }
 

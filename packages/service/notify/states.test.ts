@@ -1,17 +1,24 @@
-import type { Notify } from '@keycast/service'
-import { AGAIN_MS, createMembersTeller, type MembersState } from './members.ts'
+import type { Notify } from '../namespaces/notify-schema.ts'
 import type { Outcome } from './post.ts'
+import { AGAIN_MS, createStatesTeller } from './states.ts'
 import { createTestWorld, failed, refused, taken } from './test-world.ts'
 
-function setup() {
+interface State {
+  rev: number
+  count: number
+}
+
+function setup({ lingerMs = 0 } = {}) {
   const time = createTestWorld()
   const calls: any[][] = []
   const backend: { answer: () => Outcome | Promise<Outcome> } = { answer: () => taken }
-  const rooms = new Map<string, MembersState>()
-  const teller = createMembersTeller({
+  const rooms = new Map<string, State>()
+  const teller = createStatesTeller({
     ...time.world,
-    *occupied() {
-      for (const [room, state] of rooms) if (state.count > 0) yield [room, () => state] as const as any
+    what: 'members',
+    lingerMs,
+    *standing() {
+      for (const [room, state] of rooms) yield state.count > 0 ? [room, () => state] : undefined
     },
     rulesOf: room => (room.startsWith('quiet:') ? undefined : ({} as Notify)),
     async post(_, body) {
@@ -23,9 +30,9 @@ function setup() {
   })
   teller.start()
   function change(room: string, count: number, more: object = {}) {
-    const state: MembersState = { epoch: 'e', rev: (rooms.get(room)?.rev ?? 0) + 1, count, ...more }
+    const state = { rev: (rooms.get(room)?.rev ?? 0) + 1, count, ...more }
     rooms.set(room, state)
-    teller.changed(room, () => rooms.get(room) as MembersState)
+    teller.changed(room, () => rooms.get(room))
   }
   const counts = () => calls.map(call => call.map(({ key, count }) => `${key} ${count}`))
   return { ...time, teller, calls, counts, backend, change }
@@ -40,8 +47,8 @@ test('rooms that change together are told in one call, as they are', async () =>
   await settle()
   expect(calls).toEqual([
     [
-      { key: 'room:1', epoch: 'e', rev: 1, count: 1, members },
-      { key: 'room:2', epoch: 'e', rev: 1, count: 500 },
+      { key: 'room:1', rev: 1, count: 1, members },
+      { key: 'room:2', rev: 1, count: 500 },
     ],
   ])
 })
@@ -63,6 +70,39 @@ test('while a call is under way, or a backend is down, the latest state takes th
   expect(counts()[0]).toEqual(['room:1 1'])
   expect(counts().at(-1)?.sort()).toEqual(['room:1 89', 'room:2 1'])
   expect(counts().length).toBeLessThan(20)
+})
+
+test('a call that lingers has all that changed meanwhile, each as it is then; what says nothing any more is left out', async () => {
+  const { change, counts, pass, teller } = setup({ lingerMs: 250 })
+  change('room:1', 1)
+  teller.changed('room:2', () => undefined)
+  await pass(249)
+  expect(counts()).toEqual([])
+  change('room:1', 0)
+  change('room:3', 1)
+  await pass(1)
+  expect(counts()).toEqual([['room:1 0', 'room:3 1']])
+  teller.changed('room:2', () => undefined)
+  await pass(1_000)
+  expect(counts()).toHaveLength(1)
+})
+
+test('a full call does not linger', async () => {
+  const { change, calls, settle, pass } = setup({ lingerMs: 250 })
+  for (let n = 0; n < 201; n++) change(`room:${n}`, 1)
+  await pass(250)
+  await settle()
+  expect(calls.map(call => call.length)).toEqual([100, 100])
+  await pass(250)
+  expect(calls.at(-1)).toHaveLength(1)
+})
+
+test('once it is stopped, no call begins, not even one that lingers', async () => {
+  const { change, calls, pass, teller } = setup({ lingerMs: 250 })
+  change('room:1', 1)
+  teller.stop()
+  await pass(AGAIN_MS)
+  expect(calls).toEqual([])
 })
 
 test('what a backend refuses is not told again, and goes on with the next change', async () => {

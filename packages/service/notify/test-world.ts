@@ -1,5 +1,5 @@
 // A clock that a test moves on, and a backend that says what the test has it say.
-import type { World } from '@keycast/service'
+import type { World } from '../world.ts'
 import type { Outcome } from './post.ts'
 
 export function createTestWorld() {

@@ -1,7 +1,8 @@
 // One call of a backend: signed, bounded, and never followed elsewhere.
 import { Agent as HttpsAgent } from 'node:https'
 import type { Readable } from 'node:stream'
-import { http, type Notify } from '@keycast/service'
+import type { Notify } from '../namespaces/notify-schema.ts'
+import { http } from '../node-http.ts'
 import type { Secrets } from './secrets.ts'
 import { signatureOf } from './signature.ts'
 
@@ -39,7 +40,7 @@ export function createPost({ secrets, wallNow }: Deps): Post & { close: () => vo
     const { origin } = new URL(url) // the rest may be secret, and errors are logged
     try {
       const signature = signatureOf(body, await secrets.of(secretFiles), Math.floor(wallNow() / 1_000))
-      // A journal that tells nobody does not load it.
+      // A process that tells nobody does not load it.
       const { default: axios } = await import('axios')
       const { status, headers, data } = await axios.post<Readable>(url, body, {
         headers: { 'content-type': 'application/json', 'keycast-signature': signature },
