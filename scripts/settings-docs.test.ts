@@ -32,6 +32,7 @@ test('docs/configuration.md shows every field of a namespace with its default', 
     ids: ['ids'],
     query: [], // absent unless given
     asHeaders: [], // of the query
+    notify: [], // absent unless given
     authorize: [], // absent unless given
   }
   const section = page.split('\n## Namespaces\n')[1].split('\n## ')[0]

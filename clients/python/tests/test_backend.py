@@ -344,7 +344,7 @@ def test_the_end_sends_what_was_collected_and_nothing_comes_after_it() -> None:
 
 
 class TestIsFromKeycast:
-    """The same in packages/client/backend.test.js and services/journal/notify/signature.test.ts."""
+    """The same in packages/client/backend.test.js and packages/service/notify/signature.test.ts."""
 
     SECRET = "a secret of sixteen"
     OTHER = "another secret that is long"

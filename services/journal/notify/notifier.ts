@@ -29,6 +29,12 @@ interface Deps extends World {
   report: ServiceLog
 }
 
+/** What is given may have more fields, which are others' business. */
+const toTell = (state: () => MembersState) => () => {
+  const { epoch, rev, count, members } = state()
+  return { epoch, rev, count, members }
+}
+
 export function createNotifier({ namespaces, outbox, between, occupied, bytesMax, counts, report, ...world }: Deps) {
   const notifyOf = (room: string) => namespaces.get(namespaceOf(room))?.notify
   const rulesFor = (what: 'messages' | 'members') => (room: string) => {
@@ -50,7 +56,9 @@ export function createNotifier({ namespaces, outbox, between, occupied, bytesMax
     ...world,
     what: 'members',
     lingerMs: 0,
-    standing: occupied,
+    *standing() {
+      for (const [room, state] of occupied()) yield [room, toTell(state)]
+    },
     rulesOf: rulesFor('members'),
     post,
     counts: { called: outcome => counts.called('members', outcome) },
@@ -62,7 +70,7 @@ export function createNotifier({ namespaces, outbox, between, occupied, bytesMax
     isTold: (room: string) => rulesFor('messages')(room) !== undefined,
     /** A message of the room went into the outbox. */
     onKept: messages.wake,
-    onMembers: members.changed,
+    onMembers: (room: string, state: () => MembersState) => members.changed(room, toTell(state)),
 
     async start() {
       members.start()
