@@ -20,7 +20,11 @@ export function answerErrors({
 }): (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => unknown {
   return (error, request, reply) => {
     const status = error.statusCode ?? 500
-    if (status < 500) return sendError(reply, status, { code: 'bad_request', message: error.message })
+    if (status < 500) {
+      // Fastify's own words name neither the header nor the type that is read.
+      const message = status === 415 ? 'send the body with the header "content-type: application/json"' : error.message
+      return sendError(reply, status, { code: 'bad_request', message })
+    }
     caught('request', error, { path: excerpt(request.url) })
     return sendError(reply, status, { code: 'internal_error', message: 'internal error: the log says why' })
   }

@@ -111,3 +111,12 @@ test('a port in use rejects with its number', async () => {
   const port = await setup().listen()
   await expect(setup({ port }).listen()).rejects.toMatchObject({ code: 'EADDRINUSE', port })
 })
+
+test('a body of a type that is not read is refused with the header that helps', async () => {
+  const { app, request } = setup()
+  app.post('/call', () => ({}))
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' } // what curl sends by itself
+  const { status, body } = await request('/call', { method: 'POST', headers, body: '{}' })
+  const message = 'send the body with the header "content-type: application/json"'
+  expect([status, JSON.parse(body)]).toEqual([415, { code: 'bad_request', message }])
+})
