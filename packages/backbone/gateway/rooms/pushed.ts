@@ -43,9 +43,12 @@ interface Options {
   nextCommand: () => string
 }
 
+/** Without a version it is that of a removal. */
+type Place = Position & { version: string | undefined }
+
 export function createPushedBackbone({ router, events, nextCommand }: Options) {
-  /** Of watched keys, the place of the version that the gateway was given last. */
-  const places = new Map<string, (Position & { version: string }) | undefined>()
+  /** Of watched keys, the place of the version that the gateway was given last, or was told to be removed. */
+  const places = new Map<string, Place | undefined>()
 
   /** @param key on the wire @returns `undefined` unless the gateway still holds what it was given there */
   function positionOf(wireKey: string): Position | undefined {
@@ -70,13 +73,14 @@ export function createPushedBackbone({ router, events, nextCommand }: Options) {
       case 'pushed': {
         const { epoch, seq, order, rank, content } = answer
         // Another journal of the log has not heard of it yet.
-        if (held?.epoch === epoch && seq < held.seq) return { type: 'current', key, version: held.version }
-        if (places.has(key)) places.set(key, content && { epoch, seq, version: content.version })
-        if (!content) return { type: 'failed', key, ...NO_VALUE }
+        if (held?.epoch === epoch && seq < held.seq) return stateAt(key, held)
+        // Without an order there never was a value.
+        if (places.has(key)) places.set(key, order > 0 ? { epoch, seq, version: content?.version } : undefined)
+        if (!content) return noValue(key)
         return { type: 'value', key, order, rank, content }
       }
       case 'unchanged':
-        return held && { type: 'current', key, version: held.version }
+        return held && stateAt(key, held)
       case 'failed': {
         const { type, code, message = code, retryAfterMs } = answer
         return { type, key, code, message, retryAfterMs }
@@ -124,4 +128,12 @@ export function createPushedBackbone({ router, events, nextCommand }: Options) {
   return { positionOf, onAnswer, values }
 }
 
-const NO_VALUE = { code: 'not_found', message: 'no value was handed over for this key, or it was removed' } as const
+const stateAt = (key: string, { version }: Place): PushedState =>
+  version === undefined ? noValue(key) : { type: 'current', key, version }
+
+const noValue = (key: string): PushedState => ({
+  type: 'failed',
+  key,
+  code: 'not_found',
+  message: 'no value was handed over for this key, or it was removed',
+})
