@@ -289,3 +289,29 @@ test('what was kept for a backend that is to be told nothing any more goes after
   await pass(120_000)
   expect([calls, log.outbox.stats().bytes, teller.stats().rooms]).toEqual([[], 0, 0])
 })
+
+test('while the clock is ahead of the log, rooms are not looked at again and again for what is too old', async () => {
+  const { log, start, publish, pass, leap, calls, counts } = setup({ answer: () => failed })
+  const { outbox } = log
+  let reads = 0
+  let aheadMs = 0
+  const teller = start({
+    ...outbox,
+    async read(...of) {
+      reads++
+      const part = await outbox.read(...of)
+      return { ...part, now: part.now - aheadMs }
+    },
+  })
+  for (let n = 0; n < 20; n++) await publish(`room:${n}`, 'a')
+  await teller.start()
+  await pass(5_000)
+  aheadMs = 25 * HOUR_MS
+  leap(aheadMs)
+  await pass(2_000)
+  reads = 0
+  const callsBefore = calls.length
+  await pass(10_000)
+  expect(reads).toBe(calls.length - callsBefore)
+  expect([counts.dropped, teller.stats().oldestMs < HOUR_MS]).toEqual([0, true])
+})

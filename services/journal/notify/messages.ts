@@ -111,6 +111,10 @@ export function createMessagesTeller({
   let isStopped = false
   const stops: (() => void)[] = []
 
+  /** How far this clock is ahead of the log's, as of the last read: it may have jumped, and the log not have followed. */
+  let aheadMs = 0
+  const logNow = () => wallNow() - aheadMs
+
   const isOwner = () => !isStopped && now() < ownedUntil
 
   function laneOf(key: string): Lane {
@@ -194,11 +198,17 @@ export function createMessagesTeller({
     enqueue(room)
   }
 
+  async function read(key: string, range: { limit: number; bytesMax: number }) {
+    const part = await outbox.read(key, range)
+    aheadMs = wallNow() - part.now
+    return part
+  }
+
   /** @returns whether the backend came back @throws {Error} of the log, with nothing ended */
   async function tellPart(lane: Lane, room: Room): Promise<boolean> {
     const { key } = room
     const limit = room.aloneUpTo > 0 ? 1 : CALL_MESSAGES_MAX
-    const { gap, messages } = await outbox.read(key, { limit, bytesMax: CALL_BYTES_MAX })
+    const { gap, messages } = await read(key, { limit, bytesMax: CALL_BYTES_MAX })
     const [first] = messages
     if (first) room.firstAt = first.at
     else if (gap) room.isGapAlone = true
@@ -317,7 +327,7 @@ export function createMessagesTeller({
     const { key } = room
     room.isBusy = true
     try {
-      const { gap, messages, now } = await outbox.read(key, { limit: CUT_MESSAGES_MAX, bytesMax: CUT_BYTES_MAX })
+      const { gap, messages, now } = await read(key, { limit: CUT_MESSAGES_MAX, bytesMax: CUT_BYTES_MAX })
       const left = messages.findIndex(message => !isPast(message, now))
       const dropped = left < 0 ? messages : messages.slice(0, left)
       room.firstAt = (left < 0 ? undefined : messages[left])?.at ?? wallNow()
@@ -344,7 +354,7 @@ export function createMessagesTeller({
   }
 
   async function keepAge() {
-    const past = wallNow() - AGE_MS_MAX
+    const past = logNow() - AGE_MS_MAX
     for (const room of [...rooms.values()].filter(
       ({ firstAt, isBusy, isGapAlone }) => !isBusy && !isGapAlone && firstAt < past,
     )) {
@@ -431,7 +441,7 @@ export function createMessagesTeller({
       return {
         bytes: outbox.stats().bytes,
         rooms: rooms.size,
-        oldestMs: Number.isFinite(firstAt) ? Math.max(0, wallNow() - firstAt) : 0,
+        oldestMs: Number.isFinite(firstAt) ? Math.max(0, logNow() - firstAt) : 0,
       }
     },
   }
