@@ -81,12 +81,13 @@ export interface AskedMessage {
 
 /**
  * What the backend says of a message. `take`: with `data`, JSON, that is published in place of the message's own.
- * `refuse`: `reason` is the backend's own code. `none`: it says nothing of use.
+ * `refuse`: `reason` is the backend's own code. `none`: it says nothing of use. `crowded`: it was not asked, because too
+ * many messages wait for that.
  */
 export type Ruling =
   | { ruling: 'take'; data?: Buffer }
   | { ruling: 'refuse'; reason?: string }
-  | { ruling: 'none'; message: string; retryAfterMs?: number }
+  | { ruling: 'none' | 'crowded'; message: string; retryAfterMs?: number }
 
 /** A fossil delta that makes the value it comes with out of the version `from` of the same key. */
 export interface Delta {

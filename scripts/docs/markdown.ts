@@ -8,7 +8,16 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 export const LINE_CHARACTERS_MAX = 120
 
 /** Folders that git ignores: what is in them differs from one checkout to the next. */
-const ignored = new Set(['.git', '.keycast', '.pm2', 'coverage', 'node_modules', 'loadtest/results', 'proxy/run'])
+const ignored = new Set([
+  '.git',
+  '.keycast',
+  '.pm2',
+  '.venv',
+  'coverage',
+  'node_modules',
+  'loadtest/results',
+  'proxy/run',
+])
 
 /** Every file of the repository, as a path from its root. */
 export function filesOf(folder = ''): string[] {

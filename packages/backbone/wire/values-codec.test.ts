@@ -209,6 +209,7 @@ describe('a message that is asked about', () => {
       { ruling: 'refuse', reason: 'profanity' },
       { ruling: 'none', message: 'no answer' },
       { ruling: 'none', message: 'no answer', retryAfterMs: 5 },
+      { ruling: 'crowded', message: 'too many wait', retryAfterMs: 5 },
     ] as Ruling[]) {
       expect(readResult?.(overTheWire(encodeResult?.(ruling)))).toEqual(ruling)
     }

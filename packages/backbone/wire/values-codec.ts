@@ -191,9 +191,12 @@ function readAsk({ type, key, from, messageId }: Sent, parts: Buffer[]): AskComm
 function readRuling({ ruling, data, reason, message, retryAfterMs }: Sent): Ruling {
   if (ruling === 'take') return typeof data === 'string' ? { ruling, data: Buffer.from(data) } : { ruling }
   if (ruling === 'refuse') return typeof reason === 'string' ? { ruling, reason } : { ruling }
-  // So is that of a newer fetcher which is not known here.
-  const told = typeof message === 'string' ? message : ''
-  return isAge(retryAfterMs) ? { ruling: 'none', message: told, retryAfterMs } : { ruling: 'none', message: told }
+  const told = {
+    // So is that of a newer fetcher which is not known here.
+    ruling: ruling === 'crowded' ? ruling : ('none' as const),
+    message: typeof message === 'string' ? message : '',
+  }
+  return isAge(retryAfterMs) ? { ...told, retryAfterMs } : told
 }
 
 export function readTaken({ outcome, rank, code, message, retryAfterMs }: Sent): Taken {

@@ -16,6 +16,7 @@ import { authorizeAsks, createAuthorize } from './authorize/authorize.ts'
 import { createAuthorizeMetrics, exportAuthorizeLevels } from './authorize/metrics.ts'
 import { createChanges } from './changes/changes.ts'
 import { createChangesMetrics, exportChangesLevels } from './changes/metrics.ts'
+import { createFailureLog } from './fetching/failure-log.ts'
 import { WAITS_MAX } from './fetching/waits.ts'
 import { createFetcherMetrics, exportLevels } from './metrics.ts'
 import { originNames } from './origins/origins.ts'
@@ -91,6 +92,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
   const deciding = valuesAndRooms(namespaces)
   const askedOrigins = new Set(deciding.names.flatMap(name => deciding.get(name)?.authorize?.origin ?? []))
   const authorizeMetrics = createAuthorizeMetrics(metrics, askedOrigins)
+  const logFailure = createFailureLog({ wheel, log, now, says: 'questions to a backend fail' })
   const viewerAsks = createAsks({
     kind: authorizeAsks(deciding),
     namespaces: deciding,
@@ -98,6 +100,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     cap: authorizeInFlightMax,
     inTurns: createInTurns({ wheel, now }),
     metrics: authorizeMetrics,
+    logFailure,
     ...world,
   })
   const authorize = createAuthorize({
@@ -118,6 +121,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     cap: authorizeInFlightMax,
     inTurns: createInTurns({ wheel, now }),
     metrics: rulingMetrics,
+    logFailure,
     ...world,
   })
   const rulings = createRulings({

@@ -52,7 +52,7 @@ export function createPrimary({ settings, ...given }: Deps) {
   const table = createKeyTable({ bytesMax: settings.cacheBytesMax, onEvicted: entry => refusals.refuseAll(entry) })
   const interest = createInterest({ markDue, wheel, now })
   const inTurns = createInTurns({ wheel, now })
-  const logFailure = createFailureLog({ wheel, log, now })
+  const logFailure = createFailureLog({ wheel, log, now, says: 'fetches from a backend fail' })
   const fetches = createFetches({ ...given, sources, inTurns, logFailure })
   const { want } = fetches
   const firstBackoff = createBackoff({ initialMs: BACKOFF_MS_INITIAL, random })

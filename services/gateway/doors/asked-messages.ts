@@ -40,7 +40,8 @@ export function createAskedMessages({ backbone, counts }: Deps) {
     if (bytes + size > BYTES_MAX || !places.hasRoom(payer, size)) return tooMany
     bytes += size
     const holder = places.charge(payer, size)
-    const deadlineMs = settings.timeoutMs + ANSWER_GRACE_MS
+    // As long as the node lets a question wait, and then the backend: what the node says of it is to be heard.
+    const deadlineMs = 2 * (settings.timeoutMs + ANSWER_GRACE_MS)
     const said = await backbone.askAbout(message, { deadlineMs, payer })
     bytes -= size
     if (holder) places.change(holder, -size)
@@ -49,11 +50,13 @@ export function createAskedMessages({ backbone, counts }: Deps) {
         return count(said.data ? 'changed' : 'taken', said.data ?? message.data)
       case 'refuse':
         return count('refused', { code: 'message_refused', reason: said.reason })
+      // Whatever the namespace says: else a user who floods the backend gets messages past it.
+      case 'crowded':
+        return count('unanswered_refused', { ...tooMany, message: said.message, retryAfterMs: retryOf(said) })
     }
     if (settings.otherwise === 'take') return count('unanswered_taken', message.data)
     if (!said) return count('unanswered_refused', silentFetcher(backbone.nodesAlive()))
-    const { message: text, retryAfterMs = RETRY_MS } = said
-    return count('unanswered_refused', { code: 'backend_error', message: text, retryAfterMs: Math.ceil(retryAfterMs) })
+    return count('unanswered_refused', { code: 'backend_error', message: said.message, retryAfterMs: retryOf(said) })
   }
 
   function count<T>(ruling: (typeof rulings)[number], outcome: T): T {
@@ -63,6 +66,8 @@ export function createAskedMessages({ backbone, counts }: Deps) {
 
   return { ask, bytes: () => bytes }
 }
+
+const retryOf = ({ retryAfterMs = RETRY_MS }: { retryAfterMs?: number }) => Math.ceil(retryAfterMs)
 
 const tooMany: Problem = {
   code: 'too_many_waiting',

@@ -327,6 +327,17 @@ test.each([
   expect(lenient.counts.rulings.unanswered_taken).toBe(1)
 })
 
+test('a message about which the backend is not asked, because so many wait, is refused whatever the namespace says', async () => {
+  for (const otherwise of ['refuse', 'take'] as const) {
+    const { publish, asked, said, rule, counts } = setUp({ otherwise })
+    publish(1, '1', 'asked:1')
+    await undefined
+    await rule(0, { ruling: 'crowded', message: 'too many wait', retryAfterMs: 1_000 })
+    expect([asked, said]).toMatchObject([[], [{ type: 'error', id: 1, code: 'too_many_waiting', retryAfterMs: 1_000 }]])
+    expect(counts.rulings.unanswered_refused).toBe(1)
+  }
+})
+
 test('messages of a session are published in their order, in whatever order a backend answers', async () => {
   const { publish, keep, asked, said, rule } = setUp({ publishesPendingBytesMax: 2 ** 20 })
   for (const id of [1, 2, 3, 4]) publish(id, String(id), 'asked:1')

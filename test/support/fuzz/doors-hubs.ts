@@ -168,6 +168,7 @@ async function startFetcher(): Promise<World> {
     cap: 64,
     inTurns,
     metrics: anything,
+    logFailure() {},
     now,
     after: world.after,
   })
@@ -187,6 +188,7 @@ async function startFetcher(): Promise<World> {
     cap: 64,
     inTurns,
     metrics: anything,
+    logFailure() {},
     now,
     after: world.after,
   })

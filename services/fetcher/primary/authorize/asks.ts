@@ -13,6 +13,7 @@ import {
   type World,
 } from '@keycast/service'
 import type { Lease, Result } from '../../work/messages.ts'
+import type { LogFailure } from '../fetching/failure-log.ts'
 import type { Verdict } from '../origins/breaker.ts'
 import { createDispatcher, type Dispatcher, type Request } from '../origins/dispatcher.ts'
 import { createSources, type Source } from '../origins/origins.ts'
@@ -20,12 +21,16 @@ import type { InTurns } from '../timing/in-turns.ts'
 
 export type Asks = ReturnType<typeof createAsks>
 
-/** How the backend answered. `sentAt`: when it was asked. Without a status there was none. `body`: of a POST's response. */
+/**
+ * How the backend answered. `sentAt`: when it was asked. Without a status there was none. `isCrowded`: it was not asked,
+ * because so many wait for that. `body`: of a POST's response.
+ */
 export interface Reply {
   status: number | undefined
   message: string
   sentAt: number
   retryAfterMs: number | undefined
+  isCrowded?: boolean
   body?: Buffer
 }
 
@@ -90,11 +95,12 @@ interface Deps {
   cap: number
   inTurns: InTurns
   metrics: { asked: (origin: string, verdict: string, tookMs: number) => void }
+  logFailure: LogFailure
   now: () => number
   after: World['after']
 }
 
-export function createAsks({ kind, namespaces, pool, cap, inTurns, metrics, now, after }: Deps) {
+export function createAsks({ kind, namespaces, pool, cap, inTurns, metrics, logFailure, now, after }: Deps) {
   const { originOf, refuses, what } = kind
   const sources = createSources<Ask>({
     inFlightMax: cap,
@@ -170,7 +176,7 @@ export function createAsks({ kind, namespaces, pool, cap, inTurns, metrics, now,
     const { weight } = ask
     const place = placeOf(ask)
     if (place.queued + weight > queuedPerSourceMax() || !place.stock.hasRoom(payer, weight)) {
-      return fail(ask, `too many wait for the backend to be asked ${what}`, FULL_RETRY_MS)
+      return fail(ask, `too many wait for the backend to be asked ${what}`, FULL_RETRY_MS, true)
     }
     place.queued += weight
     ask.isQueued = true
@@ -195,15 +201,15 @@ export function createAsks({ kind, namespaces, pool, cap, inTurns, metrics, now,
     leaveQueue(ask)
     const { breaker } = ask.source
     if (breaker.admits()) {
-      return fail(ask, `the backend answers too slowly to be asked ${what}, so many wait`)
+      return fail(ask, `the backend answers too slowly to be asked ${what}, so many wait`, undefined, true)
     }
     const message = `the backend failed too often to say ${what}: its circuit breaker is open`
     fail(ask, message, Math.max(0, breaker.retryAt() - now()))
   }
 
   /** @param ask that is not sent */
-  function fail({ done }: Ask, message: string, retryAfterMs?: number) {
-    done({ status: undefined, message, sentAt: now(), retryAfterMs })
+  function fail({ done }: Ask, message: string, retryAfterMs?: number, isCrowded = false) {
+    done({ status: undefined, message, sentAt: now(), retryAfterMs, isCrowded })
   }
 
   function lease(ask: Ask) {
@@ -223,7 +229,12 @@ export function createAsks({ kind, namespaces, pool, cap, inTurns, metrics, now,
       return dispatcher.add(ask)
     }
     const reply = replyOf(result, sentAt, body)
-    metrics.asked(source.origin.name, labelOf(reply), now() - sentAt)
+    const label = labelOf(reply)
+    metrics.asked(source.origin.name, label, now() - sentAt)
+    if (label === 'failed') {
+      const failed = result.kind === 'failed' ? result : { code: 'backend_error' as const, ...reply }
+      logFailure({ name: source.namespace, origin: source.origin.name }, failed)
+    }
     done(reply)
   }
 

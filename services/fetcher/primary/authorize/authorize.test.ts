@@ -42,6 +42,7 @@ function setup({
     get: (name: string) => byName.get(name),
   } as unknown as Namespaces
   const leased: { ask: Ask; message: any }[] = []
+  const logged: unknown[][] = []
   const counted: Record<string, number> = {}
   const count = (what: string) => {
     counted[what] = (counted[what] ?? 0) + 1
@@ -56,6 +57,7 @@ function setup({
       while (step());
     },
     metrics: { asked: (_, verdict) => count(verdict) },
+    logFailure: ({ name, origin }, { code, status }) => logged.push([name, origin, code, status]),
     now,
     after: realWorld.after,
   })
@@ -72,6 +74,7 @@ function setup({
   let nextId = 0
   return {
     counted,
+    logged,
     leased,
     kept,
     told,
@@ -169,9 +172,10 @@ test.each([
 })
 
 test.each([301, 400, 429, 500, 503])('%i says nothing: the question failed', status => {
-  const { ask, answer, told, leased, pass } = setup()
+  const { ask, answer, told, leased, logged, pass } = setup()
   ask(ANN)
   answer(status)
+  expect(logged).toEqual([['doc', 'http://rights', 'backend_error', status]])
   expect(told[0].decision).toMatchObject({ verdict: 'failed', ageMs: undefined, retryAfterMs: 1_000 })
   expect(told[0].decision.message).toContain(String(status))
   ask(ANN)

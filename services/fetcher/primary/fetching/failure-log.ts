@@ -2,29 +2,34 @@
 // there were.
 import type { Log } from '@keycast/service'
 import type { FailedResult } from '../../work/messages.ts'
-import type { Entry } from '../keys/entry.ts'
 import type { TimerWheel } from '../timing/timer-wheel.ts'
 
 const LINE_MS = 60_000
 
+type Failure = Pick<FailedResult, 'code' | 'message' | 'status' | 'traceparent'>
+
+export type LogFailure = ReturnType<typeof createFailureLog>
+
 /** Failures of a namespace that clients are told with the same code. `latest`: of those since the last line. */
 interface Kind {
   count: number
-  latest: FailedResult
+  latest: Failure
 }
 
 interface Deps {
   wheel: Pick<TimerWheel, 'set'>
   log: Pick<Log, 'warn'>
   now: () => number
+  /** The line. */
+  says: string
 }
 
-export function createFailureLog({ wheel, log, now }: Deps) {
+export function createFailureLog({ wheel, log, now, says }: Deps) {
   /** By namespace and code, while there was a line in the last minute. */
   const kinds = new Map<string, Kind>()
 
-  /** Must be told of each fetch that failed. */
-  return ({ namespace: { name, origin } }: Entry, failed: FailedResult) => {
+  /** Must be told of each failure, and of the namespace that it belongs to. */
+  return ({ name, origin }: { name: string; origin: string }, failed: Failure) => {
     const id = `${name} ${failed.code}`
     const known = kinds.get(id)
     if (known) {
@@ -47,7 +52,7 @@ export function createFailureLog({ wheel, log, now }: Deps) {
         failures: kind.count,
         traceparent,
       }
-      log.warn(about, 'fetches from a backend fail')
+      log.warn(about, says)
       kind.count = 0
       wheel.set(now() + LINE_MS, () => (kind.count > 0 ? write() : kinds.delete(id)))
     }

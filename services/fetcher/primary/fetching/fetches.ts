@@ -14,6 +14,7 @@ import type { KeySources } from '../origins/origins.ts'
 import type { InTurns } from '../timing/in-turns.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { createBatches } from './batches.ts'
+import type { LogFailure } from './failure-log.ts'
 import type { Lane } from './fetch-queue.ts'
 
 export type Fetches = ReturnType<typeof createFetches>
@@ -59,7 +60,7 @@ interface Deps {
   inTurns: InTurns
   metrics: FetchMetrics
   /** Told of each fetch that failed. */
-  logFailure: (entry: Entry, failed: FailedResult) => void
+  logFailure: LogFailure
   containment?: Containment
   now: () => number
   /** In milliseconds since 1970, as tokens tell the time. */
@@ -305,7 +306,7 @@ export function createFetches({
   function failed(entry: Entry, result: FailedResult) {
     if (result.status === 401) tokens.refused(entry.namespace.name)
     const isOfUser = entry.namespace.isPerUser && turnsAway.has(result.status)
-    if (result.code !== 'not_found' && !isOfUser) logFailure(entry, result)
+    if (result.code !== 'not_found' && !isOfUser) logFailure(entry.namespace, result)
   }
 
   /** A result that cannot be applied makes its key fail, like any other that is of no use. */

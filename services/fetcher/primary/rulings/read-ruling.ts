@@ -8,7 +8,8 @@ import { admits, type Reply } from '../authorize/asks.ts'
 const reasonGrammar = /^[\w.-]{1,64}$/
 
 /** @param bytesMax of the data that takes the message's place */
-export function readRuling({ status, message, retryAfterMs, body }: Reply, bytesMax: number): Ruling {
+export function readRuling({ status, message, retryAfterMs, isCrowded, body }: Reply, bytesMax: number): Ruling {
+  if (isCrowded) return { ruling: 'crowded', message, retryAfterMs }
   if (status === 403 || status === 422) return { ruling: 'refuse', ...reasonIn(body) }
   if (status === undefined || !admits(status)) return { ruling: 'none', message, retryAfterMs }
   const read = readTaken(body, bytesMax)

@@ -45,6 +45,16 @@ function setup({ otherwise = 'refuse', bytesMax = 100 }: { otherwise?: 'refuse' 
   }
 }
 
+test('a message about which nobody was asked, because so many wait, is asked about anew, also with otherwise: take', () => {
+  const { question, asked, told } = setup({ otherwise: 'take' })
+  for (const times of [1, 2]) {
+    question()
+    expect(asked).toHaveLength(times)
+    asked[times - 1].done({ status: undefined, message: 'too many', sentAt: 0, retryAfterMs: 1_000, isCrowded: true })
+    expect(told()).toMatchObject([[`a ${times}`, { ruling: 'crowded', message: 'too many', retryAfterMs: 1_000 }]])
+  }
+})
+
 test('a backend is sent who, where, what and its id, as it would publish it, with the headers of the namespace', () => {
   const { question, asked } = setup()
   question()

@@ -111,7 +111,7 @@ export function createRulings({ namespaces, asks, tellRuling, metrics, now }: De
     const data = ruling.ruling === 'take' ? ruling.data : undefined
     metrics.ruled(origin, data ? 'changed' : labels[ruling.ruling])
     // A message that is refused without an answer is asked about anew. One that is taken is kept by now.
-    const isFinal = ruling.ruling !== 'none' || otherwise === 'take'
+    const isFinal = ruling.ruling === 'none' ? otherwise === 'take' : ruling.ruling !== 'crowded'
     if (name !== undefined && kept.get(name) === entry) {
       if (isFinal) keep(entry, ruling, data?.length ?? 0)
       else kept.delete(name)
@@ -140,7 +140,7 @@ export function createRulings({ namespaces, asks, tellRuling, metrics, now }: De
   return { onCommand, kept: () => ({ count: kept.size, bytes: keptBytes }) }
 }
 
-const labels = { take: 'taken', refuse: 'refused', none: 'none' } as const
+const labels = { take: 'taken', refuse: 'refused', none: 'none', crowded: 'none' } as const
 
 const misconfigured: Ruling = {
   ruling: 'none',
