@@ -66,6 +66,25 @@ const asking = {
 /** For a namespace of values, whose `timeout` holds for it, too. */
 export const authorize = z.strictObject(asking, { error: 'must be a map with url, method, keep and keepRefused' })
 
+/** Where the backend is asked with the viewer's own token, and for how long what it said holds. */
+export interface Authorize {
+  urlFor: (id: string) => string
+  origin: string
+  method: 'HEAD' | 'GET'
+  keepMs: number
+  /** For how long a refusal holds: who is let in a moment later need not wait for long. */
+  keepRefusedMs: number
+}
+
+/** @param notInUrl parameters of a key that do not stand in the URL */
+export function authorizeOf(
+  { url, method, keep, keepRefused }: z.output<typeof authorize>,
+  notInUrl?: readonly string[],
+): Authorize {
+  const { origin, urlFor } = url
+  return { urlFor: id => urlFor(id, notInUrl), origin, method, keepMs: keep, keepRefusedMs: keepRefused }
+}
+
 /** For a namespace of rooms. */
 export const authorizeRooms = z.strictObject(
   { ...asking, timeout: quantity(duration({ minMs: 1, maxMs: DURATION_MS_MAX })).default(2_000) },

@@ -2,8 +2,7 @@
 // members.
 import { z } from 'zod'
 import { duration, size } from '../quantities.cjs'
-import { authorizeRooms, DURATION_MS_MAX, headers, quantity, url } from './fields.ts'
-import type { Authorize } from './namespaces.ts'
+import { type Authorize, authorizeOf, authorizeRooms, DURATION_MS_MAX, headers, quantity, url } from './fields.ts'
 import { notifyOf, notifyOfRooms, type RoomsNotify } from './notify-schema.ts'
 import { JOURNAL_PART_BYTES_MAX } from './pushed-schema.ts'
 
@@ -120,15 +119,7 @@ export function journalNamespaceOf(
     }),
     members,
     names,
-    ...(authorize && {
-      authorize: {
-        ...authorize.url,
-        method: authorize.method,
-        keepMs: authorize.keep,
-        keepRefusedMs: authorize.keepRefused,
-      },
-      timeoutMs: authorize.timeout,
-    }),
+    ...(authorize && { authorize: authorizeOf(authorize), timeoutMs: authorize.timeout }),
     ...(notify && { notify: { ...notifyOf(notify), messages: notify.messages, members: notify.members } }),
   } as JournalNamespace
 }

@@ -1,6 +1,7 @@
 // Reads keycast.yaml: the source of each kind of key, and how fresh it is kept.
 import { Misconfigured } from '../misconfigured.ts'
 import { readYaml } from '../yaml-file.ts'
+import { type Authorize, authorizeOf } from './fields.ts'
 import type { Ids } from './id-problem.ts'
 import { type JournalNamespace, journalNamespaceOf } from './journal-schema.ts'
 import { type Notify, notifyOf } from './notify-schema.ts'
@@ -9,7 +10,7 @@ import { describe, file, type HttpNamespace, idsOf, REFRESH_MS_DEFAULT, urlOf } 
 import type { BatchUrl } from './url-template.ts'
 import { substituteVariables } from './variables.ts'
 
-export { quantity } from './fields.ts'
+export { type Authorize, quantity } from './fields.ts'
 export { BODY_BYTES_MAX } from './schema.ts'
 
 /** Below the 30 s after which many a proxy gives a request up. */
@@ -79,16 +80,6 @@ export interface Batch extends Omit<BatchUrl, 'origin'> {
 
 /** A bearer token: in a file that is read again, or of a token endpoint (RFC 6749 section 4.4). */
 export type ServiceToken = { file: string } | { url: string; client: string; secret: string; scope?: string }
-
-/** Where the backend is asked with the viewer's own token, and for how long what it said holds. */
-export interface Authorize {
-  urlFor: (id: string) => string
-  origin: string
-  method: 'HEAD' | 'GET'
-  keepMs: number
-  /** For how long a refusal holds: who is let in a moment later need not wait for long. */
-  keepRefusedMs: number
-}
 
 interface Named<N> {
   get: (name: string) => N | undefined
@@ -204,15 +195,7 @@ function httpNamespaceOf(name: string, written: HttpNamespace): Namespace {
     ...(batch && { batch: { ...batch.url, max: batch.max, items: batch.items, id: batch.id } }),
     ...(per && { isPerUser: true }),
     ...(notify && { notify: notifyOf(notify) }),
-    ...(authorize && {
-      authorize: {
-        urlFor: id => authorize.url.urlFor(id, notInUrl),
-        origin: authorize.url.origin,
-        method: authorize.method,
-        keepMs: authorize.keep,
-        keepRefusedMs: authorize.keepRefused,
-      },
-    }),
+    ...(authorize && { authorize: authorizeOf(authorize, notInUrl) }),
   }
 }
 

@@ -1,7 +1,7 @@
 // A namespace in keycast.yaml whose values the backend hands over, and that is never fetched.
 import { z } from 'zod'
 import { duration, size } from '../quantities.cjs'
-import { authorizeRooms, DURATION_MS_MAX, ids, quantity } from './fields.ts'
+import { authorizeOf, authorizeRooms, DURATION_MS_MAX, ids, quantity } from './fields.ts'
 import { ONE_SEGMENT } from './id-problem.ts'
 import type { ValueNamespace } from './namespaces.ts'
 
@@ -33,13 +33,6 @@ export function pushedNamespaceOf(
     timeoutMs: authorize?.timeout ?? TIMEOUT_MS,
     bytesMax: maxBytes,
     ids: ids ? { min: 1, max: ids.segments } : ONE_SEGMENT,
-    ...(authorize && {
-      authorize: {
-        ...authorize.url,
-        method: authorize.method,
-        keepMs: authorize.keep,
-        keepRefusedMs: authorize.keepRefused,
-      },
-    }),
+    ...(authorize && { authorize: authorizeOf(authorize) }),
   }
 }

@@ -95,12 +95,12 @@ test.each([
 
 test.each([
   ['7', 7_000],
-  [new Date(AT + 9_500).toUTCString(), 9_500],
+  [new Date(AT + 9_500).toUTCString(), 10_000], // the header's Date has whole seconds
   ['99999999', 3_600_000],
   ['soon', undefined],
 ])('a backend says when to come again: %s', async (written, retryAfterMs) => {
   const { post, notify, origin } = await setup((_, response) =>
-    response.writeHead(503, { 'retry-after': written }).end(),
+    response.writeHead(503, { date: new Date(AT).toUTCString(), 'retry-after': written }).end(),
   )
   expect(await post(notify, '{}')).toEqual({ kind: 'failed', why: `${origin} answered 503`, retryAfterMs })
 })

@@ -1,6 +1,7 @@
 // One call of a backend: signed, bounded, and never followed elsewhere.
 import { Agent as HttpsAgent } from 'node:https'
 import type { Readable } from 'node:stream'
+import { type Headers, retryAfterMsOf } from '../http-times.ts'
 import type { Notify } from '../namespaces/notify-schema.ts'
 import { http } from '../node-http.ts'
 import type { Secrets } from './secrets.ts'
@@ -41,7 +42,7 @@ export function createPost({ secrets, wallNow }: Deps): Post & { close: () => vo
     try {
       const signature = signatureOf(body, await secrets.of(secretFiles), Math.floor(wallNow() / 1_000))
       // A process that tells nobody does not load it.
-      const { default: axios } = await import('axios')
+      const { axios } = await import('../axios.ts')
       const { status, headers, data } = await axios.post<Readable>(url, body, {
         headers: { 'content-type': 'application/json', 'keycast-signature': signature },
         timeout: timeoutMs,
@@ -60,7 +61,8 @@ export function createPost({ secrets, wallNow }: Deps): Post & { close: () => vo
       if (status >= 200 && status < 300) return { kind: 'taken' }
       const why = `${origin} answered ${status}`
       if (status >= 400 && status < 500 && !PASSING.has(status)) return { kind: 'refused', why }
-      return { kind: 'failed', why, retryAfterMs: retryAfterMsOf(headers['retry-after'], wallNow()) }
+      const retryAfterMs = retryAfterMsOf(headers as Headers, wallNow())
+      return { kind: 'failed', why, retryAfterMs: retryAfterMs && Math.min(RETRY_AFTER_MS_MAX, retryAfterMs) }
     } catch (error) {
       // axios's own error carries the request.
       const { isAxiosError, code, name, message } = error as { isAxiosError?: boolean } & NodeJS.ErrnoException
@@ -86,11 +88,4 @@ function endOf(body: Readable): Promise<void> {
       if (left < 0) body.destroy()
     })
   })
-}
-
-/** In seconds or as a date (RFC 9110 section 10.2.3). @param now milliseconds since 1970 */
-function retryAfterMsOf(written: unknown, now: number): number | undefined {
-  if (typeof written !== 'string') return undefined
-  const ms = /^\d+$/.test(written) ? Number(written) * 1_000 : Date.parse(written) - now
-  return Number.isNaN(ms) ? undefined : Math.min(RETRY_AFTER_MS_MAX, Math.max(0, ms))
 }

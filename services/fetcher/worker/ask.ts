@@ -1,10 +1,10 @@
 // One lease that asks: a backend, whether a viewer may read, or publish a message. The status is the answer. To the former
 // the body is thrown away, to the latter it says more.
+import { retryAfterMsOf } from '@keycast/service'
 import type { Lease } from '../work/messages.ts'
 import type { Connections } from './http/connections.ts'
 import { Exchange, ExchangeError, type Response } from './http/exchange.ts'
 import type { Pulled } from './response.ts'
-import { retryAfterMsOf } from './response-headers.ts'
 
 export type Asker = ReturnType<typeof createAsker>
 

@@ -1,6 +1,7 @@
 // One lease, one request (and those it is redirected to), one result, whatever happens. A worker retries nothing: the primary does.
+
+import { axios } from '@keycast/service/axios'
 import type { AxiosResponse, InternalAxiosRequestConfig } from 'axios'
-import { axios } from '../axios.ts'
 import type { FailedResult, Lease } from '../work/messages.ts'
 import type { Connections } from './http/connections.ts'
 import { Exchange, ExchangeError, type Response } from './http/exchange.ts'

@@ -1,11 +1,11 @@
 // From a backend's whole response to the result that the primary gets; and the meaning of its status for the key (RFC 9110
 // section 15).
 import type { ErrorCode } from '@keycast/protocol'
-import { readContent } from '@keycast/service'
+import { type Headers, readContent, retryAfterMsOf } from '@keycast/service'
 import type { FailedResult, Lease, Result } from '../work/messages.ts'
 import { readBatch } from './batch.ts'
 import type { Response } from './http/exchange.ts'
-import { confirmedFreshnessOf, freshnessOf, type Headers, retryAfterMsOf, validatorsOf } from './response-headers.ts'
+import { confirmedFreshnessOf, freshnessOf, validatorsOf } from './response-headers.ts'
 
 /** `body` exactly where the result is a `value`, or `hasBody`. `others`: of a batch's other keys, unless the result is of all. */
 export interface Pulled {

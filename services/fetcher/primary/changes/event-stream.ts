@@ -2,9 +2,8 @@
 // gone on with where it broke off (Last-Event-ID). The library parses; the bounds are here.
 import type { IncomingMessage } from 'node:http'
 import https from 'node:https'
-import { http, type World, workTurn } from '@keycast/service'
+import { http, retryAfterMsOf, type World, workTurn } from '@keycast/service'
 import { createParser } from 'eventsource-parser'
-import { retryAfterMsOf } from '../../worker/response-headers.ts'
 
 /** The pause before a stream is opened again, where the backend sends no `retry:`. */
 const RETRY_MS = 1_000

@@ -20,7 +20,7 @@ export async function readTokenFile(path: string): Promise<string> {
 /** @throws {Error} whose message shows no secret */
 export async function requestToken({ url, client, secret, scope }: Exclude<ServiceToken, { file: string }>) {
   // Few need it, and it takes a tenth of a second to load.
-  const { axios } = await import('../../axios.ts')
+  const { axios } = await import('@keycast/service/axios')
   const response = await axios
     .post(url, new URLSearchParams({ grant_type: 'client_credentials', ...(scope !== undefined && { scope }) }), {
       // RFC 6749 section 2.3.1: encoded as in a form first.

@@ -1,5 +1,5 @@
 // One request and its whole response, within a deadline and a limit of bytes.
-import type { Headers } from '../response-headers.ts'
+import type { Headers } from '@keycast/service'
 
 interface Head {
   status: number
