@@ -48,7 +48,7 @@ export const settings = {
     env: 'JOURNAL_OUTBOX_BYTES_MAX',
     default: 256 * 1024 ** 2,
     min: 1024 ** 2,
-    doc: 'What backends are still to be told (`notify` in keycast.yaml), beside JOURNAL_BYTES_MAX. Past it the rooms that have waited longest lose their oldest messages there, and a call names the gap.',
+    doc: 'News that backends are still to be told (`notify` in keycast.yaml), beside JOURNAL_BYTES_MAX. Past it the rooms that have waited longest lose their oldest messages there, and a call names the gap.',
   }),
   shortenMs: setting.milliseconds({
     env: 'JOURNAL_SHORTEN_MS',

@@ -11,12 +11,12 @@ import {
   type World,
 } from '@keycast/service'
 import { createPost, createSecrets } from '@keycast/service/notify'
-import { createAsks } from './authorize/asks.ts'
+import { createAsks } from './asks/asks.ts'
 import { authorizeAsks, createAuthorize } from './authorize/authorize.ts'
 import { createAuthorizeMetrics, exportAuthorizeLevels } from './authorize/metrics.ts'
 import { createChanges } from './changes/changes.ts'
 import { createChangesMetrics, exportChangesLevels } from './changes/metrics.ts'
-import { createFailureLog } from './fetching/failure-log.ts'
+import { createFailureLog } from './failure-log.ts'
 import { WAITS_MAX } from './fetching/waits.ts'
 import { createFetcherMetrics, exportLevels } from './metrics.ts'
 import { originNames } from './origins/origins.ts'
@@ -139,8 +139,8 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     else hub.tellResult(link, id, primary.handOver(command))
   }
   const asksAbout = { viewer: viewerAsks, message: messageAsks }
-  exportAuthorizeLevels(metrics, viewerAsks)
-  exportRulingLevels(metrics, messageAsks)
+  exportAuthorizeLevels(metrics, viewerAsks.levels)
+  exportRulingLevels(metrics, messageAsks.levels)
   const credit = creditFor({
     origins: originNames(namespaces).size,
     inFlightMax,

@@ -2,7 +2,7 @@
 import type { Containment, Log, Namespaces, World } from '@keycast/service'
 import type { Outcome, Post } from '@keycast/service/notify'
 import type { ChangeStream } from './changes/changes.ts'
-import { createFailureLog } from './fetching/failure-log.ts'
+import { createFailureLog } from './failure-log.ts'
 import { createFetches, type Pool } from './fetching/fetches.ts'
 import { createResults } from './fetching/results.ts'
 import { createWaits, type WaitMetrics } from './fetching/waits.ts'

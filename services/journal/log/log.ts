@@ -219,7 +219,7 @@ export interface Untellable {
 }
 
 /**
- * What backends are still to be told, room by room. A message comes into it with the same write that keeps it, and stays
+ * News that backends are still to be told, room by room. A message comes into it with the same write that keeps it, and stays
  * until it is taken out, whatever becomes of the room and its history. It is bounded by whoever takes.
  */
 export interface Outbox {

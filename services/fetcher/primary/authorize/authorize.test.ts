@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { type Credentials, type Decision, viewerKey } from '@keycast/backbone'
 import { type Namespaces, realWorld } from '@keycast/service'
+import { type Ask, createAsks } from '../asks/asks.ts'
 import { createBackoff } from '../timing/backoff.ts'
-import { type Ask, createAsks } from './asks.ts'
 import { authorizeAsks, createAuthorize } from './authorize.ts'
 
 const viewerOf = (user: string) => createHash('sha256').update(user).digest('base64url')
@@ -327,7 +327,7 @@ test('where too many wait, further ones are told so at once', () => {
 test('a slow backend has no questions to another one refused', () => {
   const { ask, told, leased, asks } = setup({ cap: 1, queuedMax: 4 })
   for (let i = 0; i < 10; i++) ask(viewerKey(`doc:${i}`, viewerOf('ann')))
-  expect(asks.stats().queued).toBe(2)
+  expect(asks.levels.queued()).toBe(2)
   told.length = 0
   for (let i = 0; i < 3; i++) ask(viewerKey(`other:${i}`, viewerOf('ann')))
   expect(told).toEqual([])

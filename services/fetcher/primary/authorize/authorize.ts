@@ -11,8 +11,8 @@ import {
   type Payer,
   type UniqueQueue,
 } from '@keycast/service'
+import { type Asks, admits, type Kind, type Reply } from '../asks/asks.ts'
 import type { Backoff } from '../timing/backoff.ts'
-import { type Asks, admits, type Kind, type Reply } from './asks.ts'
 
 /** `key`: a viewer key. `maxAgeMs`: not to be answered with what the backend was asked longer ago. */
 type Question = { key: string; maxAgeMs?: number } & Credentials

@@ -4,12 +4,11 @@ import { createAuthorizeMetrics, exportAuthorizeLevels } from './metrics.ts'
 test('answers are counted by the backend that gave them, from zero', async () => {
   const { registry, ...makers } = createMetrics({ service: 'fetcher' })
   const metrics = createAuthorizeMetrics(makers, ['http://a', 'http://b'])
-  const sources = ['http://a', 'http://b'].map(name => ({
-    namespace: 'doc',
-    origin: { name },
-    breaker: { isOpen: () => name === 'http://b' },
-  }))
-  exportAuthorizeLevels(makers, { sources: () => sources, stats: () => ({ queued: 3, inFlight: 2 }) })
+  exportAuthorizeLevels(makers, {
+    queued: () => 3,
+    inFlight: () => 2,
+    openBreakers: () => [{ labels: { origin: 'http://b', namespace: 'doc' }, value: 1 }],
+  })
   metrics.asked('http://a', 'failed', 30)
   metrics.questioned('memory')
 

@@ -1,10 +1,6 @@
 // Metrics of the questions whether viewers may read. An origin is a backend that keycast.yaml names.
 import type { MetricMakers } from '@keycast/service'
-
-interface Asks {
-  stats: () => { queued: number; inFlight: number }
-  sources: () => { namespace: string; origin: { name: string }; breaker: { isOpen: () => boolean } }[]
-}
+import type { AskLevels } from '../asks/asks.ts'
 
 /** @param origins the backends that are asked */
 export function createAuthorizeMetrics({ count, histogram }: MetricMakers, origins: Iterable<string>) {
@@ -34,13 +30,12 @@ export function createAuthorizeMetrics({ count, histogram }: MetricMakers, origi
 }
 
 /** Exports levels, read at each scrape. */
-export function exportAuthorizeLevels({ read }: MetricMakers, asks: Asks) {
-  read('authorize_waiting', 'Questions queued for a place in flight to their backend.', () => asks.stats().queued)
-  read('authorize_in_flight', 'Questions leased to a worker.', () => asks.stats().inFlight)
-  read('authorize_breaker_open', '1 while the circuit breaker of the questions about a namespace is open.', () =>
-    asks.sources().map(({ origin, namespace, breaker }) => ({
-      labels: { origin: origin.name, namespace },
-      value: Number(breaker.isOpen()),
-    })),
+export function exportAuthorizeLevels({ read }: MetricMakers, { queued, inFlight, openBreakers }: AskLevels) {
+  read('authorize_waiting', 'Questions queued for a place in flight to their backend.', queued)
+  read('authorize_in_flight', 'Questions leased to a worker.', inFlight)
+  read(
+    'authorize_breaker_open',
+    '1 while the circuit breaker of the questions about a namespace is open.',
+    openBreakers,
   )
 }

@@ -2,6 +2,7 @@
 import { idOf } from '@keycast/protocol'
 import { type Batch, type Containment, headersOfKey, NO_LANE, noContainment, type World } from '@keycast/service'
 import type { FailedResult, Lease as LeaseMessage, LeaseResult, Result } from '../../work/messages.ts'
+import type { LogFailure } from '../failure-log.ts'
 import type { Entry } from '../keys/entry.ts'
 import { isMissing } from '../keys/held.ts'
 import { isCold, isKept, isWanted } from '../keys/interest.ts'
@@ -14,7 +15,6 @@ import type { KeySources } from '../origins/origins.ts'
 import type { InTurns } from '../timing/in-turns.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { createBatches } from './batches.ts'
-import type { LogFailure } from './failure-log.ts'
 import type { Lane } from './fetch-queue.ts'
 
 export type Fetches = ReturnType<typeof createFetches>

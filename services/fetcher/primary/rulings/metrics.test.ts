@@ -4,8 +4,11 @@ import { createRulingMetrics, exportRulingLevels } from './metrics.ts'
 test('rulings are counted by the backend that gave them, from zero', async () => {
   const { registry, ...makers } = createMetrics({ service: 'fetcher' })
   const metrics = createRulingMetrics(makers, ['http://a', 'http://b'])
-  const sources = [{ namespace: 'room', origin: { name: 'http://b' }, breaker: { isOpen: () => true } }]
-  exportRulingLevels(makers, { sources: () => sources, stats: () => ({ queued: 3, inFlight: 2 }) })
+  exportRulingLevels(makers, {
+    queued: () => 3,
+    inFlight: () => 2,
+    openBreakers: () => [{ labels: { origin: 'http://b', namespace: 'room' }, value: 1 }],
+  })
   metrics.ruled('http://a', 'changed')
   metrics.questioned('memory')
   metrics.asked('http://a', 'admitted', 30)

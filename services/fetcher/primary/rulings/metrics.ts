@@ -1,10 +1,6 @@
 // Metrics of the questions whether messages may be published. An origin is a backend that keycast.yaml names.
 import type { MetricMakers } from '@keycast/service'
-
-interface Asks {
-  stats: () => { queued: number; inFlight: number }
-  sources: () => { namespace: string; origin: { name: string }; breaker: { isOpen: () => boolean } }[]
-}
+import type { AskLevels } from '../asks/asks.ts'
 
 /** @param origins the backends that are asked */
 export function createRulingMetrics({ count, histogram }: MetricMakers, origins: Iterable<string>) {
@@ -30,16 +26,12 @@ export function createRulingMetrics({ count, histogram }: MetricMakers, origins:
 }
 
 /** Exports levels, read at each scrape. */
-export function exportRulingLevels({ read }: MetricMakers, asks: Asks) {
-  read('rulings_waiting', 'Messages queued for their backend to be asked about them.', () => asks.stats().queued)
-  read('rulings_in_flight', 'Questions about messages leased to a worker.', () => asks.stats().inFlight)
+export function exportRulingLevels({ read }: MetricMakers, { queued, inFlight, openBreakers }: AskLevels) {
+  read('rulings_waiting', 'Messages queued for their backend to be asked about them.', queued)
+  read('rulings_in_flight', 'Questions about messages leased to a worker.', inFlight)
   read(
     'rulings_breaker_open',
     '1 while the circuit breaker of the questions about messages of a namespace is open.',
-    () =>
-      asks.sources().map(({ origin, namespace, breaker }) => ({
-        labels: { origin: origin.name, namespace },
-        value: Number(breaker.isOpen()),
-      })),
+    openBreakers,
   )
 }

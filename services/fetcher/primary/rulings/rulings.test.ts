@@ -1,6 +1,6 @@
 import type { Ruling } from '@keycast/backbone'
 import type { JournalNamespaces } from '@keycast/service'
-import type { Reply } from '../authorize/asks.ts'
+import type { Reply } from '../asks/asks.ts'
 import { createRulings, KEPT_MS } from './rulings.ts'
 
 const ID = 'q2VbR0cJmZC0yqk3sM1v5g'

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import type { AskedMessage, Ruling } from '@keycast/backbone'
 import { idOf, namespaceOf } from '@keycast/protocol'
 import { type AskBefore, createRecent, type JournalNamespaces, type Payer, roomProblem } from '@keycast/service'
-import type { Asks, Kind } from '../authorize/asks.ts'
+import type { Asks, Kind } from '../asks/asks.ts'
 import { readRuling } from './read-ruling.ts'
 
 /** A gateway that waits for a ruling. */

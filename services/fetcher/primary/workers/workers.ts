@@ -3,7 +3,7 @@
 import { fnv1a } from '@keycast/backbone'
 import { createAwakeClock, type Every, type Log, type World } from '@keycast/service'
 import type { Credit, Lease as LeaseMessage, LeaseResult, ResultMessage, Usage } from '../../work/messages.ts'
-import type { Ask } from '../authorize/asks.ts'
+import type { Ask } from '../asks/asks.ts'
 import type { Fetch } from '../fetching/fetches.ts'
 import type { Wait } from '../fetching/waits.ts'
 import type { Backoff } from '../timing/backoff.ts'

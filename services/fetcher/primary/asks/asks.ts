@@ -13,7 +13,7 @@ import {
   type World,
 } from '@keycast/service'
 import type { Lease, Result } from '../../work/messages.ts'
-import type { LogFailure } from '../fetching/failure-log.ts'
+import type { LogFailure } from '../failure-log.ts'
 import type { Verdict } from '../origins/breaker.ts'
 import { createDispatcher, type Dispatcher, type Request } from '../origins/dispatcher.ts'
 import { createSources, type Source } from '../origins/origins.ts'
@@ -82,6 +82,14 @@ export interface Kind {
    * questions to all others refused. Of that, an account may have its share.
    */
   queuedMax: number
+}
+
+/** For metrics. */
+export interface AskLevels {
+  queued: () => number
+  inFlight: () => number
+  /** 1 or 0 for each namespace. */
+  openBreakers: () => { labels: { origin: string; namespace: string }; value: number }[]
 }
 
 /** When to ask again where the queue is full. */
@@ -262,6 +270,16 @@ export function createAsks({ kind, namespaces, pool, cap, inTurns, metrics, logF
 
   const sum = (count: (source: Source<Ask>) => number) => [...sources.values()].reduce((all, of) => all + count(of), 0)
 
+  const levels: AskLevels = {
+    queued: () => sum(({ queue }) => queue.queuedIn('cold')),
+    inFlight: () => sum(({ queue }) => queue.inFlight()),
+    openBreakers: () =>
+      [...sources.values()].map(({ origin, namespace, breaker }) => ({
+        labels: { origin: origin.name, namespace },
+        value: Number(breaker.isOpen()),
+      })),
+  }
+
   const { startAll, ended: take, lost } = dispatcher
   return {
     add,
@@ -269,11 +287,7 @@ export function createAsks({ kind, namespaces, pool, cap, inTurns, metrics, logF
     ended: take,
     lost,
     renew,
-    stats: () => ({
-      queued: sum(({ queue }) => queue.queuedIn('cold')),
-      inFlight: sum(({ queue }) => queue.inFlight()),
-    }),
-    sources: () => [...sources.values()],
+    levels,
   }
 }
 

@@ -1,4 +1,4 @@
-import { keysOf, setup } from '../test-support.ts'
+import { keysOf, setup } from './test-support.ts'
 
 const warnings = ({ logged }: ReturnType<typeof setup>) =>
   logged.map(({ namespace, code, failures }) => [namespace, code, failures])
