@@ -1,7 +1,7 @@
 // The published workloads, from the command line: at a small size, against Keycast and others, with one report of all.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -27,7 +27,9 @@ async function seeds(...args: string[]) {
   return { code, said }
 }
 
-test('every run of the plan is made, delivers all, and stands in one report, which can be written again', async () => {
+const resultIn = (folder: string): SeedsResult => JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8'))
+
+test('every run of the plan is made, delivers all, and stands in one report; what an interrupted run left is run, and no more', async () => {
   const output = mkdtempSync(join(tmpdir(), 'keycast-seeds-test-'))
   atEnd(() => rmSync(output, { recursive: true }))
   const { code, said } = await seeds('--size', 'quick', '--only', '000,003', '--output', output)
@@ -35,7 +37,8 @@ test('every run of the plan is made, delivers all, and stands in one report, whi
 
   const [name] = readdirSync(output)
   const folder = join(output, name)
-  const { runs, planned }: SeedsResult = JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8'))
+  const result = resultIn(folder)
+  const { runs, planned } = result
   expect(runs.map(({ result, failure }) => [result?.addsUp, result?.endedBy, failure])).toEqual(
     Array.from({ length: planned }, () => [true, 'done', undefined]),
   )
@@ -48,6 +51,16 @@ test('every run of the plan is made, delivers all, and stands in one report, whi
   expect(readdirSync(join(folder, 'pictures'))).toContain('seed-003-4-keys.svg')
 
   rmSync(join(folder, 'report.html'))
-  expect((await seeds('--from', folder)).code).toBe(0)
+  expect((await seeds('--continue', folder)).said).not.toContain('to go')
   expect(readFileSync(join(folder, 'report.html'), 'utf8')).toBe(report)
+
+  const interrupted = { ...result, runs: runs.slice(0, -1) }
+  writeFileSync(join(folder, 'result.json'), JSON.stringify(interrupted))
+  const continued = await seeds('--continue', folder)
+  expect([continued.code, continued.said.match(/to go$/gm)?.length]).toEqual([0, 1])
+  expect(resultIn(folder).runs.map(({ command }) => command)).toEqual(runs.map(({ command }) => command))
+
+  writeFileSync(join(folder, 'result.json'), JSON.stringify({ ...interrupted, machine: { cpu: 'another' } }))
+  const refused = await seeds('--continue', folder)
+  expect([refused.code, refused.said]).toEqual([1, expect.stringContaining('has machine {"cpu":"another"}')])
 }, 180_000)

@@ -103,7 +103,7 @@ function addSeedsOptions(command: Command) {
       }),
     )
     .option('--plan', 'say what would be run, and how long it takes, and end', false)
-    .option('--from <folder>', 'write the report of an earlier run again')
+    .option('--continue <folder>', 'run what an earlier run left, with its size and workloads, and report all of it')
     .addOption(new Option('--output <folder>', 'folder to write results to').default(results, 'loadtest/results'))
     .addHelpText('after', `\n${seeds.map(({ id, title, source }) => `  ${id}  ${title}: ${source}`).join('\n')}`)
 }

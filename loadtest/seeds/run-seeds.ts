@@ -1,6 +1,7 @@
 // Runs seeds: one run after the other, with progress, and one report of all.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import type { Progress } from '../command-line/progress.ts'
 import { GeneratorError } from '../generator/pool.ts'
 import { buildSeedsReport, picturesOf } from '../report/seeds/report.ts'
@@ -37,8 +38,8 @@ export interface SeedsOptions {
   only?: string[]
   /** Say what would be run, and end. */
   plan?: boolean
-  /** Folder of an earlier run: its report is written again. */
-  from?: string
+  /** Folder of an earlier run that did not come to its end: what is left is run, and the report of all written again. */
+  continue?: string
   output: string
 }
 
@@ -52,37 +53,23 @@ interface Means {
 
 /** @returns whether every run of Keycast's was made and adds up */
 export async function runSeeds(
-  { size, only = all.map(({ id }) => id), plan: isPlanOnly, from, output }: SeedsOptions,
+  { size, only = all.map(({ id }) => id), plan: isPlanOnly, continue: earlier, output }: SeedsOptions,
   means: Means,
 ): Promise<boolean> {
   const { say, interrupted } = means
-  if (from !== undefined) {
-    const result = readSeeds(from)
-    writeSeeds(from, result)
-    say(`${from}/report.html`)
-    return isSound(result)
-  }
-  const chosen = all.filter(({ id }) => only.includes(id))
-  const plan = planOf(chosen, size)
-  say(`Seeds at ${size} size:\n${planText(plan)}`)
+  const startedAt = new Date()
+  const result = earlier === undefined ? begun(size, only, startedAt) : readSeeds(earlier)
+  const chosen = all.filter(({ id }) => result.seeds.includes(id))
+  const made = new Set(result.runs.map(({ command }) => command))
+  const plan = planOf(chosen, result.size).filter(({ args }) => !made.has(commandOf(args)))
+  say(`Seeds at ${result.size} size:\n${planText(plan)}`)
   if (isPlanOnly) {
     for (const { args } of plan) say(commandOf(args))
     return true
   }
 
-  const startedAt = new Date()
-  const folder = makeFolder(output, 'seeds', startedAt)
-  const result: SeedsResult = {
-    format: FORMAT,
-    startedAt: startedAt.toISOString(),
-    endedAt: startedAt.toISOString(),
-    size,
-    command: commandOf(['seeds', '--size', size, ...(chosen.length < all.length ? ['--only', only.join()] : [])]),
-    seeds: chosen.map(({ id }) => id),
-    planned: plan.length,
-    ...environment(),
-    runs: [],
-  }
+  if (earlier !== undefined && plan.length > 0) mustBeHere(result, earlier)
+  const folder = earlier ?? makeFolder(output, 'seeds', startedAt)
   const clock = createClock(plan)
   for (const [at, planned] of plan.entries()) {
     if (interrupted.aborted) break
@@ -95,8 +82,24 @@ export async function runSeeds(
     // After each run: of a long run that ends badly what was measured is there.
     writeSeeds(folder, result)
   }
+  writeSeeds(folder, result)
   say(`${folder}/report.html`)
   return isSound(result)
+}
+
+function begun(size: Size, only: string[], startedAt: Date): SeedsResult {
+  const chosen = all.filter(({ id }) => only.includes(id))
+  return {
+    format: FORMAT,
+    startedAt: startedAt.toISOString(),
+    endedAt: startedAt.toISOString(),
+    size,
+    command: commandOf(['seeds', '--size', size, ...(chosen.length < all.length ? ['--only', only.join()] : [])]),
+    seeds: chosen.map(({ id }) => id),
+    planned: planOf(chosen, size).length,
+    ...environment(),
+    runs: [],
+  }
 }
 
 async function runOne(
@@ -146,11 +149,22 @@ function environment() {
   return { machine, versions: { ...versions, ...Object.fromEntries(others.map(name => [name, versionOf(name)])) } }
 }
 
+/** @throws {SystemError} for a result of elsewhere: its figures do not stand beside those of this machine and version */
+function mustBeHere(result: SeedsResult, folder: string) {
+  const here = environment()
+  for (const part of ['machine', 'versions'] as const) {
+    if (isDeepStrictEqual(result[part], here[part])) continue
+    const [was, is] = [result, here].map(of => JSON.stringify(of[part]))
+    throw new SystemError(`${folder} has ${part} ${was}, and here they are ${is}: start a run of its own`)
+  }
+}
+
+/** @returns with the runs that were measured: one that failed is made again */
 function readSeeds(folder: string): SeedsResult {
   try {
     const result = JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8'))
     if (!Array.isArray(result.runs)) throw new Error('it is of another scenario')
-    return result
+    return { ...result, runs: result.runs.filter((run: Run) => run.result !== undefined) }
   } catch (error) {
     throw new SystemError(`${folder} holds no result of seeds: ${(error as Error).message}`)
   }
