@@ -10,6 +10,7 @@ test('a process is watched with those it started', async () => {
     const alone = readTree(pid)
 
     expect(childrenOf(process.pid)).toContain(pid)
+    expect(alone?.anonymousBytes).toBeLessThan(alone?.residentBytes ?? 0)
     expect(readTree(process.pid)?.residentBytes).toBeGreaterThan(alone?.residentBytes ?? Number.POSITIVE_INFINITY)
   } finally {
     child.kill('SIGKILL')

@@ -4,28 +4,41 @@ import { readFileSync } from 'node:fs'
 /** Of utime and stime: USER_HZ, 100 on every Linux there is. */
 const TICK_MS = 10
 
-/** A process and all its descendants. */
-export function readTree(pid: number): { cpuMs: number; residentBytes: number } | undefined {
-  const own = readProcess(pid)
-  if (own === undefined) return undefined
-  let { cpuMs, residentBytes } = own
-  for (const child of childrenOf(pid)) {
-    const tree = readTree(child)
-    cpuMs += tree?.cpuMs ?? 0
-    residentBytes += tree?.residentBytes ?? 0
-  }
-  return { cpuMs, residentBytes }
+/**
+ * A process and all its descendants. `anonymousBytes`: of the resident memory what is not pages of files, such as those
+ * of LMDB, which the system takes back when it needs them.
+ */
+export interface Usage {
+  cpuMs: number
+  residentBytes: number
+  anonymousBytes: number
 }
 
-/** proc(5): /proc/PID/stat and statm. */
-function readProcess(pid: number) {
+export function readTree(pid: number): Usage | undefined {
+  const own = readProcess(pid)
+  if (own === undefined) return undefined
+  for (const child of childrenOf(pid)) {
+    const tree = readTree(child)
+    own.cpuMs += tree?.cpuMs ?? 0
+    own.residentBytes += tree?.residentBytes ?? 0
+    own.anonymousBytes += tree?.anonymousBytes ?? 0
+  }
+  return own
+}
+
+/** proc(5): /proc/PID/stat and status. */
+function readProcess(pid: number): Usage | undefined {
   const stat = readIfThere(`/proc/${pid}/stat`)
   const status = readIfThere(`/proc/${pid}/status`)
   if (stat === undefined || status === undefined) return undefined
   // The second field, the name, may hold spaces and brackets: the rest begins after its last one.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  const [, kib = '0'] = /^VmRSS:\s+(\d+) kB$/m.exec(status) ?? []
-  return { cpuMs: (Number(fields[11]) + Number(fields[12])) * TICK_MS, residentBytes: Number(kib) * 1_024 }
+  const bytesOf = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1] ?? 0) * 1_024
+  return {
+    cpuMs: (Number(fields[11]) + Number(fields[12])) * TICK_MS,
+    residentBytes: bytesOf('VmRSS'),
+    anonymousBytes: bytesOf('RssAnon'),
+  }
 }
 
 /** Processes a process has started and that still run. */

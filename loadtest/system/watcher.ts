@@ -29,6 +29,7 @@ export interface ServiceSample {
   role: string
   cpuMs?: number
   residentBytes?: number
+  anonymousBytes?: number
   heapBytes?: number
   majorGcs?: number
 }
@@ -60,6 +61,7 @@ export function createWatcher(watched: Watched[]) {
       role: one.role,
       cpuMs: difference(cpuMs, before?.cpuMs),
       residentBytes: fromProc?.residentBytes ?? exported?.residentBytes,
+      anonymousBytes: fromProc?.anonymousBytes,
       heapBytes: exported?.heapBytes,
       majorGcs: difference(exported?.majorGcs, before?.majorGcs),
     }
