@@ -24,7 +24,7 @@ export {
   type Taken,
 } from './backbone.ts'
 export { fnv1a } from './fnv1a.ts'
-export { readNodes } from './gateway/nodes.ts'
+export { readNodes } from './gateway/discovery.ts'
 export { GHOST_MS } from './gateway/rooms/presence.ts'
 export type { PushedState } from './gateway/rooms/pushed.ts'
 export {

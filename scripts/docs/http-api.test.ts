@@ -61,7 +61,7 @@ test('every path for clients is there', () => {
 
 test('every call of the backend and the operator is there, and that of the journal', () => {
   expect(headed('## For the backend and the operator').sort()).toEqual(
-    [...forBackends, 'services/journal/room-calls.ts'].flatMap(routesOf).sort(),
+    [...forBackends, 'services/journal/room-http.ts'].flatMap(routesOf).sort(),
   )
 })
 
@@ -69,7 +69,7 @@ test('every path that all services have is there, and no service has others', ()
   expect(headed('## Health and metrics').sort()).toEqual(routesOf('packages/service/internal-server.ts').sort())
   const others = [...inFolder('services/fetcher'), ...inFolder('services/journal'), ...inFolder('packages/service')]
   expect(others.filter(file => routesOf(file).length > 0)).toEqual([
-    'services/journal/room-calls.ts',
+    'services/journal/room-http.ts',
     'packages/service/internal-server.ts',
   ])
 })

@@ -5,8 +5,8 @@ import { closeCodes, type ErrorCode, errorCodes } from '@keycast/protocol'
 import { createHistogram } from '@keycast/service'
 import { decisionCodes } from './access/backend/decisions.ts'
 import { refusalReasons } from './access/tokens/refusal.ts'
-import { rulings } from './doors/asked-messages.ts'
 import { statusOf } from './doors/http/problems.ts'
+import { rulings } from './doors/publish-rulings.ts'
 
 export type Counts = ReturnType<typeof createCounts>
 

@@ -14,7 +14,7 @@ import {
 import type { Change } from './access/backend/decisions.ts'
 import { assembleAccess } from './access/index.ts'
 import type { Policy } from './access/policy-file.ts'
-import { createChanges } from './changes.ts'
+import { createChanges } from './change-streams.ts'
 import { createCounts } from './counts.ts'
 import { assembleDelivery } from './delivery/index.ts'
 import { assembleDoors } from './doors/index.ts'
@@ -23,7 +23,7 @@ import { assembleGate } from './gate/index.ts'
 import { createLinks } from './links.ts'
 import { createHistograms, exportCounts } from './metrics.ts'
 import { assembleSessions } from './sessions/index.ts'
-import { createReconsidering } from './sessions/reconsidering.ts'
+import { createRecheck } from './sessions/recheck-rights.ts'
 import type { Log } from './sessions/session-log.ts'
 import type { Settings } from './settings.ts'
 import { createSweeps } from './sweeps.ts'
@@ -86,7 +86,7 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
   outbox.start({ onEnd: sessions.end, onWritable: doors.resumeGets })
   sessions.start(doors.handle)
 
-  const reconsidering = createReconsidering({
+  const reconsidering = createRecheck({
     ...given,
     gate,
     sessions: [sessions.all, doors.waits.waitedKeys.sessions],

@@ -20,7 +20,7 @@ import { createJournal } from './journal.ts'
 import { openLmdbLog } from './log/lmdb.ts'
 import { LogInUse, LogRefused } from './log/log.ts'
 import { createMemoryLog } from './log/memory.ts'
-import { addRoomCalls } from './room-calls.ts'
+import { addRoomCalls } from './room-http.ts'
 import { conflictsOf, settings } from './settings.ts'
 
 const name = 'keycast-journal'

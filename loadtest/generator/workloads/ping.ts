@@ -2,11 +2,11 @@
 // sends one for each that comes back; with a rate, they are due at fixed times.
 import type { Client } from '../client.ts'
 import type { Behaviour } from '../clients.ts'
-import { createDebts } from '../debts.ts'
 import { afterHello } from '../dialects/after-hello.ts'
 import { dialects } from '../dialects/index.ts'
 import { encodeFrame } from '../frames.ts'
 import type { Entry } from '../schedule.ts'
+import { createWindowRefills } from '../window-refills.ts'
 import type { CreateWorkload } from '../workload.ts'
 
 /** Enough of a message to tell a pong from an error. */
@@ -53,7 +53,7 @@ export const createWorkload: CreateWorkload<PingSettings, typeof counts, typeof 
     pinger.waiting.push({ atUs, pings })
     tallied.requested += pings
   }
-  const owe = createDebts<Pinger>((pinger, pings) => {
+  const owe = createWindowRefills<Pinger>((pinger, pings) => {
     if (!stopped && pingers.has(pinger)) send(pinger, pings, nowUs())
   })
 

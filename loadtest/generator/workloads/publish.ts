@@ -2,10 +2,10 @@
 // fixed times, whatever is acknowledged.
 import { randomBytes } from 'node:crypto'
 import type { Client } from '../client.ts'
-import { createDebts } from '../debts.ts'
 import { keycast } from '../dialects/keycast.ts'
 import { numberAfter } from '../dialects/number-after.ts'
 import { encodeFrame } from '../frames.ts'
+import { createWindowRefills } from '../window-refills.ts'
 import type { CreateWorkload } from '../workload.ts'
 
 /** Type, id, key, epoch, seq and time. */
@@ -51,7 +51,7 @@ export const createWorkload: CreateWorkload<PublishSettings, typeof counts, type
   let isStopped = false
   const schedule =
     everyMs === undefined ? undefined : newSchedule<Publisher>(everyMs, ({ item }, dueUs) => send(item, 1, dueUs))
-  const owe = createDebts<Publisher>((publisher, count) => {
+  const owe = createWindowRefills<Publisher>((publisher, count) => {
     if (!isStopped && publishers.has(publisher)) send(publisher, count)
   })
 

@@ -3,7 +3,7 @@ import { BEAT_MS, createContainment, SILENT_MS } from '@keycast/service'
 import { encodeMessage } from '../wire/envelope.ts'
 import { valuesCodec } from '../wire/values-codec.ts'
 import { createLink } from './link.ts'
-import { UNHEARD_BYTES_MAX } from './unheard.ts'
+import { UNHEARD_BYTES_MAX } from './unheard-requests.ts'
 
 const turn = () => new Promise(setImmediate)
 

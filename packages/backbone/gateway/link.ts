@@ -25,7 +25,7 @@ import {
 import type { CommandEnd, Pending } from './commands.ts'
 import { createProgress } from './progress.ts'
 import { createRequests } from './requests.ts'
-import { createUnheard } from './unheard.ts'
+import { createUnheard } from './unheard-requests.ts'
 import type { PayloadOf, Want } from './wants.ts'
 
 /**

@@ -121,7 +121,7 @@ export const FAREWELL_MS = 1_000
 
 /**
  * Bytes of requests after which a link is told that they were read, without waiting for its beat: it says no more than
- * some of these at a time (../gateway/unheard.ts).
+ * some of these at a time (../gateway/unheard-requests.ts).
  */
 const HEARD_REPORT_BYTES = 2 ** 19
 

@@ -1,7 +1,7 @@
 // A line in the log for a backend that fails: at once for the first failure of a kind, then one a minute with how many
 // there were.
 import type { Log } from '@keycast/service'
-import type { FailedResult } from '../work/messages.ts'
+import type { FailedResult } from '../worker-messages.ts'
 import type { TimerWheel } from './timing/timer-wheel.ts'
 
 const LINE_MS = 60_000

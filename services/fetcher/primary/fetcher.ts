@@ -11,18 +11,18 @@ import {
   type World,
 } from '@keycast/service'
 import { createPost, createSecrets } from '@keycast/service/notify'
-import { createAsks } from './asks/asks.ts'
-import { authorizeAsks, createAuthorize } from './authorize/authorize.ts'
+import { authorizeQuestions, createAuthorize } from './authorize/authorize.ts'
 import { createAuthorizeMetrics, exportAuthorizeLevels } from './authorize/metrics.ts'
 import { createChanges } from './changes/changes.ts'
 import { createChangesMetrics, exportChangesLevels } from './changes/metrics.ts'
 import { createFailureLog } from './failure-log.ts'
-import { WAITS_MAX } from './fetching/waits.ts'
+import { WAITS_MAX } from './fetching/long-polls.ts'
 import { createFetcherMetrics, exportLevels } from './metrics.ts'
 import { originNames } from './origins/origins.ts'
 import { createPrimary } from './primary.ts'
+import { createQuestions } from './questions/questions.ts'
 import { createRulingMetrics, exportRulingLevels } from './rulings/metrics.ts'
-import { createRulings, rulingAsks } from './rulings/rulings.ts'
+import { createRulings, rulingQuestions } from './rulings/rulings.ts'
 import { createBackoff } from './timing/backoff.ts'
 import { createInTurns } from './timing/in-turns.ts'
 import { createTimerWheel } from './timing/timer-wheel.ts'
@@ -93,8 +93,8 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
   const askedOrigins = new Set(deciding.names.flatMap(name => deciding.get(name)?.authorize?.origin ?? []))
   const authorizeMetrics = createAuthorizeMetrics(metrics, askedOrigins)
   const logFailure = createFailureLog({ wheel, log, now, says: 'questions to a backend fail' })
-  const viewerAsks = createAsks({
-    kind: authorizeAsks(deciding),
+  const viewerQuestions = createQuestions({
+    kind: authorizeQuestions(deciding),
     namespaces: deciding,
     pool: workers,
     cap: authorizeInFlightMax,
@@ -105,7 +105,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
   })
   const authorize = createAuthorize({
     namespaces: deciding,
-    asks: viewerAsks,
+    questions: viewerQuestions,
     tellDecision: hub.tellResult,
     firstBackoff: createBackoff({ initialMs: QUESTION_MS_INITIAL, random }),
     metrics: authorizeMetrics,
@@ -114,8 +114,8 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
   const { journal } = namespaces
   const ruledOrigins = new Set(journal.names.flatMap(name => journal.get(name)?.ask?.origin ?? []))
   const rulingMetrics = createRulingMetrics(metrics, ruledOrigins)
-  const messageAsks = createAsks({
-    kind: rulingAsks(journal),
+  const messageQuestions = createQuestions({
+    kind: rulingQuestions(journal),
     namespaces: journal,
     pool: workers,
     cap: authorizeInFlightMax,
@@ -126,7 +126,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
   })
   const rulings = createRulings({
     namespaces: journal,
-    asks: messageAsks,
+    questions: messageQuestions,
     tellRuling: hub.tellResult,
     metrics: rulingMetrics,
     now,
@@ -138,9 +138,9 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     if (command.type === 'ask') rulings.onCommand(link, id, command, payer)
     else hub.tellResult(link, id, primary.handOver(command))
   }
-  const asksAbout = { viewer: viewerAsks, message: messageAsks }
-  exportAuthorizeLevels(metrics, viewerAsks.levels)
-  exportRulingLevels(metrics, messageAsks.levels)
+  const questionsAbout = { viewer: viewerQuestions, message: messageQuestions }
+  exportAuthorizeLevels(metrics, viewerQuestions.levels)
+  exportRulingLevels(metrics, messageQuestions.levels)
   const credit = creditFor({
     origins: originNames(namespaces).size,
     inFlightMax,
@@ -166,18 +166,18 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
       { fork: createForks({ endpoint: socket.endpoint, credit }), send: socket.send },
       {
         onResult(leased, result, body, delta) {
-          if (leased.kind === 'ask') asksAbout[leased.about].ended(leased, result, body)
+          if (leased.kind === 'ask') questionsAbout[leased.about].ended(leased, result, body)
           else if (leased.kind === 'wait') primary.waits.ended(leased, result, body, delta)
           else primary.fetches.ended(leased, result, body, delta)
         },
         onLost(leased) {
-          if (leased.kind === 'ask') asksAbout[leased.about].lost(leased)
+          if (leased.kind === 'ask') questionsAbout[leased.about].lost(leased)
           else if (leased.kind === 'wait') primary.waits.lost(leased)
           else primary.fetches.lost(leased)
         },
         onCredit() {
           primary.fetches.startAll()
-          for (const asks of Object.values(asksAbout)) asks.startAll()
+          for (const questions of Object.values(questionsAbout)) questions.startAll()
         },
       },
     )
@@ -203,7 +203,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     await tokens.prepare(next)
     const changes = namespaces.take(next)
     tokens.take()
-    for (const asks of Object.values(asksAbout)) asks.renew()
+    for (const questions of Object.values(questionsAbout)) questions.renew()
     primary.reconfigure(changes)
   }
 

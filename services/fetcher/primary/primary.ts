@@ -4,8 +4,8 @@ import type { Outcome, Post } from '@keycast/service/notify'
 import type { ChangeStream } from './changes/changes.ts'
 import { createFailureLog } from './failure-log.ts'
 import { createFetches, type Pool } from './fetching/fetches.ts'
+import { createLongPolls, type WaitMetrics } from './fetching/long-polls.ts'
 import { createResults } from './fetching/results.ts'
-import { createWaits, type WaitMetrics } from './fetching/waits.ts'
 import { createRefusedWants } from './gateways/answers.ts'
 import { createHandedOver } from './gateways/handed-over.ts'
 import { createRefusals } from './gateways/refusals.ts'
@@ -31,7 +31,7 @@ const BACKOFF_MS_INITIAL = 250
 
 interface Deps extends World {
   namespaces: Namespaces
-  pool: Pool & Parameters<typeof createWaits>[0]['pool']
+  pool: Pool & Parameters<typeof createLongPolls>[0]['pool']
   /** The link is due the key's latest state. */
   markDue: (link: string, key: string) => void
   wheel: TimerWheel
@@ -57,7 +57,7 @@ export function createPrimary({ settings, ...given }: Deps) {
   const { want } = fetches
   const firstBackoff = createBackoff({ initialMs: BACKOFF_MS_INITIAL, random })
   const refreshes = createRefreshes({ namespaces, wheel, onOverdue: interest.notifyAll, now })
-  const waits = createWaits({ ...given, settings })
+  const waits = createLongPolls({ ...given, settings })
   const schedule = createSchedule({ wheel, firstBackoff, refreshes, want, beginWait: waits.begin, now, random })
   const recovery = createRecovery({ wheel, inTurns, schedule, want, now, random })
   const refused = createRefusedWants()

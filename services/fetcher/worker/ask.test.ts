@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
 import { realWorld } from '@keycast/service'
-import type { Lease } from '../work/messages.ts'
+import type { Lease } from '../worker-messages.ts'
 import { createAsker } from './ask.ts'
 import { createConnections } from './http/connections.ts'
 

@@ -1,7 +1,7 @@
 // One lease that asks: a backend, whether a viewer may read, or publish a message. The status is the answer. To the former
 // the body is thrown away, to the latter it says more.
 import { retryAfterMsOf } from '@keycast/service'
-import type { Lease } from '../work/messages.ts'
+import type { Lease } from '../worker-messages.ts'
 import type { Connections } from './http/connections.ts'
 import { Exchange, ExchangeError, type Response } from './http/exchange.ts'
 import type { Pulled } from './response.ts'

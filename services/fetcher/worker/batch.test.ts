@@ -1,5 +1,5 @@
 import { versionOf } from '@keycast/protocol'
-import type { Result } from '../work/messages.ts'
+import type { Result } from '../worker-messages.ts'
 import { readBatch } from './batch.ts'
 import type { Pulled } from './response.ts'
 

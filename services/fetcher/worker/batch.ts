@@ -1,7 +1,7 @@
 // The response to a request for many keys: each key's item, found by its id. What an item holds is passed on byte by byte.
 import { versionOf } from '@keycast/protocol'
 import { jsonProblem, withoutBom } from '@keycast/service'
-import type { BatchLease, CurrentResult, FailedResult } from '../work/messages.ts'
+import type { BatchLease, CurrentResult, FailedResult } from '../worker-messages.ts'
 import { elementsOf, isList, pointed } from './json-slices.ts'
 import type { Pulled } from './response.ts'
 

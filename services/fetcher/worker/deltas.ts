@@ -4,7 +4,7 @@ import { readViewerKey } from '@keycast/backbone'
 import { detached } from '@keycast/service'
 import { createDelta } from 'fossil-delta'
 import { LRUCache } from 'lru-cache'
-import type { DeltaSkip, Lease } from '../work/messages.ts'
+import type { DeltaSkip, Lease } from '../worker-messages.ts'
 
 interface Base {
   version: string

@@ -9,7 +9,7 @@ import {
   type Lease,
   WORK_CREDIT_VARIABLE,
   WORK_ENDPOINT_VARIABLE,
-} from '../work/messages.ts'
+} from '../worker-messages.ts'
 import { runWorker } from './main.ts'
 
 /** Nobody listens there: the result comes at once. */

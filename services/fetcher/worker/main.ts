@@ -2,7 +2,7 @@
 import cluster from 'node:cluster'
 import { BEAT_MS, common, createLog, readSettings, realWorld, setting } from '@keycast/service'
 import { settings as declared } from '../settings.ts'
-import { WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../work/messages.ts'
+import { WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../worker-messages.ts'
 import { createAsker } from './ask.ts'
 import { createDeltas } from './deltas.ts'
 import { createConnections } from './http/connections.ts'

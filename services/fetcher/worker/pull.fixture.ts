@@ -3,7 +3,7 @@
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { realWorld } from '@keycast/service'
-import type { Lease } from '../work/messages.ts'
+import type { Lease } from '../worker-messages.ts'
 import { createConnections } from './http/connections.ts'
 import { createPuller } from './pull.ts'
 

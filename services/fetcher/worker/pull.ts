@@ -2,7 +2,7 @@
 
 import { axios } from '@keycast/service/axios'
 import type { AxiosResponse, InternalAxiosRequestConfig } from 'axios'
-import type { FailedResult, Lease } from '../work/messages.ts'
+import type { FailedResult, Lease } from '../worker-messages.ts'
 import type { Connections } from './http/connections.ts'
 import { Exchange, ExchangeError, type Response } from './http/exchange.ts'
 import { inflate } from './http/inflate.ts'

@@ -2,7 +2,7 @@
 // section 15).
 import type { ErrorCode } from '@keycast/protocol'
 import { type Headers, readContent, retryAfterMsOf } from '@keycast/service'
-import type { FailedResult, Lease, Result } from '../work/messages.ts'
+import type { FailedResult, Lease, Result } from '../worker-messages.ts'
 import { readBatch } from './batch.ts'
 import type { Response } from './http/exchange.ts'
 import { confirmedFreshnessOf, freshnessOf, validatorsOf } from './response-headers.ts'

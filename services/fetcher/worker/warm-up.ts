@@ -2,7 +2,7 @@
 // first thousand keys of a process just started would pay for that. The backend is a server in this process.
 import type { AddressInfo } from 'node:net'
 import { http } from '@keycast/service'
-import type { Lease } from '../work/messages.ts'
+import type { Lease } from '../worker-messages.ts'
 import type { Deltas } from './deltas.ts'
 import type { Puller } from './pull.ts'
 

@@ -1,4 +1,4 @@
-// A worker's socket to its primary; work/messages.ts shows what it carries.
+// A worker's socket to its primary; worker-messages.ts shows what it carries.
 import { createWriter, receive } from '@keycast/backbone'
 import type { World } from '@keycast/service'
 import { Dealer } from 'zeromq'
@@ -10,7 +10,7 @@ import {
   type Lease,
   type Loaded,
   type ResultMessage,
-} from '../work/messages.ts'
+} from '../worker-messages.ts'
 
 /** A lease is a URL, its namespace's headers and two validators: some kilobytes at most; and there may be several. */
 const LEASES_BYTES_MAX = 2 ** 22

@@ -2,7 +2,7 @@
 // publish, and sends the results.
 import { namespaceOf } from '@keycast/protocol'
 import { createOnceAMinute, type Log, type World } from '@keycast/service'
-import type { Lease, Result, Usage } from '../work/messages.ts'
+import type { Lease, Result, Usage } from '../worker-messages.ts'
 import type { Asker } from './ask.ts'
 import type { Deltas } from './deltas.ts'
 import type { Puller } from './pull.ts'

@@ -3,7 +3,6 @@ import { type AllNamespaces, needsJournal, revocationsRoom, valuesAndRooms, type
 import type { Counts } from '../counts.ts'
 import type { Links } from '../links.ts'
 import type { Log } from '../sessions/session-log.ts'
-import { createAttempts } from './attempts.ts'
 import type { Change } from './backend/decisions.ts'
 import { createViewers, type Viewer } from './backend/viewers.ts'
 import { createExplain } from './explain.ts'
@@ -13,6 +12,7 @@ import { createRevocations, type Issued } from './revocations/revocations.ts'
 import { createRevoke } from './revocations/revoke.ts'
 import { createSharedRevocations } from './revocations/shared-revocations.ts'
 import { createRights } from './rights.ts'
+import { createAttempts } from './token-attempts.ts'
 import { createTokens, type Verified } from './tokens/tokens.ts'
 
 export type Access = ReturnType<typeof assembleAccess>

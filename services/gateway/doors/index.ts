@@ -11,13 +11,13 @@ import type { SessionsPart } from '../sessions/index.ts'
 import type { DeferredGet, Session } from '../sessions/session.ts'
 import type { TopicsPart } from '../topics/index.ts'
 import type { EventStream } from '../transport/event-stream.ts'
-import { createAskedMessages } from './asked-messages.ts'
 import { createAuth } from './auth.ts'
 import { createGet } from './get.ts'
 import { createHistory } from './history.ts'
 import { createAuthenticate } from './http/authenticate.ts'
 import { createPing } from './ping.ts'
 import { createPublishes } from './publish.ts'
+import { createPublishRulings } from './publish-rulings.ts'
 import { createTickets } from './stream/tickets.ts'
 import { createSubscribe } from './subscribe.ts'
 import { createUnsubscribe } from './unsubscribe.ts'
@@ -50,7 +50,7 @@ export function assembleDoors(deps: Deps) {
     ...parts,
     namespaces: namespaces.journal,
     backbone: links.rooms,
-    asked: createAskedMessages({ backbone: links.values, counts }),
+    asked: createPublishRulings({ backbone: links.values, counts }),
   })
   const waitedKeys = createWaitedKeys({
     topics,

@@ -6,8 +6,8 @@ import { createCounts } from '../counts.ts'
 import { createTestGate } from '../gate/test-gate.ts'
 import { createFakeBackbone, createNamespaces } from '../test-support.ts'
 import { takeAnswers } from '../topics/rooms/held-answers.ts'
-import { createAskedMessages } from './asked-messages.ts'
 import { createPublishes } from './publish.ts'
+import { createPublishRulings } from './publish-rulings.ts'
 
 const key = 'room:1'
 
@@ -51,7 +51,7 @@ function setUp({
         under.push(done)
       },
     },
-    asked: createAskedMessages({ backbone: fetcher.connect({} as never), counts }),
+    asked: createPublishRulings({ backbone: fetcher.connect({} as never), counts }),
     outbox,
     containment: createContainment({ ends: ['session'], log: { error() {}, fatal() {} }, now: () => 0 }),
     publishMs: 2_000,

@@ -17,7 +17,7 @@ import type { Act, Admitted, Asker } from '../gate/gate.ts'
 import type { Session } from '../sessions/session.ts'
 import { holdAnswer } from '../topics/rooms/held-answers.ts'
 import { type RoomSubscription, subscriptionTo } from '../topics/rooms/room.ts'
-import type { AskedMessages } from './asked-messages.ts'
+import type { PublishRulings } from './publish-rulings.ts'
 
 type Outcome = Published | Problem
 
@@ -63,7 +63,7 @@ interface Deps {
     operator(of: 'value' | 'room', key: string): Problem | undefined
   }
   backbone: Pick<RoomsBackbone, 'publish'>
-  asked: Pick<AskedMessages, 'ask'>
+  asked: Pick<PublishRulings, 'ask'>
   outbox: {
     send(session: Session, message: ControlMessage, of?: 'publish'): void
     close(session: Session, code: CloseCode): void

@@ -3,7 +3,7 @@ import { readHistoryKey, readPresenceKey, readViewerKey, roomsCodec } from '@key
 import { WireError } from '../../../packages/backbone/wire/codec.ts'
 import { decodeBeat, decodeFromHub, decodeRequest } from '../../../packages/backbone/wire/envelope.ts'
 import { valuesCodec } from '../../../packages/backbone/wire/values-codec.ts'
-import { decodeFromWorker, decodeLeases, WorkError } from '../../../services/fetcher/work/messages.ts'
+import { decodeFromWorker, decodeLeases, WorkError } from '../../../services/fetcher/worker-messages.ts'
 import type { Absurd, Named } from './absurd.ts'
 import { absurdParts, absurdText } from './absurd.ts'
 import type { AnyDoor } from './judge.ts'

@@ -8,10 +8,10 @@ import fc from 'fast-check'
 import type { Bind, FromGateways } from '../../../packages/backbone/hub/hub.ts'
 import { encodeMessage, encodeRequest } from '../../../packages/backbone/wire/envelope.ts'
 import { valuesCodec } from '../../../packages/backbone/wire/values-codec.ts'
-import { createAsks } from '../../../services/fetcher/primary/asks/asks.ts'
-import { authorizeAsks, createAuthorize } from '../../../services/fetcher/primary/authorize/authorize.ts'
+import { authorizeQuestions, createAuthorize } from '../../../services/fetcher/primary/authorize/authorize.ts'
 import { createPrimary } from '../../../services/fetcher/primary/primary.ts'
-import { createRulings, rulingAsks } from '../../../services/fetcher/primary/rulings/rulings.ts'
+import { createQuestions } from '../../../services/fetcher/primary/questions/questions.ts'
+import { createRulings, rulingQuestions } from '../../../services/fetcher/primary/rulings/rulings.ts'
 import { createBackoff } from '../../../services/fetcher/primary/timing/backoff.ts'
 import { createInTurns } from '../../../services/fetcher/primary/timing/in-turns.ts'
 import { createTimerWheel } from '../../../services/fetcher/primary/timing/timer-wheel.ts'
@@ -161,8 +161,8 @@ async function startFetcher(): Promise<World> {
     now,
   })
   const inTurns = createInTurns({ wheel, now })
-  const asks = createAsks({
-    kind: authorizeAsks(namespaces),
+  const questions = createQuestions({
+    kind: authorizeQuestions(namespaces),
     namespaces,
     pool,
     cap: 64,
@@ -175,14 +175,14 @@ async function startFetcher(): Promise<World> {
   const firstBackoff = createBackoff({ initialMs: 1_000, random: Math.random })
   const authorizing = createAuthorize({
     namespaces,
-    asks,
+    questions,
     tellDecision: hub.tellResult,
     firstBackoff,
     metrics: anything,
     now,
   })
-  const messageAsks = createAsks({
-    kind: rulingAsks(namespaces.journal),
+  const messageQuestions = createQuestions({
+    kind: rulingQuestions(namespaces.journal),
     namespaces: namespaces.journal,
     pool,
     cap: 64,
@@ -194,7 +194,7 @@ async function startFetcher(): Promise<World> {
   })
   const rulings = createRulings({
     namespaces: namespaces.journal,
-    asks: messageAsks,
+    questions: messageQuestions,
     tellRuling: hub.tellResult,
     metrics: anything,
     now,
@@ -212,7 +212,11 @@ async function startFetcher(): Promise<World> {
   function work() {
     for (const each of leased.splice(0)) {
       if (each.kind === 'ask')
-        (each.about === 'viewer' ? asks : messageAsks).ended(each, { kind: 'status', status: 200 }, Buffer.from('{}'))
+        (each.about === 'viewer' ? questions : messageQuestions).ended(
+          each,
+          { kind: 'status', status: 200 },
+          Buffer.from('{}'),
+        )
       else {
         const content = { version: `v${now()}`, contentType: 'application/json', format: 'json' } as const
         primary.fetches.ended(
@@ -224,8 +228,8 @@ async function startFetcher(): Promise<World> {
       }
     }
     primary.fetches.startAll()
-    asks.startAll()
-    messageAsks.startAll()
+    questions.startAll()
+    messageQuestions.startAll()
   }
   every(100, work)
 

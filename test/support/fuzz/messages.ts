@@ -21,8 +21,8 @@ import { encodeAnswers, encodeMessage, encodeRequest } from '../../../packages/b
 import type { AuthorizeCommand, PutCommand, Values } from '../../../packages/backbone/wire/values-codec.ts'
 import { valuesCodec } from '../../../packages/backbone/wire/values-codec.ts'
 import * as samples from '../../../packages/protocol/samples.fixture.ts'
-import type { Lease, Result } from '../../../services/fetcher/work/messages.ts'
-import { encodeWork } from '../../../services/fetcher/work/messages.ts'
+import type { Lease, Result } from '../../../services/fetcher/worker-messages.ts'
+import { encodeWork } from '../../../services/fetcher/worker-messages.ts'
 import type { Named } from './absurd.ts'
 
 /** One sample of each kind, whole. */

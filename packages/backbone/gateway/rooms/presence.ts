@@ -13,7 +13,7 @@ import {
   readPresenceKey,
 } from '../../wire/members-codec.ts'
 import type { Answer, FailedAnswer } from '../../wire/rooms-codec.ts'
-import { createCoalesced } from '../coalesced.ts'
+import { createCoalesced } from '../coalesced-gets.ts'
 
 /** `user` is empty for an anonymous one. `claim`: what `Joined` gave an anonymous one before. */
 interface Joining {

@@ -22,7 +22,7 @@ import {
   readHistoryKey,
   roomsCodec,
 } from '../../wire/rooms-codec.ts'
-import { type Coalesced, createCoalesced } from '../coalesced.ts'
+import { type Coalesced, createCoalesced } from '../coalesced-gets.ts'
 import type { CommandEnd } from '../commands.ts'
 import type { Dial, Log } from '../link.ts'
 import { createRouter, type NodeSource } from '../router.ts'

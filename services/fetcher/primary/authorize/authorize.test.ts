@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { type Credentials, type Decision, viewerKey } from '@keycast/backbone'
 import { type Namespaces, realWorld } from '@keycast/service'
-import { type Ask, createAsks } from '../asks/asks.ts'
+import { type Ask, createQuestions } from '../questions/questions.ts'
 import { createBackoff } from '../timing/backoff.ts'
-import { authorizeAsks, createAuthorize } from './authorize.ts'
+import { authorizeQuestions, createAuthorize } from './authorize.ts'
 
 const viewerOf = (user: string) => createHash('sha256').update(user).digest('base64url')
 const ANN = viewerKey('doc:1', viewerOf('ann'))
@@ -47,8 +47,8 @@ function setup({
   const count = (what: string) => {
     counted[what] = (counted[what] ?? 0) + 1
   }
-  const kind = authorizeAsks(namespaces)
-  const asks = createAsks({
+  const kind = authorizeQuestions(namespaces)
+  const questions = createQuestions({
     kind: { ...kind, queuedMax: queuedMax ?? kind.queuedMax },
     namespaces,
     pool: { hasCredit: () => leased.length < credit, lease: (ask, message) => leased.push({ ask, message }) },
@@ -64,7 +64,7 @@ function setup({
   const told: { link: string; id: string; decision: Decision }[] = []
   const { onCommand, kept } = createAuthorize({
     namespaces,
-    asks,
+    questions,
     tellDecision: (link, id, decision) => told.push({ link, id, decision }),
     firstBackoff: createBackoff({ initialMs: 1_000, random: () => 1 }),
     metrics: { questioned: count },
@@ -78,17 +78,17 @@ function setup({
     leased,
     kept,
     told,
-    asks,
+    questions,
     ask: (key: string, credentials: Credentials & { maxAgeMs?: number } = tokenOf('ann'), link = 'a') =>
       onCommand(link, String(++nextId), { key, ...credentials }),
     /** The backend answers what it was asked first. */
     answer(status: number, retryAfterMs?: number) {
       const first = leased.shift() as (typeof leased)[number]
-      asks.ended(first.ask, { kind: 'status', status, retryAfterMs }, undefined)
+      questions.ended(first.ask, { kind: 'status', status, retryAfterMs }, undefined)
     },
     fail() {
       const first = leased.shift() as (typeof leased)[number]
-      asks.ended(
+      questions.ended(
         first.ask,
         { kind: 'failed', code: 'backend_unreachable', message: 'the connection failed' },
         undefined,
@@ -96,8 +96,8 @@ function setup({
     },
     lose: () => {
       const first = leased.shift() as (typeof leased)[number]
-      asks.lost(first.ask)
-      asks.startAll()
+      questions.lost(first.ask)
+      questions.startAll()
     },
     /** The decisions since the last call, as in `a admitted 0`. */
     decided: () => told.splice(0).map(({ link, decision: { verdict, ageMs } }) => [link, verdict, ageMs].join(' ')),
@@ -325,9 +325,9 @@ test('where too many wait, further ones are told so at once', () => {
 })
 
 test('a slow backend has no questions to another one refused', () => {
-  const { ask, told, leased, asks } = setup({ cap: 1, queuedMax: 4 })
+  const { ask, told, leased, questions } = setup({ cap: 1, queuedMax: 4 })
   for (let i = 0; i < 10; i++) ask(viewerKey(`doc:${i}`, viewerOf('ann')))
-  expect(asks.levels.queued()).toBe(2)
+  expect(questions.levels.queued()).toBe(2)
   told.length = 0
   for (let i = 0; i < 3; i++) ask(viewerKey(`other:${i}`, viewerOf('ann')))
   expect(told).toEqual([])

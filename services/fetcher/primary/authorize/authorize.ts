@@ -11,7 +11,7 @@ import {
   type Payer,
   type UniqueQueue,
 } from '@keycast/service'
-import { type Asks, admits, type Kind, type Reply } from '../asks/asks.ts'
+import { admits, type Kind, type Questions, type Reply } from '../questions/questions.ts'
 import type { Backoff } from '../timing/backoff.ts'
 
 /** `key`: a viewer key. `maxAgeMs`: not to be answered with what the backend was asked longer ago. */
@@ -80,7 +80,7 @@ const QUEUED_MAX = 10_000
 const refuses = (status: number) => status === 401 || status === 403 || status === 404
 
 /** The requests that these questions make. */
-export const authorizeAsks = (namespaces: Deps['namespaces']): Kind => ({
+export const authorizeQuestions = (namespaces: Deps['namespaces']): Kind => ({
   about: 'viewer',
   originOf: name => namespaces.get(name)?.authorize?.origin,
   refuses,
@@ -96,7 +96,7 @@ const MISCONFIGURED_RETRY_MS = 5_000
 
 interface Deps {
   namespaces: { get: (name: string) => Deciding | undefined; names: string[] }
-  asks: { add: Asks['add'] }
+  questions: { add: Questions['add'] }
   tellDecision: (link: string, id: string, decision: Decision) => void
   firstBackoff: () => Backoff
   metrics: { questioned: (met: 'memory' | 'coalesced' | 'asked') => void }
@@ -106,7 +106,7 @@ interface Deps {
 
 export function createAuthorize({
   namespaces,
-  asks,
+  questions,
   tellDecision,
   firstBackoff,
   metrics,
@@ -151,7 +151,7 @@ export function createAuthorize({
     kept.waiting = [asked]
     kept.begunAt = now()
     kept.askedWith = token
-    asks.add({
+    questions.add({
       key,
       namespace: namespaceOf(read.key),
       payer,

@@ -1,6 +1,6 @@
 // Metrics of the questions whether viewers may read. An origin is a backend that keycast.yaml names.
 import type { MetricMakers } from '@keycast/service'
-import type { AskLevels } from '../asks/asks.ts'
+import type { QuestionLevels } from '../questions/questions.ts'
 
 /** @param origins the backends that are asked */
 export function createAuthorizeMetrics({ count, histogram }: MetricMakers, origins: Iterable<string>) {
@@ -30,7 +30,7 @@ export function createAuthorizeMetrics({ count, histogram }: MetricMakers, origi
 }
 
 /** Exports levels, read at each scrape. */
-export function exportAuthorizeLevels({ read }: MetricMakers, { queued, inFlight, openBreakers }: AskLevels) {
+export function exportAuthorizeLevels({ read }: MetricMakers, { queued, inFlight, openBreakers }: QuestionLevels) {
   read('authorize_waiting', 'Questions queued for a place in flight to their backend.', queued)
   read('authorize_in_flight', 'Questions leased to a worker.', inFlight)
   read(

@@ -1,7 +1,7 @@
 // Fetches that go in one request: which ones, and what becomes of them where that request fails as a whole.
 import { idOf } from '@keycast/protocol'
 import type { Batch } from '@keycast/service'
-import type { FailedResult, Result } from '../../work/messages.ts'
+import type { FailedResult, Result } from '../../worker-messages.ts'
 import type { Entry } from '../keys/entry.ts'
 import type { Fetch } from './fetches.ts'
 

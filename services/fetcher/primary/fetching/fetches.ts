@@ -1,7 +1,7 @@
 // A fetch from start to end: wanted, queued, leased to a worker, ended with a result. At most one per key at a time.
 import { idOf } from '@keycast/protocol'
 import { type Batch, type Containment, headersOfKey, NO_LANE, noContainment, type World } from '@keycast/service'
-import type { FailedResult, Lease as LeaseMessage, LeaseResult, Result } from '../../work/messages.ts'
+import type { FailedResult, Lease as LeaseMessage, LeaseResult, Result } from '../../worker-messages.ts'
 import type { LogFailure } from '../failure-log.ts'
 import type { Entry } from '../keys/entry.ts'
 import { isMissing } from '../keys/held.ts'

@@ -2,7 +2,7 @@
 import type { HandedOver } from '@keycast/backbone'
 import { errorCodes } from '@keycast/protocol'
 import { detached } from '@keycast/service'
-import type { FailedResult, Result } from '../../work/messages.ts'
+import type { FailedResult, Result } from '../../worker-messages.ts'
 import type { Entry } from '../keys/entry.ts'
 import { confirmValue, holdFailure, holdNotFound, holdValue, invalidate, isFailing } from '../keys/held.ts'
 import { isCold, isKept, isWaitedFor } from '../keys/interest.ts'

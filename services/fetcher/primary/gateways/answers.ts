@@ -6,7 +6,7 @@ import type { Entry } from '../keys/entry.ts'
 import { isFresh, isNoOlder } from '../keys/held.ts'
 import { type Waiter, type Want, waiterOf, watcherOf } from '../keys/interest.ts'
 import { ASSURED, OWED, QUIET, type Watcher } from '../keys/watchers.ts'
-import { absentForMs } from '../timing/absence.ts'
+import { absentForMs } from '../timing/absent-keys.ts'
 import { isOverdue, nextOf } from '../timing/refreshes-under-way.ts'
 
 /** `wants`: a link may both watch a key and wait for it. */

@@ -44,14 +44,14 @@ import { isSentBefore } from '../keys/watchers.ts'
 import type { FetchMetrics } from '../metrics.ts'
 import type { Viewers } from '../notify/viewers.ts'
 import type { KeySource, KeySources } from '../origins/origins.ts'
-import { absentForMs, forgetAbsence } from '../timing/absence.ts'
+import { absentForMs, forgetAbsence } from '../timing/absent-keys.ts'
 import type { InTurns } from '../timing/in-turns.ts'
 import { QUIET_REFRESH_MS_MIN } from '../timing/refreshes-under-way.ts'
 import { notBeforeAtOf, type Schedule } from '../timing/schedule.ts'
 import { type RefusedWants, takeAnswer } from './answers.ts'
-import { createMarks, MARK } from './marks.ts'
+import { createMarks, MARK } from './progress-marks.ts'
 import type { Refusals } from './refusals.ts'
-import { createToldChanges } from './told-changes.ts'
+import { createReportedChanges } from './reported-changes.ts'
 
 /** `position`: what the gateway holds. A quiet watch hears of changes only. */
 interface Wanted {
@@ -118,7 +118,7 @@ export function createGatewayWants({
   wallNow,
 }: Deps): Events {
   const { refuse, refuseShare } = refusals
-  const toldChanges = createToldChanges({ now })
+  const toldChanges = createReportedChanges({ now })
   const marks = createMarks({ tell: markDue, lagsMs: refreshes.lagsMs, now })
   /** Namespaces whose keys are being gone through; true: once more after that. */
   const walks = new Map<string, boolean>()

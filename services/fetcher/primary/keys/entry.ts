@@ -4,7 +4,7 @@
 // interest        keys/interest.ts                which links watch the key or wait for it
 // held            keys/held.ts                    the value, or why there is none
 // timing          timing/schedule.ts              when the key is tried by itself
-// absence         timing/absence.ts               who asked in vain for what the backend never had
+// absence         timing/absent-keys.ts           who asked in vain for what the backend never had
 // fetch           fetching/fetches.ts             the fetch under way
 // refresh         timing/refreshes-under-way.ts   the refresh under way
 // bytes, counted  keys/key-table.ts               what the entry costs
@@ -12,7 +12,7 @@
 import type { Holder, Namespace } from '@keycast/service'
 import type { Fetch } from '../fetching/fetches.ts'
 import type { KeySource } from '../origins/origins.ts'
-import type { Absence } from '../timing/absence.ts'
+import type { Absence } from '../timing/absent-keys.ts'
 import type { Refresh } from '../timing/refreshes-under-way.ts'
 import { newTiming, type Timing } from '../timing/schedule.ts'
 import { type Held, newHeld } from './held.ts'

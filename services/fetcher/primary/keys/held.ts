@@ -2,7 +2,7 @@
 import type { Delta } from '@keycast/backbone'
 import type { ErrorCode } from '@keycast/protocol'
 import type { Format } from '@keycast/service'
-import type { CurrentResult, ValueResult } from '../../work/messages.ts'
+import type { CurrentResult, ValueResult } from '../../worker-messages.ts'
 import type { Entry } from './entry.ts'
 
 /**

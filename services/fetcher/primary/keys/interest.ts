@@ -37,7 +37,7 @@ export interface Seen {
 /**
  * A link that waits for one answer. `ready`: it is there, and goes out when the link has credit. `needsFollowUp`: the
  * fetch under way asked the backend before the key changed, and this link came after: only the fetch that follows will
- * do. `isOld`: it is given a `not_found` that is too old for others, see timing/absence.ts.
+ * do. `isOld`: it is given a `not_found` that is too old for others, see timing/absent-keys.ts.
  */
 export type Waiter = Seen & { ready: boolean; needsFollowUp: boolean; isOld?: boolean }
 

@@ -2,7 +2,7 @@
 // read. Backends take turns, and so do the namespaces of one; another worker takes over from a lost one; an open breaker
 // refuses.
 import type { LanePath, World } from '@keycast/service'
-import type { Result } from '../../work/messages.ts'
+import type { Result } from '../../worker-messages.ts'
 import type { Lane } from '../fetching/fetch-queue.ts'
 import type { InTurns } from '../timing/in-turns.ts'
 import type { Verdict } from './breaker.ts'

@@ -1,6 +1,6 @@
 // Metrics of the questions whether messages may be published. An origin is a backend that keycast.yaml names.
 import type { MetricMakers } from '@keycast/service'
-import type { AskLevels } from '../asks/asks.ts'
+import type { QuestionLevels } from '../questions/questions.ts'
 
 /** @param origins the backends that are asked */
 export function createRulingMetrics({ count, histogram }: MetricMakers, origins: Iterable<string>) {
@@ -26,7 +26,7 @@ export function createRulingMetrics({ count, histogram }: MetricMakers, origins:
 }
 
 /** Exports levels, read at each scrape. */
-export function exportRulingLevels({ read }: MetricMakers, { queued, inFlight, openBreakers }: AskLevels) {
+export function exportRulingLevels({ read }: MetricMakers, { queued, inFlight, openBreakers }: QuestionLevels) {
   read('rulings_waiting', 'Messages queued for their backend to be asked about them.', queued)
   read('rulings_in_flight', 'Questions about messages leased to a worker.', inFlight)
   read(

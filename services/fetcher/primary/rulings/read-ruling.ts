@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { Ruling } from '@keycast/backbone'
 import { DATA_DEPTH_MAX, rawMember } from '@keycast/protocol'
-import { admits, type Reply } from '../asks/asks.ts'
+import { admits, type Reply } from '../questions/questions.ts'
 
 /** It goes to the client as it is. */
 const reasonGrammar = /^[\w.-]{1,64}$/

@@ -1,6 +1,6 @@
 import type { Ruling } from '@keycast/backbone'
 import type { JournalNamespaces } from '@keycast/service'
-import type { Reply } from '../asks/asks.ts'
+import type { Reply } from '../questions/questions.ts'
 import { createRulings, KEPT_MS } from './rulings.ts'
 
 const ID = 'q2VbR0cJmZC0yqk3sM1v5g'
@@ -17,7 +17,7 @@ function setup({ otherwise = 'refuse', bytesMax = 100 }: { otherwise?: 'refuse' 
   const counted: string[] = []
   const rulings = createRulings({
     namespaces,
-    asks: { add: wanted => void asked.push(wanted) },
+    questions: { add: wanted => void asked.push(wanted) },
     tellRuling: (link, id, ruling) => void told.push([`${link} ${id}`, ruling]),
     metrics: {
       questioned: met => void counted.push(met),

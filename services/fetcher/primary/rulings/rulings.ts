@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import type { AskedMessage, Ruling } from '@keycast/backbone'
 import { idOf, namespaceOf } from '@keycast/protocol'
 import { type AskBefore, createRecent, type JournalNamespaces, type Payer, roomProblem } from '@keycast/service'
-import type { Asks, Kind } from '../asks/asks.ts'
+import type { Kind, Questions } from '../questions/questions.ts'
 import { readRuling } from './read-ruling.ts'
 
 /** A gateway that waits for a ruling. */
@@ -43,7 +43,7 @@ const ENVELOPE_BYTES = 4_096
 const MISCONFIGURED_RETRY_MS = 5_000
 
 /** The requests that these questions make. */
-export const rulingAsks = (namespaces: JournalNamespaces): Kind => ({
+export const rulingQuestions = (namespaces: JournalNamespaces): Kind => ({
   about: 'message',
   originOf: name => namespaces.get(name)?.ask?.origin,
   refuses: status => status === 403 || status === 422,
@@ -53,7 +53,7 @@ export const rulingAsks = (namespaces: JournalNamespaces): Kind => ({
 
 interface Deps {
   namespaces: JournalNamespaces
-  asks: Pick<Asks, 'add'>
+  questions: Pick<Questions, 'add'>
   tellRuling: (link: string, id: string, ruling: Ruling) => void
   metrics: {
     questioned: (met: 'memory' | 'coalesced' | 'asked') => void
@@ -62,7 +62,7 @@ interface Deps {
   now: () => number
 }
 
-export function createRulings({ namespaces, asks, tellRuling, metrics, now }: Deps) {
+export function createRulings({ namespaces, questions, tellRuling, metrics, now }: Deps) {
   /** The oldest first. */
   const kept = createRecent<string, Kept>()
   let keptBytes = 0
@@ -92,7 +92,7 @@ export function createRulings({ namespaces, asks, tellRuling, metrics, now }: De
     const { key, data } = message
     const namespace = namespaceOf(key)
     const bytesMax = namespaces.get(namespace)?.bytesMax ?? 0
-    asks.add({
+    questions.add({
       key,
       namespace,
       payer,

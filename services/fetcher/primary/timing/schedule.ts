@@ -3,7 +3,7 @@
 import type { Entry } from '../keys/entry.ts'
 import { isFailing, isMissing } from '../keys/held.ts'
 import { isKept } from '../keys/interest.ts'
-import { forgetAbsence, forgetPeriod, noteAsked } from './absence.ts'
+import { forgetAbsence, forgetPeriod, noteAsked } from './absent-keys.ts'
 import type { Backoff } from './backoff.ts'
 import { QUIET_REFRESH_MS_MIN } from './refreshes-under-way.ts'
 import type { Timer } from './timer-wheel.ts'
@@ -95,7 +95,7 @@ interface Deps {
   refreshes: { begin: (entry: Entry, dueAt: number) => void; end: (entry: Entry) => void }
   /** Has the key fetched, unless that is under way. */
   want: (entry: Entry) => void
-  /** Has its backend asked to wait, where it does: see fetching/waits.ts. Returns when that is late. */
+  /** Has its backend asked to wait, where it does: see fetching/long-polls.ts. Returns when that is late. */
   beginWait: (entry: Entry) => number | undefined
   now: () => number
   random: () => number

@@ -1,5 +1,5 @@
 // The number of leases that a worker takes at a time.
-import { WAITS_MAX } from '../fetching/waits.ts'
+import { WAITS_MAX } from '../fetching/long-polls.ts'
 
 interface Options {
   origins: number

@@ -1,6 +1,6 @@
 // Worker processes, by Node's cluster: forks of this program that know they are workers.
 import cluster from 'node:cluster'
-import { WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../../work/messages.ts'
+import { WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../../worker-messages.ts'
 
 export interface WorkerProcess {
   /** Never used twice. */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createContainment, realWorld } from '@keycast/service'
 import { Dealer } from 'zeromq'
-import { type Credit, decodeLeases, encodeWork, type Lease, type ResultMessage } from '../../work/messages.ts'
+import { type Credit, decodeLeases, encodeWork, type Lease, type ResultMessage } from '../../worker-messages.ts'
 import { bindWork } from './work-socket.ts'
 
 let cleanups: (() => unknown)[] = []

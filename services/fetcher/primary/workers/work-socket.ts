@@ -1,4 +1,4 @@
-// The primary's socket to its workers; work/messages.ts shows what it carries.
+// The primary's socket to its workers; worker-messages.ts shows what it carries.
 import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ import {
   type Lease,
   type Loaded,
   type ResultMessage,
-} from '../../work/messages.ts'
+} from '../../worker-messages.ts'
 
 export type WorkSocket = Awaited<ReturnType<typeof bindWork>>
 

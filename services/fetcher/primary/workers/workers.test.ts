@@ -1,5 +1,5 @@
 import { realWorld, SILENT_MS } from '@keycast/service'
-import type { Credit } from '../../work/messages.ts'
+import type { Credit } from '../../worker-messages.ts'
 import type { Fetch } from '../fetching/fetches.ts'
 import { createBackoff } from '../timing/backoff.ts'
 import { createTimerWheel, TICK_MS } from '../timing/timer-wheel.ts'

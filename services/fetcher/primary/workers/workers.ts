@@ -2,10 +2,10 @@
 // about.
 import { fnv1a } from '@keycast/backbone'
 import { createAwakeClock, type Every, type Log, type World } from '@keycast/service'
-import type { Credit, Lease as LeaseMessage, LeaseResult, ResultMessage, Usage } from '../../work/messages.ts'
-import type { Ask } from '../asks/asks.ts'
+import type { Credit, Lease as LeaseMessage, LeaseResult, ResultMessage, Usage } from '../../worker-messages.ts'
 import type { Fetch } from '../fetching/fetches.ts'
-import type { Wait } from '../fetching/waits.ts'
+import type { Wait } from '../fetching/long-polls.ts'
+import type { Ask } from '../questions/questions.ts'
 import type { Backoff } from '../timing/backoff.ts'
 import { createLeases, type Leases } from './leases.ts'
 import type { Fork, WorkerProcess } from './processes.ts'

@@ -8,7 +8,7 @@ import type { Rights } from '../../access/rights.ts'
 import type { Encoding } from '../../encodings/encoding.ts'
 import { createSession, type Session } from '../../sessions/session.ts'
 import { FROM_NOTHING, type Start } from '../../topics/topics.ts'
-import type { Paying } from '../../topics/values/paying.ts'
+import type { Paying } from '../../topics/values/payer-choice.ts'
 import type { Transport } from '../../transport/transport.ts'
 
 export type WaitedKeys = ReturnType<typeof createWaitedKeys>

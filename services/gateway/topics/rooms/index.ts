@@ -4,13 +4,13 @@ import type { Containment, JournalNamespaces, World } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import type { Outbox } from '../../delivery/outbox.ts'
 import type { GatePart } from '../../gate/index.ts'
-import { createBehind } from './behind.ts'
+import { createCatchUp } from './catch-up.ts'
+import { createCatchUpReads } from './catch-up-reads.ts'
 import { createDueMessages } from './due-messages.ts'
 import { createFollowers } from './followers.ts'
 import { createHistoryReader } from './histories.ts'
-import { createPages } from './pages.ts'
+import { createDueMembers } from './presence/due-members.ts'
 import { createJoins } from './presence/joins.ts'
-import { createWatching } from './presence/watching.ts'
 import type { Room } from './room.ts'
 import { createRooms } from './rooms.ts'
 import { createStreamStart } from './stream-start.ts'
@@ -35,11 +35,11 @@ export function assembleRooms(deps: Deps) {
   const { tailBytesMax, publishMs } = deps.settings
   const byKey = new Map<string, Room>()
   const tails = createTails({ ...deps, bytesMax: tailBytesMax })
-  const watching = createWatching(deps)
+  const watching = createDueMembers(deps)
   const followers = createFollowers({ ...deps, rooms: byKey, tails, watching })
-  const pages = createPages({ ...deps, tails })
+  const pages = createCatchUpReads({ ...deps, tails })
   const streamStart = createStreamStart({ ...deps, tails, pages, followers, watching })
-  const behind = createBehind({ ...deps, tails, pages })
+  const behind = createCatchUp({ ...deps, tails, pages })
   const write = createDueMessages({ ...deps, tails, watching, onBehind: behind.readOn })
   const rooms = createRooms({ ...deps, rooms: byKey, write, followers, streamStart, behind, tails })
   const events: FollowedEvents = { ...rooms.events, ...watching.events }

@@ -4,8 +4,8 @@ import { createMessageHeads } from '@keycast/protocol'
 import type { JournalNamespace } from '@keycast/service'
 import type { Session } from '../../sessions/session.ts'
 import type { Kind, Start, Subscription, Topic } from '../topics.ts'
+import type { Page } from './catch-up-reads.ts'
 import type { HeldAnswer } from './held-answers.ts'
-import type { Page } from './pages.ts'
 import type { MemberList } from './presence/member-list.ts'
 
 /** Messages that follow each other: as they came, until a session wants them; then as the frames that all are sent. */
@@ -40,7 +40,7 @@ export interface Room extends Topic {
   /** Read from the journal for sessions that are behind the tail. */
   pages: Segment[]
   headOf: ReturnType<typeof createMessageHeads>
-  /** By the seq after which they read; pages.ts. */
+  /** By the seq after which they read; catch-up-reads.ts. */
   reads: Map<number, Promise<Page>>
   subscriptions: RoomSubscription[]
 }

@@ -5,7 +5,7 @@ import type { JournalNamespaces, World } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import type { Session } from '../../sessions/session.ts'
 import type { Kind, Start, Subscription } from '../topics.ts'
-import type { Behind } from './behind.ts'
+import type { CatchUp } from './catch-up.ts'
 import type { DueMessages } from './due-messages.ts'
 import { createPace } from './pace.ts'
 import { createRoom, MESSAGES, type Room, type RoomSubscription } from './room.ts'
@@ -27,7 +27,7 @@ interface Deps {
   write: DueMessages
   followers: { add(session: Session, room: Room): RoomSubscription }
   streamStart: StreamStart
-  behind: Behind
+  behind: CatchUp
   tails: Tails
   backbone: Pick<RoomsBackbone, 'isAvailable' | 'ownerOf' | 'membersOf' | 'deleteMessages'>
   outbox: { owe(subscription: Subscription, bits: number): void }

@@ -8,7 +8,7 @@ import type { CloseCode } from '../../delivery/outbox.ts'
 import type { Lasting } from '../../gate/gate.ts'
 import type { Session } from '../../sessions/session.ts'
 import type { Start, Subscription } from '../topics.ts'
-import type { Pages } from './pages.ts'
+import type { CatchUpReads } from './catch-up-reads.ts'
 import { MESSAGES, type Placing, type Room, type RoomSubscription } from './room.ts'
 
 export type StreamStart = ReturnType<typeof createStreamStart>
@@ -19,7 +19,7 @@ const RETRY_MS = 1_000
 interface Deps {
   backbone: Pick<RoomsBackbone, 'isAvailable'>
   tails: { seal(room: Room): void; covers(room: Room, cursor: number): boolean }
-  pages: Pages
+  pages: CatchUpReads
   followers: { remove(subscription: RoomSubscription): void }
   gate: { release(session: Session, act: Lasting, key: string): void }
   watching: { end(subscription: RoomSubscription): void }

@@ -5,7 +5,7 @@ import { ANSWER_GRACE_MS, type Calendar } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import { type Cache, type Entry, NOBODY, type Result } from './cache.ts'
 import { silentOwner } from './failure.ts'
-import type { Paying } from './paying.ts'
+import type { Paying } from './payer-choice.ts'
 
 /** Of an operator's question. */
 const NOBODYS: Paying = { payer: undefined, account: undefined }

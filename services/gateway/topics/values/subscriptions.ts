@@ -19,7 +19,7 @@ import type { Change } from './answers.ts'
 import { type Cache, createEntry, type Entry, NOBODY } from './cache.ts'
 import { addDueFrames, CHANGED, CURRENT, mustWait, PROBLEM, VALUE } from './due-values.ts'
 import type { Failure } from './failure.ts'
-import { passOn, share } from './paying.ts'
+import { passOn, share } from './payer-choice.ts'
 import { askedAtOf, endRefreshes, type Staleness } from './staleness.ts'
 
 /** A subscription to a value. Its `due` has bits of due-values.ts. */

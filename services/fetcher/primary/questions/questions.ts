@@ -12,14 +12,14 @@ import {
   type Stock,
   type World,
 } from '@keycast/service'
-import type { Lease, Result } from '../../work/messages.ts'
+import type { Lease, Result } from '../../worker-messages.ts'
 import type { LogFailure } from '../failure-log.ts'
 import type { Verdict } from '../origins/breaker.ts'
 import { createDispatcher, type Dispatcher, type Request } from '../origins/dispatcher.ts'
 import { createSources, type Source } from '../origins/origins.ts'
 import type { InTurns } from '../timing/in-turns.ts'
 
-export type Asks = ReturnType<typeof createAsks>
+export type Questions = ReturnType<typeof createQuestions>
 
 /**
  * How the backend answered. `sentAt`: when it was asked. Without a status there was none. `isCrowded`: it was not asked,
@@ -58,7 +58,7 @@ export interface Ask extends Request {
   done: (reply: Reply) => void
 }
 
-/** What asks need of the workers. `lease` must only be called while there is credit. */
+/** What questions need of the workers. `lease` must only be called while there is credit. */
 interface Pool {
   hasCredit: () => boolean
   lease: (ask: Ask, message: Omit<Lease, 'type' | 'lease'>, body?: Buffer) => void
@@ -69,7 +69,7 @@ interface Place {
   stock: Stock
 }
 
-/** What asks of a kind are about, and how their answers are read. */
+/** What questions of a kind are about, and how their answers are read. */
 export interface Kind {
   about: 'viewer' | 'message'
   /** Where a namespace's are sent, if it has any. */
@@ -85,7 +85,7 @@ export interface Kind {
 }
 
 /** For metrics. */
-export interface AskLevels {
+export interface QuestionLevels {
   queued: () => number
   inFlight: () => number
   /** 1 or 0 for each namespace. */
@@ -108,7 +108,7 @@ interface Deps {
   after: World['after']
 }
 
-export function createAsks({ kind, namespaces, pool, cap, inTurns, metrics, logFailure, now, after }: Deps) {
+export function createQuestions({ kind, namespaces, pool, cap, inTurns, metrics, logFailure, now, after }: Deps) {
   const { originOf, refuses, what } = kind
   const sources = createSources<Ask>({
     inFlightMax: cap,
@@ -270,7 +270,7 @@ export function createAsks({ kind, namespaces, pool, cap, inTurns, metrics, logF
 
   const sum = (count: (source: Source<Ask>) => number) => [...sources.values()].reduce((all, of) => all + count(of), 0)
 
-  const levels: AskLevels = {
+  const levels: QuestionLevels = {
     queued: () => sum(({ queue }) => queue.queuedIn('cold')),
     inFlight: () => sum(({ queue }) => queue.inFlight()),
     openBreakers: () =>

@@ -1,4 +1,4 @@
-import { createAttempts } from './attempts.ts'
+import { createAttempts } from './token-attempts.ts'
 
 const setup = (options = {}) => {
   const clock = { nowMs: 0 }

@@ -1,4 +1,4 @@
-import { createNodeSource, endpointsOf, readNodes } from './nodes.ts'
+import { createNodeSource, endpointsOf, readNodes } from './discovery.ts'
 
 const log = { debug() {}, info() {}, warn() {}, error() {} }
 

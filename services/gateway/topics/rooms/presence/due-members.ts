@@ -20,7 +20,7 @@ interface Deps {
   counts: Pick<Counts, 'sent' | 'conflated'>
 }
 
-export function createWatching({ backbone, outbox, counts }: Deps) {
+export function createDueMembers({ backbone, outbox, counts }: Deps) {
   /** By key of the room. */
   const lists = new Map<string, MemberList>()
 

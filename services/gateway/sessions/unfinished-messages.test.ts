@@ -1,5 +1,5 @@
 import type { Session } from './session.ts'
-import { createUnfinished } from './unfinished.ts'
+import { createUnfinished } from './unfinished-messages.ts'
 
 const createSession = (id: string) => ({ id, ended: false }) as Session
 

@@ -1,4 +1,4 @@
-import { createCoalesced } from './coalesced.ts'
+import { createCoalesced } from './coalesced-gets.ts'
 
 function setup() {
   let at = 0

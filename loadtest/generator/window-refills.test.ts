@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises'
-import { createDebts } from './debts.ts'
+import { createWindowRefills } from './window-refills.ts'
 
 test('what clients are owed in a turn is paid to each at once when it ends', async () => {
   const paid: [string, number][] = []
-  const owe = createDebts<{ name: string; owed: number }>(({ name }, count) => paid.push([name, count]))
+  const owe = createWindowRefills<{ name: string; owed: number }>(({ name }, count) => paid.push([name, count]))
   const [ann, bob] = ['ann', 'bob'].map(name => ({ name, owed: 0 }))
   for (const client of [ann, bob, ann]) owe(client)
   expect(paid).toEqual([])

@@ -1,4 +1,4 @@
-import { createUnheard, UNHEARD_BYTES_MAX } from './unheard.ts'
+import { createUnheard, UNHEARD_BYTES_MAX } from './unheard-requests.ts'
 
 const HALF = UNHEARD_BYTES_MAX / 2
 

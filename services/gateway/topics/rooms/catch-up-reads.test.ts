@@ -1,5 +1,5 @@
 import { noKind } from '../../test-support.ts'
-import { createPages } from './pages.ts'
+import { createCatchUpReads } from './catch-up-reads.ts'
 import { createRoom } from './room.ts'
 
 function setUp() {
@@ -9,7 +9,7 @@ function setUp() {
   const asked: { range: any; answer: (result: any) => void }[] = []
   const added: number[][] = []
   const counts = { pageReads: 0, pageReadsCoalesced: 0 }
-  const pages = createPages({
+  const pages = createCatchUpReads({
     backbone: {
       history: (key, range) => {
         expect(key).toBe('room:1')

@@ -4,7 +4,7 @@
  * @param pay sends so many of a client
  * @returns notes one more of it
  */
-export function createDebts<Owing extends { owed: number }>(pay: (client: Owing, count: number) => void) {
+export function createWindowRefills<Owing extends { owed: number }>(pay: (client: Owing, count: number) => void) {
   let owing: Owing[] = []
 
   function payAll() {

@@ -1,4 +1,4 @@
-import { createMarks, MARK } from './marks.ts'
+import { createMarks, MARK } from './progress-marks.ts'
 
 function setup() {
   let at = 1_000

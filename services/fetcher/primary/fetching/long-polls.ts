@@ -1,14 +1,14 @@
-// Keys whose backend waits for a change (`refresh: wait`): it is asked with If-None-Match and `Prefer: wait` (RFC 7240 section
+// Long polling of backends (`refresh: wait`): a backend is asked with If-None-Match and `Prefer: wait` (RFC 7240 section
 // 4.3), and answers once there is another value. Waits have places of their own, beside those of fetches, and no queue: a
 // key that finds none is fetched each period, as where the backend knows no waiting.
-import type { Lease as LeaseMessage, Result } from '../../work/messages.ts'
+import type { Lease as LeaseMessage, Result } from '../../worker-messages.ts'
 import type { Entry } from '../keys/entry.ts'
 import { isFailing } from '../keys/held.ts'
 import { isKept } from '../keys/interest.ts'
 import { mayAsk } from '../keys/viewer.ts'
 import type { Fetch } from './fetches.ts'
 
-export type Waits = ReturnType<typeof createWaits>
+export type LongPolls = ReturnType<typeof createLongPolls>
 
 /** To each backend: a wait holds a connection here and one there. */
 export const WAITS_MAX = 1_000
@@ -66,7 +66,7 @@ interface Deps {
   settings: { waitsMax: number }
 }
 
-export function createWaits({ pool, metrics, now, wallNow, settings: { waitsMax } }: Deps) {
+export function createLongPolls({ pool, metrics, now, wallNow, settings: { waitsMax } }: Deps) {
   let events: WaitEvents
   let messageOf: (entry: Entry) => Omit<LeaseMessage, 'type' | 'lease'>
   /** The latest wait of each key. */

@@ -3,10 +3,10 @@
 import { isProblem } from '@keycast/protocol'
 import type { Counts } from '../../counts.ts'
 import type { Subscription } from '../topics.ts'
-import type { Page } from './pages.ts'
+import type { Page } from './catch-up-reads.ts'
 import { MESSAGES, type Room, type RoomSubscription } from './room.ts'
 
-export type Behind = ReturnType<typeof createBehind>
+export type CatchUp = ReturnType<typeof createCatchUp>
 
 interface Deps {
   tails: { seal(room: Room): void }
@@ -15,7 +15,7 @@ interface Deps {
   counts: Pick<Counts, 'gaps'>
 }
 
-export function createBehind({ tails, pages, outbox, counts }: Deps) {
+export function createCatchUp({ tails, pages, outbox, counts }: Deps) {
   /** Subscriptions whose page could not be read. */
   const failed = new Set<RoomSubscription>()
 

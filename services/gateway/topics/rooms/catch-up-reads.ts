@@ -17,7 +17,7 @@ interface Found {
 
 export type Page = Found | Problem
 
-export type Pages = ReturnType<typeof createPages>
+export type CatchUpReads = ReturnType<typeof createCatchUpReads>
 
 /** Messages of one read. */
 const PAGE_MESSAGES = 500
@@ -34,7 +34,7 @@ interface Deps {
   counts: Pick<Counts, 'pageReads' | 'pageReadsCoalesced'>
 }
 
-export function createPages({ backbone, tails, counts }: Deps) {
+export function createCatchUpReads({ backbone, tails, counts }: Deps) {
   async function read(room: Room, after: number): Promise<Page> {
     counts.pageReads++
     const { deletions } = room

@@ -7,7 +7,7 @@ import {
   type HandedOver,
   type Taken,
 } from '@keycast/backbone'
-import { createChanges } from './changes.ts'
+import { createChanges } from './change-streams.ts'
 import { createNamespaces } from './test-support.ts'
 
 const KEY = changesKey('http://api/changes')

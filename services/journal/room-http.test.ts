@@ -1,5 +1,5 @@
 import Fastify from 'fastify'
-import { addRoomCalls } from './room-calls.ts'
+import { addRoomCalls } from './room-http.ts'
 
 async function ask(describe: (key: string) => Promise<any>, path = '/v1/rooms/room:a/b') {
   const app = Fastify()

@@ -8,7 +8,7 @@ interface Deps extends Pick<World, 'now' | 'turn'> {
   sessions: (() => Iterable<Session>)[]
 }
 
-export function createReconsidering({ gate, sessions, now, turn }: Deps) {
+export function createRecheck({ gate, sessions, now, turn }: Deps) {
   /** Those still to be looked at; another change begins anew. */
   let left: Iterator<Session> = all()
   let decided: ReadonlySet<string> = new Set()

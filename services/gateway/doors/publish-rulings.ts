@@ -5,7 +5,7 @@ import { ANSWER_GRACE_MS, type AskBefore, createStock, type Payer } from '@keyca
 import { type Counts, countOne } from '../counts.ts'
 import { silentFetcher } from '../topics/values/failure.ts'
 
-export type AskedMessages = ReturnType<typeof createAskedMessages>
+export type PublishRulings = ReturnType<typeof createPublishRulings>
 
 /** What backends say of messages, and what becomes of one of which they say nothing of use. */
 export const rulings = ['taken', 'changed', 'refused', 'unanswered_taken', 'unanswered_refused'] as const
@@ -27,7 +27,7 @@ interface Deps {
   counts: Pick<Counts, 'rulings'>
 }
 
-export function createAskedMessages({ backbone, counts }: Deps) {
+export function createPublishRulings({ backbone, counts }: Deps) {
   let bytes = 0
   const places = createStock({ free: () => BYTES_MAX - bytes })
 

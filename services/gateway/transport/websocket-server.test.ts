@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { WebSocket } from 'ws'
-import { createAccept } from './accept.ts'
+import { createAccept } from './websocket-server.ts'
 
 test('a message of the longest size may come in as many reads as short segments make of it', async () => {
   const messageBytesMax = 2 * 1024 ** 2

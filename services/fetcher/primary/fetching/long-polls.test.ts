@@ -1,6 +1,6 @@
-import type { Result } from '../../work/messages.ts'
+import type { Result } from '../../worker-messages.ts'
 import { setup as setupPrimary } from '../test-support.ts'
-import { WAITS_MAX } from './waits.ts'
+import { WAITS_MAX } from './long-polls.ts'
 
 const K = 'doc:1'
 const WAIT_MS = 20_000

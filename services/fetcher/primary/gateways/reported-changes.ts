@@ -12,7 +12,7 @@ export const CHANGES_MAX = 100_000
  */
 const CONNECTING_MS = 10_000
 
-export function createToldChanges({ now, max = CHANGES_MAX }: { now: () => number; max?: number }) {
+export function createReportedChanges({ now, max = CHANGES_MAX }: { now: () => number; max?: number }) {
   /** The time of each key's last report. */
   const toldAt = createRecent<string, number>()
   /**

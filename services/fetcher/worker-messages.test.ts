@@ -11,7 +11,7 @@ import {
   MESSAGES_MAX,
   type ResultMessage,
   WorkError,
-} from './messages.ts'
+} from './worker-messages.ts'
 
 const part = (...messages: unknown[]) => Buffer.from(JSON.stringify(messages))
 

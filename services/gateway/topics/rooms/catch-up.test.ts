@@ -1,11 +1,11 @@
 import { createCounts } from '../../counts.ts'
-import { createBehind } from './behind.ts'
+import { createCatchUp } from './catch-up.ts'
 
 function setUp() {
   const reads: ((page: any) => void)[] = []
   const owed: unknown[] = []
   const counts = createCounts()
-  const behind = createBehind({
+  const behind = createCatchUp({
     tails: { seal() {} },
     pages: { after: () => new Promise(resolve => reads.push(resolve)) },
     outbox: { owe: (subscription: unknown) => void owed.push(subscription) },

@@ -1,11 +1,11 @@
 import { REFRESHES_REMEMBERED_MS } from '@keycast/backbone'
-import { createToldChanges } from './told-changes.ts'
+import { createReportedChanges } from './reported-changes.ts'
 
 const START_MS = 1_000_000
 
 function setup(options?: { max?: number }) {
   let at = START_MS
-  const changes = createToldChanges({ now: () => at, ...options })
+  const changes = createReportedChanges({ now: () => at, ...options })
   return {
     ...changes,
     pass(ms: number) {
