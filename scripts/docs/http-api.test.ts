@@ -42,10 +42,13 @@ const inFolder = (folder: string) =>
 
 /** Of the gateway: under the token of the API. */
 const forBackends = [
-  'services/gateway/doors/http/internal.ts',
-  'services/gateway/doors/publish-http.ts',
-  'services/gateway/doors/hand-over-http.ts',
+  'services/gateway/doors/access-http.ts',
   'services/gateway/doors/delete-http.ts',
+  'services/gateway/doors/hand-over-http.ts',
+  'services/gateway/doors/publish-http.ts',
+  'services/gateway/doors/refresh-http.ts',
+  'services/gateway/doors/revoke-http.ts',
+  'services/gateway/doors/state-http.ts',
 ]
 
 test('every path for clients is there', () => {

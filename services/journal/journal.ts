@@ -23,9 +23,10 @@ import {
 import { checkPublish } from './check-publish.ts'
 import { createDeletions } from './deletions.ts'
 import { createDeliveries } from './deliveries/deliveries.ts'
+import { createExpiry } from './expiry.ts'
 import { createCommitter } from './group-commit.ts'
 import { createHistoryBounds } from './history-bounds.ts'
-import { type Log, LogBroken, type Retention } from './log/log.ts'
+import type { Log, Retention } from './log/log.ts'
 import { createJournalMetrics, exportLevels, type PublishResult } from './metrics.ts'
 import { createNotifier } from './notify/notifier.ts'
 import { followOtherJournals } from './other-journals.ts'
@@ -33,12 +34,6 @@ import { createPresence } from './presence/presence.ts'
 import { publishOf, takenOf } from './pushed/put.ts'
 import { createPushedValues } from './pushed/values.ts'
 import { createWatchedRooms } from './watched-rooms.ts'
-
-/** Rooms are trimmed by age, and old messageIds forgotten, at this interval. */
-const EXPIRE_MS = 1_000
-
-/** As long as there is more to remove, half of each interval goes to it: publishes have their turn in between. */
-const EXPIRE_WORK_MS = 500
 
 /**
  * Parts of the log that publishes may fill: of clients, of backends (`publish: server`), and of revocations, which are
@@ -179,10 +174,22 @@ export function createJournal({
     turn,
   })
   const bounds = createHistoryBounds({ namespaces, notes: log.notes, shortenMs, report })
+  const expiry = createExpiry({
+    log,
+    bounds,
+    onTrimmed(room, head) {
+      for (const link of rooms.expire(room, head)) hub.tell(link, room)
+    },
+    onFailed(error) {
+      if (isLogDue(`expire ${error}`)) report.error({ err: error }, 'old messages could not be removed')
+    },
+    between: committer.between,
+    now,
+    every,
+  })
   exportLevels(metrics, { hub, log, committer, deliveries, rooms, values, presence, bounds, notifier })
   let isServing = false
   let isFull = false
-  let stopExpiring = () => {}
   let stopNews = () => {}
 
   function namespaceProblem(key: string) {
@@ -295,28 +302,6 @@ export function createJournal({
     })
   }
 
-  /** @returns whether there may be more to remove */
-  async function expire(): Promise<boolean> {
-    try {
-      await bounds.settle()
-      const { trimmed, more } = await log.expire(bounds.retentionOf)
-      for (const { room, head } of trimmed) for (const link of rooms.expire(room, head)) hub.tell(link, room)
-      return more
-    } catch (error) {
-      if (error instanceof LogBroken) throw error
-      if (isLogDue(`expire ${error}`)) report.error({ err: error }, 'old messages could not be removed')
-      return false
-    }
-  }
-
-  /** Removes what is old, in parts. */
-  function expireUntil(endAt: number, done: () => void) {
-    committer.between(async () => {
-      if ((await expire()) && now() < endAt) expireUntil(endAt, done)
-      else done()
-    })
-  }
-
   /** Resolves once gateways can connect. */
   async function start() {
     await bounds.settle()
@@ -340,14 +325,7 @@ export function createJournal({
         return deliveries.headsFor(link)
       },
     })
-    let isExpiring = false
-    stopExpiring = every(EXPIRE_MS, () => {
-      if (isExpiring) return
-      isExpiring = true
-      expireUntil(now() + EXPIRE_WORK_MS, () => {
-        isExpiring = false
-      })
-    })
+    expiry.start()
     await notifier.start()
     if (log.news) {
       stopNews = followOtherJournals({
@@ -385,7 +363,7 @@ export function createJournal({
     /** Accepts no more publishes, answers those accepted, and says goodbye to gateways. */
     async stop() {
       isServing = false
-      stopExpiring()
+      expiry.stop()
       stopNews()
       presence.stop()
       await notifier.stop()
