@@ -1,7 +1,7 @@
 // The core of a client: one connection, and the values that come over it.
 import { createCalls } from './calls.js'
 import { createConnection } from './connection/connection.js'
-import { watchPage } from './connection/page.js'
+import { watchPage } from './connection/page-lifecycle.js'
 import { completeEnvironment } from './environment.js'
 import { KeycastError } from './errors.js'
 import { checkEvent, createListeners } from './listeners.js'

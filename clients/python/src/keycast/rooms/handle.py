@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from ..environment import Environment
 from ..listeners import Listeners
-from .entry import Reader, RoomEntry
+from .room import Reader, RoomEntry
 from .messages import Gap, History, Joined, MembersState, Message, PendingMessage, Position, Published, RoomState
 
 T = TypeVar("T")
