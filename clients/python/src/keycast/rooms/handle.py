@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeVar
 
 from ..environment import Environment
 from ..listeners import Listeners
-from .room import Reader, RoomEntry
 from .messages import Gap, History, Joined, MembersState, Message, PendingMessage, Position, Published, RoomState
+from .room import Reader, RoomEntry
 
 T = TypeVar("T")
 

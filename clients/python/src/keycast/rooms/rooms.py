@@ -15,10 +15,10 @@ from ..keys import bad_key
 from ..random_text import random_text
 from ..subscriber import Subscriber
 from ..values.values import Values
-from .room import Reader, RoomEntry
 from .handle import Room
 from .messages import History, Joined, Message, Position, Published, check_position
 from .publishes import Publishes
+from .room import Reader, RoomEntry
 
 
 #: A gateway gives no more messages at once.
