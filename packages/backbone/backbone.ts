@@ -189,7 +189,6 @@ export interface Backbone {
   unwatch: (key: string) => void
   /** Asks for one answer, fetched now or no older than the namespace's maxAge; the first answer to it ends it. */
   get: (key: string) => void
-  /** The answer is no longer wanted. */
   cancelGet: (key: string) => void
   /** The credentials of a watched viewer key changed, or the payer of any: its owner is told. */
   renewWatch: (key: string) => void
@@ -207,8 +206,7 @@ export interface Backbone {
   handOver: (value: HandedOver, options: { deadlineMs: number }) => Promise<Taken>
   /**
    * Asks whether a key's viewer may read it. `maxAgeMs`: not to be answered with an admission that began longer ago.
-   * `payer`: who wants to know.
-   * Never rejects; `undefined` if no node answered.
+   * `payer`: who wants to know. Never rejects; `undefined` if no node answered.
    */
   authorize: (
     key: string,

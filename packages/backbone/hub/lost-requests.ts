@@ -3,23 +3,16 @@
 
 /** The progress of one link's requests. */
 export interface Arrivals {
-  /** Requests. */
   received: number
-  /** Requests sent, as of the link's latest beat. */
+  /** Sent, as of the link's latest beat. */
   announced: number
   /** `received`, at that beat. */
   receivedAtBeat: number
 }
 
-/** @returns the state of a link that has sent nothing yet */
 export const createArrivals = (): Arrivals => ({ received: 0, announced: 0, receivedAtBeat: 0 })
 
-/**
- * Takes the number of an arrived request.
- *
- * @param number requests are numbered from 1
- * @returns false if one before it was lost
- */
+/** @returns false if a request before it was lost */
 export function takeRequest(arrivals: Arrivals, number: number): boolean {
   if (number !== arrivals.received + 1) return false
   arrivals.received = number
@@ -27,8 +20,6 @@ export function takeRequest(arrivals: Arrivals, number: number): boolean {
 }
 
 /**
- * Takes the number of sent requests from a beat.
- *
  * Behind is not lost: requests come by another socket, thousands of keys may wait in it, and each takes its time. Requests
  * that the beat before announced count as lost only if none at all has come since.
  *

@@ -109,7 +109,7 @@ export function createClient(url, { token, WebSocket, environment: given = {}, .
   connection.connect()
 
   return {
-    /** The state of the connection. @returns {ConnectionState} */
+    /** @returns {ConnectionState} */
     get state() {
       return connection.state()
     },

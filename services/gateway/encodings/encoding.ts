@@ -11,7 +11,6 @@ import type { Piece } from '../transport/transport.ts'
  */
 export interface Encoding {
   subprotocol: string
-  /** Whether it is for sessions whose clients take compressed messages. */
   isCompressed: boolean
   /** The index of this encoding's data in `value.forms` and similar lists. */
   slot: number

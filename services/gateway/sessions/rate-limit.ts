@@ -22,7 +22,6 @@ const DEBT_SECONDS_MAX = 2
 /** A key that is watched already costs only a place in a list and a value from memory: so many count as one. */
 const WATCHED_KEYS_PER_KEY = 10
 
-/** The refill rate of a bucket, and its maximum. */
 interface Rate {
   perSecond: number
   max: number
@@ -87,7 +86,6 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, end, 
    * Charges an account a request's price, or nothing if it is too much: no session pays for another session's refused
    * request.
    *
-   * @param requests the number of requests that it counts as
    * @returns 0, or the time to wait, in milliseconds
    */
   function chargeAccount(account: SharedAllowance | undefined, requests: number): number {
@@ -116,11 +114,6 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, end, 
     return left > 0 ? 0 : Math.floor((-left * 1_000) / rate.perSecond) + 1
   }
 
-  /**
-   * Charges a session for keys it subscribed to.
-   *
-   * @param keys their numbers
-   */
   function chargeKeys(
     { keyAllowance, account }: Session,
     { watchedBefore, watchedAnew }: { watchedBefore: number; watchedAnew: number },
@@ -159,7 +152,6 @@ export function noteRefusal(
   else if (code === 'capacity') session.mayTakeAtMs = nowMs + retryAfterMs
 }
 
-/** The number of requests that a message counts as. */
 export function costOf(messageBytes: number) {
   return 1 + Math.floor(messageBytes / BYTES_PER_REQUEST)
 }

@@ -17,13 +17,11 @@ export interface TransportEvents {
   onMessage: (session: Session, data: Buffer, isBinary: boolean) => void
   /** The client's own ping, to be answered with a pong frame. */
   onPing: (session: Session, payload: Buffer) => void
-  /** The client answered a ping. */
   onPong: (session: Session) => void
   /** Memory that a message takes of which the rest is still to come; 0 once it is whole. */
   onUnfinished: (session: Session, bytes: number) => void
   /** All that was written is gone, after `isStalled` was true (and at other times). */
   onDrain: (session: Session) => void
-  /** The world's. */
   after: World['after']
   /** The connection is gone; `code` as in RFC 6455 section 7.4. */
   onClose: (session: Session, code: number) => void
@@ -50,12 +48,9 @@ export interface Transport {
   answersPings: boolean
   /** A piece that shows the client, and all on the way to it, that the connection lives. */
   pingFrame: Buffer
-  /** The piece that answers the client's ping. */
   pongFrame: (payload: Buffer) => Buffer
-  /** Reads nothing more. */
   pause: () => void
   /** Tells the client why and waits for its answer. */
   close: (code: number, reason: string) => void
-  /** Cuts the connection. */
   terminate: () => void
 }

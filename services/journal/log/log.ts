@@ -36,23 +36,23 @@ export interface Publish {
   isTold?: boolean
 }
 
-/**
- * What became of it. `position` is the first one's where it is a `duplicate`; `oldest`, of
- * one that is not: the first message that the room then holds. The others were not kept: `id_conflict`:
- * the messageId stands for other data. `log_full`: there is room again when somebody makes some, or retention does.
- * `capacity`: so it is for this payer, and others find room. A message that drives out as many bytes of its room as it
- * brings is not refused for its payer. `journal_unavailable`: the log cannot be reached. `older`: a value of a higher rank
- * was there, which is `rank`. Of a value that was kept, `value` has its number, and the highest rank before it.
- */
+/** What became of a publish. `value`, of one that was kept: its number, and the highest rank before it. */
 export interface Kept {
+  /** Of a duplicate: that of the first one. */
   position: Position
   at: number
+  /** The first message that the room then holds; absent for a duplicate. */
   oldest?: number
   duplicate: boolean
   value?: { order: number; rankBefore: number | undefined }
   error?: undefined
 }
 
+/**
+ * `id_conflict`: the messageId stands for other data. `log_full`: there is room again when somebody makes some, or retention
+ * does. `capacity`: the same for this payer alone; a message that drives out as many bytes of its room as it brings is not
+ * refused for its payer. `journal_unavailable`: the log cannot be reached. `older`: a value of a higher `rank` was there.
+ */
 type NotKept =
   | { error: 'id_conflict' | 'log_full' | 'capacity' | 'journal_unavailable' }
   | { error: 'older'; rank: number }

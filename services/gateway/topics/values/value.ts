@@ -11,11 +11,9 @@ export type Slots<T> = (T | undefined)[]
  */
 export const emptySlots = <T>(): Slots<T> => [undefined, undefined, undefined, undefined]
 
-/**
- * `body` is the content itself; `format` says how it may be shown. Both stay as they are for the life of the version.
- */
+/** `body` and `format` stay as they are for the life of the version. */
 export interface Value {
-  /** That clients know. */
+  /** As clients name it. */
   key: string
   /** The key of its entry: see cache.ts. */
   wireKey: string
@@ -33,7 +31,6 @@ export interface Value {
   forms: Slots<unknown>
   /** That tell a client that this version is the latest. */
   currentFrames: Slots<Buffer> | undefined
-  /** The size of its compressed forms. */
   compressedBytes: number
   /** For a change: the time that it waited in the fetcher. */
   delayMs: number | undefined
