@@ -86,7 +86,7 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
   outbox.start({ onEnd: sessions.end, onWritable: doors.resumeGets })
   sessions.start(doors.handle)
 
-  const reconsidering = createRecheck({
+  const recheck = createRecheck({
     ...given,
     gate,
     sessions: [sessions.all, doors.waits.waitedKeys.sessions],
@@ -147,7 +147,7 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
       topics.ease(times)
       access.takeOver(policy)
       gate.askAgain(access.viewers.of(undefined), key => authorize.has(namespaceOf(key)))
-      reconsidering.start(decided)
+      recheck.start(decided)
     },
 
     /** What is wrong though clients are served. */
