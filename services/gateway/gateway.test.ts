@@ -305,6 +305,13 @@ test('an offer to speak HTTP/2 is ignored, and the request answered as it is', a
   await connect(url)
 })
 
+test('what a request holds that offers to speak HTTP/2 is given back once its client has the answer', async () => {
+  const { port, server } = await start()
+  const closed = new Promise(resolve => server.once('request', (_, response) => response.once('close', resolve)))
+  await offerH2c(port, 'GET')
+  await closed
+})
+
 test('an upgrade whose client is gone at once harms nothing', async () => {
   const { port, url } = await start()
   for (const path of ['/ws', '/elsewhere']) {

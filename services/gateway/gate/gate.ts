@@ -107,6 +107,12 @@ const NO_ROOMS = 'no rooms here, this namespace is of values: they are read, and
 
 const LASTING = ['subscribe', 'join'] as const satisfies Lasting[]
 
+/** Of requests that wait for a key: they are everybody's, so no backend can be asked for whom. */
+export const notForAll: Problem = {
+  code: 'forbidden',
+  message: 'only keys that everybody may read can be waited for: none with authorize, per: user or no-store',
+}
+
 /** A client repeats a publish that its session's change of user overtook after this time. */
 const RETRY_MS = 100
 
@@ -179,6 +185,7 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
   /** @param key that the session's rights cover */
   function askToHold(session: Session, act: Lasting, key: string) {
     if (!isDecided(key)) return admit(session, act, key)
+    if (!session.viewer) return notForAll
     const { isAdmitted, problem } = decisions.register(session, key, roleOf[act])
     return problem ?? (isAdmitted ? admit(session, act, key) : 'waits')
   }

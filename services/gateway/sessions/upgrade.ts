@@ -92,11 +92,9 @@ function answerOrdinarily(httpServer: Server, request: IncomingMessage, socket: 
   socket.on('error', destroy)
   const response = new http.ServerResponse(request)
   response.shouldKeepAlive = false
+  // Stays assigned: the end of the socket closes the response, and with it ends what is held until the client has read it.
   response.assignSocket(socket)
-  response.once('finish', () => {
-    response.detachSocket(socket)
-    socket.destroySoon()
-  })
+  response.once('finish', () => socket.destroySoon())
   httpServer.emit('request', request, response)
 }
 

@@ -1,6 +1,6 @@
 import { noContainment, realWorld } from '@keycast/service'
 import { readRule } from '../../access/rule.ts'
-import { createTestGateway } from '../../test-support.ts'
+import { createPolicy, createTestGateway, readAs } from '../../test-support.ts'
 import { createPublicApp } from '../http/public.ts'
 import { closeServed, serve } from '../http/test-support.ts'
 import { EDGE_MS, edgeAfter, timeOfEdge } from './cursor.ts'
@@ -158,6 +158,17 @@ test('a value that the backend lets nobody store cannot be waited for', async ()
   await waiting(1)
   backbone.value(KEY, '"v"', { order: ORDER, store: false })
   expect((await answer).status).toBe(403)
+})
+
+test('who waits for a key is told when a backend decides from now on who may read it', async () => {
+  const { gateway, wait, waiting, begin, backbone } = await setup()
+  const version = await begin()
+  const answer = wait(version, ORDER)
+  await waiting(1)
+  gateway.takeOver(readAs({ tick: { authorize }, asked: { authorize } }), createPolicy())
+  const { status, headers, body } = await answer
+  expect([status, headers['cache-control'], JSON.parse(String(body)).code]).toEqual([403, 'no-store', 'forbidden'])
+  expect(backbone.calls.at(-1)).toBe(`unwatch ${KEY}`)
 })
 
 test('a failure is cached for a second, so that those who wait do not come one by one', async () => {

@@ -6,7 +6,7 @@ import { isProblem, type Problem } from '@keycast/protocol'
 import type { FastifyInstance, FastifyReply, onSendHookHandler } from 'fastify'
 import type { Rights } from '../../access/rights.ts'
 import type { Counts } from '../../counts.ts'
-import type { Act, Admitted, Asker } from '../../gate/gate.ts'
+import { type Act, type Admitted, type Asker, notForAll } from '../../gate/gate.ts'
 import type { Entry } from '../../topics/values/cache.ts'
 import { problemNow } from '../../topics/values/failure.ts'
 import type { Paying } from '../../topics/values/payer-choice.ts'
@@ -62,11 +62,6 @@ const BAD_QUERY: HttpProblem = {
   message: 'the query must be after=VERSION&cursor=O.E and nothing else; GET /v1/values/{key} gives the first cursor',
 }
 
-const NOT_FOR_ALL: Problem = {
-  code: 'forbidden',
-  message: 'only keys that everybody may read can be waited for: none with authorize, per: user or no-store',
-}
-
 const OLD_FETCHER: Problem = {
   code: 'fetcher_unavailable',
   message: 'the fetcher is too old to say the order of versions',
@@ -114,7 +109,7 @@ export function addWait(
   )
 
   async function problemOf(key: string): Promise<Problem | undefined> {
-    if (gate.isViewers(key)) return NOT_FOR_ALL
+    if (gate.isViewers(key)) return notForAll
     const entered = await gate.enter(asker, 'get', key)
     return isProblem(entered) ? entered : undefined
   }
@@ -130,7 +125,7 @@ export function addWait(
       const value = isCurrent ? entry.value : undefined
       if (entry && value) {
         if (value.order === undefined) return sendProblem(reply, OLD_FETCHER)
-        if (!entry.store) return sendProblem(reply, NOT_FOR_ALL)
+        if (!entry.store) return sendProblem(reply, notForAll)
         if (value.order === cursor.order && value.version !== cursor.after) return sendProblem(reply, BAD_QUERY)
         // Else a gateway that is behind would have the cache keep the version before.
         if (value.order > cursor.order) {
