@@ -76,11 +76,12 @@ const deciding = ({
 } = {}) => {
   const verdict: { isAdmitted: boolean; problem?: Problem } = { isAdmitted: false }
   const questions: ((problem?: Problem) => void)[] = []
+  const namespaces = createNamespaces(
+    { doc: { authorize }, own: { isPerUser: true } },
+    { room: { members: 'named' }, asked: { members: 'named', authorize }, news: { publish: 'server' } },
+  )
   const gate = createTestGate({
-    namespaces: createNamespaces(
-      { doc: { authorize }, own: { isPerUser: true } },
-      { room: { members: 'named' }, asked: { members: 'named', authorize }, news: { publish: 'server' } },
-    ),
+    namespaces,
     decisions: {
       ask: () => new Promise(resolve => questions.push(resolve)),
       register({ viewer }, key) {
@@ -95,7 +96,7 @@ const deciding = ({
   const rule = (written: unknown) => readRule(written, { user: false, strict: true }).rule
   const { anonymous: rights } = createRights({ anonymous: rule(everything), everyone: rule({}) })
   const asker = { rights, viewer: { name: 'ann' } as any, account: undefined, payer: undefined }
-  return { gate, questions, asker, verdict }
+  return { gate, questions, asker, verdict, namespaces }
 }
 
 /** The same, with a holder that notes what it is told. */
@@ -104,7 +105,7 @@ const holding = () => {
   const told: unknown[] = []
   const registered: string[] = []
   const held = new Map<string, 'waits' | 'stands'>()
-  const { gate, asker, verdict } = deciding({
+  const { gate, asker, verdict, namespaces } = deciding({
     quota: {
       take(_, act) {
         if (taken.length === 2) return { code: 'too_many_keys' }
@@ -123,7 +124,7 @@ const holding = () => {
   }
   const none = { ...holder, keysOf: () => [] }
   gate.start({ subscribe: holder, join: none, members: none })
-  return { gate, session: asker as any, taken, told, registered, held, verdict }
+  return { gate, session: asker as any, taken, told, registered, held, verdict, namespaces }
 }
 
 test('an admitted key comes with all that was looked up for it', () => {
@@ -271,6 +272,17 @@ test('another viewer is asked about anew, and until then told nothing of what de
   })
   expect(told).toEqual(['pause doc:1', 'pause own:1', ['own:1', expect.objectContaining({ wireKey: 'own:1|bob' })]])
   expect(registered).toEqual(['bob doc:1'])
+})
+
+test('another viewer leaves nothing behind in a namespace about which no backend decides any more', () => {
+  const { gate, session, held, registered, namespaces } = holding()
+  gate.hold(session, 'subscribe', 'doc:1')
+  held.set('doc:1', 'stands')
+  delete namespaces.get('doc')?.authorize
+  gate.changeViewer(session, () => {
+    session.viewer = { name: 'bob' }
+  })
+  expect(registered).toEqual([])
 })
 
 test("a user's own value has a key of its own, which nobody reaches without saying for whom", () => {

@@ -245,6 +245,8 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
    * @param change sets the new viewer
    */
   function changeViewer(session: Session, change: () => void) {
+    // Also where no backend decides any more: the session would stay registered for the viewer before.
+    for (const [act, key] of heldBy(session)) forgo(session, act, key)
     askAnew(session, isViewers, change)
   }
 

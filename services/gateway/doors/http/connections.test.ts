@@ -115,3 +115,9 @@ test('values under way are bounded together, one that many are sent counts once'
   expect(bodies.bytes()).toBe(0)
   expect(bodies.hold(other, response())).toBe(true)
 })
+
+test('a value whose client left before it came is not under way', () => {
+  const bodies = createUnreadBodies(1_000)
+  expect(bodies.hold(Buffer.alloc(600), Object.assign(new EventEmitter(), { destroyed: true }) as any)).toBe(true)
+  expect(bodies.bytes()).toBe(0)
+})

@@ -68,10 +68,13 @@ export function limitConnections(server: Server, { connectionsMax, clientOf, onR
  */
 export function limitResponses(app: FastifyInstance, after: World['after'], responseMsMax: number = RESPONSE_MS_MAX) {
   app.addHook('onSend', (request, reply, _, done) => {
-    reply.raw.once(
-      'close',
-      after(responseMsMax, () => request.raw.socket.destroy()),
-    )
+    // Of a client that has left already no event would take the timer back.
+    if (!reply.raw.destroyed) {
+      reply.raw.once(
+        'close',
+        after(responseMsMax, () => request.raw.socket.destroy()),
+      )
+    }
     done()
   })
 }

@@ -14,6 +14,8 @@ export function createUnreadBodies(bytesMax: number) {
    * @returns whether there is room for it
    */
   function hold(body: Buffer, response: ServerResponse): boolean {
+    // Its client left while the body was fetched: the event that would release it has passed.
+    if (response.destroyed) return true
     const others = holders.get(body) ?? 0
     if (others === 0) {
       // One is always allowed: a value larger than the limit would otherwise never be served.
