@@ -36,7 +36,7 @@ export function addAccess(calls: FastifyInstance, { guard, explain, askAgain, sh
   const accessCall = {
     bodyLimit: VIEWER_BYTES_MAX,
     ...guard.call('revoke'),
-    onResponse: async (request: FastifyRequest, reply: FastifyReply) => {
+    onSend: async (request: FastifyRequest, reply: FastifyReply) => {
       if (isAsk(request.body)) await guard.record(request, reply)
     },
   }

@@ -43,7 +43,10 @@ export function createGuard({ tokens, audit, wallNow }: Deps) {
     return sendProblem(reply, { code: 'scope_missing', message })
   }
 
-  /** Of what is done for good, or to people: a line says who did it, tried to, and what came of it. */
+  /**
+   * Of what is done for good, or to people: a line says who did it, tried to, and what came of it. Before the answer is
+   * sent: a caller that hangs up meanwhile has none.
+   */
   async function record(request: FastifyRequest, { statusCode }: FastifyReply) {
     const caller = callers.get(request)?.name
     if (caller === undefined) return
@@ -55,7 +58,7 @@ export function createGuard({ tokens, audit, wallNow }: Deps) {
   return {
     /** Options of a route. */
     call: (scope: Scope) => ({ onRequest: may(scope) }),
-    recorded: (scope: Scope) => ({ onRequest: may(scope), onResponse: record }),
+    recorded: (scope: Scope) => ({ onRequest: may(scope), onSend: record }),
     refusal,
     record,
   }

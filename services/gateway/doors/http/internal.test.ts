@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect } from 'node:net'
 import { FetcherUnavailable } from '@keycast/backbone'
 import { realWorld } from '@keycast/service'
 import Fastify from 'fastify'
@@ -29,6 +31,7 @@ async function setup({
   revoke = { outcome: 'added', sessions: 2 },
   shareRevocation,
   shareClosing,
+  audit,
 }: {
   apiTokens?: ApiToken[]
   refresh?: () => Promise<void>
@@ -36,6 +39,7 @@ async function setup({
   revoke?: ReturnType<Parameters<typeof addInternal>[1]['revoke']>
   shareRevocation?: Parameters<typeof addInternal>[1]['shareRevocation']
   shareClosing?: Parameters<typeof addInternal>[1]['shareClosing']
+  audit?: (line: string) => void
 } = {}) {
   const audited: unknown[] = []
   const revoked: unknown[] = []
@@ -51,7 +55,7 @@ async function setup({
   })
   addInternal(app, {
     apiTokens,
-    audit: line => audited.push(JSON.parse(line)),
+    audit: audit ?? (line => audited.push(JSON.parse(line))),
     askAgain: change => {
       asked.push(change)
       return 2
@@ -90,7 +94,7 @@ async function setup({
     call('/v1/refresh', { method: 'POST', headers, body: JSON.stringify(body) })
   const postRevoke = (body: unknown, headers = json) =>
     call('/v1/revoke', { method: 'POST', headers, body: JSON.stringify(body) })
-  return { call, post, postRevoke, refreshed, refreshedUsers, revoked, asked, explained, audited }
+  return { app, call, post, postRevoke, refreshed, refreshedUsers, revoked, asked, explained, audited }
 }
 
 describe.each(['/v1/keys/tick:1', '/v1/refresh', '/v1/access', '/v1/revoke'])('the guard of %s', path => {
@@ -394,6 +398,26 @@ describe('scopes', () => {
       { at, caller: 'ops', method: 'POST', path: '/v1/close', body: { address: '192.0.2.7' }, status: 200 },
     ])
   })
+})
+
+test('a caller that does not wait for its answer is recorded, too', async () => {
+  const [asked, recorded] = [Promise.withResolvers<void>(), Promise.withResolvers<unknown>()]
+  const told = Promise.withResolvers<undefined>()
+  const shareRevocation = () => {
+    asked.resolve()
+    return told.promise
+  }
+  const { app } = await setup({ shareRevocation, audit: line => recorded.resolve(JSON.parse(line)) })
+  const { port } = app.server.address() as AddressInfo
+  const [caller, [atServer]] = [connect(port, '127.0.0.1'), await once(app.server, 'connection')]
+  const body = '{"sub":"ann"}'
+  const head = ['POST /v1/revoke HTTP/1.1', 'Host: x', 'Authorization: Bearer secret', 'Content-Type: application/json']
+  caller.write([...head, `Content-Length: ${body.length}`, '', body].join('\r\n'))
+  await asked.promise
+  caller.destroy()
+  await once(atServer, 'close')
+  told.resolve(undefined)
+  expect(await recorded.promise).toMatchObject({ caller: 'ops', path: '/v1/revoke', body: { sub: 'ann' }, status: 200 })
 })
 
 test('the other gateways close those of the address as well, or the answer says that they may not have', async () => {
