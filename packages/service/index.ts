@@ -23,6 +23,7 @@ export {
 export { ANSWER_GRACE_MS } from './deadlines.ts'
 export { detached } from './detached-bytes.ts'
 export { readVariable, withoutLineBreak } from './environment.ts'
+export { addScope, noSchemas } from './fastify-start.ts'
 export { answerErrors, type Problem } from './http-errors.ts'
 export { dateOf, type Headers, readHttpDate, readSeconds, retryAfterMsOf } from './http-times.ts'
 export { readListenProblem } from './listen-problem.ts'

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
 import type { Registry } from 'prom-client'
 import type { Containment } from './containment.ts'
+import { noSchemas } from './fastify-start.ts'
 import { answerErrors, sendError } from './http-errors.ts'
 
 interface Options {
@@ -26,6 +27,7 @@ export function createInternalServer({ host, port, metrics, ready, problems = ()
   // Without forcing, close() would wait for scrapers, which keep their connections open.
   const app = Fastify({
     forceCloseConnections: true,
+    schemaController: noSchemas,
     // Broken percent-encoding comes here before any route. Fastify's own answer repeats the whole path.
     frameworkErrors: (_error, _request, reply) =>
       sendError(reply, 400, {

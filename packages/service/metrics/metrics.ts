@@ -1,9 +1,10 @@
 // Prometheus metrics under keycast_<service>_. One row declares each: its name, its help, its labels, and where its number
 // comes from. Names end in a base unit and, for counters, _total. No label may name a key or a client: their number has no
 // bound, and each would be a time series.
-import { type Metric, Registry } from 'prom-client'
+import type { Metric } from 'prom-client'
 import { observeGc } from './gc.ts'
 import { observeProcess } from './process-metrics.ts'
+import { Registry } from './registry.ts'
 import type { Sample } from './samples.ts'
 import { createCounts, createHistograms, type Histogram, type Labels } from './series.ts'
 

@@ -2,7 +2,7 @@
 // Clients are never told as much.
 import { type Problem, problemText } from '@keycast/protocol'
 import type { Deciding, Namespaces, World } from '@keycast/service'
-import { decodeJwt } from 'jose'
+import { decodeJwt } from 'jose/jwt/decode'
 import type { Policy } from './policy-file.ts'
 import { createPatternSet, decide, type Rights } from './rights.ts'
 import { fillUser, mapVerbs, type Rule, readRule, type Verb, verbs } from './rule.ts'

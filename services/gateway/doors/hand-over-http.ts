@@ -2,7 +2,7 @@
 // asked for them.
 import type { Backbone, HandedOver, Taken } from '@keycast/backbone'
 import { namespaceOf, type Problem, problemText } from '@keycast/protocol'
-import { readContent, type ValueNamespaces, type World } from '@keycast/service'
+import { addScope, readContent, type ValueNamespaces, type World } from '@keycast/service'
 import { HANDED_OVER_BYTES_MAX, type Line, linesOf, readLine } from '@keycast/service/hand-over'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Guard } from './http/guard.ts'
@@ -30,7 +30,7 @@ interface Deps extends Pick<World, 'turn'> {
 type Refused = HttpProblem & { status?: number }
 
 export function addHandOver(calls: FastifyInstance, { guard, gate, namespaces, backbone, turn }: Deps) {
-  calls.register(async scope => {
+  addScope(calls, 'values', async scope => {
     // The body is the value, whatever its type is.
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_, body, done) => done(null, body))

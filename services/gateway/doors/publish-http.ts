@@ -1,6 +1,7 @@
 // POST /v1/publish: a backend publishes into a room, under any name.
 import type { Published } from '@keycast/backbone'
 import { isProblem, type Problem, ProtocolError, readPublishFields } from '@keycast/protocol'
+import { addScope } from '@keycast/service'
 import type { FastifyInstance } from 'fastify'
 import type { Guard } from './http/guard.ts'
 import { sendProblem } from './http/problems.ts'
@@ -16,7 +17,7 @@ interface Deps {
 }
 
 export function addPublish(calls: FastifyInstance, { publishes, guard }: Deps) {
-  calls.register(async scope => {
+  addScope(calls, 'publish', async scope => {
     // Read as text: the message's data is passed on exactly as it is written.
     scope.removeContentTypeParser('application/json')
     scope.addContentTypeParser('application/json', { parseAs: 'string' }, (_, body, done) => done(null, body))

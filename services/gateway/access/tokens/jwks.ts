@@ -3,7 +3,9 @@
 import type { Agent as HttpAgent, IncomingMessage } from 'node:http'
 import { type Agent, get as getHttps } from 'node:https'
 import { http } from '@keycast/service'
-import { type CryptoKey, createLocalJWKSet, errors, type JWK } from 'jose'
+import type { CryptoKey, JWK } from 'jose'
+import * as errors from 'jose/errors'
+import { createLocalJWKSet } from 'jose/jwks/local'
 import { fitsJwk, publicAlgorithms, RSA_BITS_MAX, RSA_BITS_MIN } from './algorithms.ts'
 
 /** A thousand RSA keys with their certificates take 2 to 3 MB. */

@@ -1,5 +1,5 @@
 // The calls of the backend and the operator, on the internal listener and under a bearer token. Each is in a file of its own.
-import type { World } from '@keycast/service'
+import { addScope, type World } from '@keycast/service'
 import type { FastifyInstance } from 'fastify'
 import { addAccess } from '../access-http.ts'
 import { addDeletions } from '../delete-http.ts'
@@ -30,7 +30,7 @@ type Deps = Pick<World, 'wallNow'> &
 /** @param app of the internal listener */
 export function addInternal(app: FastifyInstance, { apiTokens, audit, ...deps }: Deps) {
   const guard: Guard = createGuard({ tokens: apiTokens, audit, wallNow: deps.wallNow })
-  app.register(async calls => {
+  addScope(app, 'calls', async calls => {
     const guarded = { ...deps, guard }
     addRefresh(calls, guarded)
     addHandOver(calls, guarded)

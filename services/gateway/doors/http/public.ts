@@ -1,6 +1,6 @@
 // The HTTP side of the port clients connect to: the page, the client library, the values. /ws is the gateway's own.
 import { errorCodes } from '@keycast/protocol'
-import { answerErrors, type Containment, createOnceAMinute, type Log, type World } from '@keycast/service'
+import { answerErrors, type Containment, createOnceAMinute, type Log, noSchemas, type World } from '@keycast/service'
 import Fastify from 'fastify'
 import { addValues, type ValuesDeps } from '../get-http.ts'
 import { addMessages, type MessagesDeps } from '../history-http.ts'
@@ -73,6 +73,7 @@ export function createPublicApp(deps: Deps) {
   const app = Fastify({
     // Browsers and proxies keep connections open: without forcing, close() would wait for them.
     forceCloseConnections: true,
+    schemaController: noSchemas,
     http: { maxHeaderSize: HEADERS_BYTES_MAX, connectionsCheckingInterval: CHECK_CONNECTIONS_MS },
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,

@@ -1,7 +1,7 @@
 // GET /v1/stream: a session over server-sent events, for curl, for EventSource, and where WebSockets are blocked. Its client
 // asks for the keys in the URL (query.ts), and for all else by POST /v1/stream/send (send.ts).
 import type { OutgoingHttpHeaders } from 'node:http'
-import type { World } from '@keycast/service'
+import { addScope, type World } from '@keycast/service'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Verified } from '../../access/tokens/tokens.ts'
 import type { Admission } from '../../sessions/admission.ts'
@@ -61,7 +61,7 @@ export function addStream(app: FastifyInstance, deps: StreamDeps) {
   })
 
   // In a scope of its own: nothing else takes a body, of whatever type.
-  app.register(async scope => {
+  addScope(app, 'stream', async scope => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_, body, done) => done(null, body))
     addSend(scope, deps)
