@@ -59,6 +59,7 @@ async function setup({
       },
       recheck: ({ asker }) => asker.revoked?.(),
       isViewers: key => key.startsWith('own:'),
+      takesQuery: key => key.startsWith('tasks:'),
     },
     histories: undefined as any,
     waits: { wallNow: () => 0 } as any,
@@ -244,6 +245,18 @@ test.each([
   const { get, asked } = await setup({ fresh: found })
   await get(path)
   expect(asked[0]).toBe(`enter ${key}`)
+})
+
+test('a query beside the key is refused where keys have queries: it is meant as a part of the key', async () => {
+  const { get, asked } = await setup({ fresh: found })
+  const refused = await get('/v1/values/tasks:7?status=open')
+  expect([refused.status, refused.json().code]).toEqual([400, 'bad_request'])
+  expect(refused.json().message).toContain('%3F')
+  expect(asked).toEqual(['enter tasks:7'])
+  expect((await get('/v1/values/tasks:7%3Fstatus=open')).status).toBe(200)
+  expect(asked.at(-1)).toBe('fresh tasks:7?status=open')
+  // Programs that poll send such a thing past caches.
+  expect((await get('/v1/values/tick:1?_=1795333665478')).status).toBe(200)
 })
 
 test('a key that breaks the grammar is refused, and the fetcher is not asked', async () => {

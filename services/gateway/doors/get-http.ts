@@ -13,12 +13,16 @@ import { type Admit, securityHeaders } from './http/admit.ts'
 import { countStatuses } from './http/count-statuses.ts'
 import { matchesAny } from './http/entity-tags.ts'
 import type { PendingLimit } from './http/pending-limit.ts'
-import { sendProblem } from './http/problems.ts'
+import { type HttpProblem, sendProblem } from './http/problems.ts'
 import { addVary } from './http/vary.ts'
 import { cursorText, edgeAfter } from './wait/cursor.ts'
 
 export interface ValuesDeps {
-  gate: { recheck(admitted: Admitted): Problem | 'again' | undefined; isViewers(key: string): boolean }
+  gate: {
+    recheck(admitted: Admitted): Problem | 'again' | undefined
+    isViewers(key: string): boolean
+    takesQuery(key: string): boolean
+  }
   admit: Admit
   values: { fresh(wireKey: string, asOfMs?: number): Result | undefined }
   coded: Codings
@@ -32,6 +36,11 @@ export interface ValuesDeps {
 /** Under it the rest of the path is the key: an id may hold `/`. */
 const VALUES_PATH = '/v1/values/'
 
+const QUERY_OF_URL: HttpProblem = {
+  code: 'bad_request',
+  message: 'the query belongs into the key: write its ? as %3F, as in /v1/values/tasks:%3Fstatus=open',
+}
+
 export function addValues(
   app: FastifyInstance,
   { gate, admit, values, coded, singleFlight, pending, unreadBodies, counts, wallNow }: ValuesDeps,
@@ -44,6 +53,8 @@ export function addValues(
     const isOwn = wireKey !== key
     // Errors and requests without a token vary, too: another user has another answer.
     if (isOwn && !hasToken) addVary(reply, 'Authorization, Cookie')
+    // Else the answer would be the value of another key than the one that is meant.
+    if (gate.takesQuery(key) && request.raw.url?.includes('?')) return sendProblem(reply, QUERY_OF_URL)
     const cached = values.fresh(wireKey)
     if (cached) counts.httpHits++
     else counts.httpMisses++

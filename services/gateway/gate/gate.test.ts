@@ -36,6 +36,12 @@ test('an id has no more segments than its namespace allows: what lies below a ke
   expect(check(all, 'get', 'file:a/b/c/d')).toMatchObject({ code: 'bad_key' })
 })
 
+test('keys of a namespace with parameters take a query, others and those of rooms do not', () => {
+  const query = { names: ['status'], headers: {} }
+  const { takesQuery } = createTestGate({ namespaces: createNamespaces({ tasks: { query }, tick: {} }, { room: {} }) })
+  expect(['tasks:7', 'tick:1', 'room:1', 'none:1'].map(takesQuery)).toEqual([true, false, false, false])
+})
+
 test('rights are asked before namespaces: a forbidden key answers alike whether it exists or not', () => {
   const { check, counts } = setup()
   const keys = ['tick:absent', 'tick:other', 'no:namespace', 'tick:too/deep']

@@ -270,6 +270,9 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
   /** Whether it matters to a key which viewer asks: a backend decides who reads it, or each has a value of their own. */
   const isViewers = (key: string) => isOwn(key) || isDecided(key)
 
+  /** Whether keys of its namespace may carry a query. @param key that may be used */
+  const takesQuery = (key: string) => namespaces.get(namespaceOf(key))?.query !== undefined
+
   /** Whether each user has a value of their own under the key. */
   const isOwn = (key: string) => namespaces.get(namespaceOf(key))?.isPerUser === true
 
@@ -370,6 +373,7 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
     check,
     grants,
     isViewers,
+    takesQuery,
     operator,
 
     /** The session is gone, and none of its requests waits any more. What it holds is its holders' to release. */

@@ -42,6 +42,7 @@ function setUp(origins: string) {
         },
         recheck: () => undefined,
         isViewers: () => false,
+        takesQuery: () => false,
       },
       authenticate: async () => ({ leave() {}, ...caller }) as any,
       values: { fresh: () => found },

@@ -14,7 +14,7 @@ export function readQuery({ raw: { url = '' }, headers }: FastifyRequest) {
   ])
   for (const [name, texts] of partsOf(url)) {
     const field = fields.get(name)
-    if (!field) return bad('the query has "keys", "after" and "ticket", and nothing else')
+    if (!field) return bad('the query has "keys", "after" and "ticket", and nothing else: a & within a key is %26')
     field.push(...texts)
   }
   const [keys, [after], [ticket]] = [...fields.values()]

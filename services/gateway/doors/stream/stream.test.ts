@@ -199,6 +199,13 @@ test.each([
   expect([answer.status, answer.json().code]).toEqual([status, code])
 })
 
+test('a key whose & is not encoded is refused with what to write', async () => {
+  const { ask } = await setup()
+  const answer = await ask('/v1/stream?keys=tasks:7?status=open&page=2')
+  expect([answer.status, answer.json().code]).toEqual([400, 'bad_request'])
+  expect(answer.json().message).toContain('%26')
+})
+
 test('keys are split at commas, but at those that are encoded, and may be named one by one', async () => {
   const { stream } = await setup()
   const { next } = await stream('?keys=tick:a%2Cb,tick:c+d&keys=tick:%C3%A9,room:%C3%A9')

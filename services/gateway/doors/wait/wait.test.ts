@@ -152,6 +152,13 @@ test.each([
   expect([answer.status, answer.headers['cache-control']]).toEqual([status, 'no-store'])
 })
 
+test('a query that was meant as a part of the key is refused with what to write', async () => {
+  const { get } = await setup()
+  const { status, json } = await get(`/v1/wait/${KEY}?status=open&after=x&cursor=1.2`)
+  expect([status, json().code]).toEqual([400, 'bad_request'])
+  expect(json().message).toContain('%3F')
+})
+
 test('a value that the backend lets nobody store cannot be waited for', async () => {
   const { wait, waiting, backbone } = await setup()
   const answer = wait('x', 1)

@@ -59,7 +59,8 @@ const cacheControlOf: Readonly<Record<number, string>> = {
 
 const BAD_QUERY: HttpProblem = {
   code: 'bad_request',
-  message: 'the query must be after=VERSION&cursor=O.E and nothing else; GET /v1/values/{key} gives the first cursor',
+  message:
+    'the query must be after=VERSION&cursor=O.E and nothing else, GET /v1/values/{key} gives the first cursor; the ? of a key is %3F',
 }
 
 const OLD_FETCHER: Problem = {
