@@ -130,7 +130,7 @@ const idOf = (n: number) => `message-id-${String(n).padStart(8, '0')}`
 test('an operator is told where a room stands, how far each link was sent it, and how many are there', async () => {
   const { journal, backbone, publish, startGateway, network, log } = await setup()
   expect(await journal.describe('nothing')).toEqual({ problem: expect.any(String) })
-  expect(await journal.describe('other:1')).toEqual({ problem: 'no such namespace' })
+  expect(await journal.describe('other:1')).toEqual({ problem: 'no namespace "other" here' })
 
   backbone.watch('room:1')
   await network.settle()

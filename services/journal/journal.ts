@@ -8,7 +8,7 @@ import {
   readPresenceKey,
   readPushedKey,
 } from '@keycast/backbone'
-import { namespaceOf } from '@keycast/protocol'
+import { excerpt, namespaceOf } from '@keycast/protocol'
 import {
   createOnceAMinute,
   type JournalNamespaces,
@@ -193,7 +193,7 @@ export function createJournal({
   let stopNews = () => {}
 
   function namespaceProblem(key: string) {
-    return roomProblem(key) ?? (namespaces.get(namespaceOf(key)) ? undefined : 'no such namespace')
+    return roomProblem(key) ?? (namespaces.get(namespaceOf(key)) ? undefined : `no namespace ${excerpt(namespaceOf(key))} here`)
   }
 
   function onCommand(

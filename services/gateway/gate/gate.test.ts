@@ -25,7 +25,10 @@ test('a key that breaks the grammar, or whose namespace does not exist, may not 
   for (const ask of doors) {
     expect(ask('tick:1')).toBeUndefined()
     expect(ask('no key')).toMatchObject({ code: 'bad_key', message: expect.stringContaining('namespace:id') })
-    expect(ask('no:key')).toEqual({ code: 'unknown_namespace' })
+    expect(ask('no:key')).toEqual({
+      code: 'unknown_namespace',
+      message: 'no namespace "no" here: ask the operator which exist',
+    })
   }
 })
 

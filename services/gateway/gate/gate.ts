@@ -2,7 +2,7 @@
 // was sent to it: get, history, publish, join and subscribe, GET /v1/values, GET /v1/messages, and the operator's calls. A
 // key that is cached is no exception.
 import { viewerKey } from '@keycast/backbone'
-import { idOf, isProblem, keyProblem, namespaceOf, type Problem } from '@keycast/protocol'
+import { excerpt, idOf, isProblem, keyProblem, namespaceOf, type Problem } from '@keycast/protocol'
 import {
   idProblem,
   type JournalNamespace,
@@ -104,6 +104,9 @@ const isOfRoom: Readonly<Record<Act, boolean | undefined>> = {
 
 const NO_VALUES = 'no values here, this namespace is of rooms: subscribe to the key, or ask for its history'
 const NO_ROOMS = 'no rooms here, this namespace is of values: they are read, and nobody publishes there'
+
+/** @param key keeps the grammar */
+const noNamespace = (key: string) => `no namespace ${excerpt(namespaceOf(key))} here: ask the operator which exist`
 
 const LASTING = ['subscribe', 'join'] as const satisfies Lasting[]
 
@@ -338,14 +341,14 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
   function valueProblem(key: string): Problem | undefined {
     const namespace = namespaces.get(namespaceOf(key))
     if (namespace) return badKey(idProblem(namespace, idOf(key)))
-    return { code: 'unknown_namespace', message: journal.get(namespaceOf(key)) && NO_VALUES }
+    return { code: 'unknown_namespace', message: journal.get(namespaceOf(key)) ? NO_VALUES : noNamespace(key) }
   }
 
   /** @param key keeps the grammar */
   function roomProblem(act: Act | undefined, key: string): Problem | undefined {
     const namespace = journal.get(namespaceOf(key))
     if (namespace) return badKey(roomIdProblem(idOf(key))) ?? actProblem(namespace, act)
-    return { code: 'unknown_namespace', message: namespaces.get(namespaceOf(key)) && NO_ROOMS }
+    return { code: 'unknown_namespace', message: namespaces.get(namespaceOf(key)) ? NO_ROOMS : noNamespace(key) }
   }
 
   /** What a room's namespace lets no client do. */

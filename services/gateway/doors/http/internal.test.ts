@@ -159,7 +159,7 @@ test.each([
   ['null', null, /at least one key/],
   ['a number among the keys', { keys: ['tick:1', 2] }, /keys\[1\]: a key is a string/],
   ['a key that breaks the grammar', { keys: ['tick:../x'] }, /keys\[0\]: .*segment/],
-  ['a key of no namespace', { keys: ['room:1'] }, /keys\[0\]: no such namespace/],
+  ['a key of no namespace', { keys: ['room:1'] }, /keys\[0\]: no namespace "room" here/],
   ['users of a value for all', { keys: ['own:1', 'tick:1'], users: ['ann'] }, /tick:1 has one value for all/],
   ['no user', { keys: ['own:1'], users: [] }, /users must be a list/],
   ['a number among the users', { keys: ['own:1'], users: [7] }, /users must be a list/],
