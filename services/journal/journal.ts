@@ -193,7 +193,9 @@ export function createJournal({
   let stopNews = () => {}
 
   function namespaceProblem(key: string) {
-    return roomProblem(key) ?? (namespaces.get(namespaceOf(key)) ? undefined : `no namespace ${excerpt(namespaceOf(key))} here`)
+    const problem = roomProblem(key)
+    if (problem || namespaces.get(namespaceOf(key))) return problem
+    return `no namespace ${excerpt(namespaceOf(key))} here`
   }
 
   function onCommand(

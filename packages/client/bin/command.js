@@ -22,8 +22,10 @@ const usage = `Usage: keycast watch KEY... [--last N]
   --message-id ID   16 to 64 characters of A-Z a-z 0-9 _ -: a message that was published under it is not published twice
   -h, --help        prints this
 
-KEYCAST_TOKEN in the environment is the token. The connection's troubles go to the standard error. Exit code: 0, also
-of a watch that Ctrl+C or SIGTERM ends; 1 after an error; 2 for wrong use.`
+KEYCAST_TOKEN in the environment is the token. The connection's troubles go to the standard error. An error that comes
+again is printed once, and with a count when another thing comes. A watch ends where every key is refused
+(unauthenticated, forbidden, unknown_namespace) or has ended. Exit code: 0, also of a watch that Ctrl+C or SIGTERM ends;
+1 after an error; 2 for wrong use.`
 
 const options = /** @type {const} */ ({
   url: { type: 'string', default: 'ws://127.0.0.1:8080/ws' },
@@ -77,13 +79,15 @@ export async function runCommand(words, world) {
   }
   world.onInterrupt(keycast.close)
   keycast.on('state', printer.connection)
+  const lost = createLost(keys.length, keycast.close)
   const successes = await Promise.all(
     keys.map(async key => {
       try {
-        await run(keycast, key, command, printer)
-        return true
+        await run(keycast, key, command, { printer, lost })
+        return !lost.isAll()
       } catch (error) {
         printer.failure(key, error)
+        lost.set(key, true)
         return false
       }
     }),
@@ -136,10 +140,33 @@ function countOf(text, option, min) {
   throw new Error(`${option} ${text}: must be a whole number from ${min} to ${MESSAGES_MAX}`)
 }
 
-/** @param {Keycast} keycast @param {string} key @param {Command} command @param {Printer} printer */
-async function run(keycast, key, command, printer) {
+/** @typedef {ReturnType<typeof createLost>} Lost */
+
+/**
+ * The keys of which nothing can be had: they have ended, or the user has no right. Once all are among them, the command
+ * ends.
+ *
+ * @param {number} count of the keys @param {() => void} onAll
+ */
+function createLost(count, onAll) {
+  const lost = new Set()
+  const isAll = () => lost.size === count
+  return {
+    isAll,
+    /** @param {string} key @param {boolean} isLost */
+    set(key, isLost) {
+      if (isAll()) return
+      if (isLost) lost.add(key)
+      else lost.delete(key)
+      if (isAll()) onAll()
+    },
+  }
+}
+
+/** @param {Keycast} keycast @param {string} key @param {Command} command @param {{ printer: Printer, lost: Lost }} to */
+async function run(keycast, key, command, { printer, lost }) {
   const { name, last, limit, timeoutMs, messageId } = command
-  if (name === 'watch') return watch(keycast, key, last, printer)
+  if (name === 'watch') return watch(keycast, key, last, { printer, lost })
   // A timer that is cleared: AbortSignal.timeout would not keep a process alive that waits for its network.
   const giveUp = new AbortController()
   const timer = setTimeout(() => giveUp.abort(timedOut(timeoutMs, keycast)), timeoutMs)
@@ -195,16 +222,72 @@ const membersOf = (room, signal) =>
 /**
  * A key does not say whether it is a room or a value. The gateway does.
  *
- * @param {Keycast} keycast @param {string} key @param {number} last @param {Printer} printer
+ * @param {Keycast} keycast @param {string} key @param {number} last @param {{ printer: Printer, lost: Lost }} to
  */
-async function watch(keycast, key, last, printer) {
+async function watch(keycast, key, last, { printer, lost }) {
+  const errors = createErrors(key, printer)
   const room = keycast.room(key, { last })
-  room.on('change', ({ error, health }) => error && health !== 'ended' && printer.failure(key, error))
+  room.on('change', ({ error, health }) => {
+    if (health === 'ended') return
+    if (errors.isNew(error) && error) printer.failure(key, error)
+    lost.set(key, health === 'forbidden')
+  })
   try {
-    for await (const item of room) printer.message(key, item)
+    for await (const item of room) {
+      errors.over()
+      printer.message(key, item)
+    }
   } catch (error) {
     if (/** @type {any} */ (error).code !== 'not_a_room') throw error
     room.close()
-    for await (const state of keycast.value(key)) printer.state(key, state)
+    for await (const state of keycast.value(key)) {
+      // A backend's error may come again beside another value.
+      if (errors.isNew(state.error, state.version)) printer.state(key, state)
+      lost.set(key, state.health === 'forbidden')
+    }
+  } finally {
+    errors.over()
+  }
+}
+
+/**
+ * Knows which error of a key was printed: it comes again each time that the key is asked for again.
+ *
+ * @param {string} key @param {Printer} printer
+ */
+function createErrors(key, printer) {
+  /** @type {{ error: import('../keycast.js').KeycastError, about: unknown } | undefined} */
+  let last
+  let repeats = 0
+
+  function over() {
+    if (last && repeats > 0) printer.repeated(key, last.error, repeats)
+    last = undefined
+    repeats = 0
+  }
+
+  return {
+    over,
+
+    /**
+     * @param {import('../keycast.js').KeycastError | undefined} error none where there is none any more
+     * @param {unknown} [about] what is printed with it
+     */
+    isNew(error, about) {
+      if (
+        error &&
+        last &&
+        last.about === about &&
+        last.error.code === error.code &&
+        last.error.message === error.message
+      ) {
+        if (error !== last.error) repeats++
+        last.error = error
+        return false
+      }
+      over()
+      last = error && { error, about }
+      return true
+    },
   }
 }

@@ -77,6 +77,48 @@ test('watch ends when no key can be watched any more', async () => {
   expect(objects()).toEqual([{ key: 'a:1', error: { code: 'unknown_namespace', message: 'no such namespace' } }])
 })
 
+const unauthenticated = { error: { code: 'unauthenticated', message: expect.any(String) } }
+
+test('watch ends where all keys are refused, and not before', async () => {
+  const { fake, ended, objects } = start('watch a:1 a:2 a:3')
+  await soon()
+  fake.fail('a:1', 'unauthenticated')
+  fake.fail('a:2', 'forbidden')
+  await soon()
+  fake.set('a:2', 2)
+  fake.passTime(30_000)
+  await soon()
+  fake.fail('a:3', 'unknown_namespace')
+  await soon()
+  const before = objects().length
+  fake.fail('a:2', 'forbidden')
+  expect(await ended).toBe(1)
+  expect(objects().slice(before)).toMatchObject([
+    { key: 'a:2', error: { code: 'forbidden' } },
+    { ...unauthenticated, key: 'a:1', repeats: expect.any(Number) },
+  ])
+})
+
+test('a refusal that comes again is printed once, then counted when something else comes', async () => {
+  const { fake, ended, interrupt, objects } = start('watch a:1 a:2')
+  await soon()
+  fake.set('a:2', 2)
+  fake.fail('a:1', 'unauthenticated')
+  for (let times = 0; times < 3; times++) {
+    await soon()
+    fake.passTime(30_000)
+  }
+  await soon()
+  const about = () => objects().filter(({ key }) => key === 'a:1')
+  expect(about()).toMatchObject([unauthenticated])
+  fake.set('a:1', 1)
+  fake.passTime(30_000)
+  await soon()
+  expect(about()).toMatchObject([unauthenticated, { ...unauthenticated, repeats: 3 }, { value: 1 }])
+  interrupt()
+  expect(await ended).toBe(0)
+})
+
 test('on a terminal it prints for people, and no stranger’s control characters', async () => {
   const { fake, ended, interrupt, lines } = start('watch a:1', { isTTY: true })
   await soon()

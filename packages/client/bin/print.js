@@ -63,6 +63,12 @@ export function createPrinter({ out, err, isJson }) {
       print(key, { error: { code, message } }, `${code ? `${code}: ` : ''}${printable(message)}`)
     },
 
+    /** @param {string} key @param {{ code: string, message: string }} error @param {number} repeats of it that were not printed */
+    repeated(key, { code, message }, repeats) {
+      const often = repeats === 1 ? 'once more' : `${repeats} times more`
+      print(key, { error: { code, message }, repeats }, `${code}: ${printable(message)} (${often})`)
+    },
+
     /** @param {import('../keycast.js').ConnectionState} state */
     connection(state) {
       if (state.name === 'waiting') {
