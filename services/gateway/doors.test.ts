@@ -31,6 +31,7 @@ const KEEP_MS = 10_000
 const authorize = {
   urlFor: (id: string) => `http://127.0.0.1/${id}`,
   origin: 'http://127.0.0.1',
+  pattern: 'http://127.0.0.1/{id}',
   method: 'HEAD' as const,
   keepMs: KEEP_MS,
   keepRefusedMs: KEEP_MS,

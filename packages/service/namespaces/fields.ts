@@ -70,6 +70,8 @@ export const authorize = z.strictObject(asking, { error: 'must be a map with url
 export interface Authorize {
   urlFor: (id: string) => string
   origin: string
+  /** Of the URL, for logs. */
+  pattern: string
   method: 'HEAD' | 'GET'
   keepMs: number
   /** For how long a refusal holds: who is let in a moment later need not wait for long. */
@@ -81,8 +83,8 @@ export function authorizeOf(
   { url, method, keep, keepRefused }: z.output<typeof authorize>,
   notInUrl?: readonly string[],
 ): Authorize {
-  const { origin, urlFor } = url
-  return { urlFor: id => urlFor(id, notInUrl), origin, method, keepMs: keep, keepRefusedMs: keepRefused }
+  const { origin, pattern, urlFor } = url
+  return { urlFor: id => urlFor(id, notInUrl), origin, pattern, method, keepMs: keep, keepRefusedMs: keepRefused }
 }
 
 /** For a namespace of rooms. */

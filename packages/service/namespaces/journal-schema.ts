@@ -33,6 +33,8 @@ export interface JournalNamespace {
 export interface AskBefore {
   urlFor: (id: string) => string
   origin: string
+  /** Of the URL, for logs. */
+  pattern: string
   timeoutMs: number
   otherwise: 'refuse' | 'take'
   headers: Record<string, string>

@@ -192,7 +192,7 @@ const httpNamespace = httpFields.superRefine((written, context) => {
 export type HttpNamespace = z.output<typeof httpNamespace>
 
 /** The URL of one id, which a batch has, too. */
-export function urlOf({ url, batch }: Pick<HttpNamespace, 'url' | 'batch'>): UrlTemplate {
+export function urlOf({ url, batch }: Pick<HttpNamespace, 'url' | 'batch'>): Omit<UrlTemplate, 'pattern'> {
   if (batch) return { origin: batch.url.origin, urlFor: id => batch.url.urlFor([id]), places: [0] }
   return url as UrlTemplate
 }

@@ -60,6 +60,11 @@ test('an error does not print the template, which may hold a secret', () => {
   expect(JSON.stringify(readUrlTemplate('http://user:s3cret@h/{id}'))).not.toContain('s3cret')
 })
 
+test('a log shows the template without its query, which may hold a secret, too', () => {
+  const url = readUrlTemplate('http://h/may/{id}?key=s3cret')
+  expect(url).toMatchObject({ pattern: 'http://h/may/{id}' })
+})
+
 // None of these is a key's id (keyProblem); should one come through all the same, no request may leave with it.
 test.each(['..', '.', '../admin', 'a/../../admin', './a', 'a/.'])('the id %j makes no URL', id => {
   expect(() => read('http://h/items/{id}').urlFor(id)).toThrow(RangeError)

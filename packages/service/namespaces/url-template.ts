@@ -8,6 +8,8 @@ const PLACEHOLDER = 'KEYCAST-ID-PLACEHOLDER'
 
 export interface UrlTemplate {
   origin: string
+  /** As it is written, for logs. Without its query, where secrets may stand. */
+  pattern: string
   /**
    * An id's parameters follow those of the template.
    *
@@ -40,7 +42,8 @@ export function readUrlTemplate(template: string): UrlTemplate | { problem: stri
   if (inPath + inQuery < places.length) return { problem: 'must have {id} in its path or query' }
 
   const place = { origin, parts: { texts: href.split(PLACEHOLDER), places }, inPath, hasQuery: search !== '' }
-  return { origin, urlFor: (id, notSent = []) => urlWithin(place, id, notSent), places }
+  const [pattern] = template.split('?', 1)
+  return { origin, pattern, urlFor: (id, notSent = []) => urlWithin(place, id, notSent), places }
 }
 
 /** RFC 9110 section 4.1: servers take at least this many. */

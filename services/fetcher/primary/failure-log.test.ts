@@ -51,6 +51,27 @@ test('after a minute without a failure the next is logged at once', () => {
   expect(primary.logged).toHaveLength(2)
 })
 
+test('once there was no failure for ten seconds, and no key fails, the log says how long it was and how many there were', () => {
+  const primary = setup()
+  const { recovered, watch, fail, value, pass } = primary
+  for (const key of ['doc:1', 'doc:2']) watch('a', key)
+  fail('doc:1', 'backend_timeout')
+  fail('doc:2', 'backend_error')
+  pass(3_000)
+  value('doc:1', 'v1')
+  pass(12_000)
+  value('doc:1', 'v2')
+  // The other key is still failing.
+  expect(recovered).toEqual([])
+  value('doc:2', 'v1')
+  pass(1_000)
+  value('doc:1', 'v3')
+  expect(recovered).toEqual([{ namespace: 'doc', backend: 'http://backend', failures: 2, seconds: 15 }])
+  pass(20_000)
+  value('doc:1', 'v4')
+  expect(recovered).toHaveLength(1)
+})
+
 test('a key that the backend never had is no failure, nor is a user whom it refuses', () => {
   const primary = setup({ namespaces: { doc: {}, own: { isPerUser: true } } })
   primary.watch('a', 'doc:1')

@@ -92,7 +92,13 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
   const deciding = valuesAndRooms(namespaces)
   const askedOrigins = new Set(deciding.names.flatMap(name => deciding.get(name)?.authorize?.origin ?? []))
   const authorizeMetrics = createAuthorizeMetrics(metrics, askedOrigins)
-  const logFailure = createFailureLog({ wheel, log, now, says: 'questions to a backend fail' })
+  const failureLog = createFailureLog({
+    wheel,
+    log,
+    now,
+    says: 'questions to a backend fail',
+    saysAgain: 'questions to a backend are answered again',
+  })
   const viewerQuestions = createQuestions({
     kind: authorizeQuestions(deciding),
     namespaces: deciding,
@@ -100,13 +106,19 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     cap: authorizeInFlightMax,
     inTurns: createInTurns({ wheel, now }),
     metrics: authorizeMetrics,
-    logFailure,
+    failureLog,
     ...world,
   })
   const authorize = createAuthorize({
     namespaces: deciding,
     questions: viewerQuestions,
     tellDecision: hub.tellResult,
+    logNobody: createFailureLog({
+      wheel,
+      log,
+      now,
+      says: 'authorize answers 404 and has admitted nobody since the start: check its url',
+    }).failed,
     firstBackoff: createBackoff({ initialMs: QUESTION_MS_INITIAL, random }),
     metrics: authorizeMetrics,
     now,
@@ -121,13 +133,19 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     cap: authorizeInFlightMax,
     inTurns: createInTurns({ wheel, now }),
     metrics: rulingMetrics,
-    logFailure,
+    failureLog,
     ...world,
   })
   const rulings = createRulings({
     namespaces: journal,
     questions: messageQuestions,
     tellRuling: hub.tellResult,
+    logNothing: createFailureLog({
+      wheel,
+      log,
+      now,
+      says: 'publish.ask answers 403 without a reason and has taken no message since the start: check its url and headers',
+    }).failed,
     metrics: rulingMetrics,
     now,
   })

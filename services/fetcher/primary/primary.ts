@@ -38,7 +38,7 @@ interface Deps extends World {
   metrics: FetchMetrics & WaitMetrics & { notified: (outcome: Outcome['kind']) => void }
   settings: { inFlightMax: number; cacheBytesMax: number; waitsMax: number }
   containment?: Containment
-  log: Pick<Log, 'warn'>
+  log: Pick<Log, 'warn' | 'info'>
   tokens: Pick<Tokens, 'authorizationOf' | 'refused'>
   /** Calls a backend. */
   post: Post
@@ -52,8 +52,14 @@ export function createPrimary({ settings, ...given }: Deps) {
   const table = createKeyTable({ bytesMax: settings.cacheBytesMax, onEvicted: entry => refusals.refuseAll(entry) })
   const interest = createInterest({ markDue, wheel, now })
   const inTurns = createInTurns({ wheel, now })
-  const logFailure = createFailureLog({ wheel, log, now, says: 'fetches from a backend fail' })
-  const fetches = createFetches({ ...given, sources, inTurns, logFailure })
+  const failureLog = createFailureLog({
+    wheel,
+    log,
+    now,
+    says: 'fetches from a backend fail',
+    saysAgain: 'fetches from a backend succeed again',
+  })
+  const fetches = createFetches({ ...given, sources, inTurns, failureLog })
   const { want } = fetches
   const firstBackoff = createBackoff({ initialMs: BACKOFF_MS_INITIAL, random })
   const refreshes = createRefreshes({ namespaces, wheel, onOverdue: interest.notifyAll, now })

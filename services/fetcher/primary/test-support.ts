@@ -85,6 +85,7 @@ export function setup({
   const batched: number[] = []
   /** What the log was told. */
   const logged: any[] = []
+  const recovered: any[] = []
   /** The code of each want that was refused or ended. */
   const refused: string[] = []
   /** Each change's wait for a link to take it, in milliseconds. */
@@ -151,7 +152,10 @@ export function setup({
     },
     changes: new Map(),
     containment,
-    log: { warn: (line: object) => logged.push(line) } as unknown as Pick<Log, 'warn'>,
+    log: {
+      warn: (line: object) => logged.push(line),
+      info: (line: object) => recovered.push(line),
+    } as unknown as Pick<Log, 'warn' | 'info'>,
     now,
     wallNow: now,
     random,
@@ -196,6 +200,7 @@ export function setup({
     met,
     refused,
     logged,
+    recovered,
     batched,
     /** How many keys are counted as kept fresh. */
     kept: () => [...primary.sources.values()].reduce((sum, { keptKeys }) => sum + keptKeys, 0),

@@ -17,7 +17,14 @@ const rightsOf = (publish: string[]) => {
   return createRights({ anonymous: rule({}), everyone: rule({ publish }) }).of('ann')
 }
 
-const ask = { urlFor: () => 'http://h/', origin: 'http://h', timeoutMs: 500, otherwise: 'refuse', headers: {} } as const
+const ask = {
+  urlFor: () => 'http://h/',
+  origin: 'http://h',
+  pattern: 'http://h/{id}',
+  timeoutMs: 500,
+  otherwise: 'refuse',
+  headers: {},
+} as const
 
 function setUp({
   publishesPendingBytesMax = 4 * 513,

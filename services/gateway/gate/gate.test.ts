@@ -70,6 +70,7 @@ test('a key that no door checked is never asked for', () => {
 const authorize = {
   urlFor: () => 'http://127.0.0.1/',
   origin: 'http://127.0.0.1',
+  pattern: 'http://127.0.0.1/{id}',
   method: 'HEAD' as const,
   keepMs: 1_000,
   keepRefusedMs: 1_000,

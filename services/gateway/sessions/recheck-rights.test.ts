@@ -9,6 +9,7 @@ const subscribe = (...keys: string[]) => ({ type: 'subscribe', keys })
 const authorize = {
   urlFor: (id: string) => `http://127.0.0.1/${id}`,
   origin: 'http://127.0.0.1',
+  pattern: 'http://127.0.0.1/{id}',
   method: 'HEAD' as const,
   keepMs: 10_000,
   keepRefusedMs: 10_000,

@@ -134,12 +134,20 @@ async function startFetcher(): Promise<World> {
   const authorize = {
     urlFor: (id: string) => `http://127.0.0.1/may/${id}`,
     origin: 'http://127.0.0.1',
+    pattern: 'http://127.0.0.1/{id}',
     method: 'HEAD',
     keepMs: 60_000,
     keepRefusedMs: 60_000,
   } as const
   const urlFor = () => 'http://127.0.0.1/ask'
-  const ask = { urlFor, origin: 'http://127.0.0.1', timeoutMs: 2_000, otherwise: 'refuse', headers: {} } as const
+  const ask = {
+    urlFor,
+    origin: 'http://127.0.0.1',
+    pattern: 'http://127.0.0.1/ask',
+    timeoutMs: 2_000,
+    otherwise: 'refuse',
+    headers: {},
+  } as const
   const namespaces = createNamespaces({ conversation: { authorize }, own: { isPerUser: true } }, { room: { ask } })
   const wheel = createTimerWheel({ now, every })
   const leased: any[] = []
@@ -168,7 +176,7 @@ async function startFetcher(): Promise<World> {
     cap: 64,
     inTurns,
     metrics: anything,
-    logFailure() {},
+    failureLog: { failed() {}, succeeded() {} },
     now,
     after: world.after,
   })
@@ -177,6 +185,7 @@ async function startFetcher(): Promise<World> {
     namespaces,
     questions,
     tellDecision: hub.tellResult,
+    logNobody() {},
     firstBackoff,
     metrics: anything,
     now,
@@ -188,7 +197,7 @@ async function startFetcher(): Promise<World> {
     cap: 64,
     inTurns,
     metrics: anything,
-    logFailure() {},
+    failureLog: { failed() {}, succeeded() {} },
     now,
     after: world.after,
   })
@@ -196,6 +205,7 @@ async function startFetcher(): Promise<World> {
     namespaces: namespaces.journal,
     questions: messageQuestions,
     tellRuling: hub.tellResult,
+    logNothing() {},
     metrics: anything,
     now,
   })

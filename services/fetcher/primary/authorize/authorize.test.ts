@@ -28,6 +28,7 @@ function setup({
   const deciding = Object.entries(origins).map(([name, origin]) => {
     const asked = {
       origin,
+      pattern: `${origin}/{id}`,
       urlFor: (id: string) => `${origin}/${id}`,
       method: 'HEAD',
       keepMs: 10_000,
@@ -43,6 +44,7 @@ function setup({
   } as unknown as Namespaces
   const leased: { ask: Ask; message: any }[] = []
   const logged: unknown[][] = []
+  const nobody: unknown[][] = []
   const counted: Record<string, number> = {}
   const count = (what: string) => {
     counted[what] = (counted[what] ?? 0) + 1
@@ -57,7 +59,10 @@ function setup({
       while (step());
     },
     metrics: { asked: (_, verdict) => count(verdict) },
-    logFailure: ({ name, origin }, { code, status }) => logged.push([name, origin, code, status]),
+    failureLog: {
+      failed: ({ name, origin }, { code, status }) => logged.push([name, origin, code, status]),
+      succeeded() {},
+    },
     now,
     after: realWorld.after,
   })
@@ -66,6 +71,7 @@ function setup({
     namespaces,
     questions,
     tellDecision: (link, id, decision) => told.push({ link, id, decision }),
+    logNobody: ({ name, origin }, { status }) => nobody.push([name, origin, status]),
     firstBackoff: createBackoff({ initialMs: 1_000, random: () => 1 }),
     metrics: { questioned: count },
     now,
@@ -75,6 +81,7 @@ function setup({
   return {
     counted,
     logged,
+    nobody,
     leased,
     kept,
     told,
@@ -169,6 +176,21 @@ test.each([
   ask(ANN)
   expect(leased).toHaveLength(1)
   expect(counted).toEqual({ asked: 2, coalesced: 1, memory: 1, [verdict]: 1 })
+})
+
+test('a URL at which the backend answers 404 is logged, until somebody was admitted by it', () => {
+  const { ask, answer, nobody } = setup()
+  const asked = (user: string, status: number) => {
+    ask(viewerKey('doc:1', viewerOf(user)), tokenOf(user))
+    answer(status)
+  }
+  asked('ann', 404)
+  asked('bob', 404)
+  asked('eve', 403)
+  expect(nobody).toEqual(Array(2).fill(['doc', 'http://rights/{id}', 404]))
+  asked('kim', 204)
+  asked('joe', 404)
+  expect(nobody).toHaveLength(2)
 })
 
 test.each([301, 400, 429, 500, 503])('%i says nothing: the question failed', status => {

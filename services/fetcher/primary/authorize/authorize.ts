@@ -11,6 +11,7 @@ import {
   type Payer,
   type UniqueQueue,
 } from '@keycast/service'
+import type { FailureLog } from '../failure-log.ts'
 import { admits, type Kind, type Questions, type Reply } from '../questions/questions.ts'
 import type { Backoff } from '../timing/backoff.ts'
 
@@ -98,6 +99,8 @@ interface Deps {
   namespaces: { get: (name: string) => Deciding | undefined; names: string[] }
   questions: { add: Questions['add'] }
   tellDecision: (link: string, id: string, decision: Decision) => void
+  /** Told of each 404 where nobody was ever admitted. */
+  logNobody: FailureLog['failed']
   firstBackoff: () => Backoff
   metrics: { questioned: (met: 'memory' | 'coalesced' | 'asked') => void }
   now: () => number
@@ -108,6 +111,7 @@ export function createAuthorize({
   namespaces,
   questions,
   tellDecision,
+  logNobody,
   firstBackoff,
   metrics,
   now,
@@ -116,6 +120,8 @@ export function createAuthorize({
   const byKey = new Map<string, Kept>()
   /** Those that may be dropped, the one decided longest ago first. */
   const decided: UniqueQueue<Kept> = createUniqueQueue()
+  /** Those by which somebody was admitted: their URL is right. */
+  const admitting = new WeakSet<AuthorizeSettings>()
 
   /** A question may come twice; it is answered with `tellDecision`. */
   function onCommand(link: string, id: string, question: Question, _leftMs?: number, payer?: Payer) {
@@ -230,6 +236,7 @@ export function createAuthorize({
       kept.admittedAt = admits(status) ? kept.begunAt : undefined
       kept.backoff = undefined
       kept.refusals = admits(status) ? NONE : withRefusal(kept, sentAt)
+      noteAnswer(kept, status)
     } else {
       kept.verdict = 'failed'
       kept.backoff = kept.backoff?.next() ?? firstBackoff()
@@ -245,6 +252,14 @@ export function createAuthorize({
     }
     // Last: it may end at once, where a breaker is open, and change what is kept.
     for (const asked of again) answer(asked)
+  }
+
+  /** A URL that the backend does not have is a refusal for everybody, which nobody else would hear of. */
+  function noteAnswer({ key, settings, message }: Kept, status: number) {
+    if (admits(status)) admitting.add(settings)
+    else if (status === 404 && !admitting.has(settings)) {
+      logNobody({ name: namespaceOf(key), origin: settings.pattern }, { code: 'not_found', status, message })
+    }
   }
 
   /** Whether what the backend just said answers a question. */

@@ -2,7 +2,7 @@
 import { idOf } from '@keycast/protocol'
 import { type Batch, type Containment, headersOfKey, NO_LANE, noContainment, type World } from '@keycast/service'
 import type { FailedResult, Lease as LeaseMessage, LeaseResult, Result } from '../../worker-messages.ts'
-import type { LogFailure } from '../failure-log.ts'
+import type { FailureLog } from '../failure-log.ts'
 import type { Entry } from '../keys/entry.ts'
 import { isMissing } from '../keys/held.ts'
 import { isCold, isKept, isWanted } from '../keys/interest.ts'
@@ -59,8 +59,8 @@ interface Deps {
   pool: Pool
   inTurns: InTurns
   metrics: FetchMetrics
-  /** Told of each fetch that failed. */
-  logFailure: LogFailure
+  /** Told of each fetch that failed, or succeeded while none of its namespace's keys was failing. */
+  failureLog: FailureLog
   containment?: Containment
   now: () => number
   /** In milliseconds since 1970, as tokens tell the time. */
@@ -75,7 +75,7 @@ export function createFetches({
   pool,
   inTurns,
   metrics,
-  logFailure,
+  failureLog,
   containment = noContainment,
   now,
   wallNow,
@@ -296,17 +296,18 @@ export function createFetches({
 
   function finish(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) {
     const { entry, sentAt = now() } = fetch
-    if (result.kind === 'failed') failed(entry, result)
+    if (hasFailed(result)) failed(entry, result)
     metrics.ended(entry.source.origin.name, result, body?.length ?? 0, now() - sentAt)
     entry.fetch = undefined
     const isOfNow = fetch.requestChanges === entry.source.requestChanges
     apply(fetch, isOfNow ? result : withoutValidators(result), body, delta, closed)
+    if (!hasFailed(result) && entry.source.failing.size === 0) failureLog.succeeded(entry.namespace)
   }
 
   function failed(entry: Entry, result: FailedResult) {
     if (result.status === 401) tokens.refused(entry.namespace.name)
     const isOfUser = entry.namespace.isPerUser && turnsAway.has(result.status)
-    if (result.code !== 'not_found' && !isOfUser) logFailure(entry.namespace, result)
+    if (!isOfUser) failureLog.failed(entry.namespace, result)
   }
 
   /** A result that cannot be applied makes its key fail, like any other that is of no use. */
@@ -331,6 +332,9 @@ const withoutValidators = (result: Result): Result =>
   result.kind === 'value' || result.kind === 'current'
     ? { ...result, etag: undefined, lastModified: undefined }
     : result
+
+/** That there is no such value is an answer, too. */
+const hasFailed = (result: Result): result is FailedResult => result.kind === 'failed' && result.code !== 'not_found'
 
 /** Accounts take turns. */
 const pathOf = ({ holder }: Entry) => holder?.accounts ?? NO_LANE

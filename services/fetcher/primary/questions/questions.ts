@@ -13,7 +13,7 @@ import {
   type World,
 } from '@keycast/service'
 import type { Lease, Result } from '../../worker-messages.ts'
-import type { LogFailure } from '../failure-log.ts'
+import type { FailureLog } from '../failure-log.ts'
 import type { Verdict } from '../origins/breaker.ts'
 import { createDispatcher, type Dispatcher, type Request } from '../origins/dispatcher.ts'
 import { createSources, type Source } from '../origins/origins.ts'
@@ -103,12 +103,12 @@ interface Deps {
   cap: number
   inTurns: InTurns
   metrics: { asked: (origin: string, verdict: string, tookMs: number) => void }
-  logFailure: LogFailure
+  failureLog: FailureLog
   now: () => number
   after: World['after']
 }
 
-export function createQuestions({ kind, namespaces, pool, cap, inTurns, metrics, logFailure, now, after }: Deps) {
+export function createQuestions({ kind, namespaces, pool, cap, inTurns, metrics, failureLog, now, after }: Deps) {
   const { originOf, refuses, what } = kind
   const sources = createSources<Ask>({
     inFlightMax: cap,
@@ -239,10 +239,9 @@ export function createQuestions({ kind, namespaces, pool, cap, inTurns, metrics,
     const reply = replyOf(result, sentAt, body)
     const label = labelOf(reply)
     metrics.asked(source.origin.name, label, now() - sentAt)
-    if (label === 'failed') {
-      const failed = result.kind === 'failed' ? result : { code: 'backend_error' as const, ...reply }
-      logFailure({ name: source.namespace, origin: source.origin.name }, failed)
-    }
+    const about = { name: source.namespace, origin: source.origin.name }
+    if (label !== 'failed') failureLog.succeeded(about)
+    else failureLog.failed(about, result.kind === 'failed' ? result : { code: 'backend_error', ...reply })
     done(reply)
   }
 

@@ -7,18 +7,21 @@ const ID = 'q2VbR0cJmZC0yqk3sM1v5g'
 
 function setup({ otherwise = 'refuse', bytesMax = 100 }: { otherwise?: 'refuse' | 'take'; bytesMax?: number } = {}) {
   let at = 1_000
-  const ask = { urlFor: (id: string) => `http://h/${id}`, origin: 'http://h', timeoutMs: 500, otherwise, headers: {} }
+  const url = { urlFor: (id: string) => `http://h/${id}`, origin: 'http://h', pattern: 'http://h/{id}' }
+  const ask = { ...url, timeoutMs: 500, otherwise, headers: { 'x-key': 'k' } }
   const namespaces = {
     names: ['room', 'open'],
-    get: (name: string) => ({ room: { ask: { ...ask, headers: { 'x-key': 'k' } }, bytesMax }, open: {} })[name],
+    get: (name: string) => ({ room: { ask, bytesMax }, open: {} })[name],
   } as unknown as JournalNamespaces
   const asked: any[] = []
   const told: [string, Ruling][] = []
   const counted: string[] = []
+  const nothing: unknown[][] = []
   const rulings = createRulings({
     namespaces,
     questions: { add: wanted => void asked.push(wanted) },
     tellRuling: (link, id, ruling) => void told.push([`${link} ${id}`, ruling]),
+    logNothing: ({ name, origin }, { status }) => void nothing.push([name, origin, status]),
     metrics: {
       questioned: met => void counted.push(met),
       ruled: (origin, ruling) => void counted.push(`${origin} ${ruling}`),
@@ -30,6 +33,7 @@ function setup({ otherwise = 'refuse', bytesMax = 100 }: { otherwise?: 'refuse' 
     rulings,
     asked,
     counted,
+    nothing,
     told: () => told.splice(0),
     question: (given: { key?: string; messageId?: string; from?: string; data?: string } = {}, link = 'a') => {
       const { data = '{"n":1.0}', ...message } = { key: 'room:1', from: 'ann', messageId: ID, ...given }
@@ -53,6 +57,21 @@ test('a message about which nobody was asked, because so many wait, is asked abo
     asked[times - 1].done({ status: undefined, message: 'too many', sentAt: 0, retryAfterMs: 1_000, isCrowded: true })
     expect(told()).toMatchObject([[`a ${times}`, { ruling: 'crowded', message: 'too many', retryAfterMs: 1_000 }]])
   }
+})
+
+test('a backend that refuses everything without a reason is logged, until it takes a message', () => {
+  const { question, answer, nothing } = setup()
+  for (const [status, body] of [
+    [403, ''],
+    [403, '{"reason":"banned"}'],
+    [422, ''],
+    [204, ''],
+    [403, ''],
+  ] as const) {
+    question({ messageId: undefined })
+    answer(status, body)
+  }
+  expect(nothing).toEqual([['room', 'http://h/{id}', 403]])
 })
 
 test('a backend is sent who, where, what and its id, as it would publish it, with the headers of the namespace', () => {

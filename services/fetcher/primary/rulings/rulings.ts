@@ -4,7 +4,8 @@ import { createHash } from 'node:crypto'
 import type { AskedMessage, Ruling } from '@keycast/backbone'
 import { idOf, namespaceOf } from '@keycast/protocol'
 import { type AskBefore, createRecent, type JournalNamespaces, type Payer, roomProblem } from '@keycast/service'
-import type { Kind, Questions } from '../questions/questions.ts'
+import type { FailureLog } from '../failure-log.ts'
+import type { Kind, Questions, Reply } from '../questions/questions.ts'
 import { readRuling } from './read-ruling.ts'
 
 /** A gateway that waits for a ruling. */
@@ -55,6 +56,8 @@ interface Deps {
   namespaces: JournalNamespaces
   questions: Pick<Questions, 'add'>
   tellRuling: (link: string, id: string, ruling: Ruling) => void
+  /** Told of each 403 without a reason where no message was ever taken. */
+  logNothing: FailureLog['failed']
   metrics: {
     questioned: (met: 'memory' | 'coalesced' | 'asked') => void
     ruled: (origin: string, ruling: 'taken' | 'changed' | 'refused' | 'none') => void
@@ -62,10 +65,12 @@ interface Deps {
   now: () => number
 }
 
-export function createRulings({ namespaces, questions, tellRuling, metrics, now }: Deps) {
+export function createRulings({ namespaces, questions, tellRuling, logNothing, metrics, now }: Deps) {
   /** The oldest first. */
   const kept = createRecent<string, Kept>()
   let keptBytes = 0
+  /** Those by which a message was taken: their URL is right, and lets Keycast in. */
+  const taking = new WeakSet<AskBefore>()
 
   /** @param message as a gateway sent it */
   function onCommand(link: string, id: string, message: AskedMessage, payer?: Payer) {
@@ -103,8 +108,20 @@ export function createRulings({ namespaces, questions, tellRuling, metrics, now 
       bytesMax: bytesMax + ENVELOPE_BYTES,
       timeoutMs: settings.timeoutMs,
       weight: data.length + QUESTION_BYTES,
-      done: reply => done(readRuling(reply, bytesMax)),
+      done(reply) {
+        const ruling = readRuling(reply, bytesMax)
+        noteAnswer(namespace, settings, reply, ruling)
+        done(ruling)
+      },
     })
+  }
+
+  /** A backend that lets no request of Keycast's in refuses every message, which nobody else would hear of. */
+  function noteAnswer(name: string, settings: AskBefore, { status, message }: Reply, ruling: Ruling) {
+    if (ruling.ruling === 'take') taking.add(settings)
+    else if (status === 403 && !('reason' in ruling) && !taking.has(settings)) {
+      logNothing({ name, origin: settings.pattern }, { code: 'backend_refused', status, message })
+    }
   }
 
   function conclude(name: string | undefined, entry: Kept, { origin, otherwise }: AskBefore, ruling: Ruling) {

@@ -17,6 +17,7 @@ const START_MS = 1_795_000_100_000
 const authorize = {
   urlFor: (id: string) => `http://127.0.0.1/${id}`,
   origin: 'http://127.0.0.1',
+  pattern: 'http://127.0.0.1/{id}',
   method: 'HEAD' as const,
   keepMs: 1_000,
   keepRefusedMs: 1_000,

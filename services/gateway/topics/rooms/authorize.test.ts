@@ -17,6 +17,7 @@ const KEY = 'room:1'
 const authorize = {
   urlFor: (id: string) => `http://127.0.0.1/${id}`,
   origin: 'http://127.0.0.1',
+  pattern: 'http://127.0.0.1/{id}',
   method: 'HEAD' as const,
   keepMs: KEEP_MS,
   keepRefusedMs: KEEP_MS,
