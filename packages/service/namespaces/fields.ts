@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { http } from '../node-http.ts'
 import { duration, type Rule } from '../quantities.cjs'
+import { strictMap } from './strict-map.ts'
 import { readUrlTemplate } from './url-template.ts'
 
 /** A day: Keycast is for live values, not an archive. */
@@ -38,7 +39,7 @@ export const url = z.string({ error: 'must be a URL' }).transform((template, con
 const ID_SEGMENTS_MAX = 128
 
 const idsError = `must be a map as in { segments: 1 }, with 1 to ${ID_SEGMENTS_MAX}`
-export const ids = z.strictObject(
+export const ids = strictMap(
   {
     segments: z
       .number({ error: idsError })
@@ -64,7 +65,7 @@ const asking = {
 }
 
 /** For a namespace of values, whose `timeout` holds for it, too. */
-export const authorize = z.strictObject(asking, { error: 'must be a map with url, method, keep and keepRefused' })
+export const authorize = strictMap(asking, { error: 'must be a map with url, method, keep and keepRefused' })
 
 /** Where the backend is asked with the viewer's own token, and for how long what it said holds. */
 export interface Authorize {
@@ -88,7 +89,7 @@ export function authorizeOf(
 }
 
 /** For a namespace of rooms. */
-export const authorizeRooms = z.strictObject(
+export const authorizeRooms = strictMap(
   { ...asking, timeout: quantity(duration({ minMs: 1, maxMs: DURATION_MS_MAX })).default(2_000) },
   { error: 'must be a map with url, method, keep, keepRefused and timeout' },
 )

@@ -5,6 +5,7 @@ import { duration, size } from '../quantities.cjs'
 import { type Authorize, authorizeOf, authorizeRooms, DURATION_MS_MAX, headers, quantity, url } from './fields.ts'
 import { notifyOf, notifyOfRooms, type RoomsNotify } from './notify-schema.ts'
 import { JOURNAL_PART_BYTES_MAX } from './pushed-schema.ts'
+import { strictMap } from './strict-map.ts'
 
 export interface JournalNamespace {
   name: string
@@ -50,7 +51,7 @@ const messagesError = `must be a whole number: 1 to ${MESSAGES_MAX}`
 
 const choice = (...values: [string, ...string[]]) => z.enum(values, { error: `must be ${values.join(' or ')}` })
 
-const history = z.strictObject(
+const history = strictMap(
   {
     messages: z
       .int({ error: messagesError })
@@ -63,7 +64,7 @@ const history = z.strictObject(
   { error: 'must be a map with messages, age and bytes' },
 )
 
-const asking = z.strictObject(
+const asking = strictMap(
   {
     ask: url,
     timeout: quantity(duration({ minMs: 1, maxMs: DURATION_MS_MAX })).default(2_000),
@@ -83,7 +84,7 @@ const publish = z.unknown().transform((written, context) => {
   return z.NEVER
 })
 
-const fields = z.strictObject({
+const fields = strictMap({
   source: z.literal('journal'),
   history: history.prefault({}),
   maxBytes: quantity(size({ minBytes: 1, maxBytes: JOURNAL_PART_BYTES_MAX })).default(64 * 1_024),

@@ -12,6 +12,7 @@ import { substituteVariables } from './variables.ts'
 
 export { type Authorize, quantity } from './fields.ts'
 export { BODY_BYTES_MAX } from './schema.ts'
+export { strictMap, unknownFields } from './strict-map.ts'
 
 /** Below the 30 s after which many a proxy gives a request up. */
 const WAIT_MS = 20_000

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { duration } from '../quantities.cjs'
 import { quantity, urlOfAll } from './fields.ts'
+import { strictMap } from './strict-map.ts'
 
 /** `secretFiles`: each holds a secret that signs, two while one takes the place of the other. */
 export interface Notify {
@@ -31,12 +32,12 @@ const calling = {
   timeout: quantity(duration({ minMs: 1, maxMs: NOTIFY_MS_MAX })).default(5_000),
 }
 
-export const notifyOfRooms = z.strictObject(
+export const notifyOfRooms = strictMap(
   { ...calling, messages: flag.default(true), members: flag.default(false) },
   { error: 'must be a map with url, secretFiles, timeout, messages and members' },
 )
 
-export const notifyOfValues = z.strictObject(
+export const notifyOfValues = strictMap(
   { ...calling, viewers: z.literal(true, { error: 'must be true: of values a backend is told nothing else' }) },
   { error: 'must be a map with url, secretFiles, timeout and viewers' },
 )

@@ -4,6 +4,7 @@ import { duration, size } from '../quantities.cjs'
 import { authorizeOf, authorizeRooms, DURATION_MS_MAX, ids, quantity } from './fields.ts'
 import { ONE_SEGMENT } from './id-problem.ts'
 import type { ValueNamespace } from './namespaces.ts'
+import { strictMap } from './strict-map.ts'
 
 export type PushedNamespace = ValueNamespace & { source: 'pushed' }
 
@@ -13,7 +14,7 @@ export const JOURNAL_PART_BYTES_MAX = 512 * 1_024
 /** A gateway waits this long for the journal. */
 const TIMEOUT_MS = 2_000
 
-export const pushedNamespace = z.strictObject({
+export const pushedNamespace = strictMap({
   source: z.literal('pushed'),
   maxAge: quantity(duration({ maxMs: DURATION_MS_MAX })).default(1_000),
   maxBytes: quantity(size({ minBytes: 1, maxBytes: JOURNAL_PART_BYTES_MAX })).default(JOURNAL_PART_BYTES_MAX),

@@ -10,6 +10,7 @@ import { journalNamespace } from './journal-schema.ts'
 import { notifyOfValues } from './notify-schema.ts'
 import { pushedNamespace } from './pushed-schema.ts'
 import { RESERVED_PREFIX } from './reserved.ts'
+import { strictMap, unknownField, unknownFields } from './strict-map.ts'
 import { readBatchUrl, type UrlTemplate } from './url-template.ts'
 
 /** A shorter period would load the backend for a change that no viewer sees. */
@@ -37,8 +38,8 @@ const tokenError = 'must be { file: PATH }, or { url, client, secret } and perha
 const text = z.string({ error: 'must be text' }).refine(written => written !== '', 'is empty')
 const token = z.union(
   [
-    z.strictObject({ file: text }),
-    z.strictObject({
+    strictMap({ file: text }),
+    strictMap({
       url: text.refine(isHttpUrl, 'must be a URL'),
       client: text,
       secret: text,
@@ -53,7 +54,7 @@ const refresh = z.union(
   { error: 'must be a duration, or wait' },
 )
 
-const changes = z.strictObject(
+const changes = strictMap(
   {
     sse: urlOfAll('must hold no {id}: one stream tells of all keys'),
   },
@@ -107,7 +108,7 @@ const batchUrl = z.string({ error: 'must be a URL' }).transform((template, conte
 const maxError = `must be a whole number: 2 to ${BATCH_KEYS_MAX}`
 const pointerError = 'must be a JSON pointer (RFC 6901), as in /data/items'
 const pointer = z.string({ error: pointerError }).regex(/^(\/([^~/]|~[01])*)*$/, { error: pointerError })
-const batch = z.strictObject(
+const batch = strictMap(
   {
     url: batchUrl,
     max: z.int({ error: maxError }).min(2, { error: maxError }).max(BATCH_KEYS_MAX, { error: maxError }).default(100),
@@ -117,7 +118,7 @@ const batch = z.strictObject(
   { error: 'must be a map with url, max, items and id' },
 )
 
-const httpFields = z.strictObject(
+const httpFields = strictMap(
   {
     source: z.literal('http', { error: 'must be http, pushed or journal' }),
     method: z.enum(['GET', 'POST'], { error: 'must be GET or POST' }).default('GET'),
@@ -250,13 +251,13 @@ function refuseFields(fields: string[], context: z.core.$RefinementCtx) {
         ? 'is for source: http and journal: of values that are handed over no backend is told'
         : field in httpFields.shape
           ? 'is for source: http: a value that is handed over is never fetched'
-          : 'unknown field'
+          : unknownField(field, Object.keys(pushedNamespace.shape))
     context.addIssue({ code: 'custom', path: [field], message })
   }
 }
 
 /** The whole file. */
-export const file = z.strictObject(
+export const file = strictMap(
   {
     namespaces: z
       .record(
@@ -302,7 +303,9 @@ export function describe(issue: core.$ZodIssue, lineOf: (path: (string | number)
   const where = issue.path as (string | number)[]
   const tell = (path: (string | number)[], message: string) =>
     `line ${lineOf(path)}: ${path.join('.') || 'the file'}: ${message}`
-  if (issue.code === 'unrecognized_keys') return issue.keys.map(key => tell([...where, key], 'unknown field'))
+  if (issue.code === 'unrecognized_keys') {
+    return unknownFields(issue).map(({ name, message }) => tell([...where, name], message))
+  }
   if (issue.code === 'invalid_key') return [tell(where, issue.issues[0].message)]
   return [tell(where, issue.message)]
 }

@@ -162,7 +162,10 @@ test.each([
   ['jwks: https://h/, algorithms: [ES256], viewer: tid', 'access.tokens.0.viewer: must be a list of claims'],
   ['jwks: https://h/, algorithms: [ES256], viewer: [tid, jti]', 'access.tokens.0.viewer.1: is another with each token'],
   ['jwks: https://h/, algorithms: ES256', 'access.tokens.0.algorithms: must be a list'],
-  ['jwks: https://h/, algorithms: [ES256], aud: b', 'line 3: access.tokens.0.aud: unknown field'],
+  [
+    'jwks: https://h/, algorithms: [ES256], aud: b',
+    'line 3: access.tokens.0.aud: unknown field: did you mean "audience"?',
+  ],
 ])('the entry { %s } is refused', (fields, why) => {
   expect(problemsOf(entry(fields)).join('\n')).toContain(why)
 })
@@ -176,7 +179,7 @@ test.each(['http://localhost:9/', 'http://127.0.0.1/', 'http://127.1.2.3/', 'htt
 
 test.each([
   ['access: 7', 'line 1: access: must be a map'],
-  ['access:\n  anonimous: {}', 'line 2: access.anonimous: unknown field'],
+  ['access:\n  anonimous: {}', 'line 2: access.anonimous: unknown field: did you mean "anonymous"?'],
   [
     'access:\n  anonymous: { raed: ["a:*"] }',
     'line 2: access.anonymous.raed: unknown: the rights are read, history, members, publish, join',

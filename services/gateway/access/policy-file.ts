@@ -3,7 +3,7 @@ import type { KeyObject } from 'node:crypto'
 import { dirname } from 'node:path'
 import { isUser, USER_PREFIX_CHARACTERS_MAX } from '@keycast/protocol'
 import { duration, Misconfigured, type Profile, substituteVariables } from '@keycast/service'
-import { quantity } from '@keycast/service/namespaces'
+import { quantity, strictMap, unknownFields } from '@keycast/service/namespaces'
 import { readYaml } from '@keycast/service/yaml-file'
 import { type core, z } from 'zod'
 import { TOKEN_CLAIMS, VIEWER_CLAIMS } from './backend/viewer-name.ts'
@@ -177,7 +177,9 @@ function notesOn(
 
 function describe(issue: core.$ZodIssue, placeOf: (where: (string | number)[]) => string): string[] {
   const where = issue.path as (string | number)[]
-  if (issue.code === 'unrecognized_keys') return issue.keys.map(key => `${placeOf([...where, key])}: unknown field`)
+  if (issue.code === 'unrecognized_keys') {
+    return unknownFields(issue).map(({ name, message }) => `${placeOf([...where, name])}: ${message}`)
+  }
   return [`${placeOf(where)}: ${issue.message}`]
 }
 
@@ -217,39 +219,38 @@ function createSchema({
     .union([text.transform(each => [each]), z.array(text)], { error: 'must be text, or a list of texts' })
     .refine(all => all.length >= 1 && all.length <= KEYS_PER_ISSUER_MAX, `must be 1 to ${KEYS_PER_ISSUER_MAX}`)
 
-  const issuer = z
-    .strictObject(
-      {
-        jwks: text.superRefine((url, { addIssue }) => {
-          const message = jwksProblem(url)
+  const issuer = strictMap(
+    {
+      jwks: text.superRefine((url, { addIssue }) => {
+        const message = jwksProblem(url)
+        if (message) addIssue({ code: 'custom', message })
+      }),
+      secret: oneOrSome,
+      publicKey: oneOrSome,
+      typ: named
+        .superRefine((typ, { addIssue }) => {
+          const message = typeProblem(typ)
           if (message) addIssue({ code: 'custom', message })
-        }),
-        secret: oneOrSome,
-        publicKey: oneOrSome,
-        typ: named
-          .superRefine((typ, { addIssue }) => {
-            const message = typeProblem(typ)
-            if (message) addIssue({ code: 'custom', message })
-          })
-          .transform(typeOf),
-        issuer: named,
-        audience: named,
-        algorithms: z.array(text, { error: 'must be a list, as in [ES256]' }),
-        prefix: named
-          .refine(prefix => prefix.length <= USER_PREFIX_CHARACTERS_MAX, {
-            error: `must have ${USER_PREFIX_CHARACTERS_MAX} characters at most`,
-            abort: true,
-          })
-          .refine(isUser, 'must hold no control characters, and be well-formed Unicode'),
-        viewer: z
-          .array(
-            named.refine(claim => !TOKEN_CLAIMS.includes(claim), 'is another with each token: so would the viewer be'),
-            { error: 'must be a list of claims, as in [scope, tenant]' },
-          )
-          .refine(claims => claims.length <= VIEWER_CLAIMS_MAX, `must be ${VIEWER_CLAIMS_MAX} claims at most`),
-      },
-      { error: 'must be a map with jwks, secret or publicKey' },
-    )
+        })
+        .transform(typeOf),
+      issuer: named,
+      audience: named,
+      algorithms: z.array(text, { error: 'must be a list, as in [ES256]' }),
+      prefix: named
+        .refine(prefix => prefix.length <= USER_PREFIX_CHARACTERS_MAX, {
+          error: `must have ${USER_PREFIX_CHARACTERS_MAX} characters at most`,
+          abort: true,
+        })
+        .refine(isUser, 'must hold no control characters, and be well-formed Unicode'),
+      viewer: z
+        .array(
+          named.refine(claim => !TOKEN_CLAIMS.includes(claim), 'is another with each token: so would the viewer be'),
+          { error: 'must be a list of claims, as in [scope, tenant]' },
+        )
+        .refine(claims => claims.length <= VIEWER_CLAIMS_MAX, `must be ${VIEWER_CLAIMS_MAX} claims at most`),
+    },
+    { error: 'must be a map with jwks, secret or publicKey' },
+  )
     .partial()
     .transform((entry, context) => {
       const { keys, problems } = readKeys(entry, folder)
@@ -287,7 +288,7 @@ function createSchema({
       )
     })
 
-  return z.strictObject(
+  return strictMap(
     {
       anonymous: rule(false),
       everyone: rule(true),
