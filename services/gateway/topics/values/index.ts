@@ -59,15 +59,22 @@ export function assembleValues(deps: Deps) {
     if (workTurn(now, checkNext)) checks.start()
   }
 
-  /** Entries still to be told that no node is alive. */
-  let unaware: Iterator<Entry> = cache.entries()
+  /**
+   * Entries still to be told that no node is alive; none outside of a walk. V8 keeps, with an iterator that stands still,
+   * each table that its Map had meanwhile, and all that was in it.
+   */
+  let unaware: Iterator<Entry> | undefined
   const silencing = createTurns({ now, turn, step: silenceNext })
 
   /** @returns whether there are more */
   function silenceNext(): boolean {
-    const { value: entry, done } = unaware.next()
-    if (!done) staleness.fellSilent(entry)
-    return !done
+    const next = unaware?.next()
+    if (!next || next.done) {
+      unaware = undefined
+      return false
+    }
+    staleness.fellSilent(next.value)
+    return true
   }
 
   const events: Required<BackboneEvents> = {

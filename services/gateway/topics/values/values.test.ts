@@ -1,4 +1,9 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { createTestGateway } from '../../test-support.ts'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc')
 
 test('fresh gives the cached value with its age, until it is too old', async () => {
   const { gateway, backbone, pass } = createTestGateway()
@@ -41,4 +46,18 @@ test('describe says why a key is as it is', async () => {
     lastFailure: { code: 'backend_error', message: 'it was backend_error', retryAfterMs: 500, agoMs: 500 },
   })
   expect(gateway.values.describe('tick:2')).toMatchObject({ watched: false, value: undefined, lastFailure: undefined })
+})
+
+test('what had to leave the cache is garbage, however many keys come and go', async () => {
+  const { gateway, backbone, turn } = createTestGateway({ settings: { cacheBytesMax: 100_000 } })
+  const refs: WeakRef<object>[] = []
+  for (let n = 0; n < 2_000; n++) {
+    void gateway.singleFlight.want(`tick:${n}`)
+    backbone.value(`tick:${n}`, '1')
+    refs.push(new WeakRef(gateway.values.fresh(`tick:${n}`)?.value as object))
+    if (n % 100 === 0) await turn()
+  }
+  await turn()
+  collectGarbage()
+  expect(refs.filter(ref => ref.deref() !== undefined).length).toBeLessThan(200)
 })
