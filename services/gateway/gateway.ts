@@ -102,7 +102,7 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
   exportCounts(metrics, counts, stats, access.jwksStatus, given.settings, access.missingRevocations)
 
   /** The problem of a key itself, be it of a value or of a room. @param key anything an operator sent */
-  const problemOf = (key: string) => gate.operator(topics.topics.isRoom(key) ? 'room' : 'value', key)
+  const problemOf = (key: string) => gate.operator(undefined, key)
 
   const { values, singleFlight, ownValues, rooms, histories } = topics
   const { open, attach, notReady, endAddress } = sessions

@@ -21,6 +21,8 @@ export function idProblem(
   { ids = ONE_SEGMENT, query }: Partial<Pick<ValueNamespace, 'ids' | 'query'>>,
   id: string,
 ): string | undefined {
+  // Most ids are one segment, and each key of each request comes here.
+  if (id !== '' && !id.includes('/') && !id.includes('?')) return segmentsProblem(ids, 1)
   const { segments, parameters } = partsOf(id)
   return segmentsProblem(ids, segments.length) ?? parametersProblem(query, parameters)
 }

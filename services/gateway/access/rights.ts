@@ -166,7 +166,7 @@ export function createPatternSet(patterns: Iterable<Pattern>) {
       const query = asked.indexOf('?')
       const key = query === -1 ? asked : asked.slice(0, query)
       if (exact.has(key)) return true
-      return !isFlat && leads(root, segmentsOf(key), 0)
+      return !isFlat && leads(root, key, 0)
     },
   }
 }
@@ -192,16 +192,17 @@ function grow(step: Step, { segments, rest }: Pattern) {
   else step.ends = true
 }
 
-function segmentsOf(key: string) {
-  const colon = key.indexOf(':')
-  return [key.slice(0, colon), ...key.slice(colon + 1).split('/')]
-}
-
-/** Whether the segments from `index` on lead to the end of a pattern. As deep as a key has segments. */
-function leads(step: Step, segments: string[], index: number): boolean {
-  if (index === segments.length) return step.ends
+/**
+ * Whether the segments from `start` on, a place in the key, lead to the end of a pattern. As deep as a key has segments, and
+ * without a list of them: each key of each request comes here.
+ */
+function leads(step: Step, key: string, start: number): boolean {
+  if (start > key.length) return step.ends
   if (step.rest) return true
-  const literal = step.literal?.get(segments[index])
-  if (literal && leads(literal, segments, index + 1)) return true
-  return step.any !== undefined && leads(step.any, segments, index + 1)
+  // The namespace ends at the first colon; an id may have others.
+  const found = key.indexOf(start === 0 ? ':' : '/', start)
+  const end = found === -1 ? key.length : found
+  const literal = step.literal?.get(key.slice(start, end))
+  if (literal && leads(literal, key, end + 1)) return true
+  return step.any !== undefined && leads(step.any, key, end + 1)
 }

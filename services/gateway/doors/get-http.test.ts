@@ -55,7 +55,9 @@ async function setup({
         asked.push(`enter ${key}`)
         const { rights, viewer } = asker
         const wireKey = key.startsWith('own:') ? `${key} ${viewer?.name}` : key
-        return refused?.problem ?? { asker, act, key, wireKey, rights, grants: rights?.grants, viewer }
+        return (
+          refused?.problem ?? { asker, act, key, wireKey, rights, grants: rights?.grants, viewer, namespace: undefined }
+        )
       },
       recheck: ({ asker }) => asker.revoked?.(),
       isViewers: key => key.startsWith('own:'),

@@ -311,3 +311,20 @@ test('a session may resume all its keys at once where none is watched, and thous
     expect(answers[0].keys).toHaveLength(5_000)
   }
 })
+
+test('a subscribe that resumes rooms looks the namespace of each up once', async () => {
+  const { gateway, connect } = createTestGateway({ rooms: { room: {} } })
+  const client = await connect()
+  const { journal } = gateway.namespaces
+  const { get } = journal
+  const looks: string[] = []
+  journal.get = name => {
+    looks.push(name)
+    return get(name)
+  }
+
+  const after = { epoch: 'E1', seq: 0 }
+  await client.ask(subscribe({ key: 'room:1', after }, { key: 'room:2', after }))
+
+  expect(looks).toEqual(['room', 'room'])
+})

@@ -1,8 +1,6 @@
 // Subscribes a session to keys. Values are confirmed at once, then the state of each follows; each room once it is known
 // where its stream begins.
-import { type ControlMessage, errorMessage, type Problem, type Subscribe } from '@keycast/protocol'
-import type { Rights } from '../access/rights.ts'
-import type { Act } from '../gate/gate.ts'
+import { type ControlMessage, errorMessage, type Problem, type RequestId, type Subscribe } from '@keycast/protocol'
 import type { Session } from '../sessions/session.ts'
 import type { Start } from '../topics/topics.ts'
 
@@ -10,10 +8,8 @@ import type { Start } from '../topics/topics.ts'
 const REFUSALS_PER_TOKEN = 10
 
 interface Deps {
-  readonly gate: { grants(rights: Rights, act: Act, key: string): boolean }
   readonly topics: {
-    subscribe(session: Session, key: string, start: Start): Problem | undefined
-    isRoom(key: string): boolean
+    subscribe(session: Session, key: string, start: Start, id: RequestId | undefined): 'value' | 'room' | Problem
     asked(): number
   }
   readonly outbox: { send(session: Session, message: ControlMessage): void }
@@ -24,7 +20,7 @@ interface Deps {
   }
 }
 
-export const createSubscribe = ({ gate, topics, outbox, rateLimit }: Deps) => {
+export const createSubscribe = ({ topics, outbox, rateLimit }: Deps) => {
   return function subscribe(session: Session, { id, keys }: Subscribe) {
     const retryAfterMs = rateLimit.keysWaitMs(session)
     if (retryAfterMs > 0) return outbox.send(session, errorMessage({ code: 'rate_limited', retryAfterMs }, { id }))
@@ -35,12 +31,12 @@ export const createSubscribe = ({ gate, topics, outbox, rateLimit }: Deps) => {
     const accepted = []
     const refused = []
     let roomsAccepted = 0
-    for (const { key, ...start } of wanted.values()) {
-      const isRoom = topics.isRoom(key)
-      const problem = topics.subscribe(session, key, isRoom ? { ...begin(session, key, start), id } : start)
-      if (problem) refused.push(errorMessage(problem, { id, key, subscribed: false }))
-      else if (isRoom) roomsAccepted++
-      else accepted.push({ key })
+    for (const start of wanted.values()) {
+      const { key } = start
+      const subscribed = topics.subscribe(session, key, start, id)
+      if (subscribed === 'value') accepted.push({ key })
+      else if (subscribed === 'room') roomsAccepted++
+      else refused.push(errorMessage(subscribed, { id, key, subscribed: false }))
     }
 
     const watchedAnew = topics.asked() - askedBefore
@@ -52,11 +48,5 @@ export const createSubscribe = ({ gate, topics, outbox, rateLimit }: Deps) => {
     // Each error is many times longer than a bad key. Without a price, one message could ask for megabytes of errors. The
     // charge comes last, because it may end the session.
     rateLimit.charge(session, Math.floor(refused.length / REFUSALS_PER_TOKEN))
-  }
-
-  /** Where a stream begins for a session that may not read what was before: now. */
-  function begin(session: Session, key: string, { after, last, ...start }: Start): Start {
-    const isAllowed = (after === undefined && last === undefined) || gate.grants(session.rights, 'history', key)
-    return isAllowed ? { ...start, after, last } : start
   }
 }

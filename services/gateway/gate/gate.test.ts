@@ -106,7 +106,7 @@ const deciding = ({
   const rule = (written: unknown) => readRule(written, { user: false, strict: true }).rule
   const { anonymous: rights } = createRights({ anonymous: rule(everything), everyone: rule({}) })
   const asker = { rights, viewer: { name: 'ann' } as any, account: undefined, payer: undefined }
-  return { gate, questions, asker, verdict, namespaces }
+  return { gate, namespaces, questions, asker, verdict }
 }
 
 /** The same, with a holder that notes what it is told. */
@@ -138,7 +138,7 @@ const holding = () => {
 }
 
 test('an admitted key comes with all that was looked up for it', () => {
-  const { gate, asker } = deciding()
+  const { gate, namespaces, asker } = deciding()
   expect(gate.enter(asker, 'get', 'own:1')).toEqual({
     asker,
     act: 'get',
@@ -147,6 +147,7 @@ test('an admitted key comes with all that was looked up for it', () => {
     rights: asker.rights,
     grants: asker.rights.grants,
     viewer: asker.viewer,
+    namespace: namespaces.get('own'),
   })
 })
 

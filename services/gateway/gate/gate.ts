@@ -8,6 +8,7 @@ import {
   type JournalNamespace,
   type JournalNamespaces,
   roomIdProblem,
+  type ValueNamespace,
   type ValueNamespaces,
 } from '@keycast/service'
 import { JOINED, SUBSCRIBED } from '../access/backend/decisions.ts'
@@ -46,7 +47,12 @@ export interface Admitted {
   /** The rights as they were then. */
   readonly grants: Rights['grants']
   readonly viewer: Viewer | undefined
+  /** `undefined` where keycast.yaml has it no more. */
+  readonly namespace: KeyNamespace | undefined
 }
+
+/** The namespace of a key: of values, or of rooms, whose `source` is the journal. */
+type KeyNamespace = ValueNamespace | JournalNamespace
 
 /** Keeps what was asked for with the keys that sessions hold. */
 export interface Holder {
@@ -92,18 +98,30 @@ const verbOf: Readonly<Record<Act, Verb>> = {
 /** As which a session is known to the decisions about a key. */
 const roleOf: Readonly<Record<Lasting, number>> = { subscribe: SUBSCRIBED, join: JOINED }
 
-/** Whether an act is one with a room. A subscribe takes what the key is of. */
-const isOfRoom: Readonly<Record<Act, boolean | undefined>> = {
-  get: false,
+type Of = 'value' | 'room'
+
+/** What an act is done with. A subscribe takes what the key is of. */
+const objectOf: Readonly<Record<Act, Of | undefined>> = {
+  get: 'value',
   subscribe: undefined,
-  history: true,
-  members: true,
-  publish: true,
-  join: true,
+  history: 'room',
+  members: 'room',
+  publish: 'room',
+  join: 'room',
 }
 
-const NO_VALUES = 'no values here, this namespace is of rooms: subscribe to the key, or ask for its history'
-const NO_ROOMS = 'no rooms here, this namespace is of values: they are read, and nobody publishes there'
+const noValues: Problem = {
+  code: 'unknown_namespace',
+  message: 'no values here, this namespace is of rooms: subscribe to the key, or ask for its history',
+}
+
+const noRooms: Problem = {
+  code: 'unknown_namespace',
+  message: 'no rooms here, this namespace is of values: they are read, and nobody publishes there',
+}
+
+/** Whether each user has a value of their own. */
+const isOwn = (namespace: KeyNamespace | undefined) => namespace?.source === 'http' && namespace.isPerUser === true
 
 /** @param key keeps the grammar */
 const noNamespace = (key: string) => `no namespace ${excerpt(namespaceOf(key))} here: ask the operator which exist`
@@ -130,17 +148,18 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
    * @returns never rejects
    */
   function enter(asker: Asker, act: Act, key: string): Admitted | Problem | Promise<Admitted | Problem> {
-    const problem = check(asker.rights, act, key)
-    if (problem) return problem
+    const namespace = find(asker.rights, act, key)
+    if (isProblem(namespace)) return namespace
     // Before anything is looked up: neither the answer nor its time tells whether a key exists that the viewer may not read.
-    const decision = isDecided(key) ? decisions.ask(asker, key) : undefined
+    const decision = namespace.authorize ? decisions.ask(asker, key) : undefined
     if (decision instanceof Promise) return enterDecided(asker, act, key, decision)
-    return decision ?? admit(asker, act, key)
+    return decision ?? admit(asker, act, key, namespace)
   }
 
-  function admit(asker: Asker, act: Act, key: string): Admitted {
+  function admit(asker: Asker, act: Act, key: string, namespace: KeyNamespace | undefined): Admitted {
     const { rights, viewer } = asker
-    return { asker, act, key, wireKey: wireKeyOf(viewer, key), rights, grants: rights.grants, viewer }
+    const wireKey = isOwn(namespace) ? ownKeyOf(viewer, key) : key
+    return { asker, act, key, wireKey, rights, grants: rights.grants, viewer, namespace }
   }
 
   async function enterDecided(asker: Asker, act: Act, key: string, decision: Promise<Problem | undefined>) {
@@ -173,24 +192,24 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
    * @returns 'waits': a backend decides. The key is held from now on, unless it is refused here
    */
   function hold(session: Session, act: Lasting, key: string): Admitted | Problem | 'waits' {
-    const problem = check(session.rights, act, key)
-    if (problem) return problem
+    const namespace = find(session.rights, act, key)
+    if (isProblem(namespace)) return namespace
     const state = holders[act].stateOf(session, key)
     if (state === 'waits') return state
-    if (state === 'stands' && act === 'subscribe') return admit(session, act, key)
+    if (state === 'stands' && act === 'subscribe') return admit(session, act, key, namespace)
     const full = state ? undefined : quota.take(session, act)
     if (full) return full
-    const outcome = askToHold(session, act, key)
+    const outcome = askToHold(session, act, key, namespace)
     if (!state && outcome !== 'waits' && isProblem(outcome)) quota.giveBack(session, act)
     return outcome
   }
 
   /** @param key that the session's rights cover */
-  function askToHold(session: Session, act: Lasting, key: string) {
-    if (!isDecided(key)) return admit(session, act, key)
+  function askToHold(session: Session, act: Lasting, key: string, namespace: KeyNamespace | undefined) {
+    if (!namespace?.authorize) return admit(session, act, key, namespace)
     if (!session.viewer) return notForAll
     const { isAdmitted, problem } = decisions.register(session, key, roleOf[act])
-    return problem ?? (isAdmitted ? admit(session, act, key) : 'waits')
+    return problem ?? (isAdmitted ? admit(session, act, key, namespace) : 'waits')
   }
 
   /** @param key that the session holds */
@@ -211,7 +230,8 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
    */
   function decided(session: Session, key: string, roles: number, problem: Problem | undefined) {
     for (const act of LASTING) {
-      if ((roles & roleOf[act]) !== 0) holders[act].decided(session, key, problem ?? admit(session, act, key))
+      if ((roles & roleOf[act]) === 0) continue
+      holders[act].decided(session, key, problem ?? admit(session, act, key, namespaceFor(key)))
     }
   }
 
@@ -262,7 +282,7 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
     }
     change()
     for (const [act, key] of held) {
-      const outcome = askToHold(session, act, key)
+      const outcome = askToHold(session, act, key, namespaceFor(key))
       if (outcome !== 'waits') holders[act].decided(session, key, outcome)
     }
   }
@@ -270,41 +290,43 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
   const heldBy = (session: Session) =>
     LASTING.flatMap(act => holders[act].keysOf(session).map(key => [act, key] as const))
 
-  /** Whether it matters to a key which viewer asks: a backend decides who reads it, or each has a value of their own. */
-  const isViewers = (key: string) => isOwn(key) || isDecided(key)
-
   /** Whether keys of its namespace may carry a query. @param key that may be used */
   const takesQuery = (key: string) => namespaces.get(namespaceOf(key))?.query !== undefined
 
-  /** Whether each user has a value of their own under the key. */
-  const isOwn = (key: string) => namespaces.get(namespaceOf(key))?.isPerUser === true
-
-  /** Whether a backend decides who reads the key. */
-  function isDecided(key: string) {
+  function namespaceFor(key: string): KeyNamespace | undefined {
     const name = namespaceOf(key)
-    return (namespaces.get(name) ?? journal.get(name))?.authorize !== undefined
+    return namespaces.get(name) ?? journal.get(name)
   }
 
-  /** The key under which a viewer's value is stored and asked for. */
-  function wireKeyOf(viewer: Viewer | undefined, key: string) {
-    if (!isOwn(key)) return key
+  /** Whether it matters to a key which viewer asks: a backend decides who reads it, or each has a value of their own. */
+  function isViewers(key: string) {
+    const namespace = namespaceFor(key)
+    return isOwn(namespace) || namespace?.authorize !== undefined
+  }
+
+  /** The key under which a viewer's own value is stored and asked for. */
+  function ownKeyOf(viewer: Viewer | undefined, key: string) {
     // No viewer: the caller forgot to say for whom it asks.
     if (!viewer) throw new Error(`no viewer for ${key}`)
     return viewerKey(key, viewer.name)
   }
 
+  /** As {@link find}, of which only the problem is wanted. */
+  function check(rights: Rights, act: Act, key: string): Problem | undefined {
+    const found = find(rights, act, key)
+    return isProblem(found) ? found : undefined
+  }
+
   /**
-   * The reason why rights do not cover a key, or why nobody does that with it. The rights come before the namespace:
-   * neither the answer nor its time tells whether a forbidden key exists.
+   * The namespace of a key; or the reason why rights do not cover the key, or why nobody does that with it. The rights come
+   * before the namespace: neither the answer nor its time tells whether a forbidden key exists. Whatever follows takes the
+   * namespace from here, as clients that come back resume thousands of keys at once.
    *
    * @param key anything a client sent
    */
-  function check(rights: Rights, act: Act, key: string): Problem | undefined {
-    return covers(rights, act, key) ?? (isRoomFor(act, key) ? roomProblem(act, key) : valueProblem(key))
+  function find(rights: Rights, act: Act, key: string): KeyNamespace | Problem {
+    return covers(rights, act, key) ?? fit(namespaceFor(key), objectOf[act], key, act)
   }
-
-  /** Of a subscribe the key says what it is. */
-  const isRoomFor = (act: Act, key: string) => isOfRoom[act] ?? journal.get(namespaceOf(key)) !== undefined
 
   /** The reason why rights do not cover a key, of a value or of a room. */
   function covers(rights: Rights, act: Act, key: string): Problem | undefined {
@@ -318,18 +340,21 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
   /**
    * Whether rights grant an act, where a request does without it.
    *
-   * @param key anything a client sent
+   * @param key that was admitted to another act
    */
-  const grants = (rights: Rights, act: Act, key: string) =>
-    keyProblem(key) === undefined && decide(rights, verbOf[act], key) === undefined
+  const grants = (rights: Rights, act: Act, key: string) => decide(rights, verbOf[act], key) === undefined
 
   /**
-   * The same for the backend and the operator, whom no rights bound.
+   * The reason why a key is none, or not of the sort that is wanted; for the backend and the operator, whom no rights bound.
    *
+   * @param of any sort unless given
    * @param key anything they sent
    */
-  function operator(of: 'value' | 'room', key: string): Problem | undefined {
-    return grammarProblem(key) ?? (of === 'room' ? roomProblem(undefined, key) : valueProblem(key))
+  function operator(of: Of | undefined, key: string): Problem | undefined {
+    const problem = grammarProblem(key)
+    if (problem) return problem
+    const found = fit(namespaceFor(key), of, key)
+    return isProblem(found) ? found : undefined
   }
 
   function grammarProblem(key: string): Problem | undefined {
@@ -338,17 +363,18 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
   }
 
   /** @param key keeps the grammar */
-  function valueProblem(key: string): Problem | undefined {
-    const namespace = namespaces.get(namespaceOf(key))
-    if (namespace) return badKey(idProblem(namespace, idOf(key)))
-    return { code: 'unknown_namespace', message: journal.get(namespaceOf(key)) ? NO_VALUES : noNamespace(key) }
-  }
-
-  /** @param key keeps the grammar */
-  function roomProblem(act: Act | undefined, key: string): Problem | undefined {
-    const namespace = journal.get(namespaceOf(key))
-    if (namespace) return badKey(roomIdProblem(idOf(key))) ?? actProblem(namespace, act)
-    return { code: 'unknown_namespace', message: namespaces.get(namespaceOf(key)) ? NO_ROOMS : noNamespace(key) }
+  function fit(
+    namespace: KeyNamespace | undefined,
+    of: Of | undefined,
+    key: string,
+    act?: Act,
+  ): KeyNamespace | Problem {
+    if (!namespace) return { code: 'unknown_namespace', message: noNamespace(key) }
+    if (namespace.source !== 'journal') {
+      return of === 'room' ? noRooms : (badKey(idProblem(namespace, idOf(key))) ?? namespace)
+    }
+    if (of === 'value') return noValues
+    return badKey(roomIdProblem(idOf(key))) ?? actProblem(namespace, act) ?? namespace
   }
 
   /** What a room's namespace lets no client do. */

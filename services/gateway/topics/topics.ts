@@ -11,8 +11,9 @@ import {
   type RequestId,
   type Wanted,
 } from '@keycast/protocol'
-import { addIndexed, type JournalNamespaces, removeIndexed } from '@keycast/service'
-import type { Admitted, Holder, Lasting } from '../gate/gate.ts'
+import { addIndexed, type JournalNamespace, type JournalNamespaces, removeIndexed } from '@keycast/service'
+import type { Rights } from '../access/rights.ts'
+import type { Act, Admitted, Holder, Lasting } from '../gate/gate.ts'
 import type { Session } from '../sessions/session.ts'
 import type { Piece } from '../transport/transport.ts'
 
@@ -76,20 +77,18 @@ interface WaitingSubscription extends Subscription {
 interface Deps {
   readonly gate: {
     hold(session: Session, act: Lasting, key: string): Admitted | Problem | 'waits'
+    grants(rights: Rights, act: Act, key: string): boolean
     release(session: Session, act: Lasting, key: string): void
   }
   readonly openValue: (wireKey: string) => Topic | Problem
   readonly namespaces: JournalNamespaces
-  readonly rooms: { open(key: string): Topic }
+  readonly rooms: { open(key: string, namespace: JournalNamespace): Topic }
   readonly outbox: { send(session: Session, message: ControlMessage): void }
 }
 
 export function createTopics({ namespaces, gate, openValue, rooms, outbox }: Deps) {
   let awaiting = 0
   let asked = 0
-
-  /** Whether the key is one of a room. The key may be anything that a client sent. */
-  const isRoom = (key: string) => namespaces.names.length > 0 && namespaces.get(namespaceOf(key)) !== undefined
 
   const waiting: Kind = {
     name: 'waiting',
@@ -123,21 +122,32 @@ export function createTopics({ namespaces, gate, openValue, rooms, outbox }: Dep
    * Subscribes a session to a key, now or once the gate admits it. One that is subscribed is told the state anew.
    *
    * @param key as a client sent it
-   * @returns why it was not subscribed
+   * @param id of the request, which the beginning of a room's stream answers
+   * @returns what it is subscribed to, or why it was not subscribed
    */
-  function subscribe(session: Session, key: string, start: Start): Problem | undefined {
+  function subscribe(session: Session, key: string, wanted: Start, id?: RequestId): 'value' | 'room' | Problem {
     const held = gate.hold(session, 'subscribe', key)
     if (held !== 'waits' && isProblem(held)) return held
+    const namespace = held === 'waits' ? namespaces.get(namespaceOf(key)) : held.namespace
+    const of = namespace?.source === 'journal' ? 'room' : 'value'
+    const start = of === 'room' ? startOf(session, key, wanted, id) : wanted
     const subscription = session.subscriptions.get(key)
     if (subscription) subscription.topic.kind.begin(subscription, start)
     else if (held === 'waits') wait(session, key, start)
-    else return join(session, held, start)
-    return undefined
+    else return join(session, held, start) ?? of
+    return of
+  }
+
+  /** Where the stream of a room begins. For a session that may not read what was before: now. */
+  function startOf(session: Session, key: string, wanted: Start, id: RequestId | undefined): Start {
+    const { after, last } = wanted
+    const isAllowed = (after === undefined && last === undefined) || gate.grants(session.rights, 'history', key)
+    return isAllowed ? { ...wanted, id } : { ...wanted, id, after: undefined, last: undefined }
   }
 
   /** @param admitted to a key that the session holds */
-  function join(session: Session, { key, wireKey }: Admitted, start: Start): Problem | undefined {
-    const topic = isRoom(key) ? rooms.open(key) : openValue(wireKey)
+  function join(session: Session, { key, wireKey, namespace }: Admitted, start: Start): Problem | undefined {
+    const topic = namespace?.source === 'journal' ? rooms.open(key, namespace) : openValue(wireKey)
     if (isProblem(topic)) {
       gate.release(session, 'subscribe', key)
       return topic
@@ -209,7 +219,6 @@ export function createTopics({ namespaces, gate, openValue, rooms, outbox }: Dep
   }
 
   return {
-    isRoom,
     subscribe,
     unsubscribe,
     holder,

@@ -29,7 +29,7 @@ export interface WaitedKey {
 
 interface Deps {
   readonly topics: {
-    subscribe(session: Session, key: string, start: Start): Problem | undefined
+    subscribe(session: Session, key: string, start: Start): 'value' | 'room' | Problem
     unsubscribe(session: Session, key: string): void
     asked(): number
   }
@@ -121,11 +121,12 @@ export function createWaitedKeys({ topics, rateLimit, renewWatch, anonymous, wor
     const retryAfterMs = rateLimit.keysWaitMs(session)
     if (retryAfterMs > 0) return { code: 'rate_limited', message: TOO_MANY, retryAfterMs }
     const askedBefore = topics.asked()
-    const problem = topics.subscribe(session, key, FROM_NOTHING)
+    const subscribed = topics.subscribe(session, key, FROM_NOTHING)
     rateLimit.chargeKeys(session, { watchedAnew: topics.asked() - askedBefore, watchedBefore: 0 })
+    if (typeof subscribed === 'string') return undefined
     // It has as many as it may: some are left soon.
-    if (problem?.code === 'too_many_keys') return { code: 'rate_limited', message: TOO_MANY, retryAfterMs: LINGER_MS }
-    return problem
+    if (subscribed.code === 'too_many_keys') return { code: 'rate_limited', message: TOO_MANY, retryAfterMs: LINGER_MS }
+    return subscribed
   }
 
   /** The one who paid is gone: else the first at a page would pay for as long as anybody is there. */

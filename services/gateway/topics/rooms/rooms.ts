@@ -1,7 +1,6 @@
 // Applies the journal's events of rooms to the sessions that follow them.
 import type { MessageEvents, RoomsBackbone } from '@keycast/backbone'
-import { excerpt, namespaceOf } from '@keycast/protocol'
-import type { JournalNamespaces, World } from '@keycast/service'
+import type { JournalNamespace, World } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import type { Session } from '../../sessions/session.ts'
 import type { Kind, Start, Subscription } from '../topics.ts'
@@ -21,7 +20,6 @@ const MEMBERS_MS = 1_000
 const RETRY_MS = 1_000
 
 interface Deps {
-  namespaces: JournalNamespaces
   /** By key. */
   rooms: Map<string, Room>
   write: DueMessages
@@ -37,7 +35,6 @@ interface Deps {
 }
 
 export function createRooms({
-  namespaces,
   rooms,
   write,
   followers,
@@ -154,12 +151,8 @@ export function createRooms({
 
     kind,
 
-    /** @param key of a room, and passed the gate */
-    open(key: string) {
-      const namespace = namespaces.get(namespaceOf(key))
-      if (!namespace) throw new Error(`opened ${excerpt(key)}, which nobody checked`)
-      return rooms.get(key) ?? createRoom(key, namespace, kind)
-    },
+    /** @param key of a room of that namespace, and passed the gate */
+    open: (key: string, namespace: JournalNamespace) => rooms.get(key) ?? createRoom(key, namespace, kind),
 
     sweep() {
       for (const room of rooms.values()) tails.sweep(room)
