@@ -9,8 +9,10 @@ const STEP_MS = 100
 /** @returns listening on a free port of loopback */
 export async function startRelay(targetPort: number) {
   let delayMs = 0
-  const server = createServer(near => {
-    const far = connect(targetPort, '127.0.0.1')
+  // Without Nagle's algorithm at either side: a small answer would wait for the acknowledgement of the one before, and add
+  // up to 40 ms to the delay that was asked for.
+  const server = createServer({ noDelay: true }, near => {
+    const far = connect({ port: targetPort, host: '127.0.0.1', noDelay: true })
     const late: Buffer[] = []
     let dueMs = 0
     far.on('data', chunk => {
