@@ -156,6 +156,7 @@ function addCommonOptions(command: Command) {
         'each client brings a token of its own, signed with the private key (PEM) or the secret in this file; with --start alone one is made (ES256)',
       ).preset(true),
     )
+    .option('--json', 'values as JSON (keycast.v1.json), in place of bytes as the client library takes them', false)
     .option('--tls', 'with --start: put nginx with TLS in front', false)
     .addOption(
       new Option('--reference <system>', 'then run the same against a reference program, and compare; repeatable')

@@ -1,6 +1,6 @@
 // One run of one scenario against one system: starts it, runs the scenario, writes the result.
 import type { Progress } from '../command-line/progress.ts'
-import { dialectOf } from '../generator/dialects/index.ts'
+import { dialectOf, dialects } from '../generator/dialects/index.ts'
 import { summarize } from '../generator/histogram.ts'
 import { type Pool, startPool } from '../generator/pool.ts'
 import type { Context, Options, Scenario, SeriesSecond } from '../scenarios/scenario.ts'
@@ -124,12 +124,14 @@ function createContext({
 
     async startPool({ onSecond, aside = false, settings, ...load }) {
       sampling = sampling.then(async () => void (await watcher.sample()))
+      const dialect = dialectOf(target.kind, options.json)
       const pool = await startPool({
         urls: target.urls,
         processes: options.processes,
         signing: target.signing,
+        subprotocol: dialects[dialect].subprotocol,
         ...load,
-        settings: { dialect: dialectOf(target.kind), ...settings },
+        settings: { dialect, ...settings },
         onSecond(second) {
           if (aside) return
           const inPhase = phase

@@ -19,6 +19,8 @@ type CommonOptions = {
   tls: boolean
   /** A file, or true for a new secret. */
   token?: string | true
+  /** Values as JSON, in place of the bytes that the client library takes. */
+  json: boolean
   processes: number
   timeMax: number
   output: string

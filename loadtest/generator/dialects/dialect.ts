@@ -19,6 +19,8 @@ type Kind =
   | { reply: string }
 
 export interface Dialect {
+  /** That clients offer. */
+  subprotocol?: string
   /** What a client says first, where the server waits for it. */
   greeting?: string
   /** Until the client may begin. */

@@ -22,6 +22,18 @@ test.each([
     },
   ],
   [
+    'bytes',
+    {
+      hello: ['{"type":"welcome","session":"s"}'],
+      message: '{"type":"message","key":"room:1","seq":7,"at":1,"data":{"us":99}}',
+      answered: '{"type":"published","id":12,"key":"room:1","epoch":"e","seq":7,"at":1}',
+      entered: '{"type":"subscribed","id":0,"keys":[{"key":"room:1","epoch":"e","seq":0}]}',
+      refused: '{"type":"error","id":12,"key":"room:1","code":"name_taken"}',
+      pong: '{"type":"pong","count":1}',
+      value: '{"type":"value","id":12,"key":"text:1","version":"v","contentType":"application/json"}\n["a"]',
+    },
+  ],
+  [
     'socket.io',
     {
       hello: ['0{"sid":"a"}', '40{"sid":"b"}'],

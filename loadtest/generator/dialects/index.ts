@@ -1,10 +1,22 @@
 // The list of dialects, and which one a kind of system speaks.
 import type { Dialect } from './dialect.ts'
-import { keycast } from './keycast.ts'
+import { keycast, keycastBytes } from './keycast.ts'
 import { socketIo } from './socket-io.ts'
 import { socketCluster } from './socketcluster.ts'
 
-export const dialects: Record<string, Dialect> = { keycast, 'socket.io': socketIo, socketcluster: socketCluster }
+export const dialects: Record<string, Dialect> = {
+  keycast,
+  bytes: keycastBytes,
+  'socket.io': socketIo,
+  socketcluster: socketCluster,
+}
 
-/** @param kind of a system @returns its dialect's name */
-export const dialectOf = (kind: string): string => (Object.hasOwn(dialects, kind) ? kind : 'keycast')
+/**
+ * @param kind of a system
+ * @param json in place of what the client library speaks
+ * @returns its dialect's name
+ */
+export function dialectOf(kind: string, json: boolean): string {
+  if (Object.hasOwn(dialects, kind) && kind !== 'keycast') return kind
+  return !json && (kind === 'keycast' || kind === 'given') ? 'bytes' : 'keycast'
+}

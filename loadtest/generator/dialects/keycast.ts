@@ -1,4 +1,6 @@
-// Keycast's own protocol, which the naive server and the bare sender speak as well.
+// Keycast's own protocol as JSON, which the naive server and the bare sender speak as well; and with values as bytes, as
+// the client library speaks it.
+import { BYTES_SUBPROTOCOL } from '@keycast/protocol'
 import type { Dialect } from './dialect.ts'
 import { numberAfter } from './number-after.ts'
 
@@ -25,5 +27,14 @@ export const keycast: Dialect = {
     if (head.startsWith('{"type":"gap"')) return 'gap'
     if (head.startsWith('{"type":"error"')) return 'refused'
     return head.startsWith('{"type":"closing"') ? 'ignored' : 'unexpected'
+  },
+}
+
+export const keycastBytes: Dialect = {
+  ...keycast,
+  subprotocol: BYTES_SUBPROTOCOL,
+  valueIn(text) {
+    const end = text.indexOf('\n')
+    return { ...JSON.parse(text.slice(0, end)), data: JSON.parse(text.slice(end)) }
   },
 }

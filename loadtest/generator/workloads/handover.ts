@@ -147,7 +147,7 @@ export const createWorkload: CreateWorkload<HandoverSettings, typeof counts, typ
   }
 
   function note(seen: Map<number, number>, head: string) {
-    const [, id, number] = /"key":"\w+:(\d+)".*"data":\{"n":(\d+)/.exec(head) ?? []
+    const [, id, number] = /"key":"\w+:(\d+)"[\s\S]*\{"n":(\d+)/.exec(head) ?? []
     if (number === undefined) return // the backend's own value, before the first one
     tallied.values++
     const key = Number(id)

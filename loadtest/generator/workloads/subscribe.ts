@@ -11,7 +11,7 @@ import type { CreateWorkload } from '../workload.ts'
 const HEAD_BYTES = 512
 
 /** Key and time of a value. A time has more digits than any other number in quotes. */
-const stampOf = /"key":"([^"]+)".*?:"(\d{10,})"/
+const stampOf = /"key":"([^"]+)"[\s\S]*?:"(\d{10,})"/
 
 export const counts = [
   'requested',

@@ -1,4 +1,5 @@
 // Measures the ways in which a viewer can follow a document: polling, and subscribing.
+import { JSON_SUBPROTOCOL } from '@keycast/protocol'
 import type { Histogram } from 'hdr-histogram-js'
 import { WebSocket } from 'ws'
 import type { Pool } from '../../generator/pool.ts'
@@ -59,7 +60,7 @@ export async function subscribe(
   {
     name,
     keys,
-    subprotocol,
+    subprotocol = JSON_SUBPROTOCOL,
     tellChanged,
   }: { name: string; keys: string[]; subprotocol?: string; tellChanged?: (keys: string[]) => Promise<void> },
 ) {

@@ -1,5 +1,6 @@
-// `keycast.v1.bytes`: a value is a binary message, a line of JSON and the body as it is, or a delta to it. The body is
-// never copied into a frame: what stands before it is a piece of its own, and the two leave in one write.
+// `keycast.v1.bytes`: a value is a binary message, a line of JSON and the body as it is, or a delta to it. It is a frame made
+// once, unless the body lies in the frame that JSON sessions are sent: then what stands before it is a piece of its own, and
+// the two leave in one write.
 import type { Delta } from '@keycast/backbone'
 import { BYTES_SUBPROTOCOL, deltaLine, type RequestId, valueLine } from '@keycast/protocol'
 import { detached } from '@keycast/service'
@@ -7,8 +8,9 @@ import type { Value } from '../topics/values/value.ts'
 import { binaryFrameStart, textFrame } from '../transport/frames.ts'
 import type { PlainEncoding } from './encoding.ts'
 
-/** `start` stands before the body; `delta` is a whole frame. */
+/** `frame` and `delta` are whole frames; `start` stands before a body that lies elsewhere. */
 interface Form {
+  frame: Buffer | undefined
   start: Buffer | undefined
   delta: Buffer | undefined
 }
@@ -17,13 +19,18 @@ export function createBytes(slot: number): PlainEncoding {
   function formOf(value: Value): Form {
     const made = value.forms[slot] as Form | undefined
     if (made) return made
-    const form = { start: undefined, delta: undefined }
+    const form = { frame: undefined, start: undefined, delta: undefined }
     value.forms[slot] = form
     return form
   }
 
   const addValue: PlainEncoding['addValue'] = (value, pieces) => {
     const form = formOf(value)
+    if (value.framedBy === undefined || value.framedBy === slot) {
+      form.frame ??= valueFrame(value, slot)
+      pieces.push(form.frame)
+      return form.frame.length
+    }
     form.start ??= detached(startOf(value))
     pieces.push(form.start, value.body)
     return form.start.length + value.body.length
@@ -60,6 +67,15 @@ function head({ key, version, contentType }: Value, id?: RequestId) {
 
 function startOf(value: Value, id?: RequestId) {
   return binaryFrameStart(head(value, id), value.body.length)
+}
+
+function valueFrame(value: Value, slot: number) {
+  const start = startOf(value)
+  const frame = detached(Buffer.concat([start, value.body]))
+  // The frame holds the same bytes: reading them there frees the body as it was received.
+  value.body = frame.subarray(start.length)
+  value.framedBy = slot
+  return frame
 }
 
 /** @param value has a delta */

@@ -21,9 +21,15 @@ export function createJson(slot: number): PlainEncoding {
     const { frame, bodyOffset } = textFrame(valueHead(value), literal(value), VALUE_TAIL)
     const form = { frame, body: frame.subarray(bodyOffset) }
     value.forms[slot] = form
-    // The frame holds the same bytes: reading them there frees the body as it was received.
-    if (value.format === 'json') value.body = form.body.subarray(0, value.body.length)
+    if (value.format === 'json') takeBody(value, form)
     return form
+  }
+
+  /** The frame holds the same bytes: reading them there frees the body as it was received, and any other frame of it. */
+  function takeBody(value: Value, { body }: Form) {
+    if (value.framedBy !== undefined) value.forms[value.framedBy] = undefined
+    value.body = body.subarray(0, value.body.length)
+    value.framedBy = slot
   }
 
   const addValue: PlainEncoding['addValue'] = (value, pieces) => {

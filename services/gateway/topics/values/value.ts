@@ -29,6 +29,8 @@ export interface Value {
   delta: Delta | undefined
   /** Made by the encodings, each of which reads its own alone. */
   forms: Slots<unknown>
+  /** The slot of the encoding whose whole frame holds the body: it is in memory once. */
+  framedBy: number | undefined
   /** That tell a client that this version is the latest. */
   currentFrames: Slots<Buffer> | undefined
   compressedBytes: number
@@ -58,6 +60,7 @@ export function createValue(answer: Content, key: string = answer.key): Value {
     // Copied at once, even if no session takes deltas: a delta is small, and as it came it shares a block with others.
     delta: delta && { from: delta.from, bytes: detached(delta.bytes) },
     forms: emptySlots(),
+    framedBy: undefined,
     currentFrames: undefined,
     compressedBytes: 0,
     delayMs,
