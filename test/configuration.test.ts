@@ -166,6 +166,13 @@ test('who loses access is told, and the others go on', async () => {
   await change(base, accessToGone)
   await client.until(() => client.of('gone:x').error, 'the end of a namespace')
   expect(client.of('gone:x').error).toMatchObject({ code: 'unknown_namespace', subscribed: false })
+
+  // Back again, it has the rules of now, for the keys of before as well.
+  await change({ ...base, gone: { url: `${moved.origin}/docs/{id}` } }, accessToGone)
+  const asked = backend.asked.length
+  await client.subscribe(['gone:x'])
+  await moved.until(() => moved.askedFor('/docs/x').length > 1, 'fetches from the other backend')
+  expect(backend.asked.slice(asked).filter(({ path }) => path === '/docs/x')).toEqual([])
 })
 
 test('a session ends when nobody may have signed its token any more, and no other does', async () => {

@@ -22,11 +22,23 @@ test('a namespace stays the same object, whose rules are those of the new file',
 
 test('names are those of now, and a namespace that is gone is found no more', () => {
   const live = createLiveNamespaces(read({ doc, room }))
-  const { added, removed } = live.take(read({ page: doc, hall: room }))
+  live.take(read({ page: doc, hall: room }))
   expect([live.names, live.journal.names]).toEqual([['page'], ['hall']])
   expect([live.get('doc'), live.journal.get('room')]).toEqual([undefined, undefined])
-  expect([...added]).toEqual(['page', 'hall'])
-  expect([...removed]).toEqual(['doc', 'room'])
+})
+
+test('a namespace that comes back is the same object, and it is told what is another since it was there', () => {
+  const live = createLiveNamespaces(read({ doc: { ...doc, authorize }, page: doc }))
+  const held = live.get('doc')
+  live.take(read({ page: doc }))
+  const changes = live.take(read({ doc: { ...doc, url: 'http://two/{id}', refresh: '5s' }, page: doc }))
+  expect(live.get('doc')).toBe(held)
+  expect(held?.urlFor('7')).toBe('http://two/7')
+  expect(held).not.toHaveProperty('authorize')
+  expect([[...changes.request], [...changes.times.keys()], [...changes.decided]]).toEqual([['doc'], ['doc'], ['doc']])
+  live.take(read({ page: doc }))
+  const kind = { doc: { source: 'journal' }, page: doc }
+  expect(() => live.take(read(kind))).toThrow('namespaces.doc.source cannot change while services run')
 })
 
 test.each([

@@ -1,5 +1,6 @@
-// The namespaces of a process while keycast.yaml changes under it. A namespace is one object for as long as it exists, whose
-// fields become those of the new file: whatever holds it has its rules of now.
+// The namespaces of a process while keycast.yaml changes under it. A namespace is one object for as long as the process
+// runs, whose fields become those of the new file: whatever holds it has its rules of now. One that is removed keeps its
+// object, for keys of it are still held: without that they would be asked of the old backend when it comes back.
 import { Misconfigured } from '../misconfigured.ts'
 import type { JournalNamespace } from './journal-schema.ts'
 import type { AllNamespaces, Authorize, Namespace, ReadNamespaces } from './namespaces.ts'
@@ -10,8 +11,6 @@ export type LiveNamespaces = ReturnType<typeof createLiveNamespaces>
 
 /** By what happened, the names of namespaces. */
 export interface NamespaceChanges {
-  added: ReadonlySet<string>
-  removed: ReadonlySet<string>
   /** The backend gets another request for a key: what it said to the one before may be about something else. */
   request: ReadonlySet<string>
   /** Keys are due at other times. `before`: the longest age of a value that was still fresh. */
@@ -30,25 +29,30 @@ const timeFields = ['refresh', 'timeout']
 const authorizeFields = ['authorize', 'asHeaders']
 
 export function createLiveNamespaces(first: ReadNamespaces) {
-  const values = new Map<string, Namespace>()
-  const pushed = new Map<string, PushedNamespace>()
-  const rooms = new Map<string, JournalNamespace>()
-  let written = first.written
-  fill(values, first)
-  fill(pushed, first.pushed)
-  fill(rooms, first.journal)
+  const values = createNamed<Namespace>()
+  const pushed = createNamed<PushedNamespace>()
+  const rooms = createNamed<JournalNamespace>()
+  /** As the namespaces were written last, those that are gone included. */
+  const known = new Map<string, ReturnType<ReadNamespaces['written']>>()
+  const written = (name: string) => known.get(name) ?? {}
+  fill(first, () => false)
 
-  const namesNow = () => [...values.keys(), ...pushed.keys(), ...rooms.keys()]
+  function fill(next: ReadNamespaces, keepsAuthorize: (name: string) => boolean) {
+    values.replace(next, keepsAuthorize)
+    pushed.replace(next.pushed, keepsAuthorize)
+    rooms.replace(next.journal, keepsAuthorize)
+    for (const name of valuesAndRooms(next).names) known.set(name, next.written(name))
+  }
 
   /** Why another file cannot be taken over by a process that runs; a line each. */
   function problemsOf(next: ReadNamespaces): string[] {
     const problems: string[] = []
-    for (const name of new Set([...values.keys(), ...next.names])) {
+    for (const name of new Set([...values.names(), ...next.names])) {
       const isStreamed = written(name).changes !== undefined || next.written(name).changes !== undefined
       if (!isStreamed || !differ(name, ['changes', 'refresh'], next)) continue
       problems.push(`namespaces.${name}: changes, and its refresh, take effect with a restart of fetchers and gateways`)
     }
-    for (const name of namesNow()) {
+    for (const name of known.keys()) {
       if (!has(next, name)) continue
       for (const field of ['source', 'per']) {
         if (written(name)[field] === next.written(name)[field]) continue
@@ -65,11 +69,7 @@ export function createLiveNamespaces(first: ReadNamespaces) {
     const problems = problemsOf(next)
     if (problems.length > 0) throw new Misconfigured(problems.join('\n'))
     const changes = changesTo(next)
-    const keepsAuthorize = (name: string) => !changes.authorize.has(name)
-    replace(values, next, keepsAuthorize)
-    replace(pushed, next.pushed, keepsAuthorize)
-    replace(rooms, next.journal, keepsAuthorize)
-    written = next.written
+    fill(next, name => !changes.authorize.has(name))
     return changes
   }
 
@@ -77,19 +77,15 @@ export function createLiveNamespaces(first: ReadNamespaces) {
     fields.some(field => JSON.stringify(written(name)[field]) !== JSON.stringify(next.written(name)[field]))
 
   function changesTo(next: ReadNamespaces): NamespaceChanges {
-    const before = namesNow()
-    const after = [...next.names, ...next.pushed.names, ...next.journal.names]
-    const kept = before.filter(name => has(next, name))
+    const kept = [...known.keys()].filter(name => has(next, name))
     const isDecided = (of: ReadNamespaces['written'], name: string) => of(name).authorize !== undefined
     const becameDecided = (name: string) => isDecided(written, name) !== isDecided(next.written, name)
     return {
-      added: new Set(after.filter(name => !before.includes(name))),
-      removed: new Set(before.filter(name => !has(next, name))),
-      request: new Set(kept.filter(name => values.has(name) && differ(name, requestFields, next))),
+      request: new Set(kept.filter(name => next.get(name) && differ(name, requestFields, next))),
       times: new Map(
         kept
-          .filter(name => values.has(name) && differ(name, timeFields, next))
-          .map(name => [name, { beforeMs: freshMsOf(values.get(name) as Namespace) }]),
+          .filter(name => next.get(name) && differ(name, timeFields, next))
+          .map(name => [name, { beforeMs: freshMsOf(values.last(name) as Namespace) }]),
       ),
       decided: new Set(kept.filter(becameDecided)),
       authorize: new Set(
@@ -99,20 +95,20 @@ export function createLiveNamespaces(first: ReadNamespaces) {
   }
 
   const live: AllNamespaces = {
-    get: name => values.get(name),
+    get: values.get,
     get names() {
-      return [...values.keys()]
+      return values.names()
     },
     pushed: {
-      get: name => pushed.get(name),
+      get: pushed.get,
       get names() {
-        return [...pushed.keys()]
+        return pushed.names()
       },
     },
     journal: {
-      get: name => rooms.get(name),
+      get: rooms.get,
       get names() {
-        return [...rooms.keys()]
+        return rooms.names()
       },
     },
   }
@@ -130,26 +126,32 @@ interface Named<N> {
   readonly names: string[]
 }
 
-function fill<N>(named: Map<string, N>, { names, get }: Named<N>) {
-  for (const name of names) named.set(name, get(name) as N)
-}
+/** The namespaces of a kind. */
+function createNamed<N extends { authorize?: Authorize }>() {
+  const named = new Map<string, N>()
+  const gone = new Map<string, N>()
+  const last = (name: string) => named.get(name) ?? gone.get(name)
 
-/** @param keepsAuthorize whether what backends said still holds, where they were asked before */
-function replace<N extends { authorize?: Authorize }>(
-  named: Map<string, N>,
-  { names, get }: Named<N>,
-  keepsAuthorize: (name: string) => boolean,
-) {
-  for (const name of [...named.keys()]) if (!names.includes(name)) named.delete(name)
-  for (const name of names) {
-    const next = get(name) as N
-    const known = named.get(name)
-    if (!known) {
-      named.set(name, next)
-      continue
+  /** @param keepsAuthorize whether what backends said still holds, where they were asked before */
+  function replace({ names, get }: Named<N>, keepsAuthorize: (name: string) => boolean) {
+    for (const [name, known] of named) if (!names.includes(name)) gone.set(name, known)
+    for (const name of gone.keys()) named.delete(name)
+    for (const name of names) {
+      const next = get(name) as N
+      const known = last(name) ?? next
+      gone.delete(name)
+      named.set(name, known)
+      for (const field of Object.keys(known)) if (!(field in next)) delete known[field as keyof N]
+      const authorize = next.authorize && known.authorize && keepsAuthorize(name) ? known.authorize : next.authorize
+      Object.assign(known, next, authorize && { authorize })
     }
-    for (const field of Object.keys(known)) if (!(field in next)) delete known[field as keyof N]
-    const authorize = next.authorize && known.authorize && keepsAuthorize(name) ? known.authorize : next.authorize
-    Object.assign(known, next, authorize && { authorize })
+  }
+
+  return {
+    replace,
+    get: (name: string) => named.get(name),
+    names: () => [...named.keys()],
+    /** As it is, or was when it went. */
+    last,
   }
 }
