@@ -62,6 +62,7 @@ async function setup(
     told,
     pauses,
     close,
+    advance: (ms: number) => (clock += ms),
     timers: () => timers.map(({ ms }) => ms),
     turns: () => turns,
     /** Waits for so many pieces of news. */
@@ -157,27 +158,51 @@ test.each([
 
 test('the backend says how long the pause is, within bounds', async () => {
   const { until, pass } = await setup([
-    ending('retry: 2500\n\n'),
+    ending('id: 1\ndata: 1\nretry: 2500\n\n'),
     ending('retry: 0\n\n'),
     ending('retry: 999999999\n\n'),
   ])
   const pauses = []
-  for (const count of [2, 4, 6]) {
+  for (const count of [3, 5, 7]) {
     await until(count)
     pauses.push(pass())
   }
   expect(pauses).toEqual([2_500, 100, 300_000])
 })
 
-test('the pause grows while the stream cannot be opened, and is short again after it was', async () => {
+test('the pause grows while the stream cannot be opened, and is short again once one can be gone on with', async () => {
   const refuse = (response: ServerResponse) => response.writeHead(500).end()
-  const { until, pass } = await setup([refuse, refuse, refuse, ending('data: 1\n\n'), refuse])
+  const { until, pass } = await setup([refuse, refuse, refuse, ending('id: 1\ndata: 1\n\n'), refuse])
   const pauses = []
   for (const count of [1, 2, 3, 6, 7]) {
     await until(count)
     pauses.push(pass())
   }
   expect(pauses).toEqual([1_000, 2_000, 4_000, 1_000, 2_000])
+})
+
+test('the pause grows where each stream ends at once and begins anew, and is short again after one that lasted', async () => {
+  const { until, pass, advance } = await setup([
+    ending('data: 1\n\n'),
+    ending(''),
+    ending('retry: 100\n\n'),
+    sending(''),
+  ])
+  const pauses = []
+  for (const count of [3, 5, 7]) {
+    await until(count)
+    pauses.push(pass())
+  }
+  await until(8)
+  advance(30_000)
+  expect(pass()).toBe(SILENT_MS)
+  await until(9)
+  expect([...pauses, pass()]).toEqual([1_000, 2_000, 400, 100])
+})
+
+test('a stream may begin with a byte order mark', async () => {
+  const { until } = await setup([sending('\uFEFFid: 1\ndata: a\n\n')])
+  expect((await until(2))[1]).toEqual(['event', '1', 'a'])
 })
 
 test('a backend that asks for patience has it', async () => {

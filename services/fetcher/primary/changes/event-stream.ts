@@ -14,6 +14,12 @@ const RETRY_MS_MIN = 100
 /** The pause doubles up to this while the stream cannot be opened. A backend that asks for more gets it. */
 const RETRY_MS_MAX = 30_000
 
+/**
+ * A stream without ids costs a request for each watched key whenever it is opened. Where it ends sooner than this, the pause
+ * grows as if it could not be opened: some proxies end each response at once.
+ */
+const LASTS_MS = RETRY_MS_MAX
+
 /** A backend that asks for a longer pause is asked again after this. */
 const PATIENCE_MS_MAX = 300_000
 
@@ -34,6 +40,9 @@ const PIECE_CHARACTERS = 1_024
 
 /** TCP finds a host that vanished this long after its last byte, and ten seconds more. */
 const PROBE_MS = 10_000
+
+/** Some servers begin every response with it. */
+const BOM = '\uFEFF'
 
 /** `id`: the last one that the stream had. */
 export interface StreamEvent {
@@ -92,6 +101,7 @@ export function openEventStream(options: StreamOptions): () => void {
       abort.abort()
     }
     endConnection = () => abort.abort()
+    let upAt: number | undefined
     let endLimit = after(timeoutMs, () => end(`no answer within ${timeoutMs} ms`))
     const limitSilence = () => {
       endLimit()
@@ -102,7 +112,7 @@ export function openEventStream(options: StreamOptions): () => void {
       const response = await request(url, withLastEventId(headers, lastEventId), abort.signal)
       checkHead(response, wallNow())
       limitSilence()
-      failures = 0
+      upAt = now()
       onUp(isResumed)
       const parser = createParser({
         maxBufferSize: EVENT_CHARACTERS_MAX,
@@ -122,9 +132,12 @@ export function openEventStream(options: StreamOptions): () => void {
         },
       })
       response.setEncoding('utf8')
+      let isFirst = true
       for await (const text of response) {
         limitSilence()
-        let at = 0
+        // The parser looks for the bytes of the mark, and would pass over the first line.
+        let at = isFirst && text.startsWith(BOM) ? 1 : 0
+        isFirst = false
         const feedNext = () => {
           parser.feed(text.slice(at, at + PIECE_CHARACTERS))
           at += PIECE_CHARACTERS
@@ -139,6 +152,7 @@ export function openEventStream(options: StreamOptions): () => void {
     } finally {
       endLimit()
       abort.abort()
+      if (upAt !== undefined && (lastEventId !== undefined || now() - upAt >= LASTS_MS)) failures = 0
     }
   }
 
