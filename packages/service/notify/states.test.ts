@@ -87,6 +87,25 @@ test('a call that lingers has all that changed meanwhile, each as it is then; wh
   expect(counts()).toHaveLength(1)
 })
 
+test('a hundred thousand keys of which there is nothing to say any more are gone through in turns', async () => {
+  const { change, counts, settle, teller, leap } = setup()
+  let asked = 0
+  for (let n = 0; n < 1_000; n++) {
+    teller.changed(`room:${n}`, () => {
+      asked++
+      leap(1)
+      return undefined
+    })
+  }
+  change('room:last', 1)
+  await settle()
+  expect(asked).toBeGreaterThan(0)
+  expect(asked).toBeLessThan(1_000)
+  while (asked < 1_000) await settle()
+  await settle()
+  expect(counts()).toEqual([['room:last 1']])
+})
+
 test('a full call does not linger', async () => {
   const { change, calls, settle, pass } = setup({ lingerMs: 250 })
   for (let n = 0; n < 201; n++) change(`room:${n}`, 1)

@@ -1,7 +1,8 @@
 // Tells backends states: the latest of each key that changed, and now and then each that stands, so that what a process
 // that is gone had told does not stand for ever.
 import { namespaceOf } from '@keycast/protocol'
-import { createTurns } from '../collections/turns.ts'
+import { createRecent } from '../collections/recent.ts'
+import { createTurns, workTurn } from '../collections/turns.ts'
 import type { Log } from '../log.ts'
 import type { Notify } from '../namespaces/notify-schema.ts'
 import { createOnceAMinute } from '../once-a-minute.ts'
@@ -26,8 +27,8 @@ const RETRY_MS = 250
 
 interface Lane {
   pace: Pace
-  /** By key, its latest state. */
-  due: Map<string, StateNow>
+  /** By key, its latest state. A key that changes keeps its place, or one that changes all the time would never be told. */
+  due: ReturnType<typeof createRecent<string, { state: StateNow }>>
   /** A call is under way, or is to be tried again soon. */
   isBusy: boolean
 }
@@ -57,7 +58,7 @@ export function createStatesTeller({ what, lingerMs, standing, rulesOf, post, co
 
   function laneOf(key: string): Lane {
     const name = namespaceOf(key)
-    const lane = lanes.get(name) ?? { pace: createPace({ now, random }), due: new Map(), isBusy: false }
+    const lane = lanes.get(name) ?? { pace: createPace({ now, random }), due: createRecent(KEYS_MAX), isBusy: false }
     lanes.set(name, lane)
     return lane
   }
@@ -65,8 +66,9 @@ export function createStatesTeller({ what, lingerMs, standing, rulesOf, post, co
   function changed(key: string, state: StateNow) {
     if (!rulesOf(key)) return
     const lane = laneOf(key)
-    lane.due.set(key, state)
-    if (lane.due.size > KEYS_MAX) lane.due.delete(lane.due.keys().next().value as string)
+    const known = lane.due.get(key)
+    if (known) known.state = state
+    else lane.due.set(key, { state })
     pump(lane)
   }
 
@@ -96,28 +98,35 @@ export function createStatesTeller({ what, lingerMs, standing, rulesOf, post, co
     lane.isBusy = true
     lane.pace.start()
     await linger(lane)
-    const told = new Map<string, StateNow>()
-    const texts: string[] = []
+    const told = new Map<string, { state: StateNow; text: string }>()
     let characters = 0
-    for (const [key, state] of lane.due) {
-      if (told.size === CALL_KEYS_MAX || characters > CALL_CHARACTERS_MAX) break
-      lane.due.delete(key)
-      const said = state()
-      if (!said) continue
-      const text = JSON.stringify({ key, ...said })
-      characters += text.length
-      texts.push(text)
-      told.set(key, state)
+    const addNext = () => {
+      const next = lane.due.takeOldest()
+      if (!next) return false
+      const { key, value } = next
+      const said = value.state()
+      told.delete(key) // it changed since
+      if (said) {
+        const text = JSON.stringify({ key, ...said })
+        characters += text.length
+        told.set(key, { ...value, text })
+      }
+      return told.size < CALL_KEYS_MAX && characters <= CALL_CHARACTERS_MAX
     }
+    // While a backend was down 100,000 keys may have come and gone, of which there is nothing to say.
+    while (workTurn(now, addNext)) await new Promise<void>(turn)
     const [first] = told.keys()
     const rules = first === undefined || isStopped ? undefined : rulesOf(first)
-    const outcome: Outcome = rules ? await post(rules, `{"${what}":[${texts.join()}]}`) : { kind: 'taken' }
+    const texts = Array.from(told.values(), ({ text }) => text)
+    const outcome: Outcome = rules ? await post(rules, `{"${what}":[${texts}]}`) : { kind: 'taken' }
     if (rules) counts.called(outcome.kind)
     if (outcome.kind !== 'taken' && isLogDue(outcome.why)) {
       report.warn({ keys: told.size, why: outcome.why }, `a backend was not told of ${what}`)
     }
-    if (outcome.kind === 'failed') for (const [key, state] of told) if (!lane.due.has(key)) lane.due.set(key, state)
-    lane.pace.end(outcome.kind !== 'failed', outcome.kind === 'failed' ? outcome.retryAfterMs : 0)
+    if (outcome.kind === 'failed')
+      for (const [key, { state }] of told) if (!lane.due.has(key)) lane.due.set(key, { state })
+    // Where nothing was said, nothing is known of the backend.
+    lane.pace.end(rules && outcome.kind !== 'failed', outcome.kind === 'failed' ? outcome.retryAfterMs : 0)
     lane.isBusy = false
     // Not at once: the backend may fail as soon as it is called.
     if (outcome.kind === 'failed') retry(lane)
