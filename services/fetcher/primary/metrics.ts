@@ -155,7 +155,7 @@ function outcomeOf(result: Result) {
 
 interface Parts {
   primary: {
-    sources: { values: () => Iterable<KeySource> }
+    sources: { values: () => Iterable<KeySource>; named: () => Iterable<KeySource> }
     waits: { underWay: () => Map<string, number> }
     table: {
       stats: () => { keys: number; bytes: number }
@@ -225,7 +225,7 @@ export function exportLevels({ read }: MetricMakers, { primary, workers, hub, se
   )
 
   const perSource = (of: (source: KeySource) => number) => () =>
-    [...sources.values()].map(source => ({
+    [...sources.named()].map(source => ({
       labels: { origin: source.origin.name, namespace: source.namespace },
       value: of(source),
     }))

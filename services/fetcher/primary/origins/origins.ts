@@ -79,6 +79,7 @@ export function createSources<R extends Request, S extends Source<R> = Source<R>
   complete: (source: Source<R>) => S = source => source as S,
 ) {
   const byNamespace = new Map<string, S>()
+  let named = new Set<S>()
   const origins: Origin<R>[] = []
 
   function originOf(name: string) {
@@ -123,25 +124,25 @@ export function createSources<R extends Request, S extends Source<R> = Source<R>
     origins,
     get: (namespace: string) => byNamespace.get(namespace),
     values: () => byNamespace.values(),
-    get size() {
-      return byNamespace.size
-    },
+    /** Those that keycast.yaml names now. Of the others nothing is told: a breaker that was open would be for ever. */
+    named: (): ReadonlySet<S> => named,
 
     /**
      * As keycast.yaml says now. A namespace that is gone keeps its source, for the keys that gateways still watch.
      *
-     * @param named the origin of each namespace, and how many of its requests go as one
+     * @param given the origin of each namespace, and how many of its requests go as one
      */
-    take(named: [namespace: string, origin: string, batchMax?: number][]) {
-      for (const [namespace, name, batchMax = 1] of named) {
+    take(given: [namespace: string, origin: string, batchMax?: number][]) {
+      for (const [namespace, name, batchMax = 1] of given) {
         const source = byNamespace.get(namespace)
         if (!source) {
-          add(namespace, originOf(name), named.filter(([, other]) => other === name).length, batchMax)
+          add(namespace, originOf(name), given.filter(([, other]) => other === name).length, batchMax)
           continue
         }
         source.batchMax = batchMax
         if (source.origin.name !== name) move(source, originOf(name))
       }
+      named = new Set(given.map(([namespace]) => byNamespace.get(namespace) as S))
     },
   }
 }

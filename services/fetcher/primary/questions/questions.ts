@@ -117,7 +117,7 @@ export function createQuestions({ kind, namespaces, pool, cap, inTurns, metrics,
   })
   /** Whose backends know no HEAD: they are asked by GET from then on. */
   const byGet = new Set<Source<Ask>>()
-  const queuedPerSourceMax = () => Math.ceil(kind.queuedMax / sources.size)
+  const queuedPerSourceMax = () => Math.ceil(kind.queuedMax / sources.named().size)
   /** What is taken of each queue, and by whom. */
   const places = new Map<Source<Ask>, Place>()
 
@@ -273,7 +273,7 @@ export function createQuestions({ kind, namespaces, pool, cap, inTurns, metrics,
     queued: () => sum(({ queue }) => queue.queuedIn('cold')),
     inFlight: () => sum(({ queue }) => queue.inFlight()),
     openBreakers: () =>
-      [...sources.values()].map(({ origin, namespace, breaker }) => ({
+      [...sources.named()].map(({ origin, namespace, breaker }) => ({
         labels: { origin: origin.name, namespace },
         value: Number(breaker.isOpen()),
       })),
