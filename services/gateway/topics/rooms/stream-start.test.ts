@@ -8,6 +8,7 @@ function setUp({ isAvailable = true } = {}) {
   const removed: unknown[] = []
   const reads: { after: number; answer: (page: any) => void }[] = []
   const counts = createCounts()
+  let at = 0
   /** The tail reaches back to 50. */
   const tails = { seal() {}, covers: (_: unknown, cursor: number) => cursor >= 50 }
   const read = (_: unknown, after: number) => new Promise(answer => reads.push({ after, answer })) as Promise<any>
@@ -35,6 +36,7 @@ function setUp({ isAvailable = true } = {}) {
       close() {},
     },
     counts,
+    now: () => at,
   })
   const createSubscription = () =>
     ({
@@ -52,7 +54,11 @@ function setUp({ isAvailable = true } = {}) {
     reads[index].answer({ epoch: 'E1', oldest: 5, newest: 100, ...page })
     for (let n = 0; n < 5; n++) await undefined
   }
-  return { streamStart, sent, removed, reads, counts, createSubscription, begin, answer }
+  const pass = (ms: number) => {
+    at += ms
+    streamStart.retry()
+  }
+  return { streamStart, sent, removed, reads, counts, createSubscription, begin, answer, pass }
 }
 
 /** A stream whose beginning is due to its session. */
@@ -119,6 +125,27 @@ test('while no journal answers that is said, once', () => {
   subscription.topic.epoch = 'E1'
   streamStart.place(subscription)
   expect(subscription).toMatchObject(placed(100, false))
+})
+
+test('while a journal answers and does not say where the room stands, that is said after a while, once', () => {
+  const { streamStart, begin, createSubscription, sent, pass } = setUp()
+  const waiting = Array.from({ length: 3 }, createSubscription)
+  for (const subscription of waiting) {
+    subscription.topic.epoch = undefined
+    begin(undefined, subscription)
+  }
+  const [first, left, placedInTime] = waiting
+  pass(4_000)
+  streamStart.end(left)
+  placedInTime.topic.epoch = 'E1'
+  streamStart.place(placedInTime)
+  expect(sent).toEqual([])
+  pass(1_000)
+  pass(60_000)
+  expect(sent).toMatchObject([{ id: 7, key: 'room:1', code: 'journal_unavailable', subscribed: true }])
+  first.topic.epoch = 'E1'
+  streamStart.place(first)
+  expect(first).toMatchObject(placed(100, false))
 })
 
 test('a room that the journal does not have ends the subscription', () => {

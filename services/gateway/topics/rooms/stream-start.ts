@@ -2,7 +2,7 @@
 // every message after its position, or is told that it is not.
 import type { RoomsBackbone } from '@keycast/backbone'
 import { type ControlMessage, errorMessage, isProblem, type Problem } from '@keycast/protocol'
-import type { Containment } from '@keycast/service'
+import { type Containment, createRecent } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import type { CloseCode } from '../../delivery/outbox.ts'
 import type { Lasting } from '../../gate/gate.ts'
@@ -15,6 +15,9 @@ export type StreamStart = ReturnType<typeof createStreamStart>
 
 /** A client is told to ask again after this time while the journal is away. */
 const RETRY_MS = 1_000
+
+/** A journal that beats may be too busy to say where a room stands: clients are told after this time, as where a read fails. */
+const HEAD_MS = 5_000
 
 interface Deps {
   backbone: Pick<RoomsBackbone, 'isAvailable'>
@@ -31,6 +34,7 @@ interface Deps {
   }
   containment: Pick<Containment, 'guard'>
   counts: Pick<Counts, 'resumes'>
+  now: () => number
 }
 
 export function createStreamStart({
@@ -43,25 +47,31 @@ export function createStreamStart({
   outbox,
   containment,
   counts,
+  now,
 }: Deps) {
+  /** Subscriptions whose room's position is not known, since when. */
+  const unheard = createRecent<RoomSubscription, number>()
   /** Subscriptions whose part of the history could not be read. */
   const delayed = new Set<RoomSubscription>()
 
   /** Begins the stream of a subscription, or begins it anew. */
   function begin(subscription: RoomSubscription, start: Start) {
     delayed.delete(subscription)
+    unheard.delete(subscription)
     outbox.forget(subscription)
     watching.end(subscription)
     subscription.gap = undefined
     subscription.placing = { start, head: undefined, isRecovered: false, isReading: false, isTold: false }
     const { topic: room } = subscription
     if (room.epoch !== undefined) place(subscription)
-    else if (!backbone.isAvailable(room.key)) delay(subscription, unavailable)
+    else if (backbone.isAvailable(room.key)) unheard.set(subscription, now())
+    else delay(subscription, unavailable)
   }
 
   /** Places a subscription, now that its room's position is known. */
   function place(subscription: RoomSubscription) {
     const { topic: room, placing } = subscription
+    unheard.delete(subscription)
     if (!placing || placing.head !== undefined || placing.isReading) return
     delayed.delete(subscription)
     // Later messages start a new segment. All subscriptions placed here then start at the same segment and share its
@@ -146,6 +156,7 @@ export function createStreamStart({
 
   function end(subscription: RoomSubscription) {
     delayed.delete(subscription)
+    unheard.delete(subscription)
     followers.remove(subscription)
   }
 
@@ -164,8 +175,12 @@ export function createStreamStart({
     refuse,
     end,
 
-    /** Repeats the reads that failed. */
+    /** Repeats the reads that failed; and tells those who wait for too long. */
     retry() {
+      for (let first = unheard.oldest(); first && now() - first.value >= HEAD_MS; first = unheard.oldest()) {
+        unheard.delete(first.key)
+        delay(first.key, late)
+      }
       const waiting = [...delayed]
       delayed.clear()
       for (const subscription of waiting) place(subscription)
@@ -177,4 +192,9 @@ export const unavailable: Problem = {
   code: 'journal_unavailable',
   message: 'the journal cannot be reached: you are told where the room stands once it can',
   retryAfterMs: RETRY_MS,
+}
+
+const late: Problem = {
+  ...unavailable,
+  message: 'the journal has not said in time where the room stands: you are told once it has',
 }
