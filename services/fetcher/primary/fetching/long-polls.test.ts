@@ -71,6 +71,17 @@ test('no change in all that time is waited for anew at once', () => {
   expect(waitOf(K)).toBeDefined()
 })
 
+test('a wait counts for the backend that it was sent to, also where its namespace has another by the time it ends', () => {
+  const { watchHeld, pass, waitOf, answerWait, primary } = setup()
+  watchHeld(K)
+  pass(1_000)
+  expect(waitOf(K)).toBeDefined()
+  Object.assign(primary.table.get(K)?.namespace ?? {}, { origin: 'http://other' })
+  primary.reconfigure({ request: new Set(['doc']), times: new Map() })
+  answerWait(K, unchanged(true))
+  expect([...primary.waits.underWay()]).toEqual([['http://backend', 0]])
+})
+
 test('a 304 that comes faster costs a whole refresh', () => {
   const { watchHeld, pass, answerWait, waitOf } = setup()
   watchHeld(K)

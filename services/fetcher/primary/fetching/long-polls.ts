@@ -22,10 +22,14 @@ const AGAIN_MS_MIN = 50
 /** A worker reports the end of a wait before that. */
 const LATE_MS = 2_000
 
-/** The rest says what was held when it began: its value is of use only if that is still so. */
+/**
+ * `origin`: it is counted there; its namespace may have another by the time it ends. The rest says what was held when it
+ * began: its value is of use only if that is still so.
+ */
 export interface Wait {
   kind: 'wait'
   entry: Entry
+  origin: string
   sentAt: number
   heldAskedAt: number
   heldEtag: string
@@ -95,6 +99,7 @@ export function createLongPolls({ pool, metrics, now, wallNow, settings: { waits
     const wait: Wait = {
       kind: 'wait',
       entry,
+      origin,
       sentAt: now(),
       heldAskedAt: held.askedAt,
       heldEtag: held.value.etag,
@@ -127,8 +132,8 @@ export function createLongPolls({ pool, metrics, now, wallNow, settings: { waits
 
   /** @returns whether its end is of any use */
   function leave(wait: Wait) {
-    const { name } = wait.entry.source.origin
-    underWay.set(name, (underWay.get(name) ?? 0) - 1)
+    const { origin } = wait
+    underWay.set(origin, (underWay.get(origin) ?? 0) - 1)
     all--
     const isOfUse = latest.get(wait.entry) === wait && !isVoid(wait)
     if (latest.get(wait.entry) === wait) latest.delete(wait.entry)
@@ -136,8 +141,8 @@ export function createLongPolls({ pool, metrics, now, wallNow, settings: { waits
   }
 
   function ended(wait: Wait, result: Result, body: Buffer | undefined, delta: Buffer | undefined) {
-    const { entry, sentAt } = wait
-    const { namespace, source } = entry
+    const { entry, sentAt, origin } = wait
+    const { namespace } = entry
     const isOfUse = leave(wait)
     const hasAnswered = result.kind === 'value' || result.kind === 'current'
     const waited = hasAnswered && result.waited === true
@@ -145,7 +150,7 @@ export function createLongPolls({ pool, metrics, now, wallNow, settings: { waits
     if (hasAnswered && waited !== known.get(namespace.name)?.waits) {
       known.set(namespace.name, { waits: waited, triedAt: now() })
     }
-    metrics.waited(source.origin.name, isOfUse ? endOf(result) : 'void')
+    metrics.waited(origin, isOfUse ? endOf(result) : 'void')
     if (!isOfUse) return
     // An ordinary fetch says what is wrong, and whether anything is.
     if (!hasAnswered) return events.want(entry)
