@@ -21,7 +21,7 @@ function setup(of: Record<string, ServiceToken | undefined>) {
   const settle = () => new Promise(resolve => setImmediate(resolve))
   const tokens = createTokens({
     namespaces: {
-      get: (name: string) => ({ token: of[name] }),
+      get: (name: string) => (name in of ? { token: of[name] } : undefined),
       get names() {
         return Object.keys(of)
       },
@@ -158,4 +158,28 @@ test('a token that another configuration needs is asked for before that is taken
   expect(tokens.authorizationOf('task')).toBe('Bearer two')
   // The file is read no more.
   expect(timers.size).toBe(1)
+})
+
+test('the backend of a namespace that is gone is not asked without a token, and again with one when it is back', async () => {
+  const of: Record<string, ServiceToken | undefined> = { doc: FILE, page: undefined }
+  const { tokens, given, settle } = setup(of)
+  given.push('one')
+  await tokens.start()
+  delete of.doc
+  tokens.take()
+  tokens.take()
+  expect(tokens.authorizationOf('doc')).toBeNull()
+  tokens.refused('doc')
+  of.doc = FILE
+  given.push('two')
+  await tokens.prepare({
+    names: Object.keys(of),
+    get: (name: string) => ({ token: of[name] }),
+  } as unknown as Namespaces)
+  tokens.take()
+  await settle()
+  expect([tokens.authorizationOf('doc'), tokens.authorizationOf('page')]).toEqual(['Bearer two', undefined])
+  of.doc = undefined
+  tokens.take()
+  expect(tokens.authorizationOf('doc')).toBeUndefined()
 })

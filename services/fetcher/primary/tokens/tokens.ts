@@ -42,7 +42,8 @@ interface Deps extends Pick<World, 'now' | 'after'> {
 
 export function createTokens({ namespaces, now, after, log, read = readTokenFile, request = requestToken }: Deps) {
   const bySource = new Map<string, Held>()
-  const byName = new Map<string, Held>()
+  /** `undefined`: the namespace is gone. */
+  const byName = new Map<string, Held | undefined>()
   const isLogDue = createOnceAMinute(now)
   let isStopped = false
 
@@ -55,7 +56,11 @@ export function createTokens({ namespaces, now, after, log, read = readTokenFile
   /** As keycast.yaml says now. */
   function take() {
     for (const held of bySource.values()) held.names.length = 0
-    byName.clear()
+    for (const name of byName.keys()) {
+      if (namespaces.get(name)) byName.delete(name)
+      // A gateway may still watch its keys: the backend is not asked for them without a token.
+      else byName.set(name, undefined)
+    }
     for (const name of namespaces.names) {
       const source = namespaces.get(name)?.token
       if (!source) continue
@@ -123,10 +128,9 @@ export function createTokens({ namespaces, now, after, log, read = readTokenFile
     },
     take,
 
-    /** @returns null where there is none yet, `undefined` for a namespace that needs none */
+    /** @returns null where there is none yet, or no more; `undefined` for a namespace that needs none */
     authorizationOf(name: string): string | null | undefined {
-      const held = byName.get(name)
-      return held && (held.authorization ?? null)
+      return byName.has(name) ? (byName.get(name)?.authorization ?? null) : undefined
     },
 
     /** A backend answered 401: the token may have been revoked. */
