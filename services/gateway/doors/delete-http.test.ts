@@ -80,6 +80,7 @@ test("a user's messages are deleted in every room, and nobody else's", async () 
 test.each([
   ['what is no key', '/v1/rooms/room', 400, 'bad_key'],
   ['a message that is no number', '/v1/rooms/room:1/messages/all', 400, 'bad_request'],
+  ['a number that no message has', '/v1/rooms/room:1/messages/9007199254740993', 400, 'bad_request'],
   ['a room of no namespace', '/v1/rooms/other:1', 404, 'unknown_namespace'],
   ['the list of revocations', '/v1/rooms/keycast-revocations:all', 404, 'unknown_namespace'],
   ['what can be no user', '/v1/users/%00/messages', 400, 'bad_request'],

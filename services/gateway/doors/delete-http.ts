@@ -22,7 +22,7 @@ export function addDeletions(calls: FastifyInstance, { guard, gate, rooms }: Dep
 
   calls.delete('/v1/rooms/:key/messages/:seq', guard.recorded('admin'), async (request, reply) => {
     const { key, seq } = request.params as { key: string; seq: string }
-    if (!/^\d{1,16}$/.test(seq)) {
+    if (!/^\d{1,16}$/.test(seq) || !Number.isSafeInteger(Number(seq))) {
       return sendProblem(reply, { code: 'bad_request', message: 'a message is named by its seq, a whole number' })
     }
     return answerOf(key, [Number(seq)], reply)

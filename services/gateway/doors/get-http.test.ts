@@ -82,7 +82,7 @@ async function setup({
       },
     },
   })
-  return { asked, counts, get: await serve(app) }
+  return { asked, counts, server: app.server, get: await serve(app) }
 }
 
 test('a request whose token is revoked while it waits is sent nothing of the value', async () => {
@@ -91,6 +91,12 @@ test('a request whose token is revoked while it waits is sent nothing of the val
   const response = await get('/v1/values/tick:1')
   expect([response.status, response.json().code]).toEqual([401, 'token_refused'])
   expect(response.headers).not.toHaveProperty('etag')
+})
+
+test('a request has ten seconds to come in, its body as well as its header', async () => {
+  const { server } = await setup()
+  // Node takes the longer of the two for a request with its body.
+  expect([server.requestTimeout, server.headersTimeout]).toEqual([10_000, 10_000])
 })
 
 test('a value held and fresh is answered from memory, as the backend gave it', async () => {

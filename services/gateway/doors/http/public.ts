@@ -74,7 +74,12 @@ export function createPublicApp(deps: Deps) {
     // Browsers and proxies keep connections open: without forcing, close() would wait for them.
     forceCloseConnections: true,
     schemaController: noSchemas,
-    http: { maxHeaderSize: HEADERS_BYTES_MAX, connectionsCheckingInterval: CHECK_CONNECTIONS_MS },
+    http: {
+      maxHeaderSize: HEADERS_BYTES_MAX,
+      // Node takes the longer of this and `requestTimeout` for a request with its body, and this is 60 s by default.
+      headersTimeout: REQUEST_TIMEOUT_MS,
+      connectionsCheckingInterval: CHECK_CONNECTIONS_MS,
+    },
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
