@@ -1,7 +1,7 @@
 import type { Notify } from '@keycast/service'
 import type { Outcome } from '@keycast/service/notify'
 import { createTestWorld, failed, refused, taken } from '@keycast/service/notify/test-world'
-import type { Outbox, Publish } from '../log/log.ts'
+import { gapBytesOf, type Outbox, type Publish } from '../log/log.ts'
 import { createMemoryLog } from '../log/memory.ts'
 import { createMessagesTeller } from './messages.ts'
 
@@ -11,9 +11,11 @@ const HOUR_MS = 3_600_000
 function setup({
   answer = () => taken,
   bytesMax = 2 ** 30,
+  isNeeded = () => true,
 }: {
   answer?: (room: string, seqs: number[]) => Outcome | Promise<Outcome>
   bytesMax?: number
+  isNeeded?: () => boolean
 } = {}) {
   const time = createTestWorld()
   const log = createMemoryLog({ ...time.world, bytesMax: 2 ** 30 })
@@ -31,6 +33,7 @@ function setup({
       ...time.world,
       outbox,
       between: task => void task(),
+      isNeeded,
       rulesOf: room => (room.startsWith('quiet:') ? undefined : ({} as Notify)),
       async post(_, body) {
         const call = JSON.parse(body)
@@ -198,13 +201,20 @@ test('past its bytes the outbox loses the oldest messages of the rooms that wait
   expect(calls.at(-1)?.gap ?? calls.find(({ key }) => key === 'room:2')?.gap).not.toEqual(null)
 })
 
-test('gaps of more rooms than there is place for are dropped in the end: the outbox stays bounded', async () => {
-  const { teller, publish, pass, log, logged } = setup({ answer: () => failed, bytesMax: 3_000 })
+test('gaps of more rooms than there is place for are dropped, as many at once as are too many: the outbox stays bounded', async () => {
+  const { teller, publish, pass, log, logged, backend, calls } = setup({ answer: () => failed, bytesMax: 10_000 })
   await teller.start()
-  for (let n = 0; n < 40; n++) await publish(`room:${n}`, 'x')
+  for (let n = 100; n < 500; n++) await publish(`room:${n}`, 'x')
+  await pass(2_000)
+  const { bytes } = log.outbox.stats()
+  expect(bytes).toBeLessThanOrEqual(10_000)
+  expect(bytes).toBeGreaterThan(9_000)
+  expect(logged).toContain('gaps were dropped: backends will not hear that they missed messages')
+  backend.answer = () => taken
+  calls.length = 0
   await pass(60_000)
-  expect(log.outbox.stats().bytes).toBeLessThanOrEqual(3_000)
-  expect(logged).toContain('a gap was dropped: a backend will not hear that it missed messages')
+  expect(new Set(calls.map(({ key }) => key)).size).toBe(bytes / gapBytesOf('room:100'))
+  expect(log.outbox.stats().bytes).toBe(0)
 })
 
 test('the next one that tells goes on with what was not acknowledged', async () => {
@@ -256,6 +266,36 @@ test('of two that share an outbox one tells, and the other when that one is gone
   await pass(10_000)
   await settle()
   expect(calls.map(({ messages }) => messages.map(({ seq }) => seq))).toEqual([[1], [2]])
+})
+
+test('where no backend is told anything, no journal asks whether it is the one, nor for news; it does once one is', async () => {
+  let isNeeded = false
+  const { log, start, publish, pass, calls } = setup({ isNeeded: () => isNeeded })
+  let asked = 0
+  const outbox: Outbox = {
+    ...log.outbox,
+    async own() {
+      asked++
+      return true
+    },
+    async news() {
+      asked++
+      return []
+    },
+  }
+  await start(outbox).start()
+  asked = 0
+  await pass(60_000)
+  expect(asked).toBe(0)
+  isNeeded = true
+  await publish('room:1', 'a')
+  await pass(500)
+  expect(calls).toHaveLength(1)
+  isNeeded = false
+  await pass(1_000)
+  asked = 0
+  await pass(60_000)
+  expect(asked).toBe(0)
 })
 
 test('an outbox that cannot be reached is asked again, and nothing is told twice at a time', async () => {

@@ -12,7 +12,7 @@ import {
   type World,
 } from '@keycast/service'
 import { createPace, type Outcome, type Pace, type Post, pauseMs } from '@keycast/service/notify'
-import { LogBroken, type Outbox, OWN_MS, type Position, type Untellable, type Untold } from '../log/log.ts'
+import { gapBytesOf, LogBroken, type Outbox, OWN_MS, type Position, type Untellable, type Untold } from '../log/log.ts'
 import { messagesBody } from './bodies.ts'
 
 /** Messages of one call, and bytes of their data. */
@@ -30,6 +30,9 @@ const BOUNDS_MS = 1_000
 
 /** Rooms taken out at once, a commit each. */
 const TAKES_MAX = 100
+
+/** Gaps are dropped for so long at a time: publishes wait for the commits. */
+const DROP_MS = 200
 
 /** The journal that tells says so again, well before another one could. */
 const OWN_AGAIN_MS = 3_000
@@ -72,6 +75,8 @@ interface Deps extends Pick<World, 'now' | 'wallNow' | 'random' | 'every' | 'aft
   outbox: Outbox
   /** Runs a task when nothing else writes. */
   between: (task: () => Promise<unknown>) => void
+  /** Whether any room's backend is told anything. */
+  isNeeded: () => boolean
   /** `undefined` where the room's backend is told nothing, or nothing any more. */
   rulesOf: (room: string) => Notify | undefined
   post: Post
@@ -86,6 +91,7 @@ interface Deps extends Pick<World, 'now' | 'wallNow' | 'random' | 'every' | 'aft
 export function createMessagesTeller({
   outbox,
   between,
+  isNeeded,
   rulesOf,
   post,
   bytesMax,
@@ -380,16 +386,43 @@ export function createMessagesTeller({
       })
       skipped = isCut ? 0 : skipped + 1
     }
-    if (outbox.stats().bytes > bytesMax) await dropGap()
+    if (outbox.stats().bytes > bytesMax) await dropGaps()
   }
 
   /** Nothing but gaps, in more rooms than there is place for. */
-  async function dropGap() {
-    const room = [...rooms.values()].find(({ isBusy, isGapAlone }) => isGapAlone && !isBusy)
-    if (!room) return
-    await take({ room: room.key, upTo: 0 })
-    if (isLogDue('gap dropped'))
-      report.error({ room: room.key }, 'a gap was dropped: a backend will not hear that it missed messages')
+  async function dropGaps() {
+    const endsAt = now() + DROP_MS
+    let dropped = 0
+    while (now() < endsAt) {
+      const due = gapsToDrop()
+      if (due.length === 0) break
+      await Promise.all(due.map(({ key }) => take({ room: key, upTo: 0 })))
+      dropped += due.length
+      for (const room of due) {
+        // Else something came meanwhile.
+        if (room.isGapAlone && !room.isBusy) forget(room)
+      }
+    }
+    if (dropped > 0 && isLogDue('gap dropped'))
+      report.error({ gaps: dropped }, 'gaps were dropped: backends will not hear that they missed messages')
+  }
+
+  /** As many as take what is too much, and go out at once. */
+  function gapsToDrop() {
+    const due: Room[] = []
+    let excess = outbox.stats().bytes - bytesMax
+    for (const room of rooms.values()) {
+      if (excess <= 0 || due.length === TAKES_MAX) break
+      if (!room.isGapAlone || room.isBusy) continue
+      due.push(room)
+      excess -= gapBytesOf(room.key)
+    }
+    return due
+  }
+
+  function forget(room: Room) {
+    later.cancel(room)
+    rooms.delete(room.key)
   }
 
   let isBounding = false
@@ -412,11 +445,13 @@ export function createMessagesTeller({
     /** Resolves once it is known what was not told before. */
     async start() {
       await look(true)
-      let looks = 0
-      const looksEach = Math.floor(OWN_AGAIN_MS / SWEEP_MS)
+      let ownDueAt = now() + OWN_AGAIN_MS
       const tick = () => {
-        looks++
-        if (outbox.own || !isLoaded) void look(looks % looksEach === 0)
+        // What was left by a keycast.yaml of before is still dropped in the end.
+        const isOwnNeeded = outbox.own !== undefined && (isNeeded() || rooms.size > 0)
+        const isOwnDue = isOwnNeeded && now() >= ownDueAt
+        if (isOwnDue) ownDueAt = now() + OWN_AGAIN_MS
+        if (isOwnNeeded || (!outbox.own && !isLoaded)) void look(isOwnDue)
         sweep()
       }
       stops.push(

@@ -46,6 +46,7 @@ export function createNotifier({ namespaces, outbox, between, occupied, bytesMax
     ...world,
     outbox,
     between,
+    isNeeded: () => namespaces.names.some(name => namespaces.get(name)?.notify?.messages),
     rulesOf: rulesFor('messages'),
     post,
     bytesMax,
