@@ -198,6 +198,13 @@ export const rooms = dashboard({
           min: 0,
           queries: [{ expr: rateBy('keycast_journal_delivered_messages_total', 'from'), legend: '{{from}}' }],
         }),
+      ],
+    },
+    {
+      title: 'What backends are told (notify)',
+      height: 8,
+      perLine: 3,
+      panels: [
         lines({
           title: 'Backends told',
           description:
@@ -213,6 +220,55 @@ export const rooms = dashboard({
           unit: 'bytes',
           min: 0,
           queries: [{ expr: 'max(keycast_journal_notify_pending_bytes)', legend: 'bytes' }],
+        }),
+        lines({
+          title: 'Oldest that is to be told',
+          description:
+            'Age of the oldest message that a backend has still to take, as the journal that tells knows. After 24 hours it is dropped.',
+          unit: 's',
+          min: 0,
+          queries: [{ expr: 'max(keycast_journal_notify_pending_seconds)', legend: 'age' }],
+        }),
+        lines({
+          title: 'Rooms to be told of',
+          description:
+            'Rooms with something that a backend has still to take. Of each one call is under way at a time.',
+          unit: 'short',
+          min: 0,
+          queries: [{ expr: 'max(keycast_journal_notify_pending_rooms)', legend: 'rooms' }],
+        }),
+        lines({
+          title: 'Calls to backends that tell them',
+          description:
+            'By what of: messages and members by journals, viewers by fetchers. refused: a 4xx, not told again. failed: tried again.',
+          unit: 'reqps',
+          min: 0,
+          queries: [
+            { expr: rateBy('keycast_journal_notify_calls_total', 'what, outcome'), legend: '{{what}} {{outcome}}' },
+            { expr: rateBy('keycast_fetcher_notify_calls_total', 'outcome'), legend: 'viewers {{outcome}}' },
+          ],
+        }),
+      ],
+    },
+    {
+      title: 'Values that journals keep (source: pushed)',
+      height: 8,
+      perLine: 2,
+      panels: [
+        lines({
+          title: 'Handed over to journals',
+          description:
+            'Values and deletions that backends handed over. older: a value of a higher rank was there. refused: there was no room, or gateways have another configuration.',
+          unit: 'cps',
+          min: 0,
+          queries: [{ expr: rateBy('keycast_journal_handed_over_total', 'outcome'), legend: '{{outcome}}' }],
+        }),
+        lines({
+          title: 'Watched values of journals',
+          description: 'Values that some gateway watches, by journal. Each change goes to every gateway that watches.',
+          unit: 'short',
+          min: 0,
+          queries: [{ expr: 'keycast_journal_watched_values', legend: '{{instance}}' }],
         }),
       ],
     },
