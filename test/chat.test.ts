@@ -3,7 +3,6 @@
 import type { Browser } from 'playwright-core'
 import { startChromium } from './support/browsers.ts'
 import { launchChromium } from './support/chromium.ts'
-import { atEnd } from './support/cleanup.ts'
 import { eventually } from './support/deadline.ts'
 import { killNow } from './support/processes.ts'
 import { type RunningProxy, startProxy } from './support/proxy.ts'
@@ -28,10 +27,12 @@ beforeAll(async () => {
   browser = await launchChromium()
 })
 
+// A page left open would go on drawing what changes, for as long as the file runs.
+afterEach(() => Promise.all(browser.contexts().map(context => context.close())))
+
 /** @param options of the browser */
 async function open(room: string, options: object = {}) {
   const context = await browser.newContext({ ...options, ignoreHTTPSErrors: true })
-  atEnd(() => context.close())
   const page = await context.newPage()
   /** The browser's complaints, a breach of the Content-Security-Policy included. */
   const complaints: string[] = []

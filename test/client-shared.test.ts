@@ -1,4 +1,5 @@
-// Fifty tabs of a browser share one connection through a SharedWorker, and see what fifty connections would show them.
+// Fifty tabs of a browser share one connection through a SharedWorker, and see what fifty connections would show them. In
+// Firefox twenty do, five for each of its processes that such pages run in: each tab costs it twice the CPU time.
 import { readFileSync } from 'node:fs'
 import { connect } from '@keycast/client'
 import { browserFiles } from '../packages/client/browser-files.js'
@@ -8,8 +9,6 @@ import { eventually } from './support/deadline.ts'
 import { startRooms } from './support/rooms.ts'
 import { startSite } from './support/sites.ts'
 import { WebSocket } from './support/websocket.ts'
-
-const TABS = 50
 
 /** Fifty pages start one after the other. */
 const MANY_MS = 300_000
@@ -34,17 +33,17 @@ function startTabs(url: string) {
 }
 
 test.each([
-  ['Chromium', startChromium],
-  ['Firefox', startFirefox],
+  ['Chromium', 50, startChromium],
+  ['Firefox', 20, startFirefox],
 ])(
-  'in %s fifty tabs hold one connection, and each follows the room',
-  async (name, start) => {
+  'in %s %i tabs hold one connection, and each follows the room',
+  async (name, count, start) => {
     const { gateways, startGateway } = await startRooms()
     const [first] = gateways
     const site = await startTabs(first.url)
     const browser: Browser = await start()
     const tabs: Tab[] = []
-    for (let n = 0; n < TABS; n += 1) {
+    for (let n = 0; n < count; n += 1) {
       const tab = await browser.open(`${site}/${name}`)
       tabs.push(tab)
       await tab.until(`window.room?.state.health === 'live'`, 'the room being live')

@@ -29,6 +29,7 @@ test.each(pairs)(
     const journals = await Promise.all(kinds.map(kind => startJournal({ env: { JOURNAL_LOG: kind } })))
     const [used, other] = [...journals].sort((a, b) => (a.node < b.node ? -1 : 1))
     const { gateways, startGateway } = await startRooms({
+      journals: 0,
       gateways: 2,
       env: { JOURNAL_NODES: `${other.node},${used.node}` },
     })
@@ -63,7 +64,7 @@ test.each(pairs)(
 test('while the journal in use is away the other one is not used, and the rooms go on where they were', async () => {
   const journals = [await startJournal(), await startJournal()]
   const [used, other] = journals.sort((a, b) => (a.node < b.node ? -1 : 1))
-  const { gateways } = await startRooms({ env: { JOURNAL_NODES: `${used.node},${other.node}` } })
+  const { gateways } = await startRooms({ journals: 0, env: { JOURNAL_NODES: `${used.node},${other.node}` } })
   const [gateway] = gateways
   const client = await joinRooms(gateway.url)
   await client.subscribe('room:1')
@@ -84,7 +85,7 @@ test('while the journal in use is away the other one is not used, and the rooms 
 
 test('gateways that name a journal each say different logs', async () => {
   const journals = [await startJournal(), await startJournal()]
-  const { startGateway } = await startRooms({ gateways: 0 })
+  const { startGateway } = await startRooms({ journals: 0, gateways: 0 })
   const logs = []
   for (const { node } of journals) logs.push(await logOf(await startGateway({ JOURNAL_NODES: node })))
   expect(logs).toEqual(journals.map(journal => journal.process().listening.logId))

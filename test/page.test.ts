@@ -2,7 +2,6 @@
 import type { Browser } from 'playwright-core'
 import { answers, startBackend } from './support/backend.ts'
 import { launchChromium } from './support/chromium.ts'
-import { atEnd } from './support/cleanup.ts'
 import { startSystem } from './support/system.ts'
 
 let backend: Awaited<ReturnType<typeof startBackend>>
@@ -17,9 +16,11 @@ beforeAll(async () => {
   browser = await launchChromium()
 })
 
+// A page left open would go on drawing what changes, for as long as the file runs.
+afterEach(() => Promise.all(browser.contexts().map(context => context.close())))
+
 async function open(hash: string) {
   const context = await browser.newContext()
-  atEnd(() => context.close())
   const page = await context.newPage()
   /** The browser's complaints, a breach of the Content-Security-Policy included. */
   const complaints: string[] = []

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import WebSocket from 'ws'
-import { findChromium } from './chromium.ts'
+import { findChromium, without } from './chromium.ts'
 import { atEnd } from './cleanup.ts'
 import { eventually, within } from './deadline.ts'
 import { childrenOf, killAtEnd, killNow } from './processes.ts'
@@ -51,6 +51,7 @@ export async function startChromium(): Promise<Browser> {
     '--disable-quic',
     '--disable-background-networking',
     '--no-first-run',
+    without(),
     '--ignore-certificate-errors',
     '--remote-debugging-port=0',
     `--user-data-dir=${profile}`,
