@@ -2,6 +2,7 @@
 // share one read: of thousands that come back at once the journal is asked once a room.
 import type { Message, RoomsBackbone } from '@keycast/backbone'
 import { isProblem, type Problem } from '@keycast/protocol'
+import type { Payer } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import type { Room } from './room.ts'
 
@@ -35,18 +36,18 @@ interface Deps {
 }
 
 export function createCatchUpReads({ backbone, tails, counts }: Deps) {
-  async function read(room: Room, after: number): Promise<Page> {
+  async function read(room: Room, after: number, payer: Payer | undefined): Promise<Page> {
     counts.pageReads++
     const { deletions } = room
     const result = await backbone.history(
       room.key,
       { epoch: room.epoch, after, limit: PAGE_MESSAGES },
-      { deadlineMs: READ_MS },
+      { deadlineMs: READ_MS, payer },
     )
     room.reads.delete(after)
     if (isProblem(result)) return result
     const { epoch, oldest, newest, messages } = result
-    if (room.deletions !== deletions) return read(room, after)
+    if (room.deletions !== deletions) return read(room, after, payer)
     if (epoch === room.epoch) {
       room.oldest = Math.max(room.oldest, oldest)
       // By now it may be of no use to anybody.
@@ -60,15 +61,16 @@ export function createCatchUpReads({ backbone, tails, counts }: Deps) {
      * Has the messages after a seq read into the room's pages, some at least.
      *
      * @param room its epoch is known
+     * @param payer in whose turn it is read, if nobody reads it yet
      * @returns never rejects
      */
-    after(room: Room, after: number): Promise<Page> {
+    after(room: Room, after: number, payer: Payer | undefined): Promise<Page> {
       for (const [from, reading] of room.reads) {
         if (from > after || after - from > JOIN_MESSAGES) continue
         counts.pageReadsCoalesced++
         return reading
       }
-      const reading = read(room, after)
+      const reading = read(room, after, payer)
       room.reads.set(after, reading)
       return reading
     },
@@ -77,15 +79,21 @@ export function createCatchUpReads({ backbone, tails, counts }: Deps) {
      * Has the last messages up to a seq read into the room's pages.
      *
      * @param room its epoch is known
+     * @param payer in whose turn they are read
      * @returns `first`: the seq of the first of them, `end` + 1 where there is none
      */
-    async before(room: Room, end: number, count: number): Promise<(Found & { first: number }) | Problem> {
+    async before(
+      room: Room,
+      end: number,
+      count: number,
+      payer: Payer | undefined,
+    ): Promise<(Found & { first: number }) | Problem> {
       counts.pageReads++
       const { deletions } = room
       const range = { epoch: room.epoch, before: end + 1, limit: count }
-      const result = await backbone.history(room.key, range, { deadlineMs: READ_MS })
+      const result = await backbone.history(room.key, range, { deadlineMs: READ_MS, payer })
       if (isProblem(result)) return result
-      if (room.deletions !== deletions) return this.before(room, end, count)
+      if (room.deletions !== deletions) return this.before(room, end, count, payer)
       const { epoch, oldest, newest, messages } = result
       if (epoch === room.epoch && room.subscriptions.length > 0) tails.addPage(room, messages)
       return { epoch, oldest, newest, first: messages[0]?.seq ?? end + 1 }

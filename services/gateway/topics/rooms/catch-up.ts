@@ -1,6 +1,7 @@
 // Sessions behind the messages that the gateway holds of a room. A page of the history is read for each; a session that
 // is behind the history itself is told of the gap.
 import { isProblem } from '@keycast/protocol'
+import type { Payer } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import type { Subscription } from '../topics.ts'
 import type { Page } from './catch-up-reads.ts'
@@ -10,7 +11,7 @@ export type CatchUp = ReturnType<typeof createCatchUp>
 
 interface Deps {
   tails: { seal(room: Room): void }
-  pages: { after(room: Room, seq: number): Promise<Page> }
+  pages: { after(room: Room, seq: number, payer: Payer | undefined): Promise<Page> }
   outbox: { owe(subscription: Subscription, bits: number): void }
   counts: Pick<Counts, 'gaps'>
 }
@@ -21,11 +22,11 @@ export function createCatchUp({ tails, pages, outbox, counts }: Deps) {
 
   /** Reads on for a session that has taken all that was written to it. */
   async function readOn(subscription: RoomSubscription) {
-    const { topic: room, cursor } = subscription
+    const { topic: room, session, cursor } = subscription
     const { epoch } = room
     if (subscription.isBehind) return
     subscription.isBehind = true
-    const page = await pages.after(room, cursor)
+    const page = await pages.after(room, cursor, session.payer)
     subscription.isBehind = false
     if (!isStreaming(subscription)) return
     if (isProblem(page)) return void failed.add(subscription)

@@ -98,9 +98,9 @@ export function createStreamStart({
   )
 
   async function readAfter(subscription: RoomSubscription, placing: Placing, seq: number) {
-    const { topic: room } = subscription
+    const { topic: room, session } = subscription
     placing.isReading = true
-    const page = await pages.after(room, seq)
+    const page = await pages.after(room, seq, session.payer)
     if (subscription.placing !== placing) return
     placing.isReading = false
     if (isProblem(page)) return failed(subscription, placing, page)
@@ -111,9 +111,9 @@ export function createStreamStart({
   }
 
   async function readLast(subscription: RoomSubscription, placing: Placing, count: number) {
-    const { topic: room } = subscription
+    const { topic: room, session } = subscription
     placing.isReading = true
-    const page = await pages.before(room, room.reached, count)
+    const page = await pages.before(room, room.reached, count, session.payer)
     if (subscription.placing !== placing) return
     placing.isReading = false
     if (isProblem(page)) return failed(subscription, placing, page)
