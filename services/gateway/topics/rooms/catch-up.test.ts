@@ -12,7 +12,7 @@ function setUp() {
     counts,
   })
   const room = { epoch: 'E1', reached: 100 }
-  const subscription: any = { session: {}, topic: room, cursor: 10, index: 0, isBehind: false }
+  const subscription: any = { session: {}, topic: room, cursor: 10, index: 0, isBehind: false, gap: undefined }
   const read = async (page: object) => {
     const done = behind.readOn(subscription)
     expect(subscription.isBehind).toBe(true)
