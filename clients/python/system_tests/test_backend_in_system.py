@@ -9,7 +9,7 @@ import os
 import pytest
 
 from keycast import Message, connect
-from keycast.backend import Backend, CallError
+from keycast.backend import Backend, BlockingBackend, CallError
 from support import DEADLINE_SECONDS, control_gateway, run
 
 TOKEN = os.environ["KEYCAST_TEST_API_TOKEN"]
@@ -29,7 +29,9 @@ async def test_what_is_handed_over_is_the_value() -> None:
             assert taken["taken"] and taken["version"]
             older = await backend.put_all([{"key": "doc:handed", "value": {"revision": 1}, "order": 1}])
             assert older == {"taken": 0, "older": [{"line": 1, "order": 2}]}
-            assert (await backend.delete("doc:handed", order=3))["taken"]
+            blocking = BlockingBackend(gateway["internal"], TOKEN)
+            await asyncio.to_thread(blocking.refresh, "doc:handed")
+            assert (await asyncio.to_thread(blocking.delete, "doc:handed", order=3))["taken"]
             assert (await backend.access("doc:handed"))["verbs"]["read"]["allowed"]
             assert (await backend.revoke(sub="nobody"))["sessionsEnded"] == 0
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from keycast import backend as module
-from keycast.backend import Backend, CallError, is_from_keycast
+from keycast.backend import Backend, BlockingBackend, CallError, is_from_keycast
 
 
 @dataclass
@@ -55,6 +55,14 @@ class Gateway:
 
         made = Backend(self.url, "secret")
         made._sleep, made._random = sleep, lambda: 0.0
+        return made
+
+    def blocking(self, patience: float = 5.0) -> BlockingBackend:
+        async def sleep(seconds: float) -> None:
+            self.waits.append(seconds)
+
+        made = BlockingBackend(self.url, "secret", patience)
+        made._calls._sleep, made._calls._random = sleep, lambda: 0.0
         return made
 
 
@@ -341,6 +349,92 @@ def test_the_end_sends_what_was_collected_and_nothing_comes_after_it() -> None:
     with gateway(lambda *_: Answer(202)) as made:
         asyncio.run(look())
         assert len(made.calls) == 1
+
+
+class TestBlocking:
+    def test_each_call_is_made_as_the_one_that_is_awaited_and_gives_the_same(self) -> None:
+        with gateway(lambda *_: Answer(body={"taken": True})) as made:
+            backend = made.blocking()
+            backend.refresh("a:1")
+            backend.refresh({"own:1"}, ["bob", "ann"])
+            assert backend.put("a:1", {"n": 1}, order=17)["taken"]
+            backend.delete("a:3")
+            backend.put_all([{"key": "a:2", "delete": True}])
+            kept = backend.publish("room:1", None, sender="ann", message_id="mine-mine-mine-mine")
+            backend.revoke(sub="ann")
+            backend.access("a:1", sub="ann")
+            backend.ask_again(key="a:1")
+            assert kept["messageId"] == "mine-mine-mine-mine"
+            assert [(call.method, call.path, call.json if call.body else None) for call in made.calls] == [
+                ("POST", "/v1/refresh", {"keys": ["a:1"]}),
+                ("POST", "/v1/refresh", {"keys": ["own:1"], "users": ["ann", "bob"]}),
+                ("PUT", "/v1/values/a%3A1", {"n": 1}),
+                ("DELETE", "/v1/values/a%3A3", None),
+                ("POST", "/v1/values", {"key": "a:2", "delete": True}),
+                (
+                    "POST",
+                    "/v1/publish",
+                    {"key": "room:1", "data": None, "messageId": "mine-mine-mine-mine", "from": "ann"},
+                ),
+                ("POST", "/v1/revoke", {"sub": "ann"}),
+                ("POST", "/v1/access", {"key": "a:1", "sub": "ann"}),
+                ("POST", "/v1/access", {"ask": {"key": "a:1"}}),
+            ]
+
+    def test_many_keys_leave_in_requests_of_5000(self) -> None:
+        with gateway(lambda *_: Answer(202)) as made:
+            made.blocking().refresh(f"a:{number}" for number in range(7_000))
+            assert [len(body["keys"]) for body in made.bodies] == [5_000, 2_000]
+
+    def test_messages_of_a_room_come_in_order_and_those_that_are_left_are_named(self) -> None:
+        def answer(call: Call, _: int) -> Answer:
+            is_refused = (call.json["key"], call.json["data"]) == ("room:1", 2)
+            return Answer(507, {"code": "log_full", "message": "full"}) if is_refused else Answer(body={"seq": 1})
+
+        with gateway(answer) as made:
+            messages = [{"key": key, "data": data} for data in (1, 2, 3) for key in ("room:1", "room:2")]
+            with pytest.raises(CallError, match="log_full") as failed:
+                made.blocking().publish_all(messages)
+            left = [(message["key"], message["data"]) for message in failed.value.messages]
+            assert left == [("room:1", 2), ("room:1", 3)]
+            assert [body["data"] for body in made.bodies if body["key"] == "room:2"] == [1, 2, 3]
+
+    def test_a_call_is_repeated_while_patience_lasts(self) -> None:
+        with gateway(lambda _, count: Answer(lost=True) if count == 1 else Answer(503, "", retry_after="6")) as made:
+            with pytest.raises(CallError) as failed:
+                made.blocking().refresh("a:1")
+            assert (failed.value.status, failed.value.retry_after, made.waits) == (503, 6, [0])
+            with pytest.raises(CallError):
+                made.blocking(patience=60).refresh("a:1")
+            assert made.waits[1:] == [6] * 4
+
+    def test_a_gateway_that_says_nothing_is_given_up_when_patience_ends(self) -> None:
+        given_up = threading.Event()
+
+        def answer(*_: Any) -> Answer:
+            given_up.wait()
+            return Answer(lost=True)
+
+        with gateway(answer) as made:
+            try:
+                with pytest.raises(CallError, match="nothing within 0.05 s"):
+                    made.blocking(patience=0.05).put("a:1", 1)
+            finally:
+                given_up.set()
+
+    def test_threads_call_at_once(self) -> None:
+        with gateway(lambda *_: Answer(202)) as made:
+            backend = made.blocking()
+            threads = [threading.Thread(target=backend.refresh, args=[f"a:{number}"]) for number in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert sorted(body["keys"][0] for body in made.bodies) == [f"a:{number}" for number in range(8)]
+
+    def test_a_url_that_is_none_is_refused_at_once(self) -> None:
+        with pytest.raises(ValueError, match="'gateway:8081' is no URL"):
+            BlockingBackend("gateway:8081", "secret")
 
 
 class TestIsFromKeycast:

@@ -33,7 +33,7 @@ def test_it_can_be_read(code: str) -> None:
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 6
+    assert len(EXAMPLES) == 7
 
 
 class Stage:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import math
 import random
 import re
 import time
@@ -15,7 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
 from .connection.backoff import backoff_ms
@@ -36,6 +37,9 @@ _TIMEOUT_SECONDS = 10
 
 # With the waits between them a call ends within 70 s, but for what `Retry-After` adds.
 _TRIES_MAX = 5
+
+# Who waits for a call that blocks is mostly a user, for a page.
+_PATIENCE_SECONDS = 5.0
 
 # A longer wait is the caller's to decide: the error says how long.
 _RETRY_AFTER_SECONDS_MAX = 30
@@ -142,6 +146,7 @@ class Backend:
         # For tests: waits, and chance.
         self._sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
         self._random = random.random
+        self._patience = math.inf
         self._collected: dict[tuple[str, ...], _Batch] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._under_way: set[asyncio.Future[Any]] = set()
@@ -321,7 +326,7 @@ class Backend:
                     # The room's next message would come before the one that failed.
                     failures.append(error)
 
-        await asyncio.gather(*(publish_rooms() for _ in range(_ROOMS_MAX)))
+        await self._together(publish_rooms() for _ in range(_ROOMS_MAX))
         if failures:
             failures[0].messages = [message for index, message in enumerate(messages) if index not in kept]
             raise failures[0]
@@ -344,32 +349,35 @@ class Backend:
     async def _ask_until(
         self, may_repeat: bool, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Repeats a call if twice is as good as once."""
+        """Repeats a call if twice is as good as once, and there is time."""
+        ends_at = time.monotonic() + self._patience
         failures = 0
         while True:
+            left = min(_TIMEOUT_SECONDS, ends_at - time.monotonic())
             try:
-                return await self._ask_once(method, path, body, headers or {})
+                return await self._ask_once(left, method, path, body, headers or {})
             except CallError as error:
                 is_passing = error.status is None or error.status in _PASSING
                 retry_after = error.retry_after or 0
+                wait = retry_after + backoff_ms(self._random(), failures) / 1_000
                 failures += 1
                 if (
                     not (may_repeat and is_passing)
                     or failures == _TRIES_MAX
                     or retry_after > _RETRY_AFTER_SECONDS_MAX
+                    or time.monotonic() + wait >= ends_at
                 ):
                     raise
-            await self._sleep(retry_after + backoff_ms(self._random(), failures - 1) / 1_000)
+            await self._sleep(wait)
 
     async def _ask_once(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+        self, timeout: float, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> dict[str, Any]:
         where = f"{method} {self._base}{path}"
         try:
-            async with asyncio.timeout(_TIMEOUT_SECONDS):
-                status, retry_after, text = await asyncio.to_thread(self._exchange, method, path, body, headers)
+            status, retry_after, text = await self._exchange_within(timeout, method, path, body, headers)
         except (OSError, HTTPException) as error:
-            reason = f"nothing within {_TIMEOUT_SECONDS} s" if isinstance(error, TimeoutError) else str(error)
+            reason = f"nothing within {timeout:.3g} s" if isinstance(error, TimeoutError) else str(error)
             raise CallError("no_answer", f"{where}: {reason or type(error).__name__}") from error
         answer = _object(text)
         if 200 <= status < 300 and answer is not None:
@@ -385,11 +393,18 @@ class Backend:
             fields.get("lines", ()),
         )
 
+    async def _exchange_within(self, timeout: float, *request: Any) -> tuple[int, str | None, bytes]:
+        async with asyncio.timeout(timeout):
+            return await asyncio.to_thread(self._exchange, timeout, *request)
+
+    async def _together(self, calls: Iterable[Coroutine[Any, Any, None]]) -> None:
+        await asyncio.gather(*calls)
+
     def _exchange(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+        self, timeout: float, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> tuple[int, str | None, bytes]:
         """Makes one request, in a thread."""
-        connection = self._connection(self._host, self._port, timeout=_TIMEOUT_SECONDS)
+        connection = self._connection(self._host, self._port, timeout=timeout)
         try:
             connection.request(
                 method, self._path + path, body, {"Authorization": f"Bearer {self._token}", **headers}
@@ -398,6 +413,98 @@ class Backend:
             return response.status, response.getheader("Retry-After"), response.read()
         finally:
             connection.close()
+
+
+class _Unlooped(Backend):
+    """Coroutines that never wait for a loop, so that any thread can run them to their end."""
+
+    def __init__(self, url: str, token: str, patience: float) -> None:
+        super().__init__(url, token)
+        self._patience = patience
+        self._sleep = self._block
+
+    async def refresh_now(self, keys: str | Iterable[str], users: Iterable[str]) -> None:
+        for group in _parts(sorted(users), _USERS_MAX) or [[]]:
+            for part in _parts([keys] if isinstance(keys, str) else keys, _KEYS_MAX):
+                await self._post("/v1/refresh", {"keys": part, "users": group or None})
+
+    async def _block(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    async def _call(self, call: Coroutine[Any, Any, _T]) -> _T:
+        return await call
+
+    async def _exchange_within(self, timeout: float, *request: Any) -> tuple[int, str | None, bytes]:
+        return self._exchange(timeout, *request)
+
+    async def _together(self, calls: Iterable[Coroutine[Any, Any, None]]) -> None:
+        for call in calls:
+            await call
+
+
+class BlockingBackend:
+    """The calls of :class:`Backend` for programs without asyncio, such as Django and Flask.
+
+    Each returns when it has ended. Any thread may call, also at once, and nothing is to be closed. In a loop, where a call
+    would stop everything else, use :class:`Backend`.
+
+    :param patience: seconds after which a request is not repeated any more, and no answer is waited for
+    :raises ValueError: for a URL that is none
+    """
+
+    def __init__(self, url: str, token: str, patience: float = _PATIENCE_SECONDS) -> None:
+        self._calls = _Unlooped(url, token, patience)
+
+    def refresh(self, keys: str | Iterable[str], users: Iterable[str] = ()) -> None:
+        """Has keys fetched now; returns when every node was told. Name all keys of a change in one call."""
+        _end(self._calls.refresh_now(keys, users))
+
+    def publish(
+        self, key: str, data: Any, *, sender: str | None = None, message_id: str | None = None
+    ) -> dict[str, Any]:
+        """Publishes into a room; gives `epoch`, `seq`, `at` and `messageId`."""
+        return _end(self._calls.publish(key, data, sender=sender, message_id=message_id))
+
+    def publish_all(self, messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Publishes many, one after the other. Patience is for each."""
+        return _end(self._calls.publish_all(messages))
+
+    def put(
+        self, key: str, value: Any, *, content_type: str | None = None, order: int | None = None
+    ) -> dict[str, Any]:
+        """Hands over a key's value: any JSON, or with a `content_type` a text or bytes."""
+        return _end(self._calls.put(key, value, content_type=content_type, order=order))
+
+    def delete(self, key: str, *, order: int | None = None) -> dict[str, Any]:
+        """Says that a key has no value now."""
+        return _end(self._calls.delete(key, order=order))
+
+    def put_all(self, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """`put` and `delete` for many keys, 10,000 at most; gives `taken` and `older`."""
+        return _end(self._calls.put_all(lines))
+
+    def revoke(self, *, sub: str | None = None, before: int | None = None, jti: str | None = None) -> dict[str, Any]:
+        """Signs a user out, or refuses one token; `before` in Unix seconds."""
+        return _end(self._calls.revoke(sub=sub, before=before, jti=jti))
+
+    def access(
+        self, key: str, *, token: str | None = None, sub: str | None = None, keys: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Says who may use a key, and by which rule."""
+        return _end(self._calls.access(key, token=token, sub=sub, keys=keys))
+
+    def ask_again(self, *, user: str | None = None, key: str | None = None) -> dict[str, Any]:
+        """Says that the backend decides otherwise about a user, a key or both: it is asked again."""
+        return _end(self._calls.ask_again(user=user, key=key))
+
+
+def _end(call: Coroutine[Any, Any, _T]) -> _T:
+    """Runs a coroutine that never waits for a loop."""
+    try:
+        call.send(None)
+    except StopIteration as end:
+        return cast(_T, end.value)
+    raise AssertionError("it waits for a loop")
 
 
 async def _all(futures: Iterable[asyncio.Future[None]]) -> None:
