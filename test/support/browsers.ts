@@ -2,7 +2,7 @@
 // to sleep as a person's are.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -14,6 +14,16 @@ import { childrenOf, killAtEnd, killNow } from './processes.ts'
 
 /** A browser takes seconds to start, far more on a busy machine. */
 const START_MS = 90_000
+
+/** Firefox draws the opening of each tab, and keeps processes and a page ready for the next: more than the tab itself costs. */
+const FIREFOX_PREFERENCES = {
+  'ui.prefersReducedMotion': 1,
+  'dom.ipc.processPrelaunch.enabled': false,
+  'browser.newtab.preload': false,
+  'datareporting.policy.dataSubmissionEnabled': false,
+  'browser.sessionstore.interval': 3_600_000,
+  'accessibility.force_disabled': 1,
+}
 
 export interface Tab {
   /** Its value, awaited; what JSON can carry. */
@@ -102,14 +112,13 @@ export async function startChromium(): Promise<Browser> {
 export async function startFirefox(): Promise<Browser> {
   const program = ['/usr/bin/firefox-esr', '/usr/bin/firefox'].find(existsSync)
   if (!program) throw new Error('this test needs Firefox: apt-get install firefox-esr')
-  const { profile, ...processes } = await launch(program, /WebDriver BiDi listening on (ws:\S+)/, profile => [
-    '--headless',
-    '--no-remote',
-    '--profile',
-    profile,
-    '--remote-debugging-port=0',
-    'about:blank',
-  ])
+  const { profile, ...processes } = await launch(program, /WebDriver BiDi listening on (ws:\S+)/, profile => {
+    const preferences = Object.entries(FIREFOX_PREFERENCES).map(
+      ([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});`,
+    )
+    writeFileSync(join(profile, 'user.js'), preferences.join('\n'))
+    return ['--headless', '--no-remote', '--profile', profile, '--remote-debugging-port=0', 'about:blank']
+  })
   const send = await connect(`${processes.address}/session`, (method, params) => ({ method, params }))
   await send('session.new', { capabilities: { alwaysMatch: { acceptInsecureCerts: true } } })
 
