@@ -45,7 +45,7 @@ interface Deps {
 export function createFailureLog({ wheel, log, now, says, saysAgain }: Deps) {
   /** By namespace and code, while there was a line in the last minute. */
   const kinds = new Map<string, Kind>()
-  /** By namespace. */
+  /** By namespace; those of backends that work are not there. */
   const troubles = new Map<string, Trouble>()
 
   /** Must be told of each failure, and of the namespace that it belongs to. */
@@ -85,10 +85,8 @@ export function createFailureLog({ wheel, log, now, says, saysAgain }: Deps) {
     troubles.set(name, Object.assign(trouble, { failures: trouble.failures + 1, failedAt: now(), endedAt: undefined }))
   }
 
-  /** Must be told of each success of a namespace, but while keys of it are failing. */
+  /** Must be told of each success of a namespace while there is any trouble, but not while keys of it are failing. */
   function succeeded({ name, origin }: Namespace) {
-    // Called for every fetch of a backend that works.
-    if (troubles.size === 0) return
     const trouble = troubles.get(name)
     if (!trouble) return
     trouble.endedAt ??= now()
@@ -98,5 +96,5 @@ export function createFailureLog({ wheel, log, now, says, saysAgain }: Deps) {
     log.info({ namespace: name, backend: origin, failures, seconds: Math.ceil((endedAt - beganAt) / 1_000) }, saysAgain)
   }
 
-  return { failed, succeeded }
+  return { failed, succeeded, troubles: troubles as ReadonlyMap<string, unknown> }
 }

@@ -176,7 +176,7 @@ async function startFetcher(): Promise<World> {
     cap: 64,
     inTurns,
     metrics: anything,
-    failureLog: { failed() {}, succeeded() {} },
+    failureLog: { failed() {}, succeeded() {}, troubles: new Map() },
     now,
     after: world.after,
   })
@@ -197,7 +197,7 @@ async function startFetcher(): Promise<World> {
     cap: 64,
     inTurns,
     metrics: anything,
-    failureLog: { failed() {}, succeeded() {} },
+    failureLog: { failed() {}, succeeded() {}, troubles: new Map() },
     now,
     after: world.after,
   })

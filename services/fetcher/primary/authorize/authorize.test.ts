@@ -62,6 +62,7 @@ function setup({
     failureLog: {
       failed: ({ name, origin }, { code, status }) => logged.push([name, origin, code, status]),
       succeeded() {},
+      troubles: new Map(),
     },
     now,
     after: realWorld.after,

@@ -301,13 +301,18 @@ export function createFetches({
     entry.fetch = undefined
     const isOfNow = fetch.requestChanges === entry.source.requestChanges
     apply(fetch, isOfNow ? result : withoutValidators(result), body, delta, closed)
-    if (!hasFailed(result) && entry.source.failing.size === 0) failureLog.succeeded(entry.namespace)
+    if (!hasFailed(result)) noteSuccess(entry)
   }
 
   function failed(entry: Entry, result: FailedResult) {
     if (result.status === 401) tokens.refused(entry.namespace.name)
     const isOfUser = entry.namespace.isPerUser && turnsAway.has(result.status)
     if (!isOfUser) failureLog.failed(entry.namespace, result)
+  }
+
+  function noteSuccess({ namespace, source }: Entry) {
+    // Where nothing failed there is nothing to log.
+    if (failureLog.troubles.size > 0 && source.failing.size === 0) failureLog.succeeded(namespace)
   }
 
   /** A result that cannot be applied makes its key fail, like any other that is of no use. */
