@@ -10,6 +10,8 @@ test.each([
   ['/v1/values/a:%2576', '/v1/values/a:%2576'],
   ['/v1/values/a:%zz%7', '/v1/values/a:%zz%7'],
   ['/%76?after=%78', '/v?after=%78'],
+  ['http://example.com:8080/%76/a?at=http://b/', '/v/a?at=http://b/'],
+  ['HTTPS://example.com?after=1', '/?after=1'],
 ])('%s is %s', (url, canonical) => {
   expect(canonicalPath(url)).toBe(canonical)
 })
