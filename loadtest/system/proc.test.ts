@@ -3,8 +3,10 @@ import { once } from 'node:events'
 import { childrenOf, readTree } from './proc.ts'
 
 test('a process is watched with those it started', async () => {
-  const child = spawn('sleep', ['60'])
-  await once(child, 'spawn')
+  const child = spawn('cat')
+  child.stdin.write('it runs')
+  // Until then it may have loaded nothing of its program.
+  await once(child.stdout, 'data')
   try {
     const pid = child.pid as number
     const alone = readTree(pid)
