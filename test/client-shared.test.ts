@@ -34,7 +34,7 @@ function startTabs(url: string) {
 
 test.each([
   ['Chromium', 50, startChromium],
-  ['Firefox', 20, startFirefox],
+  ['Firefox', 50, startFirefox],
 ])(
   'in %s %i tabs hold one connection, and each follows the room',
   async (name, count, start) => {
