@@ -376,3 +376,22 @@ test('where a node goes on for another one, events come again: values without an
   carry('44', 'doc:1', 'three')
   expect(take('a')).toMatchObject({ keys: ['doc:1 "three" -'] })
 })
+
+test('what a gateway had goes to the next one without the values that have no order: the first may have given them to their owners long ago', () => {
+  const { stream, carry, take, pass } = running(['a', 'b'])
+  carry('7', 'doc:1', 'old')
+  carry('7', 'doc:2', 'old', 3)
+  carry('7', 'doc:3', 'old')
+  expect(take('a')?.keys).toEqual(['doc:1 "old" -'])
+  stream.drop('a')
+  expect(take('b')?.keys).toEqual(['doc:1'])
+  pass(PATIENCE_MS)
+  expect(take('b')?.keys).toEqual(['doc:1'])
+})
+
+test('what a gateway was to have and was not sent goes to the next one as it is', () => {
+  const { stream, carry, take } = running(['a', 'b'])
+  carry('7', 'doc:1', 'new')
+  stream.drop('a')
+  expect(take('b')?.keys).toEqual(['doc:1 "new" -'])
+})

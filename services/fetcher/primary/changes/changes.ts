@@ -240,6 +240,8 @@ function createChangeStream(url: string, names: string[], deps: Deps) {
   function handTo(link: string) {
     if (!batch) return
     batch.endPatience()
+    // Another gateway may have given the values to their owners, and a newer one, or a fetch's, may have come there since.
+    if (batch.isSent) batch.changed = batch.changed.map(each => (isOrdered(each) ? each : each.key))
     batch.link = link
     batch.isSent = false
     batch.endPatience = after(PATIENCE_MS, () => {
@@ -315,5 +317,9 @@ function createChangeStream(url: string, names: string[], deps: Deps) {
     return { type: 'value', key, version: id, order, ageMs: 0, maxAgeMs: 0, store: false, ...content }
   }
 }
+
+/** Whether it may come late, and twice: a key alone, or a value that its owner compares with what it has. */
+const isOrdered = (changed: Changed): changed is string | (HandedOver & { rank: number }) =>
+  typeof changed === 'string' || changed.rank !== undefined
 
 const bytesOf = (value: HandedOver | undefined) => value?.content?.body.length ?? 0
