@@ -1,7 +1,7 @@
 // GET /v1/values/{key}: the value a WebSocket client would get, for code that still polls. From the same cache and the same
 // single flight, with the version as entity tag.
-import type { ServerResponse } from 'node:http'
 import type { Problem } from '@keycast/protocol'
+import type { Payer } from '@keycast/service'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Counts } from '../counts.ts'
 import { type Coding, type Codings, isCodable } from '../encodings/codings.ts'
@@ -14,6 +14,7 @@ import { countStatuses } from './http/count-statuses.ts'
 import { matchesAny } from './http/entity-tags.ts'
 import type { PendingLimit } from './http/pending-limit.ts'
 import { type HttpProblem, sendProblem } from './http/problems.ts'
+import type { UnreadBodies } from './http/unread-bodies.ts'
 import { addVary } from './http/vary.ts'
 import { cursorText, edgeAfter } from './wait/cursor.ts'
 
@@ -28,7 +29,7 @@ export interface ValuesDeps {
   coded: Codings
   singleFlight: { want(wireKey: string, asker: Asker): Promise<Result> }
   pending: PendingLimit
-  unreadBodies: { hold(body: Buffer, response: ServerResponse): boolean }
+  unreadBodies: Pick<UnreadBodies, 'hold'>
   counts: Pick<Counts, 'httpHits' | 'httpMisses' | 'httpValues'>
   wallNow: () => number
 }
@@ -72,7 +73,7 @@ export function addValues(
     if (!hasToken && result.store && order !== undefined && !gate.isViewers(key)) {
       reply.header('keycast-cursor', cursorText({ order, edge: edgeAfter(key, wallNow()) }))
     }
-    return sendValue(reply, result, form as Form, { unreadBodies, isOwn, isPrivate: hasToken })
+    return sendValue(reply, result, form as Form, { unreadBodies, payer: asker.payer, isOwn, isPrivate: hasToken })
   })
 
   async function formOf({ headers }: FastifyRequest, value: Value, isOwn: boolean): Promise<Form> {
@@ -97,7 +98,16 @@ function sendValue(
   reply: FastifyReply,
   { value, ageMs, maxAgeMs, store }: Found,
   { body, coding, varies }: Form,
-  { unreadBodies, isOwn, isPrivate }: { unreadBodies: ValuesDeps['unreadBodies']; isOwn: boolean; isPrivate: boolean },
+  {
+    unreadBodies,
+    payer,
+    isOwn,
+    isPrivate,
+  }: Pick<ValuesDeps, 'unreadBodies'> & {
+    payer: Payer | undefined
+    isOwn: boolean
+    isPrivate: boolean
+  },
 ) {
   if (varies) addVary(reply, 'Accept-Encoding')
   reply.headers(securityHeaders).headers({
@@ -110,7 +120,8 @@ function sendValue(
   const maxAge = `${isPrivate ? 'private, ' : ''}max-age=${Math.floor(maxAgeMs / 1_000)}`
   reply.header('cache-control', isOwn ? 'private, no-store' : store ? maxAge : 'no-store')
   if (!body) return reply.code(304).send()
-  if (!unreadBodies.hold(body, reply.raw)) return sendProblem(reply, { code: 'capacity' })
+  const full = unreadBodies.hold(body, reply.raw, payer)
+  if (full) return sendProblem(reply, full)
   if (coding) reply.header('content-encoding', coding)
   return reply.header('content-type', value.contentType).send(body)
 }

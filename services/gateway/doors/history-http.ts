@@ -1,6 +1,5 @@
 // GET /v1/messages/{key}: a part of a room's history, for code that polls or renders on a server. The same that `history`
 // answers over the WebSocket.
-import type { ServerResponse } from 'node:http'
 import { type History, historyBody, isProblem, type Problem, ProtocolError, readHistoryQuery } from '@keycast/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { Counts } from '../counts.ts'
@@ -10,12 +9,13 @@ import { type Admit, securityHeaders } from './http/admit.ts'
 import { countStatuses } from './http/count-statuses.ts'
 import { createPendingLimit } from './http/pending-limit.ts'
 import { type HttpProblem, sendProblem } from './http/problems.ts'
+import type { UnreadBodies } from './http/unread-bodies.ts'
 
 export interface MessagesDeps {
   gate: { recheck(admitted: Admitted): Problem | 'again' | undefined }
   admit: Admit
   histories: Histories
-  unreadBodies: { hold(body: Buffer, response: ServerResponse): boolean }
+  unreadBodies: Pick<UnreadBodies, 'hold'>
   counts: Pick<Counts, 'httpMessages'>
 }
 
@@ -45,7 +45,8 @@ export function addMessages(app: FastifyInstance, { gate, admit, histories, unre
     if (isProblem(history)) return sendProblem(reply, history)
     const { messages, ...head } = history
     const body = historyBody({ key, ...head }, messages)
-    if (!unreadBodies.hold(body, reply.raw)) return sendProblem(reply, { code: 'capacity' })
+    const full = unreadBodies.hold(body, reply.raw, payer)
+    if (full) return sendProblem(reply, full)
     return reply.headers(headers).send(body)
   })
 }

@@ -106,18 +106,41 @@ test('values under way are bounded together, one that many are sent counts once'
   const response = () => new EventEmitter() as any
   const [shared, other] = [Buffer.alloc(600), Buffer.alloc(600)]
   const [first, second] = [response(), response()]
-  expect(bodies.hold(shared, first)).toBe(true)
-  expect(bodies.hold(shared, second)).toBe(true)
-  expect(bodies.hold(other, response())).toBe(false)
+  expect(bodies.hold(shared, first, undefined)).toBeUndefined()
+  expect(bodies.hold(shared, second, undefined)).toBeUndefined()
+  expect(bodies.hold(other, response(), undefined)).toEqual({ code: 'capacity' })
   first.emit('close')
-  expect(bodies.hold(other, response())).toBe(false)
+  expect(bodies.hold(other, response(), undefined)).toEqual({ code: 'capacity' })
   second.emit('close')
   expect(bodies.bytes()).toBe(0)
-  expect(bodies.hold(other, response())).toBe(true)
+  expect(bodies.hold(other, response(), undefined)).toBeUndefined()
 })
 
 test('a value whose client left before it came is not under way', () => {
   const bodies = createUnreadBodies(1_000)
-  expect(bodies.hold(Buffer.alloc(600), Object.assign(new EventEmitter(), { destroyed: true }) as any)).toBe(true)
+  const response = Object.assign(new EventEmitter(), { destroyed: true }) as any
+  expect(bodies.hold(Buffer.alloc(600), response, undefined)).toBeUndefined()
   expect(bodies.bytes()).toBe(0)
+})
+
+test('one who reads no answer leaves room for those of others, and a body that is sent to many counts once', () => {
+  const bodies = createUnreadBodies(9_000)
+  const hold = (payer: string, body = Buffer.alloc(600)) => {
+    const response = new EventEmitter() as any
+    const problem = bodies.hold(body, response, payer)
+    return { problem, response }
+  }
+  const flood = Array.from({ length: 100 }, () => hold('a1.u1'))
+  expect(flood.filter(({ problem }) => !problem).length).toBeLessThan(10)
+  expect(flood.at(-1)?.problem).toMatchObject({ code: 'too_many_waiting', retryAfterMs: 1_000 })
+  expect(hold('a2.u2').problem).toBeUndefined()
+
+  const shared = Buffer.alloc(600)
+  const first = hold('a3', shared)
+  for (let number = 0; number < 100; number++) expect(hold('a3', shared).problem).toBeUndefined()
+  first.response.emit('close')
+  expect(bodies.bytes()).toBe(3 * 600)
+
+  flood[0].response.emit('close')
+  expect(hold('a1.u1').problem).toBeUndefined()
 })

@@ -1,3 +1,4 @@
+import { type AddressInfo, connect } from 'node:net'
 import { noContainment, realWorld } from '@keycast/service'
 import { readRule } from '../../access/rule.ts'
 import { createPolicy, createTestGateway, readAs } from '../../test-support.ts'
@@ -97,6 +98,21 @@ test('all who wait are answered by one change, and the key is watched once', asy
   backbone.value(KEY, '"w"', { order: ORDER + 1 })
   expect(new Set((await Promise.all(answers)).map(({ body }) => String(body)))).toEqual(new Set(['"w"']))
   expect(backbone.calls.filter(call => call === `watch ${KEY}`)).toHaveLength(1)
+})
+
+test('one connection waits once: its next request, sent before the answer, takes no place', async () => {
+  const { app, wait, waiting, begin, first, backbone } = await setup({ connectionsMax: 8 })
+  const version = await begin()
+  const { port } = app.server.address() as AddressInfo
+  const socket = connect({ port, host: '127.0.0.1' })
+  const request = `GET /v1/wait/${KEY}?after=${version}&cursor=${ORDER}.${first} HTTP/1.1\r\nhost: x\r\n\r\n`
+  socket.write(request.repeat(20))
+  await waiting(1)
+  const answer = wait(version, ORDER)
+  await waiting(2)
+  backbone.value(KEY, '"w"', { order: ORDER + 1 })
+  expect((await answer).status).toBe(200)
+  socket.destroy()
 })
 
 test('a change back to a former version is a change', async () => {

@@ -1,8 +1,10 @@
 // GET /v1/wait/{key}: answers when the key changes, or at an edge. Everybody who holds a version sends the same request,
 // so a cache in front, such as a CDN's, sends one of them here and gives all its answer. Whoever asks is anonymous,
 // whatever headers come: a cache gives the answer to anybody.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { isProblem, type Problem } from '@keycast/protocol'
+import type { Payer } from '@keycast/service'
 import type { FastifyInstance, FastifyReply, onSendHookHandler } from 'fastify'
 import type { Rights } from '../../access/rights.ts'
 import type { Counts } from '../../counts.ts'
@@ -15,6 +17,7 @@ import { securityHeaders } from '../http/admit.ts'
 import { forAnyPage } from '../http/cors.ts'
 import { countStatuses } from '../http/count-statuses.ts'
 import { type HttpProblem, sendProblem } from '../http/problems.ts'
+import type { UnreadBodies } from '../http/unread-bodies.ts'
 import { type Cursor, cursorText, edgeAfter, readWaitQuery, timeOfEdge } from './cursor.ts'
 import type { WaitedKey, WaitedKeys } from './waited-keys.ts'
 
@@ -30,7 +33,7 @@ export interface WaitDeps {
   readonly anonymous: Rights
   /** Whom the sender of a request stands for, whatever token comes. Another object for each request. */
   readonly payingOf: (request: IncomingMessage) => Paying
-  readonly unreadBodies: { hold(body: Buffer, response: ServerResponse): boolean }
+  readonly unreadBodies: Pick<UnreadBodies, 'hold'>
   readonly counts: Pick<Counts, 'httpWaits'>
   /** In milliseconds since 1970: gateways have the same edges. */
   readonly wallNow: () => number
@@ -77,6 +80,8 @@ export function addWait(
 
   const waitingMax = Math.floor(connectionsMax * SHARE_OF_CONNECTIONS)
   let waiting = 0
+  /** Connections on which a request waits. Another one, sent before the answer, would be a place without a connection. */
+  const taken = new WeakSet<Socket>()
 
   const onSend: onSendHookHandler = (_, reply, payload, done) => {
     reply.header('cache-control', cacheControlOf[reply.statusCode] ?? 'no-store')
@@ -95,15 +100,18 @@ export function addWait(
       if (problem) return sendProblem(reply, problem)
       // A gateway that drained, or whose clock is a little ahead, may have given the cursor.
       if (cursor.edge > edgeAfter(key, wallNow()) + 1) return sendProblem(reply, BAD_QUERY)
-      if (waiting >= waitingMax) return sendProblem(reply, TOO_MANY_WAITING)
+      const { socket } = request.raw
+      if (waiting >= waitingMax || taken.has(socket)) return sendProblem(reply, TOO_MANY_WAITING)
       const by = payingOf(request.raw)
       const waited = waitedKeys.open(key, by)
       if (isProblem(waited)) return sendProblem(reply, waited)
       waiting++
+      taken.add(socket)
       try {
-        return await answer(waited, cursor, reply)
+        return await answer(waited, cursor, by.payer, reply)
       } finally {
         waiting--
+        taken.delete(socket)
         waitedKeys.close(waited, by)
       }
     },
@@ -115,7 +123,12 @@ export function addWait(
     return isProblem(entered) ? entered : undefined
   }
 
-  async function answer(waited: WaitedKey, cursor: { after: string } & Cursor, reply: FastifyReply) {
+  async function answer(
+    waited: WaitedKey,
+    cursor: { after: string } & Cursor,
+    payer: Payer | undefined,
+    reply: FastifyReply,
+  ) {
     const { key } = waited
     for (;;) {
       if (reply.raw.destroyed) return reply
@@ -130,7 +143,8 @@ export function addWait(
         if (value.order === cursor.order && value.version !== cursor.after) return sendProblem(reply, BAD_QUERY)
         // Else a gateway that is behind would have the cache keep the version before.
         if (value.order > cursor.order) {
-          if (!unreadBodies.hold(value.body, reply.raw)) return sendProblem(reply, { code: 'capacity' })
+          const full = unreadBodies.hold(value.body, reply.raw, payer)
+          if (full) return sendProblem(reply, full)
           const next = { order: value.order, edge: edgeAfter(key, wallNow()) }
           reply.headers({ etag: `"${value.version}"`, 'keycast-cursor': cursorText(next) })
           return reply.header('content-type', value.contentType).send(value.body)
