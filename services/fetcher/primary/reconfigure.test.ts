@@ -63,6 +63,25 @@ test('a shorter refresh holds at once, and begins where there was none', () => {
   expect(primary.asked('doc:1')).toBe(2)
 })
 
+test('a period begins for a key that the backend never had, too', () => {
+  const primary = setup({ namespaces: { doc: { refreshMs: 0 } } })
+  primary.watch('a', 'doc:1')
+  primary.fail('doc:1', 'not_found')
+  change(primary, 'doc:1', { refreshMs: 500 }, times)
+  primary.pass(500)
+  expect(primary.asked('doc:1')).toBe(2)
+})
+
+test('a period begins also where a value was handed over, and the fetch before it has not ended', () => {
+  const primary = watched(['doc:1'], { namespaces: { doc: { refreshMs: 0 } } })
+  primary.onRefresh('doc:1')
+  primary.handOver('doc:1', 'v2')
+  change(primary, 'doc:1', { refreshMs: 500 }, times)
+  primary.value('doc:1', 'v1')
+  primary.pass(500)
+  expect(primary.leased()).toEqual(['doc:1'])
+})
+
 test('a gateway that relies on beats is told the new period', () => {
   const primary = setup({ namespaces: { doc: { refreshMs: 20_000 } } })
   primary.onWatch('a', { key: 'doc:1', quiet: true })

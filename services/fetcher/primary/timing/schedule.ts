@@ -233,7 +233,8 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, beginWait
   function nextPeriodOf({ timing, namespace, absence }: Entry) {
     timing.phaseAt ??= Math.ceil(now())
     const { phaseAt } = timing
-    const periodMs = absence?.periodMs ?? namespace.refreshMs
+    // The namespace's may be longer by now, or the first one.
+    const periodMs = Math.max(namespace.refreshMs, absence?.periodMs ?? 0)
     const periods = Math.max(0, Math.floor((now() - phaseAt) / periodMs) + 1)
     return phaseAt + periods * periodMs
   }
