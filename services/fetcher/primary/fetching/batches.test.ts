@@ -394,3 +394,28 @@ test('whatever happens to requests for many, every get is answered, and nothing 
     expect([run, primary.requests(), primary.kept()]).toEqual([run, [], 0])
   }
 })
+
+test('where a request fails as a whole, keys that nobody wants any more are not asked for again', () => {
+  const { watch, onUnwatch, pass, failAll, requests } = setup()
+  for (const key of keysOf(4)) watch('a', key)
+  pass(10)
+  for (const key of ['doc:0', 'doc:2']) onUnwatch('a', key)
+  pass(1_100)
+  failAll('backend_refused', { status: 400 })
+  pass(10)
+  expect(requests()).toEqual([['doc:1'], ['doc:3']])
+})
+
+test('what a worker says of a key a second time ends no later fetch of it', () => {
+  const { watch, pass, leases, part, onRefresh, requests, failAll } = setup()
+  for (const key of keysOf(2)) watch('a', key)
+  pass(10)
+  const [{ fetch }] = leases()
+  const missing = { kind: 'failed', code: 'not_found', message: 'missing', status: 200 } as const
+  part(fetch, { nth: 1, ...missing })
+  onRefresh('doc:1')
+  part(fetch, { nth: 1, ...missing })
+  failAll('backend_error')
+  pass(10)
+  expect(requests()).toEqual([['doc:1']])
+})

@@ -45,13 +45,15 @@ export function createBatches() {
   /**
    * The request failed as a whole, perhaps for one of its keys: has them asked for in smaller parts.
    *
+   * @param isWanted whether somebody still wants the key; its fetch ends where nobody does
    * @returns whether it did
    */
-  function split(fetch: Fetch, result: Result): boolean {
-    const others = underWay(fetch)
-    if (others.length < 2 || !isPerhapsOfOne(result)) return false
-    const size = Math.ceil(others.length / PARTS)
-    while (others.length > 0) sendAgain(others.splice(0, size))
+  function split(fetch: Fetch, result: Result, isWanted: (fetch: Fetch) => boolean): boolean {
+    const all = underWay(fetch)
+    if (all.length < 2 || !isPerhapsOfOne(result)) return false
+    const size = Math.ceil(all.length / PARTS)
+    const wanted = all.filter(isWanted)
+    while (wanted.length > 0) sendAgain(wanted.splice(0, size))
     return true
   }
 

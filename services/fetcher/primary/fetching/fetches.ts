@@ -45,7 +45,7 @@ export interface Pool {
 /**
  * The ends of fetches. `onResult`: `closed` says that the fetch closed its namespace's breaker. `onRefused`: that breaker
  * lets nothing through. `onExpired`: no token of the user whose own value it is is valid any more. `onAbandoned`: nobody
- * wants the key whose worker was lost.
+ * wants the key whose worker was lost, or that would be asked for again.
  */
 interface FetchEvents {
   onResult: (fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) => void
@@ -260,12 +260,13 @@ export function createFetches({
   function take(fetch: Fetch, result: LeaseResult, body?: Buffer, delta?: Buffer) {
     if (result.nth === undefined) return dispatcher.ended(fetch, result, body, delta)
     const other = fetch.company?.[result.nth - 1]
-    if (other) finish(other, result, body, delta, false)
+    // Said twice, it would end the key's next fetch in place of this one, which nobody would hear of any more.
+    if (other && other.entry.fetch === other) finish(other, result, body, delta, false)
   }
 
   function ended(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) {
     if (!fetch.company) return finish(fetch, result, body, delta, closed)
-    if (batches.split(fetch, result)) return
+    if (batches.split(fetch, result, isWantedOrEnds)) return
     const [own, ...others] = batches.underWay(fetch)
     for (const other of others) finish(other, result, undefined, undefined, false)
     batches.note(own, result)
@@ -284,11 +285,15 @@ export function createFetches({
   }
 
   /** @param fetch whose worker was lost */
-  function isStillWanted({ entry }: Fetch): boolean {
-    if (isWanted(entry)) {
-      metrics.reissued()
-      return true
-    }
+  function isStillWanted(fetch: Fetch): boolean {
+    if (!isWantedOrEnds(fetch)) return false
+    metrics.reissued()
+    return true
+  }
+
+  /** @param fetch that no worker has: without it a key that nobody wants is let go of */
+  function isWantedOrEnds({ entry }: Fetch): boolean {
+    if (isWanted(entry)) return true
     entry.fetch = undefined
     events.onAbandoned(entry)
     return false
