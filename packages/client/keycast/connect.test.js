@@ -109,6 +109,7 @@ test('why no connection was made is said where the platform tells, and the next 
 test.each([
   ['fields of the wrong types', { type: 'subscribed', id: 1, keys: 5 }],
   ['no fields', { type: 'welcome' }],
+  ['limits that are no numbers', { ...welcome(), limits: { keysPerSession: { valueOf: 1, toString: 1 } } }],
   ['a list in place of a key', { type: 'subscribed', id: 1, keys: [null] }],
 ])('a message with %s ends the connection and not the program, and the client comes back', async (_, message) => {
   const { environment, socket, settle, pass } = createWorld()
