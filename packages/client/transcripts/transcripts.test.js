@@ -27,7 +27,15 @@ const beyondWaits = {
     'not-found',
     'refused-over-loss',
   ],
-  'no gateway closes them': ['final-1003', 'final-1007', 'final-1009', 'final-4007', 'restarting', 'wake-in-closing'],
+  'no gateway closes them': [
+    'closing-again',
+    'final-1003',
+    'final-1007',
+    'final-1009',
+    'final-4007',
+    'restarting',
+    'wake-in-closing',
+  ],
   'they hear nothing unasked': ['current', 'kept-in-doubt', 'unknown-about-value', 'unreadable', 'health'],
   'a namespace that does not exist may be one of rooms': ['error-that-ends', 'retry'],
   'their limits and their heartbeat are their own': [

@@ -170,8 +170,12 @@ export function createConnection({ url, environment, createAlarm, token, link, p
       if (auth) auth.say()
       else open(user)
     } else if (type === 'closing') {
-      returnAtMs = now() + reconnectAfterMs
-      alarm.set(connect, reconnectAfterMs)
+      settle()
+      // A gateway that says so as each session begins would be dialled without end.
+      const waitMs = Math.max(reconnectAfterMs, failures && backoffMs(random, failures))
+      failures += 1
+      returnAtMs = now() + waitMs
+      alarm.set(connect, waitMs)
     } else {
       auth?.receive(message)
       // No part takes a message for this file alone, such as a pong.
@@ -211,9 +215,13 @@ export function createConnection({ url, environment, createAlarm, token, link, p
     send({ type: 'ping', id: 'ping' })
   }
 
+  function settle() {
+    if (state.name === 'open' && now() - openedAtMs >= STEADY_MS) failures = 0
+  }
+
   /** @param {string} reason @param {number} [code] @param {boolean} [atOnce] whether to connect without a wait */
   function lost(reason, code, atOnce = false) {
-    if (state.name === 'open' && now() - openedAtMs >= STEADY_MS) failures = 0
+    settle()
     if (finalCloseCodes.includes(code)) return end(reason, code)
     if (drop()) return
     if (code === UNAUTHENTICATED) auth?.forget()
@@ -226,7 +234,7 @@ export function createConnection({ url, environment, createAlarm, token, link, p
     if (isOffline()) return become({ name: 'offline', reason })
     const waitMs = returnAtMs ? Math.max(0, returnAtMs - now()) : backoffMs(random, failures)
     // A try that nobody served costs little: after an outage of seconds clients are back within seconds.
-    failures += welcome ? 1 : 0.5
+    if (!returnAtMs) failures += welcome ? 1 : 0.5
     alarm.set(connect, waitMs)
     become({ name: 'waiting', retryAt: Math.round(date() + waitMs), reason })
   }

@@ -202,11 +202,23 @@ class Connection:
             case "pong":
                 pass
             case "closing":
-                self._return_at_ms = self._environment.now() + message["reconnectAfterMs"]
-                self._alarm.set(self.connect, message["reconnectAfterMs"])
+                self._closing(message["reconnectAfterMs"])
             case _:
                 if not self._auth or not self._auth.received(message):
                     self._on_message(message, body)
+
+    def _closing(self, wait_ms: float) -> None:
+        self._settle()
+        # A gateway that says so as each session begins would be dialled without end.
+        if self._failures:
+            wait_ms = max(wait_ms, backoff_ms(self._environment.random(), self._failures))
+        self._failures += 1
+        self._return_at_ms = self._environment.now() + wait_ms
+        self._alarm.set(self.connect, wait_ms)
+
+    def _settle(self) -> None:
+        if self.state.name == "open" and self._environment.now() - self._opened_at_ms >= STEADY_MS:
+            self._failures = 0
 
     def _open(self, user: str | None) -> None:
         # Else another user would see what this one saw, and publish what this one wrote.
@@ -245,8 +257,7 @@ class Connection:
         self._alarm.set(lambda: self._lost("the connection went silent"), PONG_MS)
 
     def _lost(self, reason: str, code: int | None = None) -> None:
-        if self.state.name == "open" and self._environment.now() - self._opened_at_ms >= STEADY_MS:
-            self._failures = 0
+        self._settle()
         if code in FINAL_CLOSE_CODES:
             return self._end(code, reason or f"the gateway closed with {code}")
         reason = reason or "the connection was lost"
@@ -263,10 +274,10 @@ class Connection:
     def _wait(self, reason: str) -> None:
         if self._return_at_ms is None:
             wait_ms = backoff_ms(self._environment.random(), self._failures)
+            # A try that nobody served costs little: after an outage of seconds clients are back within seconds.
+            self._failures += 1 if self._greeting else 0.5
         else:
             wait_ms = max(0.0, self._return_at_ms - self._environment.now())
-        # A try that nobody served costs little: after an outage of seconds clients are back within seconds.
-        self._failures += 1 if self._greeting else 0.5
         self._alarm.set(self.connect, wait_ms)
         retry_at = (self._environment.date() + wait_ms) / 1_000
         self._become(ConnectionState("waiting", retry_at=retry_at, reason=reason))
