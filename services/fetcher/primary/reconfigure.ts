@@ -41,8 +41,7 @@ export function createReconfigure({ sources, refreshes, table, schedule, interes
   function retime(entry: Entry) {
     if (!isKept(entry)) return
     const isDueByItself = entry.namespace.refreshMs > 0 && isAnswered(entry) && !isFailing(entry)
-    // The end of a fetch that brings nothing begins no period.
-    if (isDueByItself && (!entry.fetch || entry.fetch.superseded)) schedule.begin(entry)
+    if (isDueByItself && !entry.fetch) schedule.begin(entry)
     // Links that rely on beats count by the period that they were told.
     interest.oweAll(entry)
   }

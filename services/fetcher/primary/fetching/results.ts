@@ -102,6 +102,8 @@ export function createResults({
     refreshes.end(entry)
     interest.notifyAll(entry)
     if (again && (isKept(entry) || isCold(entry))) fetches.want(entry)
+    // Whoever came since the value counted on this fetch to begin the key's period.
+    else if (isKept(entry) && entry.timing.timer === undefined) schedule.begin(entry)
     table.recount(entry)
   }
 

@@ -208,3 +208,15 @@ test.each([
   const { handOver } = setup({ namespaces: { doc: {}, own: { isPerUser: true } } })
   expect(handOver(key, 'v1')).toMatchObject({ code })
 })
+
+test('a key that is watched while a fetch from before the value is still under way is refreshed from then on', () => {
+  const primary = setup({ namespaces: { doc: { maxAgeMs: 100 } } })
+  primary.get('a', 'doc:1')
+  primary.handOver('doc:1', 'v2')
+  primary.take('a')
+  primary.pass(500)
+  primary.watch('a', 'doc:1', { version: 'v2', ageMs: 60_000 })
+  primary.value('doc:1', 'v1')
+  primary.pass(1_000)
+  expect(primary.leased()).toEqual(['doc:1'])
+})
