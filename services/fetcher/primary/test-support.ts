@@ -66,11 +66,15 @@ export function setup({
   let at = 1_000_000
   const now = () => at
   let turn = () => {}
+  let isTicking = false
   const wheel = createTimerWheel({
     now,
     every: (_, tick) => {
       turn = tick
-      return () => {}
+      isTicking = true
+      return () => {
+        isTicking = false
+      }
     },
   })
   const byName = new Map(Object.entries(namespaces).map(([name, own]) => [name, namespaceOf(name, own)]))
@@ -206,6 +210,13 @@ export function setup({
     kept: () => [...primary.sources.values()].reduce((sum, { keptKeys }) => sum + keptKeys, 0),
     relayed,
     ownEnded,
+    isTimerSet: () => isTicking,
+    /** As another keycast.yaml does: the namespace is the same object. */
+    change(name: string, fields: Partial<Namespace>) {
+      Object.assign(byName.get(name) as Namespace, fields)
+      primary.reconfigure({ request: new Set([name]), times: new Map([[name, { beforeMs: 1_000 }]]) })
+      check()
+    },
     takings,
     told,
     waited,
