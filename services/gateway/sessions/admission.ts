@@ -1,6 +1,6 @@
 // Decides who becomes a session here, before there is one: an upgrade and an event stream are let in by the same rules,
 // and refused for the same reasons.
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { type Problem, problemText } from '@keycast/protocol'
 import { createOnceAMinute, type Log } from '@keycast/service'
 import type { Peer } from '../access/identify.ts'
@@ -101,6 +101,11 @@ export function createAdmission({
     const why = unready()
     if (why === 'draining') return unavailable(why, 'this gateway is being stopped')
     if (why === 'full') return full(sessionsMax)
+    return refusalOfPage(headers)
+  }
+
+  /** Why the page that sent a request may have no session; also asked before there is a ticket for one. */
+  function refusalOfPage(headers: IncomingHttpHeaders): Refusal | undefined {
     // Only browsers send an origin, and no page can change it. A program can, so a request without one is let in. Nor
     // does one come where a page embeds a stream as an image, with its user's cookie: the browser says that it does.
     const origin = headers.origin ?? (embeddedGrammar.test(String(headers['sec-fetch-site'])) ? 'null' : undefined)
@@ -114,7 +119,7 @@ export function createAdmission({
     if (remedy && isLogDue(reason)) log?.warn({ reason, ...remedy.about }, remedy.message)
   }
 
-  return { admit, refused }
+  return { admit, refused, refusalOfPage }
 }
 
 const unavailable = (reason: string, message: string): Refusal => ({

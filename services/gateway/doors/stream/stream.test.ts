@@ -250,6 +250,18 @@ test('a ticket of a token that was revoked meanwhile opens nothing', async () =>
   expect([refused.status, refused.json().code]).toEqual([401, 'token_refused'])
 })
 
+test.each([{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }])(
+  'a page that may not connect gets no ticket with the token of its user: %o',
+  async from => {
+    const { ask, tokenFor } = await setup({ settings: { origins: 'https://app.example' } })
+    const headers = { authorization: `Bearer ${await tokenFor('ann')}` }
+    const post = (of: object) => ask('/v1/ticket', { method: 'POST', headers: { ...headers, ...of } })
+    expect((await post({ origin: 'https://app.example' })).status).toBe(200)
+    expect((await post({ origin: 'https://own.example', 'sec-fetch-site': 'same-origin' })).status).toBe(200)
+    expect((await post(from)).status).toBe(403)
+  },
+)
+
 test('without a good token there is no ticket', async () => {
   const { ask } = await setup()
   expect((await ask('/v1/ticket', { method: 'POST' })).status).toBe(401)

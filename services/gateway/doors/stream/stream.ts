@@ -15,7 +15,7 @@ import { addSend, NAME_HEADER, type SendDeps } from './send.ts'
 import { addTicket, type TicketDeps } from './ticket-http.ts'
 
 export interface StreamDeps extends SendDeps, TicketDeps {
-  readonly admission: Pick<Admission, 'admit' | 'refused'>
+  readonly admission: Pick<Admission, 'admit' | 'refused' | 'refusalOfPage'>
   /** Those that are open, by name. */
   readonly streams: Map<string, EventStream>
   readonly open: (transport: Transport, from: { peer: Arrival['peer']; verified?: Verified }) => void
