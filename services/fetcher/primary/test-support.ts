@@ -2,10 +2,12 @@
 
 import type { Answer, Credentials, Held } from '@keycast/backbone'
 import type { ErrorCode } from '@keycast/protocol'
-import type { Containment, Log, Namespace, Payer } from '@keycast/service'
+import type { Containment, LiveNamespaces, Log, Namespace, Payer, ReadNamespaces } from '@keycast/service'
 import { realWorld } from '@keycast/service'
 import type { Outcome } from '@keycast/service/notify'
 import type { LeaseResult, Result } from '../worker-messages.ts'
+import { createChanges } from './changes/changes.ts'
+import type { openEventStream } from './changes/event-stream.ts'
 import { checkInvariants } from './check-invariants.fixture.ts'
 import type { Pool } from './fetching/fetches.ts'
 import { createPrimary } from './primary.ts'
@@ -39,6 +41,10 @@ interface Wanted {
 
 interface Options {
   namespaces?: Record<string, Partial<Namespace>>
+  /** In their place: those of a keycast.yaml that changes. */
+  live?: LiveNamespaces
+  /** The backends' streams of changes. */
+  openStream?: typeof openEventStream
   inFlightMax?: number
   cacheBytesMax?: number
   /** Leases the workers take. */
@@ -54,6 +60,8 @@ interface Options {
 
 export function setup({
   namespaces = { doc: {} },
+  live,
+  openStream,
   inFlightMax = 256,
   cacheBytesMax = 2 ** 30,
   credit = Number.POSITIVE_INFINITY,
@@ -104,21 +112,41 @@ export function setup({
   /** What the backend was told of viewers. */
   const told: any[] = []
 
-  const primary = createPrimary({
+  const markDue = (link: string, key: string) => {
+    at += markDueMs
+    const keys = due.get(link) ?? new Set()
+    due.set(link, keys.add(key))
+  }
+  const world = {
     ...realWorld,
-    every(ms, run) {
+    every(ms: number, run: () => void) {
       const again = () => {
-        run()
         timer = wheel.set(now() + ms, again)
+        run()
       }
       let timer = wheel.set(now() + ms, again)
       return () => wheel.cancel(timer)
     },
-    after: (ms, run) => {
+    after: (ms: number, run: () => void) => {
       const timer = wheel.set(now() + ms, run)
       return () => wheel.cancel(timer)
     },
-    namespaces: { get: name => byName.get(name), names: [...byName.keys()] },
+    namespaces: live ?? { get: (name: string) => byName.get(name), names: [...byName.keys()] },
+    markDue,
+    wheel,
+    tokens,
+    log: {
+      warn: (line: object) => logged.push(line),
+      info: (line: object) => recovered.push(line),
+    } as unknown as Pick<Log, 'warn' | 'info'>,
+    now,
+    wallNow: now,
+    random,
+  }
+  const streamMetrics = { event() {}, opened() {} }
+
+  const primary = createPrimary({
+    ...world,
     pool: {
       hasCredit: () => leased.length < credit,
       lease(fetch, message) {
@@ -126,12 +154,6 @@ export function setup({
         asked.set(message.key, [...(asked.get(message.key) ?? []), at])
       },
     },
-    markDue(link, key) {
-      at += markDueMs
-      const keys = due.get(link) ?? new Set()
-      due.set(link, keys.add(key))
-    },
-    wheel,
     metrics: {
       wanted: how => {
         met[how]++
@@ -149,20 +171,12 @@ export function setup({
       notified() {},
     },
     settings: { inFlightMax, cacheBytesMax, waitsMax: 10_000 },
-    tokens,
     async post(_, body) {
       told.push(JSON.parse(body))
       return backendTakes()
     },
-    changes: new Map(),
+    changes: openStream ? createChanges({ ...world, openStream, metrics: streamMetrics }) : new Map(),
     containment,
-    log: {
-      warn: (line: object) => logged.push(line),
-      info: (line: object) => recovered.push(line),
-    } as unknown as Pick<Log, 'warn' | 'info'>,
-    now,
-    wallNow: now,
-    random,
   })
   const events = checked(primary.hubEvents)
   const { ended, lost, startAll } = checked(primary.fetches)
@@ -198,6 +212,8 @@ export function setup({
   const setup = {
     ...events,
     primary,
+    /** Of the test's clock, for parts beside it. */
+    world,
     now,
     asked: (key: string) => asked.get(key)?.length ?? 0,
     askedAt: (key: string) => asked.get(key) ?? [],
@@ -215,6 +231,10 @@ export function setup({
     change(name: string, fields: Partial<Namespace>) {
       Object.assign(byName.get(name) as Namespace, fields)
       primary.reconfigure({ request: new Set([name]), times: new Map([[name, { beforeMs: 1_000 }]]) })
+      check()
+    },
+    takeOver(next: ReadNamespaces) {
+      if (live) primary.reconfigure(live.take(next))
       check()
     },
     takings,
