@@ -25,16 +25,16 @@ function setup({
   let at = 1_000_000
   const now = () => at
   const origins = { doc: 'http://rights', other: sharesBackend ? 'http://rights' : 'http://other', open: undefined }
+  const asking = (origin: string) => ({
+    origin,
+    pattern: `${origin}/{id}`,
+    urlFor: (id: string) => `${origin}/${id}`,
+    method: 'HEAD',
+    keepMs: 10_000,
+    keepRefusedMs: 2_000,
+  })
   const deciding = Object.entries(origins).map(([name, origin]) => {
-    const asked = {
-      origin,
-      pattern: `${origin}/{id}`,
-      urlFor: (id: string) => `${origin}/${id}`,
-      method: 'HEAD',
-      keepMs: 10_000,
-      keepRefusedMs: 2_000,
-    }
-    const authorize = origin === undefined ? undefined : asked
+    const authorize = origin === undefined ? undefined : asking(origin)
     return [name, { timeoutMs: 2_000, authorize }] as const
   })
   const byName: Map<string, { timeoutMs: number; authorize: object | undefined }> = new Map(deciding)
@@ -112,6 +112,8 @@ function setup({
     pass: (ms: number) => {
       at += ms
     },
+    /** Another keycast.yaml has another backend asked. */
+    move: (origin: string) => Object.assign(byName.get('doc') as object, { authorize: asking(origin) }),
   }
 }
 
@@ -316,6 +318,18 @@ test('a question that comes after a revocation is not answered with what the bac
   expect(leased.map(({ message }) => message.headers.authorization)).toEqual(['Bearer new'])
   answer(404)
   expect(decided()).toEqual(['b refused 0'])
+})
+
+test('who waits while keycast.yaml changes is told what the next backend says, and not the one before', () => {
+  const { ask, move, leased, answer, decided } = setup()
+  ask(ANN)
+  move('http://next')
+  ask(ANN, tokenOf('ann'), 'b')
+  answer(204)
+  expect(decided()).toEqual([])
+  expect(leased.map(({ message }) => message.url)).toEqual(['http://next/1'])
+  answer(403)
+  expect(decided()).toEqual(['a refused 0', 'b refused 0'])
 })
 
 test('where the backend cannot be asked after a revocation, nobody is told of admissions before it', () => {

@@ -263,7 +263,9 @@ export function createAuthorize({
   }
 
   /** Whether what the backend just said answers a question. */
-  function isAnswered({ verdict, askedWith, begunAt }: Kept, { question, notBefore }: Waiting) {
+  function isAnswered({ key, settings, verdict, askedWith, begunAt }: Kept, { question, notBefore }: Waiting) {
+    // keycast.yaml has changed meanwhile, and has another backend asked, or none.
+    if (namespaces.get(namespaceOf(key))?.authorize !== settings) return false
     if (verdict === 'failed') return true
     // It may have been asked with a token that was revoked since, or before the backend decided otherwise.
     if (begunAt < notBefore) return false
