@@ -102,7 +102,31 @@ test('other bytes each time are asked for with a pause', () => {
   pass(20)
   answerWait(K, value('v3', { waited: true }), body)
   expect(waitOf(K)).toBeUndefined()
-  pass(60)
+  pass(100)
+  expect(waitOf(K)).toBeDefined()
+})
+
+test('a backend that answers at once all the time is asked once a second, until it waits again', () => {
+  const { watchHeld, pass, answerWait, waitOf, known } = setup()
+  known()
+  watchHeld(K)
+  pass(1_000)
+  let number = 2
+  const change = () => answerWait(K, value(`v${number++}`, { waited: true }), body)
+  const atOnce = () => {
+    if (waitOf(K)) change()
+  }
+  pass(3_000, atOnce)
+  const before = number
+  pass(10_000, atOnce)
+  expect(number - before).toBeGreaterThanOrEqual(9)
+  expect(number - before).toBeLessThanOrEqual(11)
+  // One that changes now and then is waited for at once again.
+  for (let times = 0; times < 6; times++) {
+    pass(2_000)
+    change()
+  }
+  pass(20)
   expect(waitOf(K)).toBeDefined()
 })
 

@@ -16,7 +16,10 @@ export const WAITS_MAX = 1_000
 /** A backend that did not say that it waits is tried again after this, by one key of the namespace. */
 const TRY_AGAIN_MS = 60_000
 
-/** A backend that answers each wait at once, with other bytes each time, is not asked more often. */
+/**
+ * Two waits of a key begin at least this far apart. One that ends sooner doubles it for the key, up to a refresh: a backend
+ * may answer each at once, with other bytes each time. One that lasts longer halves it.
+ */
 const AGAIN_MS_MIN = 50
 
 /** A worker reports the end of a wait before that. */
@@ -80,6 +83,8 @@ export function createLongPolls({ pool, metrics, now, wallNow, settings: { waits
   let all = 0
   /** By namespace. */
   const known = new Map<string, Knowledge>()
+  /** How far apart the waits of a key begin, where that is more than the least. */
+  const apart = new WeakMap<Entry, number>()
 
   /**
    * The key's time has come: has the backend asked to wait, unless it does already for this key.
@@ -160,7 +165,16 @@ export function createLongPolls({ pool, metrics, now, wallNow, settings: { waits
     if (!waited || isFailing(entry) || !isKept(entry)) return
     // Otherwise a backend that takes no time to say that nothing changed would be asked all the time.
     const isSoon = result.kind === 'current' && at - sentAt < namespace.refreshMs
-    events.tryAt(entry, isSoon ? at + namespace.refreshMs : Math.max(at, sentAt + AGAIN_MS_MIN))
+    events.tryAt(entry, isSoon ? at + namespace.refreshMs : Math.max(at, sentAt + apartMs(entry, at - sentAt)))
+  }
+
+  /** @param lastedMs the wait that just ended */
+  function apartMs(entry: Entry, lastedMs: number) {
+    const before = apart.get(entry) ?? AGAIN_MS_MIN
+    const ms = lastedMs < AGAIN_MS_MIN ? Math.min(before * 2, entry.namespace.refreshMs) : before / 2
+    if (ms > AGAIN_MS_MIN) apart.set(entry, ms)
+    else apart.delete(entry)
+    return Math.max(ms, AGAIN_MS_MIN)
   }
 
   /** Its worker is gone. */
