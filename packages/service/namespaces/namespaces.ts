@@ -136,7 +136,7 @@ interface Options {
 export function readNamespaces({
   path,
   text,
-  env = process.env,
+  env,
   headers: withHeaders = true,
   authorize: withAuthorize = true,
 }: Options): ReadNamespaces {

@@ -14,7 +14,7 @@ const grammar = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
  */
 export function substituteVariables(
   document: unknown,
-  env: NodeJS.ProcessEnv,
+  env: NodeJS.ProcessEnv = process.env,
   placeOf: (path: string[]) => string = path => path.join('.'),
 ): { value: unknown; problems: string[] } {
   const problems: string[] = []

@@ -118,7 +118,7 @@ interface Options {
  * @returns if the section is absent, a policy that lets nobody in
  * @throws {AccessError}
  */
-export function readAccess({ path, text, env = process.env, origins, namespaces, profile }: Options): Policy {
+export function readAccess({ path, text, env, origins, namespaces, profile }: Options): Policy {
   const howTo = howToWrite(namespaces ?? [])
   const refuse = (problems: string[]) => new AccessError(path, problems)
   const { value: file, lineAt } = readYaml(path, refuse, text)
