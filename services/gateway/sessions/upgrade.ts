@@ -19,8 +19,6 @@ interface Deps {
 export function createUpgrades({ accept, open, admission, containment }: Deps) {
   /** @returns once it was let in or turned away */
   function upgrade(httpServer: Server, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> | void {
-    // First of all: an error without a listener ends the process.
-    socket.on('error', destroy)
     const answer = refusalOf(request) ?? admission.admit(request)
     if (!(answer instanceof Promise)) return letIn(httpServer, request, socket, head, answer)
     return answer.then(result => {
@@ -51,10 +49,15 @@ export function createUpgrades({ accept, open, admission, containment }: Deps) {
   function attach(httpServer: Server) {
     const take = containment.guard(
       'upgrade',
-      (request: IncomingMessage, socket: Duplex, head: Buffer) =>
-        isOrdinary(request)
+      (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+        // First of all: an error without a listener ends the process.
+        socket.on('error', destroy)
+        // It came before requests of its connection were answered: connections.ts.
+        if (socket.destroyed) return undefined
+        return isOrdinary(request)
           ? answerOrdinarily(httpServer, request, socket as Socket)
-          : upgrade(httpServer, request, socket, head),
+          : upgrade(httpServer, request, socket, head)
+      },
       (_, socket) => void socket.destroy(),
     )
     httpServer.on('upgrade', take)
@@ -89,7 +92,6 @@ function isOrdinary({ method, headers }: IncomingMessage) {
  * it any more.
  */
 function answerOrdinarily(httpServer: Server, request: IncomingMessage, socket: Socket) {
-  socket.on('error', destroy)
   const response = new http.ServerResponse(request)
   response.shouldKeepAlive = false
   // Stays assigned: the end of the socket closes the response, and with it ends what is held until the client has read it.

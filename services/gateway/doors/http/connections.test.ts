@@ -6,7 +6,7 @@ import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 import { readClient } from '../../access/client-address.ts'
 import { createTestGateway } from '../../test-support.ts'
-import { limitConnections, limitResponses } from './connections.ts'
+import { limitConnections, limitRequests, limitResponses } from './connections.ts'
 import { createUnreadBodies } from './unread-bodies.ts'
 
 const cleanUps: (() => unknown)[] = []
@@ -17,7 +17,8 @@ afterEach(async () => {
 async function serve(set: (app: FastifyInstance) => void) {
   const app = Fastify({ forceCloseConnections: true })
   set(app)
-  createTestGateway().gateway.attach(app.server)
+  const { gateway } = createTestGateway()
+  gateway.attach(app.server)
   app.get('/large', (_, reply) => reply.send(Buffer.alloc(50_000_000)))
   cleanUps.push(() => app.close())
   await app.listen({ host: '127.0.0.1', port: 0 })
@@ -29,7 +30,7 @@ async function serve(set: (app: FastifyInstance) => void) {
     await once(socket, 'connect')
     return socket
   }
-  return { app, open }
+  return { app, open, gateway }
 }
 
 test('past the limit a connection is cut, until another has closed or become a session', async () => {
@@ -99,6 +100,34 @@ test.each([
   const [atServer] = await arrived
   client.write(`GET /large HTTP/1.1\r\nhost: x\r\n${headers}\r\n`)
   await once(atServer, 'close')
+})
+
+const GET = 'GET /nothing HTTP/1.1\r\nhost: x\r\n\r\n'
+const GET_LARGE = 'GET /large HTTP/1.1\r\nhost: x\r\n\r\n'
+const upgradeTo = (path: string, protocol: string) =>
+  `GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: ${protocol}\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${'A'.repeat(22)}==\r\n\r\n`
+
+test.each([
+  ['many requests', GET_LARGE + GET.repeat(1_000)],
+  ['an upgrade', GET_LARGE + upgradeTo('/ws', 'websocket')],
+  ['an upgrade to another protocol', GET_LARGE + upgradeTo('/nothing', 'h2c')],
+])('a client that sends %s before it has read an answer is cut', async (_, bytes) => {
+  const { open, gateway } = await serve(({ server }) => limitRequests(server))
+  const client = await open()
+  client.write(bytes)
+  client.resume()
+  await once(client, 'close')
+  expect(gateway.counts.sent.welcome).toBe(0)
+})
+
+test('a few requests may come at once, and any number one after another', async () => {
+  const { open } = await serve(({ server }) => limitRequests(server))
+  const client = await open()
+  for (let round = 0; round < 5; round++) {
+    client.write(GET.repeat(4))
+    let answers = 0
+    while (answers < 4) answers += String((await once(client, 'data'))[0]).split('HTTP/1.1 404').length - 1
+  }
 })
 
 test('values under way are bounded together, one that many are sent counts once', () => {

@@ -1,7 +1,8 @@
-// Limits the connections that are no sessions, and the time in which a client must read a response. Otherwise clients
-// that stop half-way would hold them for ever. And ends those that are sessions and send requests all the same.
-import type { Server } from 'node:http'
+// Limits the connections that are no sessions, the requests on each, and the time in which a client must read a response.
+// Otherwise clients that stop half-way would hold them for ever.
+import type { RequestListener, Server } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { World } from '@keycast/service'
 import type { FastifyInstance } from 'fastify'
 
@@ -79,16 +80,31 @@ export function limitResponses(app: FastifyInstance, after: World['after'], resp
   })
 }
 
+/** Nothing that asks a gateway sends more before the first answer: browsers and proxies wait for each. */
+const REQUESTS_MAX = 8
+
 /**
- * Cuts a session's connection on which another request comes. Its answer would wait behind a stream that does not end, and
- * so would those of the thousand others that fit into one read.
+ * Cuts a connection on which more comes while requests of it have no answer yet. A thousand requests fit into one read,
+ * and each would keep its answer until those before it are read, or for ever behind a stream. An upgrade would have the
+ * connection used by two.
+ *
+ * @param server whose only listener of requests is there already
  */
-export function endWithRequests(app: FastifyInstance) {
-  const sessions = new WeakSet<Socket>()
-  app.server.on('session', socket => sessions.add(socket))
-  app.addHook('onRequest', ({ raw: { socket } }, reply, done) => {
-    if (!sessions.has(socket)) return done()
-    reply.hijack()
-    socket.destroy()
+export function limitRequests(server: Server) {
+  /** Of each connection, the requests without an answer; of a session's more than any may have. */
+  const unanswered = new WeakMap<Duplex, number>()
+  const [handle] = server.listeners('request') as RequestListener[]
+
+  server.off('request', handle).on('request', (request, response) => {
+    const { socket } = request
+    const before = unanswered.get(socket) ?? 0
+    if (before >= REQUESTS_MAX) return void socket.destroy()
+    unanswered.set(socket, before + 1)
+    response.once('close', () => unanswered.set(socket, (unanswered.get(socket) as number) - 1))
+    handle(request, response)
+  })
+  server.on('session', socket => unanswered.set(socket, Number.POSITIVE_INFINITY))
+  server.on('upgrade', (_, socket) => {
+    if (unanswered.get(socket)) socket.destroy()
   })
 }

@@ -10,7 +10,7 @@ import { createAdmit } from './admit.ts'
 import type { Authenticate } from './authenticate.ts'
 import { canonicalPath } from './canonical-path.ts'
 import { addChat } from './chat.ts'
-import { endWithRequests, limitConnections, limitResponses } from './connections.ts'
+import { limitConnections, limitRequests, limitResponses } from './connections.ts'
 import { createCors } from './cors.ts'
 import { addLibrary } from './library.ts'
 import { addPage } from './page.ts'
@@ -109,7 +109,7 @@ export function createPublicApp(deps: Deps) {
       log.warn({ address: client, connectionsMax }, `a connection was cut, because ${whose} too many without a session`)
     },
   })
-  endWithRequests(app)
+  limitRequests(app.server)
   limitResponses(app, deps.after)
   cors.add(app)
   addPage(app)
