@@ -1,16 +1,27 @@
 import type { Session } from './session.ts'
 import { createUnfinished } from './unfinished-messages.ts'
 
-const createSession = (id: string) => ({ id, ended: false }) as Session
+const createSession = (id: string, payer?: string) => ({ id, payer, ended: false }) as Session
 
 test('past the total the session whose unfinished message takes most is to be ended', () => {
   const unfinished = createUnfinished({ messageBytesMax: 1_024, bytesMax: 1_000 })
-  const [small, large, last] = ['small', 'large', 'last'].map(createSession)
+  const [small, large, last] = ['small', 'large', 'last'].map(id => createSession(id))
   expect(unfinished.report(small, 100)).toBeUndefined()
   expect(unfinished.report(large, 800)).toBeUndefined()
   expect(unfinished.report(last, 101)).toBe(large)
   unfinished.forget(large)
   expect(unfinished.bytes()).toBe(201)
+})
+
+test('sessions that take little each, but most together, cost another client nothing', () => {
+  const unfinished = createUnfinished({ messageBytesMax: 1_024, bytesMax: 1_000 })
+  const flood = Array.from({ length: 9 }, (_, number) => createSession(`flood ${number}`, `g.N1.A${number % 3}`))
+  for (const [number, session] of flood.entries()) expect(unfinished.report(session, 100 + number)).toBeUndefined()
+  const user = createSession('user', 'n2.a2.u2')
+  expect(unfinished.report(user, 300)).toBe(flood[8])
+  unfinished.forget(flood[8])
+  unfinished.forget(user)
+  expect(unfinished.report(createSession('guest', 'g.N2.A4'), 300)).toBe(flood[7])
 })
 
 test('a message that became whole takes nothing any more', () => {

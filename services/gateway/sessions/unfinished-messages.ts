@@ -1,5 +1,7 @@
 // Bounds the memory of messages that clients have begun and not finished, over all sessions: each may be as long as the
-// largest message allowed, and a client that goes on answering pings may leave one unfinished for ever.
+// largest message allowed, and a client that goes on answering pings may leave one unfinished for ever. Where all take too
+// much, the account that takes most loses one: a thousand sessions that take a little each must not cost another its own.
+import { accountsOf } from '@keycast/service'
 import type { Session } from './session.ts'
 
 /** Room for hundreds of the longest messages of the default size: an honest one is unfinished for milliseconds. */
@@ -25,7 +27,7 @@ export function createUnfinished({
    * Notes the present size of a session's unfinished message.
    *
    * @param bytes 0 where there is none any more
-   * @returns the session to be ended because all take too much: the one that takes most
+   * @returns the session to be ended because all take too much: the largest of the account that takes most
    */
   function report(session: Session, bytes: number): Session | undefined {
     if (session.ended) return undefined
@@ -41,11 +43,19 @@ export function createUnfinished({
     bytesOf.delete(session)
   }
 
-  function largest() {
-    let [found] = bytesOf
-    for (const each of bytesOf) if (each[1] > found[1]) found = each
-    return found[0]
+  /** Of the network that takes most, the address that takes most, and so on down to a session. */
+  function largest(): Session {
+    let held = [...bytesOf]
+    for (let depth = 0; ; depth++) {
+      const shares = Map.groupBy(held, ([{ payer }]) => (payer === undefined ? undefined : accountsOf(payer)[depth]))
+      if (shares.size === 1 && shares.has(undefined)) return largestOf(held, ([, bytes]) => bytes)[0]
+      held = largestOf([...shares.values()], share => share.reduce((sum, [, bytes]) => sum + bytes, 0))
+    }
   }
 
   return { report, forget, bytes: () => totalBytes }
 }
+
+/** @param of at least one */
+const largestOf = <T>(of: T[], sizeOf: (each: T) => number) =>
+  of.reduce((one, other) => (sizeOf(other) > sizeOf(one) ? other : one))
