@@ -9,6 +9,7 @@ interface Get {
   key: string
   answer: Answer | undefined
   takesSlot: boolean
+  isReading: boolean
   payer: Payer | undefined
 }
 
@@ -27,7 +28,7 @@ export function createHistories({ link, slots, log, isRoom, tell, counts, onRead
 
   function get({ key, payer }: { key: string; payer?: Payer }) {
     cancel(key)
-    const wanted: Get = { key, answer: undefined, takesSlot: false, payer }
+    const wanted: Get = { key, answer: undefined, takesSlot: false, isReading: false, payer }
     gets.set(key, wanted)
     const asked = readHistoryKey(key)
     if (!asked || !isRoom(asked.room)) {
@@ -70,6 +71,7 @@ export function createHistories({ link, slots, log, isRoom, tell, counts, onRead
       onReadFailed(error as Error)
       wanted.answer = failed(key, 'journal_unavailable', RETRY_MS)
     }
+    slots.ended(wanted)
     if (gets.get(key) === wanted) tell(link, key)
   }
 

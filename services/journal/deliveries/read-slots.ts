@@ -5,10 +5,14 @@ import { accountsOf, createFairQueue, NO_LANE, type Payer } from '@keycast/servi
 /** Reads per link. */
 const SLOTS_MAX = 16
 
-/** A watch or a history, either of which may take a slot. */
+/**
+ * A watch or a history, either of which may take a slot. `isReading`: its read is under way, and the slot stays taken
+ * until that ends, whoever wants the result: many who ask and go would have any number of reads under way.
+ */
 interface Reader {
   key: string
   takesSlot: boolean
+  isReading: boolean
   /** Who reads it; nobody for a watch, which all who follow the room share. */
   payer?: Payer
 }
@@ -16,30 +20,44 @@ interface Reader {
 /** @param tell called when the key may try to take a slot again */
 export function createReadSlots(tell: (key: string) => void) {
   let taken = 0
-  /** Keys that wait for a slot. */
-  const waiting = createFairQueue<string>()
+  /** Each for itself and not by its key: what ends of a room's watch is not the place of the next one. */
+  const waiting = createFairQueue<Reader>()
+
+  function giveBack() {
+    taken--
+    const next = waiting.take()
+    if (next) tell(next.key)
+  }
 
   return {
-    /** @returns false if none is left: `tell` is called once there is one */
+    /**
+     * The reader begins to read, until {@link ended}.
+     *
+     * @returns false if none is left: `tell` is called once there is one
+     */
     take(reader: Reader): boolean {
       if (reader.takesSlot) return false
-      if (taken >= SLOTS_MAX) {
-        waiting.add(reader.key, reader.payer === undefined ? NO_LANE : accountsOf(reader.payer))
+      if (taken >= SLOTS_MAX || reader.isReading) {
+        waiting.add(reader, reader.payer === undefined ? NO_LANE : accountsOf(reader.payer))
         return false
       }
-      reader.takesSlot = true
+      reader.takesSlot = reader.isReading = true
       taken++
       return true
     },
 
+    /** The read is over; what it brought may still wait. */
+    ended(reader: Reader) {
+      reader.isReading = false
+      if (!reader.takesSlot) giveBack()
+    },
+
     /** @param reader may have no slot */
     release(reader: Reader) {
-      waiting.delete(reader.key)
+      waiting.delete(reader)
       if (!reader.takesSlot) return
       reader.takesSlot = false
-      taken--
-      const next = waiting.take()
-      if (next !== undefined) tell(next)
+      if (!reader.isReading) giveBack()
     },
 
     taken: () => taken,

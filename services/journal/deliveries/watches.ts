@@ -12,7 +12,7 @@ import type { ReadSlots } from './read-slots.ts'
  * A link's interest in a room. `cursor`: how far the link was sent the room; `undefined` until the head is known.
  * `oldest`: the first message that is held, as the link was told.
  * `said`: goes before the messages. `read`: came from the log and waits for credit. `takesSlot`: a read is under way or
- * waits.
+ * waits. `isReading`: one is under way, perhaps of a position before.
  */
 interface Watch {
   key: string
@@ -24,6 +24,7 @@ interface Watch {
   said: Answer | undefined
   read: Message[] | undefined
   takesSlot: boolean
+  isReading: boolean
   /** Its last read failed: tried again at the next beat. */
   isFailed: boolean
 }
@@ -68,6 +69,7 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
       said: undefined,
       read: undefined,
       takesSlot: false,
+      isReading: false,
       isFailed: false,
     }
     watches.set(key, added)
@@ -186,6 +188,8 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
       found = await log.read(key, { after: cursor, limit: READ_MESSAGES_MAX, bytesMax: READ_BYTES })
     } catch (error) {
       return fail(watched, error)
+    } finally {
+      slots.ended(watched)
     }
     if (!isCurrent(watched)) return
     if (watched.cursor !== cursor) {
