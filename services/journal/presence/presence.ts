@@ -305,6 +305,8 @@ export function createPresence({
 
   function forget(tab: Tab) {
     const { key, room } = tab
+    // A ghost may have left in the meantime, and its key may be another tab's by now.
+    if (tabs.get(key) !== tab) return
     room.members.leave(tab)
     tab.link?.tabs.delete(key)
     tabs.delete(key)
