@@ -76,6 +76,8 @@ interface Deps extends World {
   shortenMs?: number
   /** Of what backends are still to be told. */
   outboxBytesMax?: number
+  /** Calls backends. */
+  post?: Parameters<typeof createNotifier>[0]['post']
 }
 
 const NONE: PushedNamespaces = { get: () => undefined, names: [] }
@@ -92,6 +94,7 @@ export function createJournal({
   end = () => {},
   shortenMs = 0,
   outboxBytesMax = Number.POSITIVE_INFINITY,
+  post,
   ...world
 }: Deps) {
   const { now, every, turn, randomBytes } = world
@@ -159,6 +162,7 @@ export function createJournal({
     bytesMax: outboxBytesMax,
     counts: { called: counts.notified, told: counts.toldBackend },
     report,
+    post,
   })
   const deletions = createDeletions({
     log,

@@ -1,51 +1,83 @@
-// Gateways that come, want anything in any order and are lost in the middle of it, while the log is slow or fails and
-// keycast.yaml changes: nothing of them is left.
+// Gateways that come, want anything in any order and are lost in the middle of it, while the log is slow or fails, the
+// backend takes no calls and keycast.yaml changes: nothing of them is left, and the backend is told of each message.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { membersKey, type NodeEvents, pushedKey, type Rooms } from '@keycast/backbone'
 import { versionOf } from '@keycast/protocol'
-import type { World } from '@keycast/service'
-import { createTestWorld } from '@keycast/service/notify/test-world'
+import { realWorld, type World } from '@keycast/service'
+import type { Outcome } from '@keycast/service/notify'
+import { createTestWorld, failed, refused, taken } from '@keycast/service/notify/test-world'
 import fc from 'fast-check'
+import { startValkey } from '../../test/support/valkey.ts'
 import { createJournal } from './journal.ts'
+import { openLmdbLog } from './log/lmdb.ts'
 import { EMPTY_MS, ID_MS, type Log } from './log/log.ts'
 import { createMemoryLog } from './log/memory.ts'
+import { openValkeyLog } from './log/valkey.ts'
 
 const silent: any = { debug() {}, info() {}, warn() {}, error() {} }
 const noMetric = () => () => {}
 
 const history = { messages: 4, ageMs: 30_000, bytes: 1e9 }
-const room: any = { history, bytesMax: 1_000, publish: 'client', members: 'named', names: 'unique' }
-const hall: any = { ...room, members: 'counted', names: 'any' }
+const notify = { url: 'http://127.0.0.1', secretFiles: [], timeoutMs: 1_000, messages: true, members: true }
+const room: any = { notify, history, bytesMax: 1_000, publish: 'client', members: 'named', names: 'unique' }
+const hall: any = { ...room, members: 'counted', names: 'any', notify: { ...notify, members: false } }
 const price: any = { name: 'price', source: 'pushed', bytesMax: 1_000 }
 /** What a keycast.yaml names. */
-const files: Record<string, any>[] = [{ room, hall, price }, { room: { ...room, members: 'none' } }]
+const files: Record<string, any>[] = [
+  { room, hall, price },
+  { room: { ...room, members: 'none' }, hall: { ...hall, notify: undefined } },
+]
 
 const rooms = ['room:1', 'hall:1', 'room:2']
 const values = ['price:1', 'price:2'].map(pushedKey)
 const users = ['ann', 'bob', 'eve']
 
-/** Reads and writes wait until the test ends them, where it says so. */
+/** What the log does waits until the test ends it, where it says so. */
 function slowed(log: Log) {
   const held: ((fails: boolean) => void)[] = []
   const slow = { is: false }
+  /** What the log itself has. */
+  let underWay = 0
   const late =
-    <A extends unknown[], R>(run: (...given: A) => Promise<R>) =>
-    async (...given: A) => {
-      if (slow.is)
-        await new Promise<void>((resolve, reject) =>
-          held.push(fails => (fails ? reject(new Error('away')) : resolve())),
-        )
-      return run(...given)
+    (run: (...given: any[]) => any, isHeld: boolean) =>
+    async (...given: any[]) => {
+      if (slow.is && isHeld) {
+        const wait = (resolve: () => void, reject: (error: Error) => void) =>
+          held.push(fails => (fails ? reject(new Error('away')) : resolve()))
+        await new Promise<void>(wait)
+      }
+      underWay++
+      try {
+        return await run(...given)
+      } finally {
+        underWay--
+      }
     }
+  const allLate = <T extends object>(functions: T, names: (keyof T)[], isHeld = true): T => {
+    const those = names.filter(name => functions[name])
+    return { ...functions, ...Object.fromEntries(those.map(name => [name, late(functions[name] as any, isHeld)])) }
+  }
+  const slowLog: Log = {
+    ...allLate(log, ['head', 'read', 'append', 'delete', 'expire']),
+    outbox: allLate(allLate(log.outbox, ['read', 'take', 'remove']), ['rooms', 'own', 'news'], false),
+    notes: log.notes && allLate(log.notes, ['read', 'replace'], false),
+    news: log.news && allLate(log.news, ['heads'], false),
+  }
   return {
-    log: { ...log, head: late(log.head), read: late(log.read), append: late(log.append) },
+    log: slowLog,
     slow,
+    isBusy: () => underWay > 0,
     release: (fails: boolean, most = held.length) => {
       for (const end of held.splice(0, most)) end(fails)
     },
   }
 }
 
-async function setUp() {
+type Open = (world: World) => Promise<Log>
+
+async function setUp(open: Open) {
   const time = createTestWorld()
   let timers = 0
   const counted: World = {
@@ -63,8 +95,16 @@ async function setUp() {
   }
   const levels = new Map<string, () => unknown>()
   const due = new Map<string, Set<string>>()
+  /** Why the process would have ended. */
+  const ended: Error[] = []
+  /** The commands, and what became of each. */
+  const sent = new Map<string, any>()
+  const results = new Map<string, any>()
   let events = {} as NodeEvents<Rooms>
-  const slow = slowed(createMemoryLog({ ...counted, bytesMax: 100_000 }))
+  const slow = slowed(await open(counted))
+  let takes: Outcome = taken
+  /** Of each room, what the backend took. */
+  const told = new Map<string, Set<string>>()
   let file = files[0]
   const get = (name: string) => file[name]
   const journal = createJournal({
@@ -77,10 +117,11 @@ async function setUp() {
       },
       stop: async () => {},
       tell: (link, key) => void due.get(link)?.add(key),
-      tellResult() {},
+      tellResult: (_, id, result: any) => void results.set(id, result),
       stats: () => ({ links: 0, dueKeys: 0, bytesOut: 0 }),
     },
     log: slow.log,
+    end: error => ended.push(error),
     metrics: {
       count: noMetric,
       sum: noMetric,
@@ -88,11 +129,44 @@ async function setUp() {
       read: (name: string, _: string, level: () => unknown) => void levels.set(name, level),
     } as any,
     report: silent,
+    post: Object.assign(
+      async (_: unknown, body: string) => {
+        if (takes.kind === 'failed') return takes
+        const { key, messages = [] } = JSON.parse(body)
+        const known = told.get(key) ?? new Set()
+        for (const { epoch, seq } of messages) known.add(`${epoch} ${seq}`)
+        told.set(key, known)
+        return takes
+      },
+      { close() {} },
+    ),
   })
   await journal.start()
+  /** Whatever the log has under way is over. */
+  async function quiet() {
+    do await time.settle()
+    while (slow.isBusy())
+  }
   return {
     ...time,
     ...slow,
+    quiet,
+    told,
+    backendTakes(outcome: Outcome) {
+      takes = outcome
+    },
+    sent,
+    ended,
+    /** Messages that were kept in rooms of which the backend hears, unless some of the room were deleted, and it did not. */
+    untold() {
+      const commands = [...sent]
+      const isDeletedFrom = (room: string) => commands.some(([, said]) => said.type === 'delete' && said.room === room)
+      return commands.filter(([id, { type, room }]) => {
+        const { epoch, seq } = results.get(id) ?? {}
+        if (type !== 'publish' || !room.startsWith('room:') || seq === undefined || isDeletedFrom(room)) return false
+        return !told.get(room)?.has(`${epoch} ${seq}`)
+      })
+    },
     events,
     due,
     timers: () => timers,
@@ -101,13 +175,16 @@ async function setUp() {
       file = files[number % 2]
       journal.reconfigure()
     },
-    stop: journal.stop,
+    async stop() {
+      await journal.stop()
+      await slow.log.close()
+    },
   }
 }
 
 /** What a gateway, or its surroundings, may do: a number says what it is done with. */
 function actionsOf(system: Awaited<ReturnType<typeof setUp>>) {
-  const { events, due, slow, release, pass, settle, takeOver } = system
+  const { events, due, slow, release, pass, settle, quiet, takeOver, backendTakes, sent } = system
   const links: string[] = []
   let last = 0
   const pick = <T>(choices: T[], number: number) => choices[number % choices.length]
@@ -125,7 +202,7 @@ function actionsOf(system: Awaited<ReturnType<typeof setUp>>) {
     })
   const unwatch = (keys: string[]) => on((link, number) => events.onUnwatch(link, pick(keys, number), true))
   const joins = rooms.flatMap(name => users.map(user => `${name} join ${user}.1`))
-  const join = (leaving?: 'now' | 'broken') =>
+  const join = (leaving?: 'now' | 'later') =>
     on((link, number) => {
       const user = pick(users, number)
       const payload = { user, name: pick(users, number >> 1), claim: undefined, leaving }
@@ -134,7 +211,11 @@ function actionsOf(system: Awaited<ReturnType<typeof setUp>>) {
   const histories = [...rooms, 'none:1'].map(name => `${name} - after 0 2`)
   const gets = [...histories, ...values, membersKey('room:1')]
   const command = (commandOf: (number: number) => object) =>
-    on((link, number) => events.onCommand?.(link, `${++last}`, commandOf(number) as any, 5_000, 'a1.uann'))
+    on((link, number) => {
+      const said = commandOf(number) as any
+      sent.set(`${++last}`, said)
+      events.onCommand?.(link, `${last}`, said, 5_000, 'a1.uann')
+    })
   const publish = command(number => ({
     type: 'publish',
     room: pick(rooms, number),
@@ -169,7 +250,7 @@ function actionsOf(system: Awaited<ReturnType<typeof setUp>>) {
     join(),
     join(),
     join('now'),
-    join('broken'),
+    join('later'),
     on((link, number) => events.onGet(link, { key: pick(gets, number), payer: 'a1.uann' } as any)),
     on((link, number) => events.onCancelGet(link, pick(gets, number))),
     publish,
@@ -189,40 +270,86 @@ function actionsOf(system: Awaited<ReturnType<typeof setUp>>) {
     },
     (which, number) => release(number % 4 === 0, which),
     settle,
+    quiet,
     (_, number) => pass(number * 100),
     (_, number) => takeOver(number),
+    (_, number) => backendTakes(pick([taken, failed, refused], number)),
   ]
   return { actions, leave: () => links.splice(0).forEach(lose) }
 }
 
-test('whatever gateways want, and whenever they are lost, nothing of them is left', async () => {
-  const step = fc.tuple(fc.nat(25), fc.nat(15), fc.nat(15))
-  await fc.assert(
-    fc.asyncProperty(fc.array(step, { minLength: 60, maxLength: 150, size: 'max' }), async steps => {
-      const system = await setUp()
-      const timers = system.timers()
-      const { actions, leave } = actionsOf(system)
-      await actions[0](0, 0)
-      for (const [action, which, number] of steps) await actions[action](which, number)
-
-      leave()
-      system.slow.is = false
-      system.release(false)
-      await system.pass(12_000)
-      const names = ['publishes_waiting', 'watched_rooms', 'watched_values', 'members', 'member_rooms', 'log_reads']
-      expect(names.map(name => [name, system.level(name) ?? 0])).toEqual(names.map(name => [name, 0]))
-      expect(system.timers()).toBe(timers)
-
-      // Nor in the log, once its time is over: values alone stay.
-      for (const ms of [ID_MS, EMPTY_MS]) {
-        system.leap(ms)
-        await system.pass(3_000)
-      }
-      const charged = system.level('log_charged_bytes') as { value: number }[]
-      expect(charged.map(({ value }) => value)).toEqual([0, 0, 0])
-      expect(system.level('log_rooms')).toBeLessThanOrEqual(values.length)
-      await system.stop()
-    }),
-    { numRuns: 20, endOnFailure: true },
-  )
+let valkey: Awaited<ReturnType<typeof startValkey>> | undefined
+const folders: string[] = []
+afterAll(async () => {
+  await valkey?.remove()
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 })
+
+const bytesMax = 100_000
+const logs: { kind: string; numRuns: number; open: Open }[] = [
+  { kind: 'memory', numRuns: 20, open: async world => createMemoryLog({ ...world, bytesMax }) },
+  {
+    kind: 'lmdb',
+    numRuns: 6,
+    async open({ now, wallNow }) {
+      folders.push(mkdtempSync(join(tmpdir(), 'keycast-log-')))
+      return openLmdbLog({ ...realWorld, now, wallNow, bytesMax, folder: folders.at(-1) as string })
+    },
+  },
+  {
+    kind: 'valkey',
+    numRuns: 6,
+    async open({ wallNow }) {
+      valkey ??= await startValkey()
+      valkey.cli('FLUSHALL')
+      return openValkeyLog({ ...realWorld, wallNow, valkeyNow: wallNow, bytesMax, url: valkey.url, report: silent })
+    },
+  },
+]
+
+test.each(logs)(
+  'whatever gateways want, and whenever they are lost, nothing of them is left: $kind',
+  async ({ numRuns, open }) => {
+    const step = fc.tuple(fc.nat(27), fc.nat(15), fc.nat(15))
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 60, maxLength: 150, size: 'max' }), async steps => {
+        const system = await setUp(open)
+        const timers = system.timers()
+        const { actions, leave } = actionsOf(system)
+        await actions[0](0, 0)
+        for (const [action, which, number] of steps) await actions[action](which, number)
+
+        leave()
+        system.slow.is = false
+        system.release(false)
+        system.backendTakes(taken)
+        system.takeOver(0)
+        // Longer than a backend that failed is left alone.
+        for (let seconds = 0; seconds < 70; seconds += 5) {
+          await system.pass(5_000)
+          await system.quiet()
+        }
+        expect(system.ended).toEqual([])
+        const names = ['publishes_waiting', 'watched_rooms', 'watched_values', 'members', 'member_rooms', 'log_reads']
+        expect(names.map(name => [name, system.level(name) ?? 0])).toEqual(names.map(name => [name, 0]))
+        expect(system.timers()).toBe(timers)
+        expect(system.log.outbox.stats().bytes).toBe(0)
+        expect(system.untold()).toEqual([])
+
+        // Nor in the log, once its time is over: values alone stay.
+        for (const ms of [ID_MS, EMPTY_MS]) {
+          system.leap(ms)
+          for (let seconds = 0; seconds < 5; seconds++) {
+            await system.pass(1_000)
+            await system.quiet()
+          }
+        }
+        const charged = system.level('log_charged_bytes') as { value: number }[]
+        expect(charged.map(({ value }) => value)).toEqual([0, 0, 0])
+        expect(system.level('log_rooms')).toBeLessThanOrEqual(values.length)
+        await system.stop()
+      }),
+      { numRuns, endOnFailure: true },
+    )
+  },
+)

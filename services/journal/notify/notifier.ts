@@ -1,7 +1,7 @@
 // The backend is told (`notify` of a namespace): of each message that was kept, and who is in its rooms.
 import { namespaceOf } from '@keycast/protocol'
 import type { JournalNamespaces, Log as ServiceLog, World } from '@keycast/service'
-import { createPost, createSecrets, createStatesTeller, type Outcome } from '@keycast/service/notify'
+import { createPost, createSecrets, createStatesTeller, type Outcome, type Post } from '@keycast/service/notify'
 import type { Outbox } from '../log/log.ts'
 import { createMessagesTeller } from './messages.ts'
 
@@ -27,6 +27,7 @@ interface Deps extends World {
     told: (outcome: 'told' | 'set_aside' | 'dropped', messages: number) => void
   }
   report: ServiceLog
+  post?: Post & { close: () => void }
 }
 
 /** What is given may have more fields, which are others' business. */
@@ -35,13 +36,23 @@ const toTell = (state: () => MembersState) => () => {
   return { epoch, rev, count, members }
 }
 
-export function createNotifier({ namespaces, outbox, between, occupied, bytesMax, counts, report, ...world }: Deps) {
+export function createNotifier({
+  namespaces,
+  outbox,
+  between,
+  occupied,
+  bytesMax,
+  counts,
+  report,
+  post: given,
+  ...world
+}: Deps) {
   const notifyOf = (room: string) => namespaces.get(namespaceOf(room))?.notify
   const rulesFor = (what: 'messages' | 'members') => (room: string) => {
     const notify = notifyOf(room)
     return notify?.[what] ? notify : undefined
   }
-  const post = createPost({ secrets: createSecrets(world), wallNow: world.wallNow })
+  const post = given ?? createPost({ secrets: createSecrets(world), wallNow: world.wallNow })
   const messages = createMessagesTeller({
     ...world,
     outbox,

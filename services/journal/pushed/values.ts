@@ -43,6 +43,7 @@ interface Wanted {
   read: State | undefined
   problem: RoomErrorCode | undefined
   takesSlot: boolean
+  isReading: boolean
 }
 
 interface Link {
@@ -91,6 +92,7 @@ export function createPushedValues({ namespaces, log, tell, counts, onReadFailed
     read: undefined,
     problem: isPushed(namespaces, readPushedKey(key)) ? undefined : 'unknown_namespace',
     takesSlot: false,
+    isReading: false,
   })
 
   function onWatch(id: string, want: { key: string; position?: Position }) {
@@ -259,7 +261,8 @@ export function createPushedValues({ namespaces, log, tell, counts, onReadFailed
   function stateFor({ slots }: Link, wanted: Wanted, watched: Watched | undefined): State | undefined {
     const { read } = wanted
     wanted.read = undefined
-    slots.release(wanted)
+    // Else its read is under way, or is to be.
+    if (read || watched?.latest) slots.release(wanted)
     if (watched?.latest) {
       counts.read('tail', 1)
       return watched.latest
@@ -287,6 +290,8 @@ export function createPushedValues({ namespaces, log, tell, counts, onReadFailed
       wanted.problem = 'journal_unavailable'
       wanted.isAnswered = false
       if (link.watches.get(key) === wanted) link.failed.add(wanted)
+    } finally {
+      link.slots.ended(wanted)
     }
     tell(id, key)
   }
