@@ -107,8 +107,8 @@ flag
 # Limits of one client, with room for an office behind one address, also when all of it reconnects at once: a handshake
 # costs nginx 0.5 ms of CPU.
 
-# Requests under way at one time of one client; a WebSocket counts for as long as it is open. A client is an IPv4 address,
-# or a /64 of IPv6, which is what one customer gets.
+# Requests under way at one time of one client; a WebSocket or event stream counts for as long as it is open. No more than
+# a quarter may be others. A client is an IPv4 address, or a /64 of IPv6, which is what one customer gets.
 setting PROXY_CONNECTIONS_PER_ADDRESS 4096
 whole 1 65535
 # WebSocket handshakes a second of one client.
@@ -208,6 +208,9 @@ if [ "$(printf '%d%03d%03d' $version)" -ge 1025001 ] && has_built --with-http_v2
 fi
 PROXY_NO_STREAM="one address may hold all connections by requests that never end: this nginx is older than 1.25.5, or lacks \
 its stream module; see docs/deploy/proxy.md, Against floods"
+# An answer that is not read takes up to 272 KiB here. A longer one also keeps one of a gateway's 5,000 HTTP connections.
+# Over HTTP/2 a client has a hundred of them on each connection.
+PROXY_ANSWERS_PER_ADDRESS=$(((PROXY_CONNECTIONS_PER_ADDRESS + 3) / 4))
 # Above PROXY_CONNECTIONS_PER_ADDRESS, for idle connections of browsers, and so that most clients are answered with 429.
 PROXY_OPEN_PER_ADDRESS=$((PROXY_CONNECTIONS_PER_ADDRESS * 5 / 4 + 16))
 [ "$PROXY_OPEN_PER_ADDRESS" -le 65535 ] || PROXY_OPEN_PER_ADDRESS=65535
@@ -269,4 +272,5 @@ fi
 set +f
 export PROXY_GATEWAY_LINES PROXY_RESOLVER_LINE PROXY_CLIENT_HEADER PROXY_LISTEN_LINES PROXY_EXEMPT_LINES PROXY_TRUSTED_LINES \
   PROXY_BALANCER_LINES PROXY_HTTP2_LINE PROXY_FOREIGN_LINES PROXY_METRICS_LINES PROXY_CLIENTS_MAX PROXY_STREAM PROXY_MODULES_LINE \
-  PROXY_NO_STREAM PROXY_OPEN_PER_ADDRESS PROXY_HTTP_LISTEN_LINES PROXY_HTTPS_LISTEN_LINES PROXY_STREAM_TRUSTED_LINES
+  PROXY_NO_STREAM PROXY_ANSWERS_PER_ADDRESS PROXY_OPEN_PER_ADDRESS PROXY_HTTP_LISTEN_LINES PROXY_HTTPS_LISTEN_LINES \
+  PROXY_STREAM_TRUSTED_LINES

@@ -196,6 +196,18 @@ test('one address may hold so many connections, an exempt one any number', async
   await Promise.all(Array.from({ length: 40 }, () => openSocket(limited, { from: '127.0.0.2' })))
 })
 
+test('requests that one address leaves unanswered or unread leave connections for those of others', async () => {
+  const hanging = await startStandIn('hanging')
+  hanging.hang()
+  const narrow = await startProxy([hanging.port], { env: { PROXY_CONNECTIONS_PER_ADDRESS: '8' } })
+  const asked = [1, 2, 3].map(number => request(narrow.url(`/v1/values/text:${number}`)))
+  expect((await Promise.race(asked)).status).toBe(429)
+  // The others are cut at the end.
+  for (const each of asked) each.catch(() => {})
+  await openSocket(narrow)
+  expect(hanging.requests.map(({ url }) => url.slice(0, 9)).sort()).toEqual(['/v1/value', '/v1/value', '/ws'])
+})
+
 test('one address may make so many handshakes in a burst', async () => {
   for (let made = 0; made < 6; made++) {
     const socket = await openSocket(limited, { from: '127.0.0.3' })
