@@ -275,7 +275,8 @@ function actionsOf(system: Awaited<ReturnType<typeof setUp>>) {
     (_, number) => takeOver(number),
     (_, number) => backendTakes(pick([taken, failed, refused], number)),
   ]
-  return { actions, leave: () => links.splice(0).forEach(lose) }
+  const takeAll = () => links.forEach((_, which) => void take(which, Number.POSITIVE_INFINITY))
+  return { actions, takeAll, leave: () => links.splice(0).forEach(lose) }
 }
 
 let valkey: Awaited<ReturnType<typeof startValkey>> | undefined
@@ -315,13 +316,21 @@ test.each(logs)(
       fc.asyncProperty(fc.array(step, { minLength: 60, maxLength: 150, size: 'max' }), async steps => {
         const system = await setUp(open)
         const timers = system.timers()
-        const { actions, leave } = actionsOf(system)
+        const { actions, leave, takeAll } = actionsOf(system)
         await actions[0](0, 0)
         for (const [action, which, number] of steps) await actions[action](which, number)
 
-        leave()
         system.slow.is = false
         system.release(false)
+        await system.pass(2_000)
+        for (let rounds = 0; rounds < 20; rounds++) {
+          await system.quiet()
+          takeAll()
+        }
+        // Links that were sent all that they are due hold no place to read.
+        expect(system.level('log_reads')).toBe(0)
+
+        leave()
         system.backendTakes(taken)
         system.takeOver(0)
         // Longer than a backend that failed is left alone.
