@@ -103,6 +103,8 @@ test('where what a session did cannot be taken back, the gateway restarts', () =
     sessionLog: { opened: nothing, ended: nothing },
     containment,
     counts: { closed: {} },
+    now: () => 0,
+    turn: nothing,
   } as any)
   const transport = { isOpen: () => true, close: nothing }
   const session = { transport, ended: false } as any

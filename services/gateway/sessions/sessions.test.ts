@@ -1,5 +1,6 @@
 import { jest } from '@jest/globals'
 import { createTestGateway, FakeConnection } from '../test-support.ts'
+import { createSessions } from './sessions.ts'
 
 test('the first message names the session and its limits', async () => {
   const { gateway, turn } = createTestGateway()
@@ -26,6 +27,35 @@ test('a session that ended is forgotten by every part', async () => {
   expect(gateway.values.describe('tick:1').subscribers).toBe(0)
   backbone.value('tick:1', '1')
   expect(await client.received()).toEqual([])
+})
+
+test('of many sessions that end together each is taken back, in turns between which others are served', () => {
+  let at = 0
+  const turns: (() => void)[] = []
+  const taken: number[] = []
+  const sessions = createSessions({
+    takeBack(session: any) {
+      at++
+      taken.push(session.id)
+    },
+    sessionLog: { opened() {}, ended() {} },
+    containment: { guard: (_: string, run: any) => run },
+    counts: { closed: {} },
+    now: () => at,
+    turn: (run: () => void) => turns.push(run),
+  } as any)
+  const all = Array.from({ length: 10 }, (_, id) => ({ id, ended: false, transport: { terminate() {} } }) as any)
+  for (const session of all) sessions.terminate(session, 'lost')
+  expect(taken).toEqual([0, 1])
+  expect(all.every(({ ended }) => ended)).toBe(true)
+  turns.shift()?.()
+  expect(taken).toEqual([0, 1, 2, 3])
+  while (turns.length > 0) turns.shift()?.()
+  expect(taken).toEqual(all.map(({ id }) => id))
+
+  // Alone, one is taken back at once.
+  sessions.terminate({ id: 10, ended: false, transport: { terminate() {} } } as any, 'lost')
+  expect(taken.at(-1)).toBe(10)
 })
 
 test('an error of the connection ends nothing but the connection', async () => {

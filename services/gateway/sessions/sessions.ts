@@ -1,7 +1,7 @@
 // The sessions there are: how they end, and the order of their pings.
 import type { Leaving } from '@keycast/backbone'
 import { closeCodes } from '@keycast/protocol'
-import type { Containment, World } from '@keycast/service'
+import { type Containment, createFifo, createTurns, TURN_MS, type World } from '@keycast/service'
 import type { Verified } from '../access/tokens/tokens.ts'
 import { type Counts, countOne } from '../counts.ts'
 import type { CloseCode } from '../delivery/outbox.ts'
@@ -19,19 +19,23 @@ const CLOSE_READ_MS = 1_000
  */
 const leavingCodes = new Set([1000, 1001, 1005])
 
-interface Deps {
+interface Deps extends Pick<World, 'after' | 'now' | 'turn'> {
   /** Takes back what the other parts hold of a session that ended. */
   takeBack: (session: Session, leaving: Leaving) => void
   sessionLog: { opened(session: Session): void; ended(session: Session, reason: string): void }
   containment: Pick<Containment, 'guard'>
   counts: Pick<Counts, 'closed'>
-  after: World['after']
 }
 
-export function createSessions({ takeBack, sessionLog, containment, counts, after }: Deps) {
+export function createSessions({ takeBack, sessionLog, containment, counts, after, now, turn }: Deps) {
   const slices: Set<Session>[] = Array.from({ length: SLICES }, () => new Set())
   let added = 0
   let size = 0
+  /** Sessions that ended, of which all is still to be taken back. */
+  const left = createFifo<{ session: Session; leaving: Leaving }>()
+  const turns = createTurns({ now, turn, step: takeBackNext })
+  /** While sessions end in this turn of the event loop, or some are left. */
+  let turnEndsAt: number | undefined
 
   function add(session: Session) {
     session.slice = added++ % SLICES
@@ -86,7 +90,22 @@ export function createSessions({ takeBack, sessionLog, containment, counts, afte
   function detach(session: Session, leaving: Leaving = 'later') {
     if (session.ended) return
     session.ended = true
-    takeBackAll(session, leaving)
+    left.add({ session, leaving })
+    turns.start()
+    turnEndsAt ??= now() + TURN_MS
+    if (left.size === 1 && now() < turnEndsAt) takeBackNext()
+  }
+
+  /**
+   * Mostly at once. Where a proxy is lost with 200,000 subscriptions, it takes a second, and all others would wait for it.
+   *
+   * @returns whether there may be more
+   */
+  function takeBackNext(): boolean {
+    const next = left.take()
+    if (next) takeBackAll(next.session, next.leaving)
+    else turnEndsAt = undefined
+    return next !== undefined
   }
 
   // Nothing else takes back what a session did: what it shares with others is in doubt where this fails.
