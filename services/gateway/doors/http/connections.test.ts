@@ -15,7 +15,7 @@ afterEach(async () => {
 })
 
 async function serve(set: (app: FastifyInstance) => void) {
-  const app = Fastify({ forceCloseConnections: true })
+  const app = Fastify({ forceCloseConnections: true, http: { requireHostHeader: false } })
   set(app)
   const { gateway } = createTestGateway()
   gateway.attach(app.server)
@@ -109,6 +109,8 @@ const upgradeTo = (path: string, protocol: string) =>
 
 test.each([
   ['many requests', GET_LARGE + GET.repeat(1_000)],
+  ['many requests without a host', GET_LARGE + 'GET / HTTP/1.1\r\n\r\n'.repeat(1_000)],
+  ['many requests with expectations', GET_LARGE + GET.replace('host: x', 'host: x\r\nexpect: x').repeat(1_000)],
   ['an upgrade', GET_LARGE + upgradeTo('/ws', 'websocket')],
   ['an upgrade to another protocol', GET_LARGE + upgradeTo('/nothing', 'h2c')],
 ])('a client that sends %s before it has read an answer is cut', async (_, bytes) => {

@@ -88,21 +88,24 @@ const REQUESTS_MAX = 8
  * and each would keep its answer until those before it are read, or for ever behind a stream. An upgrade would have the
  * connection used by two.
  *
- * @param server whose only listener of requests is there already
+ * @param server whose only listener of requests is there already. It must not answer those without `Host` by itself: nobody
+ *   would count them
  */
 export function limitRequests(server: Server) {
   /** Of each connection, the requests without an answer; of a session's more than any may have. */
   const unanswered = new WeakMap<Duplex, number>()
   const [handle] = server.listeners('request') as RequestListener[]
 
-  server.off('request', handle).on('request', (request, response) => {
+  const take: RequestListener = (request, response) => {
     const { socket } = request
     const before = unanswered.get(socket) ?? 0
     if (before >= REQUESTS_MAX) return void socket.destroy()
     unanswered.set(socket, before + 1)
     response.once('close', () => unanswered.set(socket, (unanswered.get(socket) as number) - 1))
     handle(request, response)
-  })
+  }
+  // Node would answer the second kind by itself, with 417. It need not be refused (RFC 9110 section 10.1.1).
+  server.off('request', handle).on('request', take).on('checkExpectation', take)
   server.on('session', socket => unanswered.set(socket, Number.POSITIVE_INFINITY))
   server.on('upgrade', (_, socket) => {
     if (unanswered.get(socket)) socket.destroy()

@@ -76,6 +76,8 @@ export function createPublicApp(deps: Deps) {
     schemaController: noSchemas,
     http: {
       maxHeaderSize: HEADERS_BYTES_MAX,
+      // No answer needs it, and limitRequests counts what is answered here.
+      requireHostHeader: false,
       // Node takes the longer of this and `requestTimeout` for a request with its body, and this is 60 s by default.
       headersTimeout: REQUEST_TIMEOUT_MS,
       connectionsCheckingInterval: CHECK_CONNECTIONS_MS,

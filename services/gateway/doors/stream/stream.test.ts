@@ -405,7 +405,8 @@ test('a stream ends with another request on its connection, of which many fit in
   ends.push(() => socket.destroy())
   socket.on('error', () => {}).write('GET /v1/stream HTTP/1.1\r\nHost: x\r\n\r\n')
   while (gateway.streams.streams.size === 0) await turn()
-  socket.write('GET /v1/values/tick:1 HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(100))
+  // Without a host, which Node would answer by itself.
+  socket.write('GET /v1/values/tick:1 HTTP/1.1\r\n\r\n'.repeat(100))
   while (gateway.streams.streams.size > 0) await turn()
   expect(gateway.counts.httpMisses).toBe(0)
 })
