@@ -9,6 +9,7 @@ import {
   type Gap,
   type History,
   type HistoryAnswer,
+  isCount,
   type Message,
   type Publish,
   type Published,
@@ -35,8 +36,8 @@ interface KeyAndVersion {
   version: string | undefined
 }
 
-/** A key to subscribe to. */
-export type Wanted = KeyAndVersion & Partial<RoomStart>
+/** A key to subscribe to. `order`: of the version that the client was sent last: nothing older is sent. */
+export type Wanted = KeyAndVersion & { order?: number } & Partial<RoomStart>
 
 export interface Get {
   type: 'get'
@@ -110,11 +111,13 @@ interface Pong {
   count: number
 }
 
+/** `order`, here and in values: rises with every change, the same at all gateways. */
 interface Current {
   type: 'current'
   id?: RequestId
   key: string
   version: string
+  order?: number
 }
 
 interface Stale {
@@ -146,6 +149,7 @@ export interface Value {
   id?: RequestId
   key: string
   version: string
+  order?: number
   data?: unknown
   contentType?: string
   text?: string
@@ -181,6 +185,7 @@ export interface BytesValue {
   id?: RequestId
   key: string
   version: string
+  order?: number
   contentType: string
 }
 
@@ -189,6 +194,7 @@ export interface BytesDelta {
   key: string
   from: string
   version: string
+  order?: number
   contentType: string
 }
 
@@ -263,17 +269,19 @@ export function valueHead({
   id,
   key,
   version,
+  order,
   contentType,
   format,
 }: {
   id?: RequestId
   key: string
   version: string
+  order?: number
   contentType: string
   format: 'json' | 'text' | 'base64'
 }) {
   const type = format === 'json' ? undefined : contentType
-  const fields = JSON.stringify({ type: 'value', id, key, version, contentType: type })
+  const fields = JSON.stringify({ type: 'value', id, key, version, order, contentType: type })
   return `${fields.slice(0, -1)},"${format === 'json' ? 'data' : format}":`
 }
 
@@ -281,13 +289,13 @@ export function valueHead({
 export const VALUE_TAIL = '}'
 
 /** The line before a value's bytes in `keycast.v1.bytes`. */
-export function valueLine({ id, key, version, contentType }: Omit<BytesValue, 'type'>) {
-  return line({ type: 'value', id, key, version, contentType })
+export function valueLine({ id, key, version, order, contentType }: Omit<BytesValue, 'type'>) {
+  return line({ type: 'value', id, key, version, order, contentType })
 }
 
 /** The line before a delta's bytes. */
-export function deltaLine({ key, from, version, contentType }: Omit<BytesDelta, 'type'>) {
-  return line({ type: 'delta', key, from, version, contentType })
+export function deltaLine({ key, from, version, order, contentType }: Omit<BytesDelta, 'type'>) {
+  return line({ type: 'delta', key, from, version, order, contentType })
 }
 
 /** Encoded JSON without white space holds no line feed, so the first one ends the line. */
@@ -309,11 +317,18 @@ function readKeyAndVersion({ key, version }: Record<string, unknown>, id?: Reque
 function readSubscribed(entry: unknown, id?: RequestId): Wanted {
   if (typeof entry === 'object' && entry !== null && !Array.isArray(entry)) {
     const fields = entry as Record<string, unknown>
+    const wanted: Wanted = readKeyAndVersion(fields, id)
+    // A message may name thousands of values: these get no fields that they do not use.
+    if (fields.order !== undefined) wanted.order = readOrder(fields.order, id)
     const start = readStart(fields, id)
-    // A message may name thousands of values: these get no fields that only rooms have.
-    return start ? { ...readKeyAndVersion(fields, id), ...start } : readKeyAndVersion(fields, id)
+    return start ? { ...wanted, ...start } : wanted
   }
   return { key: readKey(entry, id), version: undefined }
+}
+
+function readOrder(order: unknown, id?: RequestId) {
+  if (isCount(order)) return order
+  throw new ProtocolError('bad_message', '"order" must be a whole number from 0 to 2^53 - 1', id)
 }
 
 /** The token is verified elsewhere. No message sends it back. */

@@ -269,7 +269,7 @@ function fieldsOf({ seq, at, from, messageId, deleted, deletes }: Head) {
   return `"seq":${seq},"at":${at}${publisher}${name}${deletion},"data":`
 }
 
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
+export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
 
 const isEpoch = (value: unknown): value is string =>
   typeof value === 'string' && value.length > 0 && value.length <= EPOCH_CHARACTERS_MAX

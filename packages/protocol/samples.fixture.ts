@@ -7,10 +7,11 @@ import { versionOf } from './version.js'
 
 export const key = 'conversation:42'
 export const version = versionOf(Buffer.from('{}'))
+const order = 1_790_000_000_000
 
 export const fromClients: { [T in ClientMessage['type']]: Required<Extract<ClientMessage, { type: T }>> } = {
   get: { type: 'get', id: 1, key, version },
-  subscribe: { type: 'subscribe', id: 'a', keys: [{ key, version }] },
+  subscribe: { type: 'subscribe', id: 'a', keys: [{ key, version, order }] },
   unsubscribe: { type: 'unsubscribe', id: 2, keys: [key] },
   ping: { type: 'ping', id: 3 },
   auth: { type: 'auth', id: 4, token: 't' },
@@ -35,7 +36,7 @@ export const fromGateways: { [T in ControlMessage['type']]: Required<Extract<Con
   subscribed: { type: 'subscribed', id: 1, keys: [{ key }] },
   ok: { type: 'ok', id: 1 },
   pong: { type: 'pong', id: 1, count: 2 },
-  current: { type: 'current', id: 1, key, version },
+  current: { type: 'current', id: 1, key, version, order },
   stale: { type: 'stale', key, sinceMs: 3.5, code: 'backend_error' },
   error: {
     type: 'error',
@@ -83,16 +84,18 @@ export const value: Required<Value> = {
   id: 1,
   key,
   version,
+  order,
   data: 0,
   contentType: 'text/plain',
   text: '',
   base64: '',
 }
-export const valueBytes: Required<BytesValue> = { type: 'value', id: 1, key, version, contentType: 'text/plain' }
+export const valueBytes: Required<BytesValue> = { type: 'value', id: 1, key, version, order, contentType: 'text/plain' }
 export const deltaBytes: Required<BytesDelta> = {
   type: 'delta',
   key,
   from: version,
   version,
+  order,
   contentType: 'text/plain',
 }

@@ -9,6 +9,8 @@ import { pause, within } from './deadline.ts'
 /** The record of what a viewer was sent of one key. */
 export interface Sight {
   version: string | undefined
+  /** Of the last value. */
+  order: number | undefined
   /** Of the last value whose data carries one. */
   revision: number | undefined
   /** In the order they came. */
@@ -72,6 +74,7 @@ export function createSights() {
       if (sight === undefined) {
         sight = {
           version: undefined,
+          order: undefined,
           revision: undefined,
           revisions: [],
           data: undefined,
@@ -176,7 +179,8 @@ export async function connect(url: string, { sights = createSights(), protocols 
       return within(answered, () => `an answer to ${JSON.stringify(request).slice(0, 100)}, ${state()}that`)
     },
 
-    subscribe: (keys: (string | { key: string; version?: string })[]) => client.request({ type: 'subscribe', keys }),
+    subscribe: (keys: (string | { key: string; version?: string; order?: number })[]) =>
+      client.request({ type: 'subscribe', keys }),
     unsubscribe: (keys: string[]) => client.request({ type: 'unsubscribe', keys }),
     ping: () => client.request({ type: 'ping' }),
 
@@ -238,7 +242,8 @@ export async function connectViewer(urls: string[], keys: string[], { protocols 
         client.socket.on('message', () => {
           for (const wake of waiters) wake()
         })
-        await client.subscribe(keys.map(key => ({ key, version: sights.of(key).version })))
+        const held = (key: string) => ({ version: sights.of(key).version, order: sights.of(key).order })
+        await client.subscribe(keys.map(key => ({ key, ...held(key) })))
         if (offlineSince !== undefined) offlineMs.push(performance.now() - offlineSince)
         offlineSince = undefined
         await client.ended
@@ -297,7 +302,7 @@ export function tcpOf(socket: any) {
 function note(sight: Sight, message: any, frame: Buffer) {
   switch (message.type) {
     case 'value': {
-      const { key, version, data, text, base64 } = message
+      const { key, version, order, data, text, base64 } = message
       const revision = data?.revision
       if (typeof revision === 'number') {
         if (sight.revision !== undefined && revision < sight.revision) {
@@ -306,13 +311,13 @@ function note(sight: Sight, message: any, frame: Buffer) {
         sight.revision = revision
         sight.revisions.push(revision)
       }
-      Object.assign(sight, { version, frame, data: data ?? text ?? base64, stale: undefined, error: undefined })
+      Object.assign(sight, { version, order, frame, data: data ?? text ?? base64, stale: undefined, error: undefined })
       sight.values += 1
       sight.at = performance.now()
       break
     }
     case 'current':
-      Object.assign(sight, { version: message.version, stale: undefined, error: undefined })
+      Object.assign(sight, { version: message.version, order: message.order, stale: undefined, error: undefined })
       sight.currents += 1
       break
     case 'stale':
@@ -326,7 +331,7 @@ function note(sight: Sight, message: any, frame: Buffer) {
 
 /** A value or a delta that came as bytes. */
 function noteBytes(sight: Sight, message: any, frame: Buffer) {
-  const { type, key, version, contentType } = message
+  const { type, key, version, order, contentType } = message
   try {
     sight.content = contentOf(message, sight.content)
   } catch (error) {
@@ -335,5 +340,5 @@ function noteBytes(sight: Sight, message: any, frame: Buffer) {
   }
   if (type === 'delta') sight.deltas += 1
   const data = contentType === 'application/json' ? JSON.parse(sight.content.toString()) : undefined
-  note(sight, { type: 'value', key, version, data }, frame)
+  note(sight, { type: 'value', key, version, order, data }, frame)
 }

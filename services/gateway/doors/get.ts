@@ -67,7 +67,7 @@ export const createGet = ({ gate, values, singleFlight, outbox, getsWaitingMax, 
   function answer(session: Session, message: Get, { value, problem }: Result) {
     const { id, key, version } = message
     if (problem) sendProblem(session, message, problem)
-    else if (value.version === version) outbox.send(session, { type: 'current', id, key, version })
+    else if (value.version === version) outbox.send(session, { type: 'current', id, key, version, order: value.order })
     else outbox.sendValue(session, value, id)
   }
 

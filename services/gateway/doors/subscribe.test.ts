@@ -56,6 +56,80 @@ test('a key watched already is sent from memory', async () => {
   expect(backbone.calls).toEqual(['watch tick:1'])
 })
 
+describe('a client that holds a newer value than this gateway, for it comes from another', () => {
+  async function lagging() {
+    const made = createTestGateway({ namespaces: { tick: { refreshMs: 0, timeoutMs: 1_000 } } })
+    const [client, other] = [await made.connect(), await made.connect()]
+    await other.ask(subscribe('tick:1'))
+    made.backbone.value('tick:1', '5', { order: 5 }, false)
+    await other.received()
+    const resume = (order: number) =>
+      client.ask(subscribe({ key: 'tick:1', version: versionOf(Buffer.from('7')), order }))
+    return { ...made, client, other, resume }
+  }
+  const subscribed = { type: 'subscribed', id: 1, keys: [{ key: 'tick:1' }] }
+
+  test('is sent nothing before it, and the fetcher is asked at once', async () => {
+    const { backbone, client, other, resume } = await lagging()
+    expect(await resume(7)).toEqual([subscribed])
+    expect(backbone.calls).toEqual(['watch tick:1', 'get tick:1'])
+
+    backbone.value('tick:1', '6', { order: 6 }, false)
+    expect(await client.received()).toEqual([])
+    expect(await other.received()).toMatchObject([{ data: 6, order: 6 }])
+    backbone.value('tick:1', '7', { order: 7 }, false)
+    expect(await client.received()).toMatchObject([{ type: 'current', order: 7 }])
+    backbone.value('tick:1', '8', { order: 8 }, false)
+    for (const each of [client, other]) expect((await each.received()).at(-1)).toMatchObject({ data: 8, order: 8 })
+  })
+
+  test('is sent what the fetcher says is the latest, whatever number it came with', async () => {
+    const { backbone, client, resume } = await lagging()
+    await resume(Number.MAX_SAFE_INTEGER)
+    backbone.current('tick:1', versionOf(Buffer.from('5')), { order: 5 })
+    expect(await client.received()).toMatchObject([{ type: 'value', data: 5, order: 5 }])
+  })
+
+  test('holds back nobody else', async () => {
+    const { connect, resume } = await lagging()
+    await resume(7)
+    const third = await connect()
+    expect(await third.ask(subscribe('tick:1'))).toMatchObject([subscribed, { type: 'value', data: 5 }])
+    expect(await third.ask(subscribe({ key: 'tick:1', order: 5 }))).toMatchObject([
+      subscribed,
+      { type: 'value', data: 5 },
+    ])
+  })
+
+  test('is sent the value as stale where the fetcher does not answer in time', async () => {
+    const { client, pass, resume } = await lagging()
+    await resume(7)
+    await pass(1_000 + 1_999)
+    expect(await client.received()).toEqual([])
+    await pass(2_000)
+    expect(await client.received()).toMatchObject([{ type: 'value', data: 5 }, { type: 'stale' }])
+  })
+
+  test('waits likewise where the key has no value here yet', async () => {
+    const { backbone, connect } = createTestGateway()
+    const client = await connect()
+    await client.ask(subscribe({ key: 'tick:1', version: versionOf(Buffer.from('7')), order: 7 }))
+    expect(backbone.calls).toEqual(['watch tick:1'])
+    backbone.value('tick:1', '6', { order: 6 }, false)
+    expect(await client.received()).toEqual([])
+    expect(backbone.calls).toEqual(['watch tick:1', 'get tick:1'])
+    backbone.value('tick:1', '8', { order: 8 })
+    expect(await client.received()).toMatchObject([{ type: 'value', data: 8 }])
+  })
+
+  test('is served by nodes that give no numbers as if it had named none', async () => {
+    const { backbone, client, resume } = await lagging()
+    backbone.value('tick:1', '6', {}, false)
+    expect(await resume(7)).toMatchObject([subscribed, { type: 'value', data: 6 }])
+    expect((await client.received()).length).toBe(0)
+  })
+})
+
 test('a client that has the latest version is sent current instead of the value', async () => {
   const { backbone, connect } = createTestGateway()
   const client = await connect()

@@ -61,8 +61,8 @@ export function createBytes(slot: number): PlainEncoding {
 }
 
 /** @param id of the one request it answers */
-function head({ key, version, contentType }: Value, id?: RequestId) {
-  return valueLine({ id, key, version, contentType })
+function head({ key, version, order, contentType }: Value, id?: RequestId) {
+  return valueLine({ id, key, version, order, contentType })
 }
 
 function startOf(value: Value, id?: RequestId) {
@@ -80,9 +80,9 @@ function valueFrame(value: Value, slot: number) {
 
 /** @param value has a delta */
 function deltaFrame(value: Value) {
-  const { key, version, contentType } = value
+  const { key, version, order, contentType } = value
   const { from, bytes } = value.delta as Delta
-  const start = binaryFrameStart(deltaLine({ key, from, version, contentType }), bytes.length)
+  const start = binaryFrameStart(deltaLine({ key, from, version, order, contentType }), bytes.length)
   const frame = detached(Buffer.concat([start, bytes]))
   // The frame holds the same bytes: reading them there frees the delta as it was received.
   value.delta = { from, bytes: frame.subarray(start.length) }

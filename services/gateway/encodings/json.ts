@@ -38,8 +38,8 @@ export function createJson(slot: number): PlainEncoding {
     return frame.length
   }
 
-  const head: PlainEncoding['head'] = ({ key, version, contentType, format }, id) =>
-    valueHead({ id, key, version, contentType, format })
+  const head: PlainEncoding['head'] = ({ key, version, order, contentType, format }, id) =>
+    valueHead({ id, key, version, order, contentType, format })
 
   return {
     subprotocol: JSON_SUBPROTOCOL,

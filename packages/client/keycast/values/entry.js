@@ -43,6 +43,8 @@ export class Entry {
   handles = 0
   /** The session in which the gateway said how the key stands. @type {object | undefined} */
   answered
+  /** The number of the value that came last: with it no gateway sends an older one. @type {number | undefined} */
+  order
   /** How often the key was refused, one time after the other. */
   tries = 0
   /** @type {Stale | false} */

@@ -36,8 +36,9 @@ export function createValues(deps) {
   const subscriber = createSubscriber({
     ...deps,
     entryOf(key) {
-      const version = entries.get(key)?.versions.latest?.version
-      return version ? { key, version } : key
+      const entry = entries.get(key)
+      const version = entry?.versions.latest?.version
+      return version ? { key, version, order: entry.order } : key
     },
     fail,
     forget(key) {
@@ -162,7 +163,7 @@ export function createValues(deps) {
 
     /** @param {any} message @param {Uint8Array} [bytes] @returns {boolean} whether it was about a value */
     receive(message, bytes) {
-      const { type, key, version, keys = [] } = message
+      const { type, key, version, order, keys = [] } = message
       for (const begun of keys) {
         // Only messages about a room have an epoch. A client with rooms has handled them already.
         if (begun.epoch && failAsRoom(begun.key)) send({ type: 'unsubscribe', id: nextId(), keys: [begun.key] })
@@ -179,6 +180,7 @@ export function createValues(deps) {
         else if (type === 'delta' && bytes) entry.versions.change(message, bytes)
         else if (type !== 'current') return false
         else if (entry.versions.latest?.version !== version) entry.versions.doubt()
+        entry.order = order
         entry.stale = false
         entry.error = undefined
         entry.tries = 0

@@ -26,7 +26,7 @@ interface Deps {
     resolve(entry: Entry, result: Result, isMeant?: (asker: Paying) => boolean): void
   }
   subscriptions: {
-    changed(entry: Entry, change: Change): void
+    changed(entry: Entry, change: Change, isLatest: boolean): void
     refuse(entry: Entry, problem: Problem, isMeant: (asker: Paying) => boolean): void
   }
   now: () => number
@@ -61,7 +61,7 @@ export function createAnswers({ cache, backbone, ownValues, values, singleFlight
       entry.failure = { problem: { code: 'capacity' }, atMs: now(), isLocal: false }
       change = 'refused'
     }
-    subscriptions.changed(entry, change)
+    subscriptions.changed(entry, change, isForGet)
     cache.update(entry)
   }
 

@@ -36,6 +36,15 @@ interface Waiter extends Paying {
   deadlineAtMs: number
 }
 
+/**
+ * Another gateway has sent somebody the value with the number `order`, who came here then. Whoever waits for a first value
+ * is sent none with a lower one before the fetcher has said what is the latest, which it must by `untilMs`.
+ */
+interface Lag {
+  order: number
+  untilMs: number
+}
+
 export interface Entry extends Topic {
   /** That clients know. */
   readonly key: string
@@ -61,6 +70,8 @@ export interface Entry extends Topic {
   watchedAtMs: number
   /** Whether any answer came since the watch began: from then on the fetcher keeps the key fresh. */
   isWatchAnswered: boolean
+  /** While this gateway may be behind. */
+  lag: Lag | undefined
   /** Of the `error` that every subscriber has been sent. */
   announcedCode: ErrorCode | undefined
   /** Whether every subscriber has been sent `stale`. */
@@ -226,6 +237,7 @@ export function createEntry(wireKey: string, namespace: ValueNamespace, kind: Ki
     pendingSubscriptions: 0,
     watchedAtMs: Number.NEGATIVE_INFINITY,
     isWatchAnswered: false,
+    lag: undefined,
     announcedCode: undefined,
     stale: false,
     problemFrames: undefined,

@@ -96,7 +96,9 @@ function deltaFor({
 
 function currentFrame(value: Value, { slot, control }: Encoding) {
   value.currentFrames ??= emptySlots()
-  value.currentFrames[slot] ??= control(encode({ type: 'current', key: value.key, version: value.version }))
+  value.currentFrames[slot] ??= control(
+    encode({ type: 'current', key: value.key, version: value.version, order: value.order }),
+  )
   return value.currentFrames[slot]
 }
 

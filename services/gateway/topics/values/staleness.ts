@@ -96,7 +96,7 @@ export function createStaleness({ calendar, backbone, now }: Deps) {
   /** A key with a value is stale when the value is older than it can get while fetches succeed. Reported once. */
   function checkValue(entry: Entry): 'problem' | 'over' | undefined {
     if (entry.stale) return checkStale(entry)
-    const staleAtMs = staleFrom(entry)
+    const staleAtMs = Math.min(staleFrom(entry), entry.lag?.untilMs ?? Number.POSITIVE_INFINITY)
     if (now() < staleAtMs) {
       calendar.schedule(entry, staleAtMs)
       return undefined

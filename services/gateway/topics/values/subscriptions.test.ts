@@ -40,6 +40,10 @@ test.each(Array.from({ length: 20 }, (_, seed) => seed))('a random life, seed %i
   const pick = (list: readonly any[]) => list[Math.floor(random() * list.length)]
   const viewers = await Promise.all(Array.from({ length: 5 }, async () => createViewer(await connect())))
   let content = 0
+  let order = 0
+  /** For a get, or only for the watch. */
+  const answer = (body: string) =>
+    backbone.value(pick(KEYS), body, { order: pick([order, ++order, undefined]) }, random() < 0.5)
 
   const acts = [
     async () => {
@@ -48,14 +52,18 @@ test.each(Array.from({ length: 20 }, (_, seed) => seed))('a random life, seed %i
       // Otherwise the message on its way to the client might differ from the version that it says it holds: it would
       // have to ask once more.
       await viewer.read()
-      viewer.send({ type: 'subscribe', keys: [{ key, version: viewer.keys.get(key).version }] })
+      const { version } = viewer.keys.get(key)
+      viewer.send({
+        type: 'subscribe',
+        keys: [{ key, version, order: pick([undefined, order, order + 1, 2 ** 53 - 1]) }],
+      })
     },
     async () => {
       const key = pick(KEYS)
       pick(viewers).send({ type: 'unsubscribe', id: key, keys: [key] })
     },
-    async () => backbone.value(pick(KEYS), JSON.stringify({ content: content++, pad: 'x'.repeat(20_000 * random()) })),
-    async () => backbone.value(pick(KEYS), `${Math.floor(random() * 3)}`),
+    async () => answer(JSON.stringify({ content: content++, pad: 'x'.repeat(20_000 * random()) })),
+    async () => answer(`${Math.floor(random() * 3)}`),
     async () => {
       const key = pick(KEYS)
       const held = backbone.held(key)

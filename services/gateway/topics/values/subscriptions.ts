@@ -9,7 +9,7 @@ import {
   namespaceOf,
   type Problem,
 } from '@keycast/protocol'
-import type { ValueNamespaces } from '@keycast/service'
+import { ANSWER_GRACE_MS, type ValueNamespaces } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import type { Lasting } from '../../gate/gate.ts'
 import type { Session } from '../../sessions/session.ts'
@@ -21,6 +21,7 @@ import { addDueFrames, CHANGED, CURRENT, mustWait, PROBLEM, VALUE } from './due-
 import type { Failure } from './failure.ts'
 import { passOn, share } from './payer-choice.ts'
 import { askedAtOf, endRefreshes, type Staleness } from './staleness.ts'
+import { hasReached } from './value.ts'
 
 /** A subscription to a value. Its `due` has bits of due-values.ts. */
 export interface ValueSubscription extends Subscription {
@@ -45,7 +46,7 @@ interface Deps {
   namespaces: ValueNamespaces
   gate: { release(session: Session, act: Lasting, key: string): void }
   cache: Cache
-  backbone: Pick<Backbone, 'watch' | 'unwatch' | 'renewWatch'>
+  backbone: Pick<Backbone, 'watch' | 'unwatch' | 'renewWatch' | 'get'>
   outbox: {
     owe(subscription: Subscription, bits: number): void
     forget(subscription: Subscription): void
@@ -102,7 +103,7 @@ export function createSubscriptions({
     return open(wireKey)
   }
 
-  function join(session: Session, entry: Entry, { version }: Start) {
+  function join(session: Session, entry: Entry, start: Start) {
     const isFirst = entry.subscriptions.length === 0
     if (isFirst) awake(entry)
     const subscription: ValueSubscription = {
@@ -111,10 +112,10 @@ export function createSubscriptions({
       index: 0,
       due: 0,
       isPending: false,
-      clientVersion: session.encoding.delta ? version : undefined,
+      clientVersion: session.encoding.delta ? start.version : undefined,
     }
     attach(subscription)
-    inform(subscription, version)
+    inform(subscription, start)
     if (!isFirst) {
       if (share(entry, session)) backbone.renewWatch(entry.wireKey)
       return
@@ -125,11 +126,11 @@ export function createSubscriptions({
     check(entry)
   }
 
-  function begin(subscription: ValueSubscription, { version }: Start) {
+  function begin(subscription: ValueSubscription, start: Start) {
     // The client may not have read all it was sent. A delta therefore starts from a version that both sides name, or is
     // not sent.
-    if (subscription.clientVersion !== version) subscription.clientVersion = undefined
-    inform(subscription, version)
+    if (subscription.clientVersion !== start.version) subscription.clientVersion = undefined
+    inform(subscription, start)
   }
 
   /** @param entry without subscriptions until now */
@@ -145,11 +146,13 @@ export function createSubscriptions({
   }
 
   /** Makes the key's state due to one subscription, or lets it wait for the first value. */
-  function inform(subscription: ValueSubscription, version: string | undefined) {
+  function inform(subscription: ValueSubscription, { version, order }: Start) {
     const { topic: entry } = subscription
     const { value } = entry
     // The fetcher keeps a watched key fresh. A key that was not watched may be old, unless its age says otherwise.
-    if (value && (entry.isWatchAnswered || now() - askedAtOf(entry) <= entry.maxAgeMs)) {
+    const isKnown = value && (entry.isWatchAnswered || now() - askedAtOf(entry) <= entry.maxAgeMs)
+    // A gateway that sent the client its version may have heard of a change a moment before this one.
+    if (isKnown && (value.version === version || hasReached(value, order) || entry.stale)) {
       counts.subscribeHits++
       endPending(subscription)
       return owe(subscription, value.version === version ? CURRENT : VALUE)
@@ -160,6 +163,28 @@ export function createSubscriptions({
     // A client that is told `not_found` is sent the whole value when the key has one again.
     subscription.clientVersion = entry.failure?.problem.code === 'not_found' ? undefined : version
     if (!value && entry.failure) owe(subscription, PROBLEM)
+    if (order !== undefined && !entry.stale) awaitOrder(entry, order)
+    if (isKnown) {
+      backbone.get(entry.wireKey)
+      check(entry)
+    }
+  }
+
+  /** Whoever is pending is sent no value before the one with that number, unless the fetcher says that it is the latest. */
+  function awaitOrder(entry: Entry, order: number) {
+    const { lag, namespace } = entry
+    entry.lag = {
+      order: Math.max(order, lag?.order ?? 0),
+      untilMs: lag?.untilMs ?? now() + namespace.timeoutMs + ANSWER_GRACE_MS,
+    }
+  }
+
+  /** What answers a get that was asked after a client came is no older than the client's value; of a watch it may be. */
+  function catchUp(entry: Entry, isLatest: boolean) {
+    const { lag, value } = entry
+    if (!lag) return
+    if (isLatest || (value && hasReached(value, lag.order))) entry.lag = undefined
+    else backbone.get(entry.wireKey)
   }
 
   function endPending(subscription: ValueSubscription) {
@@ -196,15 +221,21 @@ export function createSubscriptions({
     keys--
     entry.subscriptions = NOBODY
     entry.isWatchAnswered = false
+    entry.lag = undefined
     endRefreshes(entry)
     clearProblem(entry)
     backbone.unwatch(entry.wireKey)
     cache.update(entry)
   }
 
-  /** Makes a change of an entry due to its subscribers. */
-  function changed(entry: Entry, change: Change) {
+  /**
+   * Makes a change of an entry due to its subscribers.
+   *
+   * @param isLatest of an answer: whether it is that of the key's get, and not only of its watch
+   */
+  function changed(entry: Entry, change: Change, isLatest = true) {
     if (entry.subscriptions.length === 0) return
+    catchUp(entry, isLatest)
     switch (change) {
       case 'value':
         clearProblem(entry)
@@ -252,12 +283,14 @@ export function createSubscriptions({
    */
   function check(entry: Entry) {
     const due = staleness.check(entry)
+    if (due === 'problem') entry.lag = undefined
     if (due === 'over') clearProblem(entry)
     if (due) oweAll(entry, due === 'over' ? CURRENT : PROBLEM)
   }
 
   /**
-   * Makes the given bits due to every subscriber; those still pending get the value instead, if there is one.
+   * Makes the given bits due to every subscriber; those still pending get the value instead, if there is one that they may
+   * be sent.
    *
    * @param bits 0 to reach only the pending ones
    */
@@ -268,6 +301,7 @@ export function createSubscriptions({
     for (let index = 0; index < subscriptions.length; index++) {
       const subscription = subscriptions[index]
       if (subscription.isPending && value) {
+        if (entry.lag) continue
         owe(subscription, subscription.clientVersion === value.version ? CURRENT : VALUE)
         endPending(subscription)
       } else if (bits !== 0) {

@@ -68,6 +68,9 @@ export function createValue(answer: Content, key: string = answer.key): Value {
   }
 }
 
+/** Whether a value is none before the one of a number. Without a number of its own nobody knows. */
+export const hasReached = ({ order }: Value, reached = 0) => order === undefined || order >= reached
+
 /** The size of a delta's frame beside the delta, as counted: its header, and a line with a usual key and two versions. */
 const DELTA_LINE_BYTES = 256
 

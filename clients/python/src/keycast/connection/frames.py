@@ -57,7 +57,7 @@ _TEXTS = {"key", "version", "contentType", "from", "code", "message", "session",
     "messageId"
 }
 _NUMBERS = {"heartbeatMs", "expiresInMs", "retryAfterMs", "reconnectAfterMs", "sinceMs"} | {
-    *("at", "seq", "oldest", "newest", "rev", "count", "tabs"),
+    *("at", "seq", "order", "oldest", "newest", "rev", "count", "tabs"),
     *("messageBytes", "keysPerSession", "requestsPerSecond"),
 }
 #: Each is a list of objects.

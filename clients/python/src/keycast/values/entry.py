@@ -73,6 +73,8 @@ class Entry:
         self.was_closed = False
         #: The version whose bytes are here. The next delta is applied to it.
         self.held: Content | None = None
+        #: The number of the value that came last: with it no gateway sends an older one.
+        self.order: int | None = None
         #: The version to show. It stays while `held` is in doubt.
         self.shown: Content | None = None
         #: Whether the whole value was asked for anew: deltas are of no use until it comes.

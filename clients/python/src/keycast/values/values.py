@@ -131,6 +131,7 @@ class Values:
             entry.stale = None
             entry.error = None
             entry.refusals = 0
+            entry.order = message.get("order")
             if kind == "value" and body is not None:
                 entry.begin(Content(entry.key, message["version"], message["contentType"], body))
             elif kind == "delta" and body is not None:
@@ -159,7 +160,10 @@ class Values:
 
     def _name(self, key: str, _: int) -> Any:
         entry = self._entries.get(key)
-        return {"key": key, "version": entry.held.version} if entry and entry.held else key
+        if not entry or not entry.held:
+            return key
+        named = {"key": key, "version": entry.held.version}
+        return named if entry.order is None else {**named, "order": entry.order}
 
     def _forget(self, key: str) -> None:
         entry = self._entries.get(key)
