@@ -38,6 +38,10 @@ test('the metrics are served in the format Prometheus reads', async () => {
   expect(body).toContain('keycast_test_process_cpu_seconds_total{mode="user"}')
 })
 
+test('a request that is not there in a minute is given up', async () => {
+  expect(setup().app.server.requestTimeout).toBe(60_000)
+})
+
 test('a service that is not ready is alive and says why', async () => {
   let reason: string | undefined = 'no fetcher node answers'
   const { request } = setup({ ready: () => reason })

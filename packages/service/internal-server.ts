@@ -6,6 +6,9 @@ import type { Containment } from './containment.ts'
 import { noSchemas } from './fastify-start.ts'
 import { answerErrors, sendError } from './http-errors.ts'
 
+/** A request has this long to be there: Fastify sets none, and a caller that sends no more would keep its connection for ever. */
+const REQUEST_MS = 60_000
+
 interface Options {
   host: string
   /** 0 for any free one. */
@@ -28,6 +31,7 @@ export function createInternalServer({ host, port, metrics, ready, problems = ()
   const app = Fastify({
     forceCloseConnections: true,
     schemaController: noSchemas,
+    requestTimeout: REQUEST_MS,
     // Broken percent-encoding comes here before any route. Fastify's own answer repeats the whole path.
     frameworkErrors: (_error, _request, reply) =>
       sendError(reply, 400, {

@@ -308,6 +308,52 @@ const logs: { kind: string; numRuns: number; open: Open }[] = [
   },
 ]
 
+type Step = [action: number, which: number, number: number]
+
+async function expectNothingLeft(system: Awaited<ReturnType<typeof setUp>>, steps: Step[]) {
+  const timers = system.timers()
+  const { actions, leave, takeAll } = actionsOf(system)
+  await actions[0](0, 0)
+  for (const [action, which, number] of steps) await actions[action](which, number)
+
+  system.slow.is = false
+  system.release(false)
+  await system.pass(2_000)
+  for (let rounds = 0; rounds < 20; rounds++) {
+    await system.quiet()
+    takeAll()
+  }
+  // Links that were sent all that they are due hold no place to read.
+  expect(system.level('log_reads')).toBe(0)
+
+  leave()
+  system.backendTakes(taken)
+  system.takeOver(0)
+  // Longer than a backend that failed is left alone.
+  for (let seconds = 0; seconds < 70; seconds += 5) {
+    await system.pass(5_000)
+    await system.quiet()
+  }
+  expect(system.ended).toEqual([])
+  const names = ['publishes_waiting', 'watched_rooms', 'watched_values', 'members', 'member_rooms', 'log_reads']
+  expect(names.map(name => [name, system.level(name) ?? 0])).toEqual(names.map(name => [name, 0]))
+  expect(system.timers()).toBe(timers)
+  expect(system.log.outbox.stats().bytes).toBe(0)
+  expect(system.untold()).toEqual([])
+
+  // Nor in the log, once its time is over: values alone stay.
+  for (const ms of [ID_MS, EMPTY_MS]) {
+    system.leap(ms)
+    for (let seconds = 0; seconds < 5; seconds++) {
+      await system.pass(1_000)
+      await system.quiet()
+    }
+  }
+  const charged = system.level('log_charged_bytes') as { value: number }[]
+  expect(charged.map(({ value }) => value)).toEqual([0, 0, 0])
+  expect(system.level('log_rooms')).toBeLessThanOrEqual(values.length)
+}
+
 test.each(logs)(
   'whatever gateways want, and whenever they are lost, nothing of them is left: $kind',
   async ({ numRuns, open }) => {
@@ -315,48 +361,13 @@ test.each(logs)(
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 60, maxLength: 150, size: 'max' }), async steps => {
         const system = await setUp(open)
-        const timers = system.timers()
-        const { actions, leave, takeAll } = actionsOf(system)
-        await actions[0](0, 0)
-        for (const [action, which, number] of steps) await actions[action](which, number)
-
-        system.slow.is = false
-        system.release(false)
-        await system.pass(2_000)
-        for (let rounds = 0; rounds < 20; rounds++) {
-          await system.quiet()
-          takeAll()
+        try {
+          await expectNothingLeft(system, steps)
+        } finally {
+          system.slow.is = false
+          system.release(false)
+          await system.stop()
         }
-        // Links that were sent all that they are due hold no place to read.
-        expect(system.level('log_reads')).toBe(0)
-
-        leave()
-        system.backendTakes(taken)
-        system.takeOver(0)
-        // Longer than a backend that failed is left alone.
-        for (let seconds = 0; seconds < 70; seconds += 5) {
-          await system.pass(5_000)
-          await system.quiet()
-        }
-        expect(system.ended).toEqual([])
-        const names = ['publishes_waiting', 'watched_rooms', 'watched_values', 'members', 'member_rooms', 'log_reads']
-        expect(names.map(name => [name, system.level(name) ?? 0])).toEqual(names.map(name => [name, 0]))
-        expect(system.timers()).toBe(timers)
-        expect(system.log.outbox.stats().bytes).toBe(0)
-        expect(system.untold()).toEqual([])
-
-        // Nor in the log, once its time is over: values alone stay.
-        for (const ms of [ID_MS, EMPTY_MS]) {
-          system.leap(ms)
-          for (let seconds = 0; seconds < 5; seconds++) {
-            await system.pass(1_000)
-            await system.quiet()
-          }
-        }
-        const charged = system.level('log_charged_bytes') as { value: number }[]
-        expect(charged.map(({ value }) => value)).toEqual([0, 0, 0])
-        expect(system.level('log_rooms')).toBeLessThanOrEqual(values.length)
-        await system.stop()
       }),
       { numRuns, endOnFailure: true },
     )
