@@ -26,6 +26,7 @@ import {
   type PushedNamespace,
   type ReadNamespaces,
   realWorld,
+  type World,
 } from '@keycast/service'
 import type { Policy } from './access/policy-file.ts'
 import { grantedByRead, readRule } from './access/rule.ts'
@@ -376,6 +377,8 @@ export function createTestGateway({
   containment = noContainment,
   log,
   startAtMs = Date.now(),
+  world,
+  createBackbone,
 }: {
   settings?: Partial<Settings>
   namespaces?: Record<string, Partial<Namespace>>
@@ -387,6 +390,10 @@ export function createTestGateway({
   startAtMs?: number
   log?: Log
   containment?: Containment
+  /** In place of a clock of its own. */
+  world?: World
+  /** In place of one without a fetcher. */
+  createBackbone?: (events: BackboneEvents) => Backbone
 } = {}) {
   let nowMs = 1_000_000
   const backbone = createFakeBackbone()
@@ -395,13 +402,14 @@ export function createTestGateway({
     settings: { ...defaults, ...settings },
     namespaces: createNamespaces(namespaces, rooms, pushed),
     policy: createPolicy(policy),
-    createBackbone: backbone.connect,
+    createBackbone: createBackbone ?? backbone.connect,
     createRoomsBackbone: journal.backbone,
     metrics,
     containment,
     log,
     now: () => nowMs,
     wallNow: () => startAtMs + nowMs - 1_000_000,
+    ...world,
   })
 
   /** Lets what was queued in this turn be written. */
