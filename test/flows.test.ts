@@ -91,7 +91,7 @@ test('a changed value runs through the files that are listed, from the backend t
   const ever = new Set(always)
   const unlisted = () => always.filter(file => !listed.has(file))
   const unneeded = () => [...listed].filter(file => !ever.has(file))
-  // What runs by the clock, such as beats, runs during some changes and not during all. And V8 does not count each call of
+  // Work by the clock, such as beats, runs during some changes and not during all. And V8 does not count each call of
   // what it has made fast.
   for (let change = 1; change < CHANGES_MAX && unlisted().length + unneeded().length > 0; change++) {
     const files = await filesOfOneChange()

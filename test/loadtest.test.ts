@@ -106,7 +106,7 @@ type Small = [scenario: string, args: string[], check: (counts: any, result: any
 
 /**
  * Small enough that all of them take less than a minute. Two go on beside each other, for each mostly waits: one of each
- * list, in turn. What has no `--start` loads the system that those of its list share: each in a system of its own would
+ * list, in turn. Scenarios without `--start` load the system that their list shares: a system for each would
  * cost more than its load does.
  */
 const lanes: Small[][] = [

@@ -1,5 +1,5 @@
-// What a room's history no longer has is given by nobody: not by a gateway that has just handed it out, and not after its
-// age, though nothing is published any more.
+// Nobody gives a message that its room's history no longer has: not a gateway that has just handed it out, and nobody
+// after its age, though nothing is published any more.
 import { eventually } from './support/deadline.ts'
 import { ask } from './support/http.ts'
 import { joinRooms, startRooms } from './support/rooms.ts'

@@ -13,6 +13,6 @@ if (Number.parseInt(node, 10) < NODE_MIN) {
   process.exit(1)
 }
 
-// What was compiled once is read the next time: a service is up in two thirds of the time. Where the folder cannot be
+// Compiled code is kept for the next start: a service is up in two thirds of the time. Where the folder cannot be
 // written, nothing is kept.
 module.enableCompileCache(fileURLToPath(new URL('../../node_modules/.cache/node', import.meta.url)))

@@ -138,7 +138,7 @@ await runService({
   log: report,
   graceMs: config.shutdownGraceMs,
   containment,
-  // What it would still write then could be wrong for good. Gateways say again what was not acknowledged.
+  // A write after an unforeseen error could be wrong for good. Gateways say again what was not acknowledged.
   drains: false,
   whyNot: readListenProblem(settings, config, [
     ['host', 'publicationsPort'],

@@ -11,8 +11,8 @@ export function findChromium(): string {
 }
 
 /**
- * What each window of Chromium loads beside its pages: two pages for its address bar, and a process for the next page. They
- * take more CPU time than the page that a test looks at.
+ * Each window of Chromium loads these beside its pages: two pages for its address bar, and a process for the next page.
+ * They take more CPU time than the page that a test looks at.
  */
 const spared = ['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup', 'SpareRendererForSitePerProcess']
 

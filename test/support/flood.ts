@@ -127,7 +127,7 @@ async function flood({ kind, rate, from, openMax = 15_000, httpPort, httpsPort }
   let begun = 0
   setInterval(() => {
     const due = Math.floor(((performance.now() - startedAt) / 1_000) * rate)
-    // What a busy machine kept it from is not made up for at once: connections that are open must be heard between.
+    // It does not make up at once for a busy machine's delays: connections that are open must be heard between.
     begun = Math.max(begun, due - Math.ceil((rate * 5 * TICK_MS) / 1_000))
     for (; begun < due && open.size < openMax; begun++) openOne()
   }, TICK_MS)

@@ -108,7 +108,7 @@ export function createWants<S extends Service>({ position, payload, payer, table
     return want
   }
 
-  /** What a node was told of an earlier generation is void. */
+  /** A node forgets all that it was told of an earlier generation. */
   function catchUp(want: Want) {
     if (want.generation === generation) return
     want.generation = generation

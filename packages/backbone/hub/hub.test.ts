@@ -188,7 +188,7 @@ test('what is read after a standstill may have waited for all of it, until every
   setWaiting(true)
   command(5_000)
   command()
-  // What a new link says was not said before this hub answered it.
+  // A new link says nothing before this hub has answered it.
   beat(0, valuesCodec.wire, 'M')
   command(5_000, { link: 'M', number: 1 })
   for (let second = 0; second < 3; second++) {

@@ -1,5 +1,5 @@
-// keycast.yaml changed while keys are kept fresh: requests go to other backends or at other times from now on. What is held
-// stays, so that no viewer sees a gap; the next fetch of each key is the first by the new rules.
+// keycast.yaml changed while keys are kept fresh: requests go to other backends or at other times from now on. Held
+// values stay, so that no viewer sees a gap; the next fetch of each key is the first by the new rules.
 import type { NamespaceChanges } from '@keycast/service'
 import type { Entry } from './keys/entry.ts'
 import { forgetValidators, isAnswered, isFailing } from './keys/held.ts'

@@ -1,4 +1,4 @@
-// The response to a request for many keys: each key's item, found by its id. What an item holds is passed on byte by byte.
+// The response to a request for many keys: each key's item, found by its id. An item is passed on byte by byte.
 import { versionOf } from '@keycast/protocol'
 import { jsonProblem, withoutBom } from '@keycast/service'
 import type { BatchLease, CurrentResult, FailedResult } from '../worker-messages.ts'

@@ -119,7 +119,7 @@ export function createOutbox({ slowClients, unsentBytesMax, containment, counts,
     session.dueEnded = 0
   }
 
-  /** What these subscriptions were parked for is there, or will not come. */
+  /** These subscriptions wait no more: their value is there, or will not come. */
   function resume(parked: Subscription[]) {
     for (const subscription of parked) {
       // Another one ended meanwhile.

@@ -77,7 +77,8 @@ export function addValues(
   })
 
   async function formOf({ headers }: FastifyRequest, value: Value, isOwn: boolean): Promise<Form> {
-    // What one user alone is sent: a page that has text of its own put into it could learn the rest from the length.
+    // A value for one user alone is not coded: a page that has text of its own put into it could learn the rest from
+    // the length.
     const varies = !isOwn && isCodable(value)
     const coding = varies ? chooseCoding(headers['accept-encoding']) : undefined
     if (matchesAny(headers['if-none-match'], value.version)) return { body: undefined, coding, varies }

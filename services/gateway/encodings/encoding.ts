@@ -30,8 +30,8 @@ export interface Encoding {
 }
 
 /**
- * An encoding of which a compressed one can be made: its messages are a head and the value's body in some form. What it keeps
- * of a value is counted in value.ts.
+ * An encoding of which a compressed one can be made: its messages are a head and the value's body in some form. The
+ * bytes that it keeps of a value are counted in value.ts.
  */
 export type PlainEncoding = Encoding & {
   isBinary: boolean

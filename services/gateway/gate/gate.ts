@@ -405,7 +405,7 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
     takesQuery,
     operator,
 
-    /** The session is gone, and none of its requests waits any more. What it holds is its holders' to release. */
+    /** The session is gone, and none of its requests waits any more. Its holders release what it holds. */
     giveUp: decisions.giveUp,
 
     /** Before the first `hold`. */

@@ -1,6 +1,6 @@
 // The rate limit of each session: an allowance of requests, which may go into debt before the session is closed; and one of
 // keys that it subscribes to, since each that no session watches yet is a request to the backend. Sessions of one account
-// have a few times as much together. What was not used adds up to a bound, and may then be used at once.
+// have a few times as much together. Unused shares add up to a bound, and may then be used at once.
 import type { ClientMessage, ErrorMessage } from '@keycast/protocol'
 import type { Session } from './session.ts'
 

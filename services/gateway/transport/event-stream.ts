@@ -1,5 +1,5 @@
 // A session's connection as a stream of server-sent events: what the gateway says goes out on one HTTP response that
-// never ends by itself. What the client says comes in by other requests, see doors/stream/.
+// never ends by itself. The client's messages come in by other requests, see doors/stream/.
 //
 // The response has no Content-Length and is not chunked, so its body is what is written to the socket (RFC 9112 section
 // 6.3): Node's own response would hold each write back for a turn of the event loop, and a large one would look stalled.

@@ -17,7 +17,7 @@ afterAll(() => rmSync(work, { recursive: true }))
 test.each([
   ['flush fails', 'fdatasync EIO'],
   ['pages cannot be written', 'pages EIO'],
-  // What the last write of a commit says may be on the disk all the same.
+  // The last write of a commit may be on the disk all the same.
   ['last page cannot be written', 'meta EIO'],
   // A file system that finds only when it flushes that it has no room.
   ['flush has no room', 'fdatasync ENOSPC'],

@@ -25,7 +25,7 @@ import {
 import { createMemoryOutbox } from './memory-outbox.ts'
 
 /**
- * `start`: the index of the oldest message that is kept. What was trimmed stays before it until it is half of the list,
+ * `start`: the index of the oldest message that is kept. Trimmed ones stay before it until they are half of the list,
  * so that trimming one message does not move all others. `emptyAt`: since when it is empty.
  */
 interface Room {

@@ -447,7 +447,7 @@ export function createMessagesTeller({
       await look(true)
       let ownDueAt = now() + OWN_AGAIN_MS
       const tick = () => {
-        // What was left by a keycast.yaml of before is still dropped in the end.
+        // Messages of namespaces that keycast.yaml has no more are dropped in the end, too.
         const isOwnNeeded = outbox.own !== undefined && (isNeeded() || rooms.size > 0)
         const isOwnDue = isOwnNeeded && now() >= ownDueAt
         if (isOwnDue) ownDueAt = now() + OWN_AGAIN_MS

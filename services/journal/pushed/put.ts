@@ -7,7 +7,7 @@ import type { Outcome, Publish, Retention } from '../log/log.ts'
 /** A value stays until the next one, or its removal. */
 const KEPT: Retention = { messages: 1, ageMs: 36_525 * 24 * 3_600_000, bytes: 2 ** 30 }
 
-/** What says that there is no value keeps the rank in mind: so long a process may be behind that has an older one. */
+/** A record that there is no value keeps the rank in mind: so long a process may be behind that has an older one. */
 const REMOVED: Retention = { ...KEPT, ageMs: 24 * 3_600_000 }
 
 /** A gateway waits this long if the journal cannot take a value. */

@@ -54,7 +54,7 @@ interface Link {
   slots: ReadSlots
 }
 
-/** Bytes of latest values in memory. What is not there is read from the log once a link has credit for it. */
+/** Bytes of latest values in memory. Others are read from the log once a link has credit for them. */
 const LATEST_BYTES_MAX = 32 * 2 ** 20
 
 const NOTHING = Object.freeze({ answers: [], more: false })

@@ -165,7 +165,7 @@ export function createConnection({ url, environment, createAlarm, token, link, p
     const { type, user, reconnectAfterMs } = message
     if (type === 'welcome') {
       welcome = message
-      // What is no number must fail here, where it is caught: parts compare with limits in turns of their own.
+      // A limit that is no number must fail here, where it is caught: parts compare with limits in turns of their own.
       for (const name in welcome.limits) welcome.limits[name] *= 1
       if (auth) auth.say()
       else open(user)

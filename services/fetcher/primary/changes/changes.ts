@@ -271,7 +271,7 @@ function createChangeStream(url: string, names: string[], deps: Deps) {
     watch(link: string, held: Held | undefined) {
       const { version = '', order = 0 } = held ?? {}
       links.set(link, order)
-      // What a gateway was told by the node before this one. Streams do not go back: the highest counts, before it is opened.
+      // The node before this one told a gateway this. Streams do not go back: the highest counts, before it is opened.
       if (order > position.order && !batch) {
         position = { id: closeStream ? position.id : version || undefined, order }
       }

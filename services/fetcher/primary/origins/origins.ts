@@ -109,7 +109,7 @@ export function createSources<R extends Request, S extends Source<R> = Source<R>
   }
 
   /**
-   * What is in flight counts for the backend of before until it ends. The limit finds out by itself what the next one
+   * Requests in flight count for the backend of before until they end. The limit finds out by itself what the next one
    * can take.
    *
    * @param source whose backend is another from now on

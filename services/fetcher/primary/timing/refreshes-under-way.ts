@@ -57,8 +57,8 @@ export function createRefreshes({ namespaces, wheel, onOverdue, now }: Deps) {
   }
 
   /**
-   * A backend that hangs has a thousand of them, and each may have hundreds of links. What no turn has room for is told
-   * with the next beat.
+   * A backend that hangs has a thousand of them, and each may have hundreds of links. Those for
+   * which a turn has no room are told with the next beat.
    */
   function tellOverdue(queue: UniqueQueue<Refresh>) {
     const sentBefore = now() - OVERDUE_MS

@@ -30,7 +30,7 @@ export function readMainThread(pid: number | undefined): ThreadState | undefined
   } catch {
     return undefined
   }
-  // What comes before the state ends in a name of any form (proc(5)).
+  // The state comes after a name of any form (proc(5)).
   const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const [user, system] = fields.slice(10)
   return { isRunnable: state === 'R', cpuMs: (Number(user) + Number(system)) * CLOCK_TICK_MS }

@@ -327,7 +327,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
 
     /** Asks again where that is due. */
     sweep() {
-      // What no turn has room for comes with the next sweep.
+      // The next sweep checks those for which this turn has no room.
       workTurn(now, checkNext)
     },
   }

@@ -12,7 +12,7 @@ export interface Token extends Issued {
   digest: string
   signedBy: Verified['signedBy']
   expiresAtMs: number
-  /** To ask with, while sessions and requests use the token. What was asked with it is good until it expires. */
+  /** To ask with, while sessions and requests use the token. Answers got with it are good until it expires. */
   bearer: Bearer | undefined
   uses: number
 }
@@ -89,7 +89,7 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
     onForgotten(viewer)
   }
 
-  /** What backends said of a token counts for others of its user no more: nobody knows which one a node asked with. */
+  /** Answers for one token no longer count for others of its user: nobody knows which one a node asked with. */
   function noteRevoked(users: ReadonlySet<string>) {
     const nowMs = now()
     for (const user of users) revokedAt.set(user, nowMs)

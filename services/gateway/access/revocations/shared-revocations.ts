@@ -1,5 +1,5 @@
 // Revocations that every gateway follows: messages of a room that the journal keeps and no client can name. A gateway reads
-// the room's history when it starts, so it knows those of before. What operators close travels with them.
+// the room's history when it starts, so it knows those of before. Closings by operators travel with them.
 import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
 import { type Message, type MessageEvents, publishTo, type RoomsBackbone } from '@keycast/backbone'

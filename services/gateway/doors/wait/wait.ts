@@ -134,7 +134,7 @@ export function addWait(
       if (reply.raw.destroyed) return reply
       if (waited.ended) return sendProblem(reply, waited.ended)
       const entry = peek(key)
-      // What is held from before the watch may be old.
+      // A value from before the watch may be old.
       const isCurrent = entry && (entry.isWatchAnswered || now() - askedAtOf(entry) <= entry.maxAgeMs)
       const value = isCurrent ? entry.value : undefined
       if (entry && value) {

@@ -1,6 +1,6 @@
 // The newest messages of each room, for sessions that are at its head or a little behind. All rooms share one bound: the
-// oldest segments go first, and sessions that still want them have the journal asked. What the history of a room no longer
-// has goes as well.
+// oldest segments go first, and sessions that still want them have the journal asked. Messages that the history
+// of a room no longer has go as well.
 import type { Message } from '@keycast/backbone'
 import { createRecent } from '@keycast/service'
 import { NONE, type Room, type Segment } from './room.ts'

@@ -179,7 +179,7 @@ export function createSubscriptions({
     }
   }
 
-  /** What answers a get that was asked after a client came is no older than the client's value; of a watch it may be. */
+  /** The answer to a get that was asked after a client came is no older than the client's value; a watch's may be. */
   function catchUp(entry: Entry, isLatest: boolean) {
     const { lag, value } = entry
     if (!lag) return

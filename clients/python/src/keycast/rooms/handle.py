@@ -149,7 +149,7 @@ class Room:
         self._deeds.retry(self._entry)
 
     def close(self) -> None:
-        """The subscription ends with the last handle of its room. What was published is still settled."""
+        """The subscription ends with the last handle of its room. Its publishes are still settled."""
         if self._closed:
             return
         self._closed = True

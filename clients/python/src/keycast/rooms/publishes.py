@@ -192,7 +192,7 @@ class Publishes:
 
     def _fail(self, lane: _Lane, publish: _Publish, error: KeycastError) -> None:
         if not publish.future.done():
-            # What is said of a later try says nothing of an earlier one.
+            # An answer to a later try says nothing of an earlier one.
             code = "publish_unknown" if publish.is_unknown else error.code
             told = KeycastError(code, error.message, lane.key, error.retry_after, reason=error.reason)
             told.message_id = publish.message_id

@@ -241,7 +241,7 @@ class Rooms:
     def _create(self, key: str) -> RoomEntry:
         entry = RoomEntry(key, self._environment, self._link, lambda: self._subscriber.want(key))
         self._entries[key] = entry
-        # What was published by a handle that is closed may still be under way.
+        # Messages of a handle that is closed may still be under way.
         self._show_pending(key)
         return entry
 
@@ -298,7 +298,7 @@ class Rooms:
                     continue
                 # First: a listener that hears of it may close the last handle, and the key is wanted no more.
                 self._subscriber.want(entry.key)
-                # What comes before the answer may be of another epoch.
+                # Messages before the answer may be of another epoch.
                 entry.become(live=False)
             elif entry.state.live or entry.ask_id != request_id:
                 continue
