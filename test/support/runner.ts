@@ -15,30 +15,38 @@ const alone = [
 ]
 
 /**
- * Those that take over 30 s, by how long they take; the rest follows as jest orders it. In a fresh checkout jest orders by
- * the files' sizes, and the last to begin could be one that takes two minutes, with nothing beside it.
+ * Those that take 20 s or more, by how long they take; the rest follows as jest orders it. In a fresh checkout jest
+ * orders by the files' sizes, and some of the smallest take half a minute: they would begin last, with little beside
+ * them.
  */
 const longest = [
-  'loadtest',
   'client-browsers',
-  'client-python',
-  'authorize',
-  'handed-over',
+  'loadtest',
   'client-fallback',
-  'start',
-  'monitoring',
-  'presence',
-  'deploy-pages',
   'client-shared',
-  'deltas',
-  'client-rooms',
+  'authorize',
+  'notify',
   'journal',
-  'chat',
-  'faults-fetcher',
-  'faults-starved',
-  'faults-one-way',
-  'faults-together',
   'journal-valkey',
+  'loadtest-seeds',
+  'handed-over',
+  'start',
+  'fault-run-valkey',
+  'faults-together',
+  'chat',
+  'faults-one-way',
+  'fault-run',
+  'faults-starved',
+  'floods',
+  'fuzz-nodes',
+  'faults-fetcher',
+  'client-python',
+  'fuzz-system',
+  'presence',
+  'fuzz-parsers',
+  'pushed',
+  'fuzz-python',
+  'monitoring',
 ]
 
 // By its types the default export is a module that has one; in Node it is the class.
