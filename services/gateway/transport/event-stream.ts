@@ -7,7 +7,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { World } from '@keycast/service'
 import type { Session } from '../sessions/session.ts'
-import { comment, eventsOf, type IdAfter, namedEvent } from './events.ts'
+import { comment, copiedBytes, eventsOf, type IdAfter, namedEvent } from './events.ts'
 import { takenBytes } from './taken-bytes.ts'
 import type { Piece, Transport, TransportEvents } from './transport.ts'
 
@@ -84,14 +84,16 @@ export function createEventStream({ response, headers, idAfter, world }: Options
     },
 
     write(pieces: Piece[]) {
-      socket.write(eventsOf(pieces, idAfter))
+      socket.cork()
+      for (const part of eventsOf(pieces, idAfter)) socket.write(part)
+      socket.uncork()
     },
 
     isOpen: () => code === undefined && socket.writable,
     // A large write that the kernel took at once also "needs drain" until the next tick: nothing is left of it, though.
     isStalled: () => socket.writableNeedDrain && socket.writableLength > 0,
     takenBytes: () => takenBytes(socket),
-    copiedBytes: (piece: Piece) => Buffer.byteLength(piece),
+    copiedBytes,
     // Its client has no pings of its own to be answered.
     pongFrame: () => comment,
     // Nothing is read from this connection.

@@ -1,7 +1,9 @@
-import { comment, eventsOf } from './events.ts'
+import { comment, copiedBytes, eventsOf } from './events.ts'
 import { textFrame, textFrameStart } from './frames.ts'
 
 const none = () => undefined
+
+const written = (...of: Parameters<typeof eventsOf>) => Buffer.concat(eventsOf(...of)).toString()
 
 test('texts, frames, and frames in parts become one event each, in order', () => {
   const body = Buffer.from('"b"}')
@@ -15,7 +17,7 @@ test('texts, frames, and frames in parts become one event each, in order', () =>
     comment,
     textFrame(long).frame,
   ]
-  expect(eventsOf(pieces, none).toString()).toBe(
+  expect(written(pieces, none)).toBe(
     [
       'data: {"a":"ä"}',
       'data: {"b":1}',
@@ -32,8 +34,29 @@ test('texts, frames, and frames in parts become one event each, in order', () =>
 test('JSON that was written on several lines stays one line, and the shared frame stays as it is', () => {
   const { frame } = textFrame('{"data":{\r\n  "a": [\n1\n]}\n}')
   const before = Buffer.from(frame)
-  expect(eventsOf([frame], none).toString()).toBe('data: {"data":{    "a": [ 1 ]} }\n\n')
+  expect(written([frame], none)).toBe('data: {"data":{    "a": [ 1 ]} }\n\n')
   expect(frame.equals(before)).toBe(true)
+})
+
+test.each([
+  ['of a large frame', false, '{"data":'],
+  ['of one with line ends', true, '{"data":{\n'],
+])('streams hold the memory %s together', (_, isBlanked, head) => {
+  const body = Buffer.from(`"${'x'.repeat(70_000)}"${isBlanked ? '\n' : ''}`)
+  const { frame } = textFrame(head, body, '}')
+  const rest = textFrame('', Buffer.from(`${body}}`)).frame.subarray(10)
+  const start = textFrameStart(head, rest.length)
+  const large = (pieces: Buffer[]) => eventsOf(pieces, none).filter(part => part.length > 10_000)
+  const [one, other] = [large([frame]), large([frame])]
+  expect([one.length, other.length]).toEqual([1, 1])
+  expect(one[0].buffer === other[0].buffer).toBe(true)
+  expect(one[0].buffer === frame.buffer).toBe(!isBlanked)
+  const [first, second] = [large([start, rest])[0], large([start, rest])[0]]
+  expect(first.buffer === second.buffer).toBe(true)
+  expect(written([start, rest, frame], none)).toBe(`data: ${`${head}${body}}`.replaceAll('\n', ' ')}\n\n`.repeat(2))
+  expect([frame, start, rest].map(copiedBytes)).toEqual([0, start.length, 0])
+  const many = Buffer.concat([frame, frame])
+  expect([many, '{"ä":1}'].map(copiedBytes)).toEqual([many.length, 8])
 })
 
 test('an event that moves a position carries the id with it, so that neither comes without the other', () => {
@@ -42,8 +65,8 @@ test('an event that moves a position carries the id with it, so that neither com
     seen.push(text)
     return text.includes('moves') ? 'hash~E.1' : undefined
   }
-  const events = eventsOf(['{"moves":1}', textFrame('{"stays":1}').frame], idAfter)
-  expect(events.toString()).toBe('id: hash~E.1\ndata: {"moves":1}\n\ndata: {"stays":1}\n\n')
+  const events = written(['{"moves":1}', textFrame('{"stays":1}').frame], idAfter)
+  expect(events).toBe('id: hash~E.1\ndata: {"moves":1}\n\ndata: {"stays":1}\n\n')
   expect(seen).toEqual(['{"moves":1}', '{"stays":1}'])
 })
 

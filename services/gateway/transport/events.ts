@@ -1,5 +1,6 @@
 // The messages of a session as server-sent events (HTML, section 9.2): one `data:` line each. The encodings make frames
-// for WebSockets, once for all sessions; here each session's stream gets its copy, so that no hot path knows of streams.
+// for WebSockets, once for all sessions; of the large ones streams are written the same memory, so that a thousand streams
+// that do not read hold it once.
 import { TEXT } from './frames.ts'
 import type { Piece } from './transport.ts'
 
@@ -13,17 +14,28 @@ const SPACE = 32
 /** Enough of a frame's message for {@link IdAfter}: the longest key, and what stands before and after it. */
 const START_BYTES = 512
 
+/** A longer part of a message is not copied, but where it has line ends. */
+const COPY_BYTES_MAX = 4 * 1_024
+
+const END = Buffer.from('\n\n')
+
 /** The event's id where a message has moved the stream's position. @param start of the message, or all of it */
 export type IdAfter = (start: string) => string | undefined
 
-/** @param pieces as a session is written them: texts, whole frames, and frames in parts that follow each other */
-export function eventsOf(pieces: Piece[], idAfter: IdAfter): Buffer {
-  const events: Buffer[] = []
+/**
+ * @param pieces as a session is written them: texts, whole frames, and frames in parts that follow each other
+ * @returns to be written in this order, at once
+ */
+export function eventsOf(pieces: Piece[], idAfter: IdAfter): Buffer[] {
+  const parts: Buffer[] = []
   let frames: Buffer[] = []
+  const add = (payload: Buffer[]) => {
+    const start = Buffer.concat(payload.map(slice => slice.subarray(0, START_BYTES)))
+    const id = idAfter(start.toString('utf8', 0, START_BYTES))
+    parts.push(Buffer.from(id === undefined ? 'data: ' : `id: ${id}\ndata: `), ...payload.map(lineOf), END)
+  }
   const endFrames = () => {
-    for (const payload of payloadsOf(frames.length === 1 ? frames[0] : Buffer.concat(frames))) {
-      events.push(event(payload, idAfter(payload.toString('utf8', 0, START_BYTES))))
-    }
+    for (const payload of payloadsOf(frames)) add(payload)
     frames = []
   }
   for (const piece of pieces) {
@@ -32,47 +44,86 @@ export function eventsOf(pieces: Piece[], idAfter: IdAfter): Buffer {
       continue
     }
     endFrames()
-    events.push(typeof piece === 'string' ? event(Buffer.from(piece), idAfter(piece)) : piece)
+    if (typeof piece === 'string') add([Buffer.from(piece)])
+    else parts.push(piece)
   }
   endFrames()
-  return events.length === 1 ? events[0] : Buffer.concat(events)
+  return together(parts)
+}
+
+/** Memory of a stream's own that a piece takes while it is not sent. */
+export function copiedBytes(piece: Piece) {
+  if (typeof piece === 'string') return Buffer.byteLength(piece)
+  // JSON does not begin with this byte: the piece is the rest of a frame. Of many frames in one piece some are copied.
+  const isOfOne = piece[0] !== TEXT || payloadAt(piece, 0).end === piece.length
+  return isOfOne && piece.length > COPY_BYTES_MAX ? 0 : piece.length
 }
 
 /** An event of another type than a message: only the transport itself sends them. */
 export const namedEvent = (name: string, data: object) =>
   Buffer.from(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
 
-/** @param frames whole text frames, as frames.ts makes them */
-function* payloadsOf(frames: Buffer) {
-  for (let at = 0; at < frames.length; ) {
-    if (frames[at] !== TEXT) throw new TypeError(`an event stream carries text alone, no frame ${frames[at]}`)
-    let bytes = frames[at + 1]
-    at += 2
-    if (bytes === 126) {
-      bytes = frames.readUInt16BE(at)
-      at += 2
-    } else if (bytes === 127) {
-      bytes = Number(frames.readBigUInt64BE(at))
-      at += 8
+/** @param frames text frames, as frames.ts makes them: whole ones, and ones whose rest is the next of these */
+function* payloadsOf(frames: Buffer[]): Iterable<Buffer[]> {
+  for (let index = 0; index < frames.length; index++) {
+    for (let at = 0; at < frames[index].length; ) {
+      const { start, end } = payloadAt(frames[index], at)
+      const payload = [frames[index].subarray(start, end)]
+      const rest = end - frames[index].length
+      if (rest > 0) payload.push(frames[++index])
+      yield payload
+      at = rest > 0 ? rest : end
     }
-    yield frames.subarray(at, at + bytes)
-    at += bytes
   }
 }
 
-function event(payload: Buffer, id: string | undefined) {
-  const head = id === undefined ? 'data: ' : `id: ${id}\ndata: `
-  const target = Buffer.allocUnsafe(head.length + payload.length + 2)
-  target.write(head, 'latin1')
-  target.set(payload, head.length)
-  // A backend's JSON comes as it was written: between its tokens a line may end, and JSON takes a space as well.
-  blank(target, LINE_FEED, head.length)
-  blank(target, CARRIAGE_RETURN, head.length)
-  target.fill(LINE_FEED, head.length + payload.length)
-  return target
+/** Where the payload of a frame begins and ends; the end may lie in the next piece. */
+function payloadAt(frames: Buffer, at: number) {
+  if (frames[at] !== TEXT) throw new TypeError(`an event stream carries text alone, no frame ${frames[at]}`)
+  const bytes = frames[at + 1]
+  if (bytes < 126) return { start: at + 2, end: at + 2 + bytes }
+  if (bytes === 126) return { start: at + 4, end: at + 4 + frames.readUInt16BE(at + 2) }
+  return { start: at + 10, end: at + 10 + Number(frames.readBigUInt64BE(at + 2)) }
 }
 
-function blank(target: Buffer, byte: number, from: number) {
-  const end = target.length - 2
-  for (let at = target.indexOf(byte, from); at >= 0 && at < end; at = target.indexOf(byte, at + 1)) target[at] = SPACE
+/** By their memory, the large texts whose line ends are blanked: one copy for all streams that hold it. */
+const blanked = new WeakMap<ArrayBufferLike, { at: number; line: WeakRef<Buffer> }>()
+
+/**
+ * A backend's JSON comes as it was written: between its tokens a line may end, and JSON takes a space as well.
+ */
+function lineOf(text: Buffer): Buffer {
+  if (!text.includes(LINE_FEED) && !text.includes(CARRIAGE_RETURN)) return text
+  const known = blanked.get(text.buffer)
+  const shared = known?.at === text.byteOffset ? known.line.deref() : undefined
+  if (shared) return shared
+  const line = Buffer.from(text)
+  blank(line, LINE_FEED)
+  blank(line, CARRIAGE_RETURN)
+  if (text.length > COPY_BYTES_MAX) blanked.set(text.buffer, { at: text.byteOffset, line: new WeakRef(line) })
+  return line
+}
+
+function blank(line: Buffer, byte: number) {
+  for (let at = line.indexOf(byte); at >= 0; at = line.indexOf(byte, at + 1)) line[at] = SPACE
+}
+
+/** Copies small parts together: each entry of a gathered write costs more. */
+function together(parts: Buffer[]): Buffer[] {
+  const joined: Buffer[] = []
+  let small: Buffer[] = []
+  const endSmall = () => {
+    if (small.length > 0) joined.push(Buffer.concat(small))
+    small = []
+  }
+  for (const part of parts) {
+    if (part.length <= COPY_BYTES_MAX) {
+      small.push(part)
+      continue
+    }
+    endSmall()
+    joined.push(part)
+  }
+  endSmall()
+  return joined
 }
