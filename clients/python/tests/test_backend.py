@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -421,6 +422,33 @@ class TestBlocking:
                     made.blocking(patience=0.05).put("a:1", 1)
             finally:
                 given_up.set()
+
+    @pytest.mark.parametrize("start", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])
+    def test_an_answer_that_comes_byte_by_byte_is_given_up_when_patience_ends(self, start: bytes) -> None:
+        given_up = threading.Event()
+
+        def drip(listening: socket.socket) -> None:
+            peer, _ = listening.accept()
+            with peer, suppress(OSError):
+                peer.sendall(start)
+                while not given_up.wait(0.01):
+                    peer.sendall(b"a")
+
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            dripping = threading.Thread(target=drip, args=[listening])
+            dripping.start()
+            try:
+                with pytest.raises(CallError, match="nothing within 0.2 s"):
+                    BlockingBackend(f"http://127.0.0.1:{listening.getsockname()[1]}", "secret", 0.2).put("a:1", 1)
+            finally:
+                given_up.set()
+                dripping.join()
+
+    def test_an_answer_without_end_is_not_read_to_its_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "_ANSWER_BYTES_MAX", 1_000)
+        with gateway(lambda *_: Answer(body={"text": "x" * 1_000})) as made:
+            with pytest.raises(CallError, match="an answer of more than 1000 bytes"):
+                made.blocking().put("a:1", 1)
 
     def test_threads_call_at_once(self) -> None:
         with gateway(lambda *_: Answer(202)) as made:

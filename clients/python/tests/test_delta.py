@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from keycast.values.delta import DeltaError, apply_delta
+from keycast.values.delta import DELTA_BYTES_MAX, DeltaError, apply_delta
 from keycast.values.version import version_of
 
 
@@ -38,6 +38,13 @@ def test_a_version_is_made_of_the_content() -> None:
 def test_what_is_no_delta_of_the_source_is_refused(delta: bytes) -> None:
     with pytest.raises(DeltaError):
         apply_delta(b"abc", delta)
+
+
+def test_a_few_bytes_cannot_ask_for_much_memory_nor_many_that_make_nothing_for_much_time() -> None:
+    assert DELTA_BYTES_MAX == 4 * 1024**2
+    for delta in (b"G001\n", b"0\n" + b"0@0," * 1024**2 + b"0;"):
+        with pytest.raises(DeltaError, match="it is too large"):
+            apply_delta(b"", delta)
 
 
 def test_damage_is_refused_or_harmless() -> None:

@@ -489,3 +489,17 @@ async def test_a_malformed_claim_is_forgotten_and_a_wellformed_one_is_kept(setup
     made = claims[0]
     assert len(made) == 22
     assert claims == [made, "stale", made, "a" * 22, "a" * 22]
+
+
+@run
+async def test_at_most_10_000_messages_of_a_room_wait(setup: Setup) -> None:
+    room = setup.keycast.room("room:1", follow=False)
+    published = [room.publish(number) for number in range(10_001)]
+    assert len(room.pending) == 10_000
+    with pytest.raises(KeycastError) as raised:
+        await published[10_000]
+    assert (raised.value.code, raised.value.kept) == ("too_many_waiting", False)
+    setup.keycast.close()
+    outcomes = await asyncio.gather(*published, return_exceptions=True)
+    assert all(isinstance(outcome, KeycastError) for outcome in outcomes)
+    assert room.pending == ()

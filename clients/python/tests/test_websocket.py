@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
 from keycast import Keycast, KeycastError, connect
@@ -151,5 +153,33 @@ def test_a_get_of_what_cannot_be_read_fails_and_the_connection_stays() -> None:
             assert (raised.value.code, raised.value.key) == ("invalid_content", "broken:1")
             assert isinstance(raised.value.__cause__, ValueError)
             assert await asyncio.wait_for(keycast.get("whole:1"), PATIENCE_SECONDS) == 1
+
+    asyncio.run(test())
+
+
+def test_no_redirect_is_followed_for_the_token_would_go_there() -> None:
+    reached: list[str] = []
+
+    async def handle(peer: ServerConnection) -> None:
+        await peer.send(WELCOME)
+        async for text in peer:
+            reached.append(str(text))
+
+    async def test() -> None:
+        async with gateway(handle) as elsewhere:
+
+            def redirect(_: ServerConnection, request: Request) -> Response:
+                return Response(307, "Temporary Redirect", Headers(Location=elsewhere))
+
+            async with (
+                serve(handle, "127.0.0.1", 0, process_request=redirect) as server,
+                connect(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws", token="secret") as keycast,
+            ):
+                states: asyncio.Queue[str] = asyncio.Queue()
+                keycast.on_state(lambda state: states.put_nowait(state.name))
+                while await asyncio.wait_for(states.get(), PATIENCE_SECONDS) != "waiting" and not reached:
+                    pass
+                assert keycast.state.reason == "server rejected WebSocket connection: HTTP 307"
+        assert reached == []
 
     asyncio.run(test())

@@ -107,8 +107,15 @@ export function createCalls({ send, nextId, createAlarm }) {
       if (code === 'rate_limited' || code === 'token_expired') {
         queue.add(call)
         alarm.set(flush, retryAfterMs)
-      } else if (type === 'error') call.reject(new KeycastError(message))
-      else call.take(message, bytes)
+      } else {
+        try {
+          if (type === 'error') throw new KeycastError(message)
+          call.take(message, bytes)
+        } catch (error) {
+          // Thrown further it would end the session, and the call stay open for ever.
+          call.reject(error)
+        }
+      }
       flush()
       return true
     },

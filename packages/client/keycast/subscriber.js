@@ -3,7 +3,7 @@ import { PAUSE_DEFAULT_MS, requestBytesMax } from './requests.js'
 
 /**
  * @typedef {import('./connection/connection.js').Limits} Limits
- * @typedef {{ id: number, isLeaving: boolean, keys: string[], added: Set<string> }} Request
+ * @typedef {{ id: number, isLeaving: boolean, keys: Set<string>, added: Set<string> }} Request
  *   `added`: those of its keys that the session was not subscribed to before
  */
 
@@ -43,7 +43,7 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, fail, for
     const id = nextId()
     const bytesMax = requestBytesMax(limits)
     let bytes = JSON.stringify({ type, id, keys: [] }).length
-    const keys = []
+    const keys = new Set()
     const added = new Set()
     const entries = []
     for (const key of isLeaving ? toUnsubscribe : toSubscribe) {
@@ -55,8 +55,8 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, fail, for
       }
       const entry = isLeaving ? key : entryOf(key, id)
       bytes += JSON.stringify(entry).length + 1
-      if (bytes > bytesMax && keys.length) break
-      keys.push(key)
+      if (bytes > bytesMax && keys.size) break
+      keys.add(key)
       entries.push(entry)
       if (isLeaving) {
         subscribed.delete(key)
@@ -67,7 +67,7 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, fail, for
         subscribed.add(key)
       }
     }
-    if (!keys.length) return
+    if (!keys.size) return
     underWay = { id, isLeaving, keys, added }
     send({ type, id, keys: entries })
   }
@@ -104,8 +104,8 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, fail, for
    */
   function settle(key) {
     if (!underWay || underWay.isLeaving) return
-    underWay.keys = underWay.keys.filter(each => each !== key)
-    if (underWay.keys.length) return
+    underWay.keys.delete(key)
+    if (underWay.keys.size) return
     underWay = undefined
     soon()
   }

@@ -17,7 +17,10 @@ export type Deltas = ReturnType<typeof createDeltas>
 /** Below it a delta saves nothing: it names two versions, and has a checksum of its own. */
 const BODY_BYTES_MIN = 128
 
-/** A delta of so much takes 180 ms at worst (0s with 1s among them), in which this worker does nothing else. */
+/**
+ * A delta of so much takes 180 ms at worst (0s with 1s among them), in which this worker does nothing else. Clients
+ * refuse one that makes more than 4 MiB.
+ */
 const BODY_BYTES_MAX = 512 * 1024
 
 /** The fields that a delta's message has beyond a value's: the version it starts from. */

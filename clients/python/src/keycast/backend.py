@@ -11,10 +11,13 @@ import json
 import math
 import random
 import re
+import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from socket import SHUT_RDWR
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 from urllib.parse import quote, urlsplit
@@ -46,6 +49,9 @@ _RETRY_AFTER_SECONDS_MAX = 30
 
 # Answers of a gateway, or of what stands before it, that a later try may change (RFC 9110 section 15).
 _PASSING = frozenset((408, 429, 502, 503, 504))
+
+# No gateway answers a call with so much.
+_ANSWER_BYTES_MAX = 16 * 1024**2
 
 # A batch publishes into so many rooms at a time.
 _ROOMS_MAX = 8
@@ -406,11 +412,16 @@ class Backend:
         """Makes one request, in a thread."""
         connection = self._connection(self._host, self._port, timeout=timeout)
         try:
-            connection.request(
-                method, self._path + path, body, {"Authorization": f"Bearer {self._token}", **headers}
-            )
-            response = connection.getresponse()
-            return response.status, response.getheader("Retry-After"), response.read()
+            connection.connect()
+            with _ended_after(timeout, connection):
+                connection.request(
+                    method, self._path + path, body, {"Authorization": f"Bearer {self._token}", **headers}
+                )
+                response = connection.getresponse()
+                text = response.read(_ANSWER_BYTES_MAX + 1)
+                if len(text) > _ANSWER_BYTES_MAX:
+                    raise HTTPException(f"an answer of more than {_ANSWER_BYTES_MAX} bytes")
+                return response.status, response.getheader("Retry-After"), text
         finally:
             connection.close()
 
@@ -496,6 +507,35 @@ class BlockingBackend:
     def ask_again(self, *, user: str | None = None, key: str | None = None) -> dict[str, Any]:
         """Says that the backend decides otherwise about a user, a key or both: it is asked again."""
         return _end(self._calls.ask_again(user=user, key=key))
+
+
+@contextmanager
+def _ended_after(timeout: float, connection: HTTPConnection) -> Iterator[None]:
+    """Ends an exchange as a whole. The time-out of a socket is for each piece: an answer could come byte by byte for ever."""
+    # The connection forgets it once the head of an answer is there.
+    socket = connection.sock
+    is_over = threading.Event()
+
+    def hang_up() -> None:
+        is_over.set()
+        with suppress(OSError):
+            socket.shutdown(SHUT_RDWR)
+
+    timer = threading.Timer(timeout, hang_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except (OSError, HTTPException) as error:
+        if is_over.is_set():
+            raise TimeoutError from error
+        raise
+    else:
+        # An answer of no length looks whole where it was cut.
+        if is_over.is_set():
+            raise TimeoutError
+    finally:
+        timer.cancel()
 
 
 def _end(call: Coroutine[Any, Any, _T]) -> _T:

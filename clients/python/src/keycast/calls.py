@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -40,7 +41,7 @@ class Calls:
         self._next_id = next_id
         self._limits: dict[str, int] | None = None
         self._is_paused = False
-        self._queue: list[_Call] = []
+        self._queue: deque[_Call] = deque()
         self._under_way: dict[int, _Call] = {}
 
     def ask(
@@ -66,11 +67,11 @@ class Calls:
         self._is_paused = False
         self._alarm.clear()
         # The oldest call goes first again.
-        self._queue = [*self._under_way.values(), *self._queue]
+        self._queue.extendleft(reversed(self._under_way.values()))
         self._under_way = {}
 
     def end(self, error: KeycastError) -> None:
-        queue, self._queue = self._queue, []
+        queue, self._queue = self._queue, deque()
         for call in queue:
             if not call.future.done():
                 call.future.set_exception(error)
@@ -102,11 +103,12 @@ class Calls:
     def _flush(self) -> None:
         if not self._limits or self._is_paused:
             return
-        # A call whose caller was cancelled is made no more.
-        self._queue = [call for call in self._queue if not call.future.done()]
-        room = max(0, min(UNDER_WAY_MAX, self._limits["requestsPerSecond"]) - len(self._under_way))
-        sent, self._queue = self._queue[:room], self._queue[room:]
-        for call in sent:
+        most = min(UNDER_WAY_MAX, self._limits["requestsPerSecond"])
+        while self._queue and len(self._under_way) < most:
+            call = self._queue.popleft()
+            # A call whose caller was cancelled is made no more.
+            if call.future.done():
+                continue
             request_id = self._next_id()
             self._under_way[request_id] = call
             message = call.make()

@@ -89,7 +89,7 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
       if (type === 'authed') {
         wasRefused = false
         failures = 0
-        const goodMs = Math.max(RENEWAL_MIN_MS, expiresInMs - Math.min(MARGIN_MS, expiresInMs / 4))
+        const goodMs = Math.max(RENEWAL_MIN_MS, expiresInMs - Math.min(MARGIN_MS, expiresInMs / 4) || 0)
         renewAtMs = now() + goodMs
         if (canRenew) alarm.set(renew, goodMs)
         open(user)
@@ -101,8 +101,9 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
           renew()
         }
       } else if (code === 'token_expired' && !id && !key) {
-        // An error with an id or a key is about that alone. Otherwise many keys would ask for as many tokens.
-        if (canRenew) renew()
+        // An error with an id or a key is about that alone. Otherwise many keys would ask for as many tokens; and so would
+        // a gateway that says it again while the next token is asked for.
+        if (canRenew && renewAtMs) renew()
       }
     },
   }

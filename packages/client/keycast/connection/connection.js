@@ -172,7 +172,7 @@ export function createConnection({ url, environment, createAlarm, token, link, p
     } else if (type === 'closing') {
       settle()
       // A gateway that says so as each session begins would be dialled without end.
-      const waitMs = Math.max(reconnectAfterMs, failures && backoffMs(random, failures))
+      const waitMs = Math.max(+reconnectAfterMs || 0, failures && backoffMs(random, failures))
       failures += 1
       returnAtMs = now() + waitMs
       alarm.set(connect, waitMs)

@@ -9,6 +9,9 @@ const BATCH_CHARACTERS_MAX = 16_384
 /** In UTF-8, at most. */
 const BYTES_PER_CHARACTER = 3
 
+/** A value has 64 MiB at most, and a third more in base64. An event that does not end would take all memory. */
+const EVENT_CHARACTERS_MAX = 2 ** 27
+
 /** A proxy that limits requests is asked again after this time. */
 const AGAIN_MS = 1_000
 
@@ -50,6 +53,7 @@ export function overEventStream({ url, fetch, setTimeout, hear, end }) {
     const decoder = new TextDecoder()
     /** Of an event that is not whole yet: to look through all of it again with each read would take a large one long. */
     let parts = ['']
+    let characters = 0
     for (;;) {
       const { done, value } = await reader.read()
       if (done) return lose('the stream has ended')
@@ -58,9 +62,12 @@ export function overEventStream({ url, fetch, setTimeout, hear, end }) {
       if (text.startsWith('\n') && parts.at(-1)?.endsWith('\n')) text = `${parts.pop()}${text}`
       const [first, ...blocks] = text.split('\n\n')
       if (first !== '') parts.push(first)
+      characters += first.length
+      if (characters > EVENT_CHARACTERS_MAX) return lose('too long')
       for (const block of blocks) {
         const whole = parts.join('')
         parts = [block]
+        characters = block.length
         if (!signal.aborted) take(whole)
       }
     }

@@ -104,7 +104,8 @@ export function createFallback(options = {}) {
       this.#way = ways[index]({
         ...target,
         WebSocket,
-        fetch,
+        // As a WebSocket: a token must not go to wherever a redirect leads, nor a value come from there.
+        fetch: (address, init) => fetch(address, { ...init, redirect: 'error' }),
         setTimeout,
         end,
         hear: data => {

@@ -553,3 +553,58 @@ test('what somebody on the way answers in the place of a gateway is no value', a
   await settle()
   expect(take()).toContainEqual(expect.objectContaining({ type: 'error', key: 'doc:1', code: 'backend_unreachable' }))
 })
+
+test('no way follows a redirect: the token would go there, and values come from there', async () => {
+  /** @type {any[]} */
+  const redirects = []
+  const note = (/** @type {RequestInit} */ { redirect }) => redirects.push(redirect)
+  let isStreamed = true
+  const { open, settle } = setup({
+    answers: {
+      '/v1/stream': init => {
+        note(init)
+        return isStreamed ? streamOf(welcome()) : new Response('', { status: 404 })
+      },
+      '/v1/stream/send': init => {
+        note(init)
+        return new Response(null, { status: 204 })
+      },
+      '/keycast.js': init => {
+        note(init)
+        return new Response('')
+      },
+    },
+  })
+  const { socket } = open()
+  await settle()
+  socket.send('{"type":"auth","token":"secret"}')
+  await settle()
+  isStreamed = false
+  open('wss://other.example.com/ws')
+  await settle()
+  expect(redirects).toEqual(Array(4).fill('error'))
+})
+
+test('an event that does not end is given up before it takes all memory', async () => {
+  const chunk = new TextEncoder().encode('x'.repeat(8 * 1024 ** 2))
+  let reads = 0
+  const endless = new ReadableStream({
+    start: controller => controller.enqueue(new TextEncoder().encode(`data: ${JSON.stringify(welcome())}\n\ndata: `)),
+    pull(controller) {
+      reads += 1
+      controller.enqueue(chunk)
+    },
+  })
+  const { open } = setup({ answers: { '/v1/stream': () => new Response(endless) } })
+  const { socket, heard } = open()
+  const closed = new Promise(resolve => {
+    const { onclose } = socket
+    socket.onclose = event => {
+      onclose?.(event)
+      resolve(event)
+    }
+  })
+  await closed
+  expect(heard.at(-1)).toEqual({ code: 1006, reason: 'too long' })
+  expect(reads).toBeLessThan(20)
+})

@@ -78,7 +78,7 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
       cursor = next.cursor
       version = next.version ?? version
       if (cursor === undefined)
-        await new Promise(resolve => setTimeout(() => resolve(0), problem?.retryAfterMs ?? PACE_MS))
+        await new Promise(resolve => setTimeout(() => resolve(0), Math.min(problem?.retryAfterMs ?? PACE_MS, 2 ** 30)))
     }
   }
 

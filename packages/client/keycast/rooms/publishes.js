@@ -19,9 +19,7 @@ import { PAUSE_DEFAULT_MS, requestBytesMax } from '../requests.js'
 
 /**
  * @typedef {object} Publish
- * @property {string} messageId
- * @property {any} data
- * @property {number} at
+ * @property {import('./room.js').PendingMessage} shown
  * @property {number} id of the request under way; 0 where none is
  * @property {boolean} isUnknown whether a try may have succeeded whose answer is lost
  * @property {any} error of the last try
@@ -34,6 +32,9 @@ import { PAUSE_DEFAULT_MS, requestBytesMax } from '../requests.js'
  */
 
 const DEADLINE_MS = 30_000
+
+/** So many of a room may wait: each is looked through with each change. */
+const PENDING_MAX = 10_000
 
 /**
  * @param {object} deps
@@ -56,9 +57,9 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
     const { key, queue, alarm } = lane
     const [first] = queue
     if (!limits || alarm.isSet() || !first || first.id) return
-    const { messageId, data } = first
     first.id = nextId()
     underWay.set(first.id, lane)
+    const { messageId, data } = first.shown
     const message = { type: 'publish', id: first.id, key, messageId, data }
     const bytes = new TextEncoder().encode(JSON.stringify(message)).length
     // The gateway would close the connection, and all its subscriptions with it.
@@ -69,7 +70,7 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
 
   /** @param {Lane} lane @param {Publish} publish */
   function remove(lane, publish) {
-    lane.queue = lane.queue.filter(each => each !== publish)
+    lane.queue.splice(lane.queue.indexOf(publish), 1)
     underWay.delete(publish.id)
     publish.clear()
     if (lane.queue.length === 0) lanes.delete(lane.key)
@@ -82,9 +83,9 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
    * @param {{ code: import('../errors.js').KeycastErrorCode, message: string, retryAfterMs?: number, reason?: string }} error
    */
   function fail(lane, publish, { code, message, retryAfterMs, reason }) {
-    const { messageId, isUnknown } = publish
+    const { messageId } = publish.shown
     // The answer to a later try says nothing of an earlier one.
-    const told = isUnknown ? /** @type {any} */ ('publish_unknown') : code
+    const told = publish.isUnknown ? /** @type {any} */ ('publish_unknown') : code
     const error = new KeycastError({ code: told, message, key: lane.key, retryAfterMs, reason })
     publish.reject(Object.assign(error, { messageId }))
     remove(lane, publish)
@@ -92,7 +93,7 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
 
   /** @param {Lane} lane @param {Publish} publish @param {{ epoch: string, seq: number, at: number, duplicate?: boolean }} kept */
   function succeed(lane, publish, { epoch, seq, at, duplicate = false }) {
-    const { messageId } = publish
+    const { messageId } = publish.shown
     publish.resolve({ messageId, position: { epoch, seq }, at, duplicate })
     remove(lane, publish)
   }
@@ -121,7 +122,7 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
   return {
     answered,
     /** @param {string} key @returns {import('./room.js').PendingMessage[]} */
-    pending: key => (lanes.get(key)?.queue ?? []).map(({ messageId, data, at }) => ({ messageId, data, at })),
+    pending: key => (lanes.get(key)?.queue ?? []).map(({ shown }) => shown),
 
     /**
      * @param {string} key
@@ -136,10 +137,8 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
       return new Promise((resolve, reject) => {
         /** @type {Publish} */
         const publish = {
-          messageId,
           // Copied now: the caller may change the object later.
-          data: JSON.parse(text),
-          at: date(),
+          shown: { messageId, data: JSON.parse(text), at: date() },
           id: 0,
           isUnknown: false,
           error: undefined,
@@ -150,7 +149,9 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
         /** @type {Lane} */
         const lane = lanes.get(key) ?? { key, queue: [], alarm: createAlarm() }
         lanes.set(key, lane)
-        lane.queue.push(publish)
+        if (lane.queue.push(publish) > PENDING_MAX) {
+          return fail(lane, publish, { code: 'too_many_waiting', message: 'full' })
+        }
         alarm.set(() => {
           if (publish.id) publish.isUnknown = true
           const message = `no outcome within ${deadlineMs} ms`
@@ -165,8 +166,8 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
     saw({ key, seq, at, messageId, data }, /** @type {string} */ epoch) {
       const lane = lanes.get(key)
       const publish = lane?.queue[0]
-      if (!lane || publish?.messageId !== messageId || !publish || !(publish.id || publish.isUnknown)) return
-      if (JSON.stringify(publish.data) === JSON.stringify(data)) succeed(lane, publish, { epoch, seq, at })
+      if (!lane || !publish || publish.shown.messageId !== messageId || !(publish.id || publish.isUnknown)) return
+      if (JSON.stringify(publish.shown.data) === JSON.stringify(data)) succeed(lane, publish, { epoch, seq, at })
     },
 
     /** @param {Limits} next */
@@ -186,7 +187,7 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
     },
     /** @param {KeycastError} error */
     end(error) {
-      for (const lane of [...lanes.values()]) for (const publish of lane.queue) fail(lane, publish, error)
+      for (const lane of [...lanes.values()]) for (const publish of [...lane.queue]) fail(lane, publish, error)
     },
   }
 }

@@ -206,9 +206,9 @@ export class Room {
   take(message) {
     if (!this.#state.live || !this.position) return
     const { epoch, seq } = this.position
-    if (message.seq <= seq) return
+    if (!(message.seq > seq)) return
     // No gateway leaves a hole: its idea of this client's position is wrong.
-    if (message.seq > seq + 1) return this.#want()
+    if (message.seq !== seq + 1) return this.#want()
     const item = toMessage(epoch, message)
     this.position = item.position
     this.become({ error: undefined })

@@ -2,8 +2,11 @@
 // trusted: every number is checked before it is used.
 import { createContent } from './content.js'
 
-/** Bytes that a delta may make. A few bytes could ask for gigabytes otherwise; values of a gateway are far smaller. */
-export const RESULT_BYTES_MAX = 256 * 1024 ** 2
+/**
+ * Bytes that a delta may have, and may make. A few bytes could ask for gigabytes otherwise. A gateway sends none for a
+ * value of more than 512 KiB.
+ */
+export const DELTA_BYTES_MAX = 4 * 1024 ** 2
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~'
 const digitOf = new Int8Array(256).fill(-1)
@@ -49,13 +52,13 @@ export function applyDelta(from, delta) {
       const digit = digitOf[character]
       if (digit < 0) return [value, character]
       value = value * 64 + digit
-      if (value > 0xffffffff) refuse('a number is too large')
+      if (value > 0xffffffff) refuse('it is too large')
     }
   }
 
   const [size, afterSize] = number()
   if (afterSize !== LINE_FEED) refuse('it does not begin with a size')
-  if (size > RESULT_BYTES_MAX) refuse('what it makes is too large')
+  if (Math.max(size, delta.length) > DELTA_BYTES_MAX) refuse('it is too large')
   const made = new Uint8Array(size)
   let length = 0
 

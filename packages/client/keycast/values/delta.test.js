@@ -1,7 +1,7 @@
 // The reader of deltas, against the library that makes them: for any input it makes the right bytes or refuses.
 import * as fossil from 'fossil-delta'
 import { randomNumbers } from '../../../../test/support/random.js'
-import { applyDelta, RESULT_BYTES_MAX } from './delta.js'
+import { applyDelta, DELTA_BYTES_MAX } from './delta.js'
 
 const bytes = (/** @type {string} */ text) => new TextEncoder().encode(text)
 const apply = (/** @type {string} */ from, /** @type {string} */ delta) => applyDelta(bytes(from), bytes(delta))
@@ -55,8 +55,8 @@ test.each([
   ['nothing', '', 'it ends too early'],
   ['no size', ';', 'does not begin with a size'],
   ['a size alone', '3\n', 'it ends too early'],
-  ['a number over 32 bits', '4000000\n', 'a number is too large'],
-  ['too large a result', 'G0001\n', 'what it makes is too large'],
+  ['a number over 32 bits', '4000000\n', 'it is too large'],
+  ['too large a result', 'G001\n', 'it is too large'],
   ['a literal longer than the delta', '3\n3:ab', 'it ends too early'],
   ['a literal longer than the result', '1\n3:abc0;', 'it makes more than it says'],
   ['a copy longer than the result', '1\n3@0,0;', 'it makes more than it says'],
@@ -75,7 +75,8 @@ test('an empty result, and a copy of nothing at the very end, are allowed', () =
   expect(apply('abc', '0\n0@3,0;')).toEqual(new Uint8Array())
 })
 
-test('a few bytes cannot ask for more memory than a value may take', () => {
-  expect(RESULT_BYTES_MAX).toBe(256 * 1024 ** 2)
-  expect(() => apply('', '~~~~~\n')).toThrow('what it makes is too large')
+test('a few bytes cannot ask for much memory, nor many that make nothing for much time', () => {
+  expect(DELTA_BYTES_MAX).toBe(4 * 1024 ** 2)
+  expect(() => apply('', '~~~~~\n')).toThrow('it is too large')
+  expect(() => apply('', `0\n${'0@0,'.repeat(1024 ** 2)}0;`)).toThrow('it is too large')
 })

@@ -1,6 +1,6 @@
 // The versions of one key, which come whole or as a delta. A version is made of the content's SHA-256: a client can check
 // whether a delta made the right bytes.
-import { changed } from './delta.js'
+import { changed, DELTA_BYTES_MAX } from './delta.js'
 
 /**
  * @typedef {import('./content.js').Content} Content
@@ -23,6 +23,8 @@ export class Versions {
   #shownTurn = 0
   /** Whether the whole value was asked for anew: deltas are of no use until it comes. */
   #awaitsWhole = false
+  /** Bytes whose hash is being computed. Small deltas that come at once could make gigabytes before the first is known. */
+  #uncheckedBytes = 0
   #subtle
   #publish
   #askWhole
@@ -59,12 +61,14 @@ export class Versions {
   async change(message, delta) {
     const { latest } = this
     if (this.#awaitsWhole || latest?.version === message.version) return
-    const made = changed(latest, message, delta)
+    const made = this.#uncheckedBytes < DELTA_BYTES_MAX && changed(latest, message, delta)
     if (!made) return this.doubt()
     this.latest = made
     if (this.#subtle) {
       const turn = ++this.#turn
+      this.#uncheckedBytes += made.bytes.length
       const isRight = await isAsNamed(made, this.#subtle)
+      this.#uncheckedBytes -= made.bytes.length
       // A version that came later may have been checked sooner, or the whole value may have come.
       if (turn < this.#shownTurn) return
       if (!isRight) return this.doubt()

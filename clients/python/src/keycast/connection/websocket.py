@@ -7,17 +7,19 @@ from collections.abc import Callable
 from ssl import SSLContext
 
 from websockets.asyncio.client import ClientConnection
-from websockets.asyncio.client import connect as dial
+from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidMessage
 from websockets.typing import Subprotocol
 
 from ..environment import LoopEnvironment, Socket
-from ..values.delta import RESULT_BYTES_MAX
 
 #: A gateway that is gone answers no close, and one that reads nothing lets none be sent.
 _CLOSE_SECONDS = 2
 
 _ABNORMAL = 1006
+
+#: A namespace's values have 64 MiB at most, and a line before them.
+_MESSAGE_BYTES_MAX = 65 * 1024**2
 
 
 class NetworkEnvironment(LoopEnvironment):
@@ -33,6 +35,13 @@ class NetworkEnvironment(LoopEnvironment):
         socket = WebSocket(url, self._ssl, on_message, on_close)
         self.run(socket.run())
         return socket
+
+
+class _Dial(connect):
+    """Follows no redirect, as browsers do not: the token would go to wherever it leads."""
+
+    def process_redirect(self, exc: Exception) -> Exception:
+        return exc
 
 
 class WebSocket:
@@ -83,7 +92,7 @@ class WebSocket:
 
     async def _connect(self) -> ClientConnection:
         # The client measures time itself. Values may be large, and the gateway has limits of its own.
-        return await dial(
+        return await _Dial(
             self._url,
             ssl=self._ssl,
             subprotocols=[Subprotocol("keycast.v1.bytes")],
@@ -91,7 +100,7 @@ class WebSocket:
             open_timeout=None,
             ping_interval=None,
             close_timeout=_CLOSE_SECONDS,
-            max_size=RESULT_BYTES_MAX,
+            max_size=_MESSAGE_BYTES_MAX,
         )
 
     async def _serve(self, connection: ClientConnection, first: asyncio.Task[str | int]) -> None:
@@ -101,6 +110,8 @@ class WebSocket:
             async for data in connection:
                 if not self._is_closed:
                     self._on_message(data)
+                    # Messages that came together would else be one turn of the loop, however long.
+                    await asyncio.sleep(0)
         except ConnectionClosed:
             pass
         finally:

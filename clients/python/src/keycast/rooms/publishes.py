@@ -18,12 +18,15 @@ from .messages import PendingMessage, Position, Published
 #: Whether a message is kept under its id, by the code of the error. After any other it is not.
 _KEPT = {"publish_unknown": None, "id_conflict": True}
 
+#: So many of a room may wait: all of them are shown anew with each change.
+_PENDING_MAX = 10_000
+
 
 class _Publish:
     def __init__(self, message_id: str, data: Any, at: float, environment: Environment) -> None:
         self.message_id = message_id
         self.data = data
-        self.at = at
+        self.shown = PendingMessage(message_id, data, at)
         self.future: asyncio.Future[Published] = environment.future()
         self.alarm = Alarm(environment)
         #: Of the request under way; None where none is.
@@ -64,7 +67,7 @@ class Publishes:
 
     def pending(self, key: str) -> tuple[PendingMessage, ...]:
         lane = self._lanes.get(key)
-        return tuple(PendingMessage(each.message_id, each.data, each.at) for each in lane.queue) if lane else ()
+        return tuple([each.shown for each in lane.queue]) if lane else ()
 
     def publish(
         self, key: str, data: Any, message_id: str | None, deadline_ms: float, refusal: KeycastError | None
@@ -75,6 +78,8 @@ class Publishes:
         publish = _Publish(message_id or random_text(), copy, self._environment.date() / 1_000, self._environment)
         lane = self._lanes.setdefault(key, _Lane(key, self._environment))
         lane.queue.append(publish)
+        if len(lane.queue) > _PENDING_MAX:
+            refusal = refusal or KeycastError("too_many_waiting", f"{_PENDING_MAX} messages wait already", key)
         if refusal:
             self._fail(lane, publish, refusal)
             return publish.future
@@ -149,7 +154,7 @@ class Publishes:
 
     def end(self, error: KeycastError) -> None:
         for lane in list(self._lanes.values()):
-            for publish in lane.queue:
+            for publish in list(lane.queue):
                 self._fail(lane, publish, error)
 
     def _flush(self, lane: _Lane) -> None:
@@ -173,7 +178,7 @@ class Publishes:
             self._send(message)
 
     def _remove(self, lane: _Lane, publish: _Publish) -> None:
-        lane.queue = [each for each in lane.queue if each is not publish]
+        lane.queue.remove(publish)
         if publish.id is not None:
             self._under_way.pop(publish.id, None)
         publish.alarm.clear()

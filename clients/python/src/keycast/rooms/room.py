@@ -70,7 +70,8 @@ class RoomEntry:
     def become(self, **changes: Any) -> None:
         state = replace(self.state, **changes)
         state = replace(state, health=self._health(state))
-        if state == self.state:
+        # Two that differ are not compared message by message: there may be thousands.
+        if state.pending is self.state.pending and state == self.state:
             return
         self.state = state
         self.listeners.tell(state)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import struct
 
-#: Bytes that a delta may make. A few bytes could ask for gigabytes otherwise; values of a gateway are far smaller.
-RESULT_BYTES_MAX = 256 * 1024**2
+#: Bytes that a delta may have, and may make. A few bytes could ask for gigabytes otherwise. A gateway sends none for a
+#: value of more than 512 KiB.
+DELTA_BYTES_MAX = 4 * 1024**2
 
 _DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~"
 _DIGIT_OF = {character: digit for digit, character in enumerate(_DIGITS)}
@@ -24,8 +25,8 @@ def apply_delta(source: bytes, delta: bytes) -> bytes:
     size, after_size, at = _number(delta, 0)
     if after_size != _LINE_FEED:
         raise DeltaError("it does not begin with a size")
-    if size > RESULT_BYTES_MAX:
-        raise DeltaError("what it makes is too large")
+    if max(size, len(delta)) > DELTA_BYTES_MAX:
+        raise DeltaError("it is too large")
     made = bytearray()
     while True:
         count, command, at = _number(delta, at)
