@@ -255,6 +255,21 @@ def test_a_session_whose_token_has_expired_is_given_another() -> None:
     asyncio.run(test())
 
 
+def test_a_gateway_that_says_token_expired_again_and_again_has_the_application_asked_once_at_a_time() -> None:
+    async def test() -> None:
+        tokens = Tokens()
+        await tokens.open()
+        before = len(tokens.asked)
+        for _ in range(100):
+            tokens.world.socket.say({"type": "error", "code": "token_expired", "message": "expired"})
+        await tokens.world.settle()
+        assert len(tokens.asked) == before + 1
+        tokens.keycast.close()
+        await tokens.world.settle()
+
+    asyncio.run(test())
+
+
 def test_closing_the_client_cancels_the_function_for_tokens() -> None:
     async def test() -> None:
         tokens = Tokens()

@@ -95,9 +95,10 @@ class Auth:
             else:
                 self._was_refused = True
                 self._renew()
-        # One with an id or a key is about that alone. Else many keys would ask for as many tokens.
+        # One with an id or a key is about that alone. Else many keys would ask for as many tokens; and so would a gateway
+        # that says it again while the next token is asked for.
         elif code == "token_expired" and not message.keys() & {"id", "key"}:
-            if self._function:
+            if self._function and self._renew_at_ms:
                 self._renew()
         else:
             return False
