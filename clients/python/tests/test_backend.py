@@ -322,7 +322,7 @@ def test_a_gateway_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch
     async def look() -> None:
         async with made.backend() as backend:
             try:
-                with pytest.raises(CallError, match="nothing within 0.05 s"):
+                with pytest.raises(CallError, match=r"nothing within 0\.0\d+ s"):
                     await backend.put("a:1", 1)
             finally:
                 given_up.set()
@@ -418,7 +418,7 @@ class TestBlocking:
 
         with gateway(answer) as made:
             try:
-                with pytest.raises(CallError, match="nothing within 0.05 s"):
+                with pytest.raises(CallError, match=r"nothing within 0\.0\d+ s"):
                     made.blocking(patience=0.05).put("a:1", 1)
             finally:
                 given_up.set()
@@ -438,7 +438,7 @@ class TestBlocking:
             dripping = threading.Thread(target=drip, args=[listening])
             dripping.start()
             try:
-                with pytest.raises(CallError, match="nothing within 0.2 s"):
+                with pytest.raises(CallError, match=r"nothing within 0\.[12]\d* s"):
                     BlockingBackend(f"http://127.0.0.1:{listening.getsockname()[1]}", "secret", 0.2).put("a:1", 1)
             finally:
                 given_up.set()
