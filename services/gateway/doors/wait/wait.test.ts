@@ -106,7 +106,7 @@ test('one connection waits once: its next request, sent before the answer, takes
   const { port } = app.server.address() as AddressInfo
   const socket = connect({ port, host: '127.0.0.1' })
   const request = `GET /v1/wait/${KEY}?after=${version}&cursor=${ORDER}.${first} HTTP/1.1\r\nhost: x\r\n\r\n`
-  socket.write(request.repeat(20))
+  socket.write(request.repeat(8))
   await waiting(1)
   const answer = wait(version, ORDER)
   await waiting(2)
