@@ -11,8 +11,8 @@ const PLOT_HEIGHT = 225
  * it to be. Without quotes: it stands in an attribute.
  */
 const FONT = 'Arial, Helvetica, sans-serif'
-/** Of a legend: a line in it, its colour with the gaps around, and a character of the font. */
-const LEGEND = { line: 20, symbol: 42, character: 6.2 }
+/** Of a legend: the gap between names, beside and below, a line with it, a colour with its gaps, a character of the font. */
+const LEGEND = { gap: 18, line: 30, symbol: 42, character: 6.2 }
 
 /** A point without a value is a gap. */
 interface Line {
@@ -50,7 +50,7 @@ export const hasData = ({ lines }: Chart) => lines.some(({ data }) => data.some(
  */
 export function drawChart({ title, subtitle, x, log = false, marks = [], lines }: Chart, id: string): string {
   const drawn = lines.filter(({ data }) => data.some(([, value]) => value !== null))
-  const top = 66 + linesOfLegend(drawn.map(({ name }) => name)) * LEGEND.line + (marks.length > 0 ? MARK_HEIGHT : 0)
+  const top = 56 + linesOfLegend(drawn.map(({ name }) => name)) * LEGEND.line + (marks.length > 0 ? MARK_HEIGHT : 0)
   const chart = echarts.init(null, null, { renderer: 'svg', ssr: true, width: WIDTH, height: top + PLOT_HEIGHT })
   chart.setOption({
     animation: false,
@@ -71,7 +71,7 @@ export function drawChart({ title, subtitle, x, log = false, marks = [], lines }
       itemWidth: 18,
       itemHeight: 3,
       // A reader's font may be wider than the one that was measured.
-      itemGap: 18,
+      itemGap: LEGEND.gap,
       textStyle: { color: ink, fontSize: 11.5 },
       data: drawn.map(({ name }) => name),
     },
