@@ -1,10 +1,10 @@
 // The commands of keycast journal: each does its work on a log, reports the result, and gives the exit code.
 import { resolve } from 'node:path'
-import { checkLogFile, folderOf } from '../../services/journal/log/folder.ts'
-import type { Report } from '../../services/journal/log/lmdb-check.ts'
-import { checkLog } from '../../services/journal/log/lmdb-check-apart.ts'
-import { backUp, restore as restoreLog } from '../../services/journal/log/lmdb-copy.ts'
-import { openTables } from '../../services/journal/log/lmdb-layout.ts'
+import type { Report } from '../../services/journal/log/lmdb/check.ts'
+import { checkLog } from '../../services/journal/log/lmdb/check-apart.ts'
+import { backUp, restore as restoreLog } from '../../services/journal/log/lmdb/copy.ts'
+import { checkLogFile, folderOf } from '../../services/journal/log/lmdb/folder.ts'
+import { openTables } from '../../services/journal/log/lmdb/layout.ts'
 import { roomLines, roomsLines } from './show.ts'
 
 /** `forPerson`: the output is read by a person, not by a program. */

@@ -1,5 +1,5 @@
 // The rooms of a log, and the messages of one, as lines: for a person, or as JSON for a program.
-import { decode, type Room, type Tables } from '../../services/journal/log/lmdb-layout.ts'
+import { decode, type Room, type Tables } from '../../services/journal/log/lmdb/layout.ts'
 
 export function* roomsLines({ env, rooms, meta }: Tables, forPerson: boolean): Iterable<string> {
   const transaction = env.useReadTransaction()

@@ -134,3 +134,11 @@ test('of two journals that note at one time, the one that came too late looks ag
   await overtaken.bounds.settle()
   expect(overtaken.held()).toBe(1_000)
 })
+
+test('a namespace may have a name that every object has a field of', async () => {
+  const { notes } = setup()
+  const namespaces = { names: ['constructor'], get: () => ({ history: short }) } as any
+  const bounds = createHistoryBounds({ namespaces, notes, shortenMs: HOUR_MS, report: {} as any })
+  await bounds.settle()
+  expect(bounds.retentionOf('constructor:1')).toEqual(short)
+})

@@ -46,7 +46,13 @@ export function createHistoryBounds({ namespaces, notes, shortenMs, report }: De
       const { names } = namespaces
       const before: Record<string, Noted> = noted.text === '' ? {} : JSON.parse(noted.text)
       const after = { ...before }
-      for (const name of names) after[name] = settled(before[name], wantedOf(name), noted.at, shortenMs)
+      for (const name of names)
+        after[name] = settled(
+          Object.hasOwn(before, name) ? before[name] : undefined,
+          wantedOf(name),
+          noted.at,
+          shortenMs,
+        )
       const said = JSON.stringify(after)
       if (said !== noted.text && !(await notes.replace(noted.text, said))) continue // another journal was faster
       return takeOver(

@@ -10,7 +10,7 @@ import { followPositions } from '../../test/support/positions.ts'
 import { randomNumbers } from '../../test/support/random.js'
 import { createJournal } from './journal.ts'
 import type { Log, Message, Publish } from './log/log.ts'
-import { createMemoryLog } from './log/memory.ts'
+import { createMemoryLog } from './log/memory/memory.ts'
 
 const silent: any = { debug() {}, info() {}, warn() {}, error() {} }
 

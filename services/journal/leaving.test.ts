@@ -11,10 +11,10 @@ import { createTestWorld, failed, refused, taken } from '@keycast/service/notify
 import fc from 'fast-check'
 import { startValkey } from '../../test/support/valkey.ts'
 import { createJournal } from './journal.ts'
-import { openLmdbLog } from './log/lmdb.ts'
+import { openLmdbLog } from './log/lmdb/lmdb.ts'
 import { EMPTY_MS, ID_MS, type Log } from './log/log.ts'
-import { createMemoryLog } from './log/memory.ts'
-import { openValkeyLog } from './log/valkey.ts'
+import { createMemoryLog } from './log/memory/memory.ts'
+import { openValkeyLog } from './log/valkey/valkey.ts'
 
 const silent: any = { debug() {}, info() {}, warn() {}, error() {} }
 const noMetric = () => () => {}
@@ -75,6 +75,9 @@ function slowed(log: Log) {
   }
 }
 
+/** Some messages have no room there. */
+const outboxBytesMax = 1_000
+
 type Open = (world: World) => Promise<Log>
 
 async function setUp(open: Open) {
@@ -103,7 +106,7 @@ async function setUp(open: Open) {
   let events = {} as NodeEvents<Rooms>
   const slow = slowed(await open(counted))
   let takes: Outcome = taken
-  /** Of each room, what the backend took. */
+  /** Of each room, what the backend took, or was told that it missed. */
   const told = new Map<string, Set<string>>()
   let file = files[0]
   const get = (name: string) => file[name]
@@ -128,12 +131,14 @@ async function setUp(open: Open) {
       histogram: noMetric,
       read: (name: string, _: string, level: () => unknown) => void levels.set(name, level),
     } as any,
+    outboxBytesMax,
     report: silent,
     post: Object.assign(
       async (_: unknown, body: string) => {
         if (takes.kind === 'failed') return takes
-        const { key, messages = [] } = JSON.parse(body)
+        const { key, messages = [], gap } = JSON.parse(body)
         const known = told.get(key) ?? new Set()
+        for (let { seq } = gap?.from ?? {}; seq <= gap?.to.seq; seq++) known.add(`${gap.to.epoch} ${seq}`)
         for (const { epoch, seq } of messages) known.add(`${epoch} ${seq}`)
         told.set(key, known)
         return takes
@@ -339,6 +344,7 @@ async function expectNothingLeft(system: Awaited<ReturnType<typeof setUp>>, step
   expect(names.map(name => [name, system.level(name) ?? 0])).toEqual(names.map(name => [name, 0]))
   expect(system.timers()).toBe(timers)
   expect(system.log.outbox.stats().bytes).toBe(0)
+  expect((await system.log.outbox.rooms('')).rooms).toEqual([])
   expect(system.untold()).toEqual([])
 
   // Nor in the log, once its time is over: values alone stay.

@@ -17,9 +17,9 @@ import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
 import { readNamespaces } from '@keycast/service/namespaces'
 import { createJournal } from './journal.ts'
-import { openLmdbLog } from './log/lmdb.ts'
+import { openLmdbLog } from './log/lmdb/lmdb.ts'
 import { LogInUse, LogRefused } from './log/log.ts'
-import { createMemoryLog } from './log/memory.ts'
+import { createMemoryLog } from './log/memory/memory.ts'
 import { addRoomCalls } from './room-http.ts'
 import { conflictsOf, settings } from './settings.ts'
 
@@ -42,7 +42,7 @@ async function openLog() {
     if (logKind === 'lmdb')
       return await openLmdbLog({ ...realWorld, folder: config.folder, bytesMax, shortenMs, report })
     // Its client package takes a second and 30 MB to load.
-    const { openValkeyLog } = await import('./log/valkey.ts')
+    const { openValkeyLog } = await import('./log/valkey/valkey.ts')
     return await openValkeyLog({
       ...realWorld,
       url: config.valkeyUrl as string,

@@ -135,7 +135,11 @@ export function exportLevels(
   read('watched_values', 'Values some gateway watches that backends hand over.', () => values.stats().watched)
   read('members', 'Joins of rooms that stand, or are kept for a while after a loss.', () => presence.stats().tabs)
   read('member_rooms', 'Rooms with members, or whose members some gateway watches.', () => presence.stats().rooms)
-  read('tail_bytes', 'Newest messages of watched rooms, held in memory.', () => rooms.stats().tailBytes)
+  read(
+    'tail_bytes',
+    'Newest messages held in memory: of watched rooms, and of rooms that were until then, for as long as there is room.',
+    () => rooms.stats().tailBytes,
+  )
   read('log_reads', 'Parts of histories being read, or waiting to be sent.', () => deliveries.stats().readsUnderWay)
   read(
     'notify_pending_bytes',

@@ -4,7 +4,7 @@ import { createMemoryNetwork } from '@keycast/backbone/memory'
 import { realWorld } from '@keycast/service'
 import { createMetrics } from '@keycast/service/metrics'
 import { createJournal } from './journal.ts'
-import { createMemoryLog } from './log/memory.ts'
+import { createMemoryLog } from './log/memory/memory.ts'
 
 const silent: any = { debug() {}, info() {}, warn() {}, error() {} }
 

@@ -1,7 +1,7 @@
 // The settings of a journal. Beside `${NAME}` in keycast.yaml nothing else reads the environment.
 import { hubKeyProblems, hubKeySettings } from '@keycast/backbone'
 import { type Config, common, setting } from '@keycast/service'
-import { valkeyUrlProblem } from './log/valkey-url.ts'
+import { valkeyUrlProblem } from './log/valkey/url.ts'
 
 export const settings = {
   ...common,

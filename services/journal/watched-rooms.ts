@@ -1,6 +1,7 @@
 // The rooms that some gateway watches: their links, their positions and their newest messages. Messages that all
 // gateways need soon are read from here; only links that are behind cost a read of the log.
 import type { Message, Position } from '@keycast/backbone'
+import { readBytesOf } from './log/log.ts'
 
 /**
  * `head`: the highest seq known in the epoch, 0 until one is. `oldest`: the first message that the log holds. `tail`
@@ -135,7 +136,7 @@ export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, log }: Opt
       room.oldest = Math.max(room.oldest, oldest)
       // A copy: the data is a slice of a request, which would stay for as long as one of its messages does.
       room.tail.push({ ...message, data: Buffer.from(message.data) })
-      const weight = MESSAGE_BYTES + message.data.length
+      const weight = MESSAGE_BYTES + readBytesOf(message)
       order.push({ room, seq: message.seq, bytes: weight })
       bytes += weight
       shrink()
@@ -152,7 +153,7 @@ export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, log }: Opt
       if (first === undefined || after + 1 < first || after >= tail[tail.length - 1].seq) return undefined
       let end = start + after + 1 - first
       const begin = end
-      for (let left = bytesMax; end < tail.length && left > 0; end++) left -= MESSAGE_BYTES + tail[end].data.length
+      for (let left = bytesMax; end < tail.length && left > 0; end++) left -= MESSAGE_BYTES + readBytesOf(tail[end])
       return tail.slice(begin, end)
     },
 

@@ -312,6 +312,15 @@ export const floorAbove = (floor: number, seq: number) =>
 /** The cost of a message beside its data: its place, its time, its publisher. */
 export const MESSAGE_BYTES = 96
 
+/** What a message takes of the bytes that are read at once: readers are told in numbers what one deletes. */
+export const readBytesOf = ({ data, deletes = [] }: Pick<Message, 'data' | 'deletes'>) =>
+  data.length + deletes.length * RANGE_BYTES
+
+const RANGE_BYTES = 20
+
+/** A message that comes where there is no room may drive out so many: each has to be looked at first. */
+export const RELIEVED_BY_MAX = 100
+
 /** The log cannot be opened, e.g. because its files are damaged. The message is for the operator. */
 export class LogRefused extends Error {
   constructor(message: string) {

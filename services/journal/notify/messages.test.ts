@@ -2,7 +2,7 @@ import type { Notify } from '@keycast/service'
 import type { Outcome } from '@keycast/service/notify'
 import { createTestWorld, failed, refused, taken } from '@keycast/service/notify/test-world'
 import { gapBytesOf, type Outbox, type Publish } from '../log/log.ts'
-import { createMemoryLog } from '../log/memory.ts'
+import { createMemoryLog } from '../log/memory/memory.ts'
 import { createMessagesTeller } from './messages.ts'
 
 const HOUR_MS = 3_600_000

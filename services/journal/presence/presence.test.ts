@@ -7,7 +7,7 @@ import { realWorld } from '@keycast/service'
 import { createMetrics } from '@keycast/service/metrics'
 import { randomNumbers } from '../../../test/support/random.js'
 import { createJournal } from '../journal.ts'
-import { createMemoryLog } from '../log/memory.ts'
+import { createMemoryLog } from '../log/memory/memory.ts'
 
 const silent: any = { debug() {}, info() {}, warn() {}, error() {} }
 

@@ -1,7 +1,7 @@
 import { realWorld } from '@keycast/service'
 import { randomNumbers } from '../../../test/support/random.js'
 import type { Outcome, Publish } from '../log/log.ts'
-import { createMemoryLog } from '../log/memory.ts'
+import { createMemoryLog } from '../log/memory/memory.ts'
 import { conflate } from './conflate.ts'
 
 const retention = { messages: 1, ageMs: 1e12, bytes: 1e9 }

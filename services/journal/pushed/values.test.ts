@@ -6,7 +6,7 @@ import { realWorld, withReserved } from '@keycast/service'
 import { createMetrics } from '@keycast/service/metrics'
 import { createJournal } from '../journal.ts'
 import type { Log } from '../log/log.ts'
-import { createMemoryLog } from '../log/memory.ts'
+import { createMemoryLog } from '../log/memory/memory.ts'
 
 const silent: any = { debug() {}, info() {}, warn() {}, error() {} }
 

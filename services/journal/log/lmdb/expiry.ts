@@ -1,0 +1,112 @@
+// What a log in LMDB forgets with time: messages past their age, rooms that were empty for long, and ids. Each call ends
+// soon.
+import { ROOM_ITSELF } from '../charges.ts'
+import { EMPTY_MS, floorAbove, type Head, type Log, type Retention } from '../log.ts'
+import type { Commit, Write } from './commits.ts'
+import type { Ids } from './ids.ts'
+import type { KeptCharges } from './kept-charges.ts'
+import type { Room, State, Tables } from './layout.ts'
+import { isEmpty, type Rooms } from './rooms.ts'
+
+/** Rooms that one call looks at: a longer call would hold the loop up. */
+const ROOMS_AT_ONCE = 1_000
+
+/** Writes of one call, roughly, for the same reason. */
+const WRITES_MAX = 10_000
+
+interface Deps {
+  tables: Pick<Tables, 'rooms' | 'due'>
+  state: State
+  rooms: Rooms
+  ids: Pick<Ids, 'expire'>
+  charges: Pick<KeptCharges, 'take'>
+  /** The log's clock. */
+  clock: { read: () => number }
+  openMs: () => number
+  isOwned: () => Promise<boolean>
+  /** @throws {LogBroken} where another process has taken the log */
+  checkOwner: () => void
+  commit: Commit
+}
+
+export function createExpiry({
+  tables: { rooms: byName, due },
+  state,
+  rooms,
+  ids,
+  charges,
+  clock,
+  openMs,
+  isOwned,
+  checkOwner,
+  commit,
+}: Deps): Log['expire'] {
+  /** The walk over all rooms, in case their `history` changed since their last publish. */
+  let walk = newWalk()
+
+  async function expireIds() {
+    const before = { ...state.counts }
+    const writes: Write[] = []
+    const forgetIndex = ids.expire(openMs(), writes)
+    if (writes.length > 0 && (await commit(writes, before))) forgetIndex()
+  }
+
+  return async retentionOf => {
+    if (!(await isOwned())) return { trimmed: [], more: false }
+    const before = { ...state.counts }
+    const time = clock.read()
+    const writes: Write[] = []
+    const trimmed: { room: string; head: Head }[] = []
+    const isEnough = () => writes.length >= WRITES_MAX
+    const look = (name: string, room: Room) => {
+      if (rooms.trim(room, time, writes, WRITES_MAX) > 0) trimmed.push({ room: name, head: rooms.head(name, room) })
+    }
+
+    if (retentionOf && walk.retentionOf !== retentionOf) walk = newWalk(retentionOf)
+    let looked = 0
+    if (!walk.isOver) {
+      for (const { key, value: room } of byName.getRange({ start: walk.from, limit: ROOMS_AT_ONCE })) {
+        walk.from = key // this room first, at the next call
+        if (isEnough()) break
+        looked++
+        walk.from += '\u0000'
+        const retention = walk.retentionOf?.(key) ?? room.retention
+        if (room.dueAt !== undefined && isSame(retention, room.retention)) continue
+        room.retention = retention
+        look(key, room)
+        rooms.put(key, room, time, writes)
+      }
+      walk.isOver = looked < ROOMS_AT_ONCE && !isEnough()
+    }
+    const pastDue = walk.isOver ? due.getRange({ end: [time, 0], limit: ROOMS_AT_ONCE }) : []
+    for (const { value: name } of pastDue) {
+      if (isEnough()) break
+      looked++
+      const room = byName.get(name) as Room
+      rooms.unschedule(room, writes)
+      const isPast = isEmpty(room) && time - room.oldestAt > EMPTY_MS
+      look(name, room)
+      if (isPast && !rooms.isWatched(name)) {
+        writes.push(() => byName.remove(name))
+        charges.take(room.id, ROOM_ITSELF, writes)
+        state.counts.rooms--
+        state.counts.floor = floorAbove(state.counts.floor, room.seq)
+        continue
+      }
+      if (isPast) room.oldestAt = time // it is watched
+      rooms.put(name, room, time, writes)
+    }
+    checkOwner()
+    if (writes.length > 0 && !(await commit(writes, before))) {
+      walk = newWalk(walk.retentionOf)
+      return { trimmed: [], more: false }
+    }
+    await expireIds()
+    return { trimmed, more: looked >= ROOMS_AT_ONCE || isEnough() || !walk.isOver }
+  }
+}
+
+const newWalk = (retentionOf?: (room: string) => Retention | undefined) => ({ retentionOf, from: '', isOver: false })
+
+const isSame = (one: Retention, other: Retention) =>
+  one.messages === other.messages && one.ageMs === other.ageMs && one.bytes === other.bytes

@@ -1,4 +1,0 @@
-import { createMemoryLog } from './memory.ts'
-import { testLog } from './suite.fixture.ts'
-
-testLog({ open: async options => createMemoryLog(options) })

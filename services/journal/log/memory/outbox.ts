@@ -1,0 +1,69 @@
+// The outbox of a log in memory.
+import { gapBytesOf, type Outbox, type Untellable, type Untold, untoldBytesOf } from '../log.ts'
+
+interface Room {
+  gap: Untellable | undefined
+  messages: Untold[]
+}
+
+export function createMemoryOutbox(wallNow: () => number): Outbox & { put: (room: string, message: Untold) => void } {
+  const rooms = new Map<string, Room>()
+  let bytes = 0
+
+  /** Only what went is weighed: a room may have many more. */
+  function keep(room: string, { gap, messages }: Room, went: Untold[]) {
+    const before = rooms.get(room)?.gap
+    bytes += (gap ? gapBytesOf(room) : 0) - (before ? gapBytesOf(room) : 0)
+    for (const message of went) bytes -= untoldBytesOf(room, message)
+    if (gap || messages.length > 0) rooms.set(room, { gap, messages })
+    else rooms.delete(room)
+  }
+
+  return {
+    put(room, message) {
+      const known = rooms.get(room) ?? { gap: undefined, messages: [] }
+      rooms.set(room, known)
+      known.messages.push(message)
+      bytes += untoldBytesOf(room, message)
+    },
+
+    rooms: async () => ({
+      rooms: [...rooms].map(([room, { messages }]) => ({ room, at: messages[0]?.at ?? wallNow() })),
+      cursor: undefined,
+    }),
+
+    async read(room, { after = 0, limit, bytesMax }) {
+      const { gap, messages } = rooms.get(room) ?? { gap: undefined, messages: [] }
+      const following = after > 0 ? messages.filter(({ seq }) => seq > after) : messages
+      return { gap, messages: firstOf(following.slice(0, limit), bytesMax), now: wallNow() }
+    },
+
+    async take(parts) {
+      for (const { room, upTo, gap } of parts) {
+        const messages = rooms.get(room)?.messages ?? []
+        const left = messages.findIndex(({ seq }) => seq > upTo)
+        const went = messages.splice(0, left < 0 ? messages.length : left)
+        keep(room, { gap, messages }, went)
+      }
+    },
+
+    async remove(room, seqs) {
+      const { gap, messages } = rooms.get(room) ?? { gap: undefined, messages: [] }
+      const going = new Set(seqs)
+      const isGoing = ({ seq }: Untold) => going.has(seq)
+      keep(room, { gap, messages: messages.filter(message => !isGoing(message)) }, messages.filter(isGoing))
+    },
+
+    stats: () => ({ bytes }),
+  }
+}
+
+/** @returns as many as have so many bytes of data, one at least */
+function firstOf(messages: Untold[], bytesMax: number): Untold[] {
+  let left = bytesMax
+  const end = messages.findIndex(({ data }, index) => {
+    left -= data.length
+    return left < 0 && index > 0
+  })
+  return end < 0 ? messages : messages.slice(0, end)
+}

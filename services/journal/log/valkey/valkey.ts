@@ -1,0 +1,405 @@
+// A log in Valkey, which many journals share. Valkey gives every message its number, so any journal may append, and one
+// order comes out. The functions that run inside Valkey are in valkey.lua.
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createOnceAMinute, type Log as LogOf, type World } from '@keycast/service'
+import { type Kind, kinds } from '../charges.ts'
+import {
+  type Head,
+  type Log,
+  type Message,
+  type News,
+  NO_DATA,
+  type Outcome,
+  type Position,
+  type Publish,
+  type Range,
+  type Retention,
+} from '../log.ts'
+import { type Appended, argumentsOf, callsOf, outcomesOf } from './append.ts'
+import { checkValkey } from './checks.ts'
+import { createConnection, type Session } from './connection.ts'
+import { type Entry, messageOf, rankOf, withDeleted } from './messages.ts'
+import { createValkeyOutbox } from './outbox.ts'
+
+const source = readFileSync(new URL('valkey.lua', import.meta.url), 'utf8')
+const library = `keycast_${createHash('sha256').update(source).digest('hex').slice(0, 12)}`
+const functions = `#!lua name=${library}\n${source.replaceAll('VERSION', library)}`
+
+/** Replicas must have a batch on disk within this time. After it nobody knows whether the batch is kept. */
+const ACKNOWLEDGE_MS = 2_000
+
+/** Rooms and ids that one call of `expire` checks, and rooms in one comparison. */
+const EXPIRE_AT_ONCE = 200
+const HEADS_AT_ONCE = 1_000
+
+const CHANNEL = 'keycast:news:'
+
+/** As in valkey.lua: it has every room. */
+const EXPIRY = 'keycast:expiry'
+
+/**
+ * The reply of delete: the epoch, the bytes and rooms held, how many messages went, whether there are more, and of what
+ * tells readers its seq, its time, what it deletes, and the oldest seq.
+ */
+type DeletedReply = [
+  epoch: string,
+  bytes: number,
+  rooms: number,
+  messages: number,
+  more: number,
+  told: [] | [seq: number, at: number, deletes: Buffer, oldest: number],
+]
+
+interface Options extends World {
+  /** Of the primary. */
+  url: string
+  bytesMax: number
+  /** The number that must have a batch on disk before it is acknowledged. */
+  replicasMin?: number
+  /** Also uses a Valkey that may lose acknowledged messages. */
+  allowsLoss?: boolean
+  /**
+   * In place of Valkey's own clock, for tests: milliseconds since 1970. A journal whose clock is ahead would trim what all
+   * journals share.
+   */
+  valkeyNow?: () => number
+  /** Valkey must be reached within this time. */
+  startMs?: number
+  report: Pick<LogOf, 'warn' | 'error' | 'info'>
+}
+
+/** @throws {LogRefused} if it would lose messages or cannot be used */
+export async function openValkeyLog({
+  url,
+  bytesMax,
+  replicasMin = 0,
+  allowsLoss = false,
+  valkeyNow,
+  startMs,
+  report,
+  ...world
+}: Options): Promise<Log & { news: News }> {
+  const isLogDue = createOnceAMinute(world.now)
+  const newEpoch = () => world.randomBytes(9).toString('base64url')
+  let acknowledgement = { local: 1, replicas: replicasMin }
+  let stored = { bytes: 0, rooms: 0 }
+  let charged: Record<Kind, number> = { users: 0, guests: 0, addresses: 0 }
+  let epoch = ''
+  let id = ''
+  /** The walk over all rooms that hold messages, in case their `history` changed since their last publish. */
+  let walk = newWalk()
+  const watched = new Set<string>()
+  let onNews: (room: string, position: Position) => void = () => {}
+
+  const connection = createConnection({
+    ...world,
+    url,
+    startMs,
+    prepare,
+    onMessage(channel, message) {
+      const [epochHeard, seq] = message.split(' ')
+      onNews(channel.slice(CHANNEL.length), { epoch: epochHeard, seq: Number(seq) })
+    },
+    onLost(error) {
+      if (isLogDue(error.message)) report.error({ err: error }, 'Valkey cannot be used: nothing is kept meanwhile')
+    },
+  })
+
+  async function prepare(session: Session) {
+    const checked = await checkValkey(session, { where: connection.where, replicasMin, allowsLoss })
+    acknowledgement = checked.acknowledgement
+    for (const loss of checked.losses) if (isLogDue(loss)) report.warn(`Valkey may lose messages: ${loss}`)
+    try {
+      await session.write(['FUNCTION', 'LOAD', functions])
+    } catch (error) {
+      if (!/already exists/.test((error as Error).message)) throw error
+    }
+    await renew(session)
+    if (watched.size > 0) await session.subscribe([...watched].map(room => CHANNEL + room))
+    report.info({ where: connection.where, epoch }, 'Valkey is connected')
+  }
+
+  /** Sets the epoch that belongs to the server as it is now. */
+  async function renew(session: Session) {
+    const [renewed, bytes, rooms, idNow] = await session.write<[string, number, number, string]>([
+      'FCALL',
+      `${library}_open`,
+      '0',
+      newEpoch(),
+    ])
+    stored = { bytes, rooms }
+    id = idNow
+    noteEpoch(renewed)
+  }
+
+  function noteEpoch(epochNow: string) {
+    if (epoch !== '' && epochNow !== epoch) {
+      report.warn({ from: epoch, to: epochNow }, 'Valkey started again or failed over: every room has a new epoch')
+    }
+    epoch = epochNow
+  }
+
+  /** @throws {Error} where there is none */
+  function sessionNow(): Session {
+    const session = connection.session()
+    if (!session) throw new Error(`Valkey at ${connection.where} cannot be reached`)
+    return session
+  }
+
+  async function append(publishes: Publish[]): Promise<Outcome[]> {
+    const session = connection.session()
+    if (!session) return publishes.map(() => ({ error: 'journal_unavailable' }))
+    const calls = callsOf(publishes)
+    const candidate = newEpoch()
+    const replies = Promise.allSettled(
+      calls.map(call => {
+        const args = [time(), candidate, ...argumentsOf(call, { bytesMax, random: world.random })]
+        return session.write<Appended>(['FCALL', `${library}_append`, '0', ...args])
+      }),
+    )
+    const isAcknowledged = acknowledged(session)
+    const ended = await replies
+    const byPublish = new Map<Publish, Outcome>()
+    let isKept = false
+    for (const [index, reply] of ended.entries()) {
+      const call = calls[index]
+      if (reply.status === 'fulfilled') {
+        isKept = true
+        const [epochNow, bytes, rooms] = reply.value
+        stored = { bytes, rooms }
+        noteEpoch(epochNow)
+        for (const [place, outcome] of outcomesOf(reply.value).entries()) byPublish.set(call[place], outcome)
+      } else {
+        const error = refusalOf(reply.reason)
+        if (CHANGED.test(reply.reason.message)) session.end(reply.reason)
+        for (const publish of call) byPublish.set(publish, { error })
+      }
+    }
+    const outcomes = publishes.map(publish => byPublish.get(publish) as Outcome)
+    if (!(await isAcknowledged) && isKept) throw notAcknowledged()
+    hint(session, publishes, outcomes)
+    return outcomes
+  }
+
+  /** Whether all that the session was told so far is on disk: it answers also when the time is over. */
+  async function acknowledged(session: Session) {
+    const { local, replicas } = acknowledgement
+    if (local + replicas === 0) return true
+    try {
+      const counts = await session.write<number[]>(['WAITAOF', String(local), String(replicas), String(ACKNOWLEDGE_MS)])
+      return counts[0] >= local && counts[1] >= replicas
+    } catch {
+      return false
+    }
+  }
+
+  const notAcknowledged = () =>
+    new Error(
+      `Valkey did not say within ${ACKNOWLEDGE_MS} ms that ${acknowledgement.replicas} replicas have the batch on disk`,
+    )
+
+  /** The time for a call; none if Valkey is to look at its clock. */
+  const time = () => String(valkeyNow?.() ?? '')
+
+  /** Tells other journals of a room that has news. */
+  function hintOf({ read }: Session, room: string, { epoch, seq }: Position) {
+    read(['SPUBLISH', CHANNEL + room, `${epoch} ${seq}`]).catch(() => {}) // the next comparison tells
+  }
+
+  function hint(session: Session, publishes: Publish[], outcomes: Outcome[]) {
+    const heads = new Map<string, Position>()
+    for (const [index, outcome] of outcomes.entries()) {
+      if (outcome.error === undefined && !outcome.duplicate) heads.set(publishes[index].room, outcome.position)
+    }
+    for (const [room, position] of heads) hintOf(session, room, position)
+  }
+
+  async function read(room: string, range: Range): Promise<{ head: Head; messages: Message[] }> {
+    const [side, bound] = 'after' in range ? ['after', range.after] : ['before', range.before]
+    const args = [room, side, String(bound), String(range.limit), String(range.bytesMax), range.epoch ?? '']
+    const reply = await sessionNow().read<[Buffer | null, number, number, number, Entry[], number, number, Buffer]>([
+      'FCALL_RO',
+      `${library}_read`,
+      '0',
+      ...args,
+    ])
+    const [epochNow, seq, oldest, bytes, entries, isEnd, order, rank] = reply
+    if (epochNow === null) throw new Error('Valkey was emptied')
+    const isForward = 'after' in range
+    const first = isForward ? Math.max(range.after + 1, oldest) : Math.min(range.before - 1, seq)
+    const end = isEnd === 1 && !isForward ? oldest - 1 : undefined
+    const step = isForward ? 1 : -1
+    const messages = withDeleted(entries.map(messageOf), { first, end, step, limit: range.limit })
+    if (!isForward) messages.reverse()
+    const value = order > 0 ? { order, rank: rankOf(rank) } : undefined
+    return { head: { epoch: String(epochNow), seq, oldest, bytes, value }, messages }
+  }
+
+  /**
+   * Walks once over all rooms for each retention: the function is another one when histories changed.
+   *
+   * @returns rooms looked at while the walk is not over, roughly
+   */
+  async function retain(session: Session, retentionOf: (room: string) => Retention | undefined): Promise<number> {
+    if (walk.retentionOf !== retentionOf) walk = newWalk(retentionOf)
+    if (walk.isOver) return 0
+    if (walk.rooms.length === 0) {
+      const [cursor, scored] = await session.write<[string, string[]]>([
+        'ZSCAN',
+        EXPIRY,
+        walk.cursor,
+        'COUNT',
+        String(EXPIRE_AT_ONCE),
+      ])
+      walk.cursor = cursor
+      walk.rooms = scored.filter((room, index) => {
+        return index % 2 === 0 && retentionOf(room) !== undefined
+      })
+    }
+    const part = walk.rooms.slice(0, EXPIRE_AT_ONCE)
+    const args = part.flatMap(room => {
+      const { messages, ageMs, bytes } = retentionOf(room) as Retention
+      return [room, String(messages), String(ageMs), String(bytes)]
+    })
+    const [done, bytes, rooms] = await session.write<number[]>(['FCALL', `${library}_retain`, '0', time(), ...args])
+    stored = { bytes, rooms }
+    walk.rooms = walk.rooms.slice(done)
+    walk.isOver = walk.rooms.length === 0 && walk.cursor === '0'
+    return walk.isOver ? 0 : EXPIRE_AT_ONCE
+  }
+
+  const outbox = createValkeyOutbox({ library, session: sessionNow, time, journal: newEpoch() })
+
+  await connection.start().catch(error => {
+    connection.close()
+    throw error
+  })
+
+  return {
+    id: () => id,
+    append,
+    read,
+    head: async room => (await read(room, { after: 0, limit: 0, bytesMax: 0 })).head,
+
+    async expire(retentionOf) {
+      const session = connection.session()
+      if (!session) return { trimmed: [], more: false }
+      const walked = retentionOf ? await retain(session, retentionOf) : 0
+      const args = [time(), String(EXPIRE_AT_ONCE), CHANNEL]
+      const [touched, bytes, rooms, ofKinds] = await session.write<[number, number, number, number[]]>([
+        'FCALL',
+        `${library}_expire`,
+        '0',
+        ...args,
+      ])
+      stored = { bytes, rooms }
+      charged = Object.fromEntries(kinds.map((kind, index) => [kind, ofKinds[index]])) as typeof charged
+      return { trimmed: [], more: touched + walked > 0 }
+    },
+
+    async delete(room, seqs, isTold) {
+      const session = connection.session()
+      if (!session) return { error: 'journal_unavailable' }
+      const args = [time(), newEpoch(), room, isTold ? '1' : '', ...(seqs ? ['some', ...seqs.map(String)] : ['all'])]
+      const deleting = session.write<DeletedReply>(['FCALL', `${library}_delete`, '0', ...args])
+      const isAcknowledged = acknowledged(session)
+      const [epochNow, bytes, rooms, messages, more, told] = await deleting
+      stored = { bytes, rooms }
+      noteEpoch(String(epochNow))
+      if (!(await isAcknowledged)) throw notAcknowledged()
+      if (told.length === 0) return { messages, more: more === 1, notice: undefined }
+      const [seq, at, deletes, oldest] = told
+      hintOf(session, room, { epoch, seq })
+      const message = { seq, at, from: '', messageId: undefined, data: NO_DATA, deletes: JSON.parse(String(deletes)) }
+      return { messages, more: false, notice: { epoch, oldest, message } }
+    },
+
+    async rooms(cursor) {
+      const args = [EXPIRY, cursor === '' ? '0' : cursor, 'COUNT', String(EXPIRE_AT_ONCE)]
+      const [next, scored] = await sessionNow().read<[Buffer, Buffer[]]>(['ZSCAN', ...args])
+      const rooms = scored.filter((_: unknown, index: number) => index % 2 === 0).map(String)
+      return { rooms, cursor: String(next) === '0' ? undefined : String(next) }
+    },
+
+    watch(room) {
+      watched.add(room)
+      connection
+        .session()
+        ?.subscribe([CHANNEL + room])
+        .catch(() => {})
+    },
+
+    unwatch(room) {
+      watched.delete(room)
+      connection
+        .session()
+        ?.unsubscribe([CHANNEL + room])
+        .catch(() => {})
+    },
+
+    outbox,
+
+    notes: {
+      async read() {
+        const [text, at] = await sessionNow().read<[Buffer, number]>(['FCALL_RO', `${library}_notes`, '0', time()])
+        return { text: String(text), at }
+      },
+      async replace(before, after) {
+        return (await sessionNow().write(['FCALL', `${library}_note`, '0', before, after])) === 1
+      },
+    },
+
+    news: {
+      listen(listener) {
+        onNews = listener
+      },
+
+      async heads(rooms) {
+        const session = sessionNow()
+        const found = []
+        for (let start = 0; start === 0 || start < rooms.length; start += HEADS_AT_ONCE) {
+          const part = rooms.slice(start, start + HEADS_AT_ONCE)
+          const [isRight, epochThere, idThere, ...stored] = await session.read<[number, Buffer, Buffer, ...number[][]]>(
+            ['FCALL_RO', `${library}_heads`, '0', ...part],
+          )
+          if (isRight === 1) {
+            id = String(idThere)
+            noteEpoch(String(epochThere))
+          } else await renew(session)
+          found.push(
+            ...part.map((room, index) => {
+              const [seq, oldest] = stored[index]
+              return { room, head: { epoch, seq, oldest } }
+            }),
+          )
+        }
+        return found
+      },
+    },
+
+    notReady: () => (connection.session() ? undefined : `Valkey at ${connection.where} cannot be reached`),
+    stats: () => ({ ...stored, bytesMax, charged }),
+    close: async () => connection.close(),
+  }
+}
+
+/** Valkey refuses with these before it changes anything. */
+const UNAVAILABLE = /^(READONLY|NOREPLICAS|LOADING|MASTERDOWN|MISCONF|BUSY|NOAUTH|NOPERM|ERR Function not found)/
+
+/** The server changed since it was checked: another session checks it anew. */
+const CHANGED = /^(READONLY|NOAUTH|NOPERM|ERR Function not found)/
+
+/** @param error of a call @throws {Error} where it may have been done */
+function refusalOf(error: Error): 'log_full' | 'journal_unavailable' {
+  if (error.message.startsWith('OOM')) return 'log_full'
+  if (UNAVAILABLE.test(error.message)) return 'journal_unavailable'
+  throw error
+}
+
+const newWalk = (retentionOf?: (room: string) => Retention | undefined) => ({
+  retentionOf,
+  cursor: '0',
+  rooms: [] as string[],
+  isOver: false,
+})
