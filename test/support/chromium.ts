@@ -1,6 +1,6 @@
 // Starts Debian's Chromium for tests that look at a page through Playwright; browsers.ts starts browsers without it.
 import { existsSync } from 'node:fs'
-import { type Browser, chromium } from 'playwright-core'
+import type { Browser } from 'playwright-core'
 import { atEnd } from './cleanup.ts'
 
 /** @throws where there is none: a test of a page that no browser opened proves nothing */
@@ -37,6 +37,8 @@ export const without = (features: string[] = spared) => `--disable-features=${fe
 
 /** @returns closed at the end of the tests */
 export async function launchChromium(): Promise<Browser> {
+  // Not above: its package takes longer to load than most of what only asks for the program.
+  const { chromium } = await import('playwright-core')
   const browser = await chromium.launch({
     executablePath: findChromium(),
     args: [

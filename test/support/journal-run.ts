@@ -1,7 +1,9 @@
 // Gateways that publish into rooms of one or more journals and watch them, under whatever faults a test makes, and the
 // judgement in the end: all that was sent is kept once, and everybody saw the same.
+import { createChecker } from './checker.ts'
 import { eventually } from './deadline.ts'
-import { createChecker, notOnceIn, readHistories, startJournal, startLoad, startRooms } from './journal.ts'
+import { startJournal } from './journal.ts'
+import { notOnceIn, readHistories, startLoad, startRooms } from './journal-links.ts'
 
 interface Options {
   /** Of a publish. */

@@ -7,11 +7,11 @@ import jestRunner from 'jest-runner'
  * These look at how far the memory of their own processes grows, which is more where collecting garbage must wait for a
  * core: two at a time.
  */
-const memory = ['slow-viewer', 'rooms-slow-readers', 'hostile']
+const memory = ['strangers/slow-viewer', 'rooms/slow-readers', 'strangers/hostile']
 
 /** A second file would take the CPU time that these look at. */
 const alone = [
-  'load-on-backend', // requests in a time
+  'values/load-on-backend', // requests in a time
 ]
 
 /**
@@ -20,33 +20,33 @@ const alone = [
  * them.
  */
 const longest = [
-  'client-browsers',
-  'loadtest',
-  'client-fallback',
-  'client-shared',
-  'authorize',
-  'notify',
-  'journal',
-  'journal-valkey',
-  'loadtest-seeds',
-  'handed-over',
-  'start',
-  'fault-run-valkey',
-  'faults-together',
-  'chat',
-  'faults-one-way',
-  'fault-run',
-  'faults-starved',
-  'floods',
-  'fuzz-nodes',
-  'faults-fetcher',
-  'client-python',
-  'fuzz-system',
-  'presence',
-  'fuzz-parsers',
-  'pushed',
-  'fuzz-python',
-  'monitoring',
+  'clients/browsers',
+  'loadtest/scenarios',
+  'clients/fallback',
+  'clients/shared',
+  'access/authorize',
+  'rooms/notify',
+  'journal/journal',
+  'journal/valkey',
+  'loadtest/seeds',
+  'values/handed-over',
+  'operation/start',
+  'faults/rooms-valkey',
+  'faults/together',
+  'clients/chat',
+  'faults/one-way',
+  'faults/rooms',
+  'faults/starved',
+  'strangers/floods',
+  'strangers/fuzz-nodes',
+  'faults/fetcher',
+  'clients/python',
+  'strangers/fuzz-system',
+  'rooms/presence',
+  'strangers/fuzz-parsers',
+  'values/pushed',
+  'strangers/fuzz-python',
+  'operation/monitoring',
 ]
 
 // By its types the default export is a module that has one; in Node it is the class.

@@ -17,7 +17,7 @@ import { createInTurns } from '../../../services/fetcher/primary/timing/in-turns
 import { createTimerWheel } from '../../../services/fetcher/primary/timing/timer-wheel.ts'
 import { createNamespaces } from '../../../services/gateway/test-support.ts'
 import { createJournal } from '../../../services/journal/journal.ts'
-import { createMemoryLog } from '../../../services/journal/log/memory.ts'
+import { createMemoryLog } from '../../../services/journal/log/memory/memory.ts'
 import { type Absurd, absurdParts, type Named } from './absurd.ts'
 import type { AnyDoor } from './judge.ts'
 import { LINK, NUMBER, toFetcher, toJournal } from './messages.ts'

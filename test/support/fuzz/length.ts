@@ -1,6 +1,6 @@
 // The length of fuzzing, and its seed: FUZZ_SECONDS=3600 FUZZ_SEED=…
 
-const DEFAULT_SECONDS = 20
+const DEFAULT_SECONDS = 15
 
 /** Of each test file that fuzzes: they run side by side. */
 export const seconds = Number(process.env.FUZZ_SECONDS || DEFAULT_SECONDS)

@@ -1,0 +1,56 @@
+// keycast smoke against a system that lets nobody in without a token, as an operator runs it after a deployment.
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import { SignJWT } from 'jose'
+import { answers, documentOf, startBackend } from '../support/backend.ts'
+import { startJournal } from '../support/journal.ts'
+import { startSystem, writeConfig } from '../support/system.ts'
+
+const JWT_SECRET = randomBytes(48).toString('base64')
+const room = { source: 'journal' } as any
+
+const backend = await startBackend()
+backend.on('/docs/1', answers.json(documentOf(1)))
+backend.on('/docs/text', answers.content('a text', 'text/plain; charset=utf-8'))
+const journal = await startJournal({ config: writeConfig({ room }) })
+const { gateways } = await startSystem({
+  namespaces: { doc: { url: `${backend.origin}/docs/{id}` }, room },
+  access: { tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }] },
+  env: { JWT_SECRET, JOURNAL_NODES: journal.node },
+})
+
+const token = await new SignJWT({ keys: { read: ['doc:*', 'room:*'], publish: ['room:*'] } })
+  .setProtectedHeader({ alg: 'HS256' })
+  .setSubject('ann')
+  .setIssuedAt()
+  .setExpirationTime('1m')
+  .sign(Buffer.from(JWT_SECRET))
+
+const smoke = (given: string, key = 'doc:1'): Promise<{ code: number; text: string }> =>
+  new Promise(resolve => {
+    const script = fileURLToPath(new URL('../../cli/keycast.js', import.meta.url))
+    const { origin } = new URL(gateways[0].url)
+    const options = { env: { ...process.env, KEYCAST_TOKEN: given } }
+    const words = [script, 'smoke', '--url', origin, '--key', key, '--no-change', '--timeout', '10']
+    execFile(process.execPath, words, options, (error, stdout, stderr) =>
+      resolve({ code: Number(error?.code ?? 0), text: stdout + stderr }),
+    )
+  })
+
+test('with a token in KEYCAST_TOKEN every check passes, those of rooms and of HTTP too', async () => {
+  expect(await smoke(token)).toMatchObject({ code: 0, text: expect.stringMatching(/all \d+ checks passed\n$/) })
+})
+
+test('every check passes for a value that is not JSON, whose type is a part of its version', async () => {
+  expect(await smoke(token, 'doc:text')).toMatchObject({
+    code: 0,
+    text: expect.stringMatching(/all \d+ checks passed\n$/),
+  })
+})
+
+test('a token that is refused is said at once', async () => {
+  const { code, text } = await smoke('no.such.token')
+  expect(code).toBe(1)
+  expect(text).toMatch(/FAILED {2}a client is welcomed at \/ws {2}\(token_refused: /)
+})
