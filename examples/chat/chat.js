@@ -96,7 +96,7 @@ function openRoom(id) {
 }
 
 function readAddress() {
-  const given = decodeURIComponent(location.hash.slice(1))
+  const given = location.hash.slice(1)
   const id = roomGrammar.test(given) ? given : ROOM_DEFAULT
   roomInput.value = id
   document.title = `Room ${id} – Keycast chat`

@@ -14,4 +14,10 @@ const storage = open()
 export const recall = name => storage?.getItem(`keycast-chat ${name}`) ?? undefined
 
 /** @param {string} name @param {string} value */
-export const remember = (name, value) => storage?.setItem(`keycast-chat ${name}`, value)
+export function remember(name, value) {
+  try {
+    storage?.setItem(`keycast-chat ${name}`, value)
+  } catch {
+    // It is full: whoever comes back gives the name again.
+  }
+}

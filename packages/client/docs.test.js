@@ -1,5 +1,5 @@
 // docs/client-reference.md names everything that an application can use. The recipes in JSX can be read and import names
-// that the package has. JavaScript examples are checked against the installed package, in test/client-package.test.ts.
+// that the package has. JavaScript examples are checked against the installed package, in test/clients/package.test.ts.
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { build, transform } from 'esbuild'

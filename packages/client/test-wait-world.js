@@ -10,6 +10,9 @@ const ownMessages = ['subscribed', 'ok']
 /** For which a fallback waits for a way to speak. */
 const SILENT_MS = 4_000
 
+/** Between two requests for a key. */
+const REST_MS = 1_000
+
 /** A status of errors. Their code is in the body. */
 const FAILED = 503
 
@@ -54,7 +57,7 @@ export function createWaitWorld() {
     const { version, contentType } = /** @type {any} */ (head)
     const headers = new Map([
       ['etag', version && `"${version}"`],
-      ['content-type', contentType],
+      ['content-type', contentType ?? 'text/javascript'],
       ['keycast-cursor', status < 400 ? `${++orders}.1` : undefined],
     ])
     return {
@@ -71,7 +74,10 @@ export function createWaitWorld() {
     fetch,
     now: environment.now,
     // The client's own patience is what transcripts are about.
-    setTimeout: (task, ms) => (ms === SILENT_MS ? undefined : environment.setTimeout(task, ms)),
+    setTimeout(task, ms) {
+      if (ms === REST_MS) return queueMicrotask(task)
+      return ms === SILENT_MS ? undefined : environment.setTimeout(task, ms)
+    },
     clearTimeout: environment.clearTimeout,
   })
 

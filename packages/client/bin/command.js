@@ -123,11 +123,14 @@ function readCommand(words) {
   }
 }
 
+/** A timer takes no more milliseconds than fit into 31 bits: it would end at once. */
+const SECONDS_MAX = 2_147_483
+
 /** @param {string} text @param {string} option */
 function secondsOf(text, option) {
   const seconds = Number(text)
-  if (!(seconds > 0)) throw new Error(`${option} ${text}: must be a number above 0`)
-  return seconds
+  if (seconds > 0 && seconds <= SECONDS_MAX) return seconds
+  throw new Error(`${option} ${text}: must be a number above 0, and ${SECONDS_MAX} at most`)
 }
 
 /** A gateway gives at most so many messages at once. */

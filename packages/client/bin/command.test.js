@@ -184,6 +184,7 @@ test.each([
   ['members room:1 room:2', 'one key'],
   ['watch', 'which key to watch'],
   ['get a:1 --timeout soon', '--timeout soon'],
+  ['get a:1 --timeout 1e9', '--timeout 1e9: must be a number above 0, and 2147483 at most'],
   ['watch room:1 --last 501', '--last 501: must be a whole number from 0 to 500'],
   ['history room:1 --limit 1000', '--limit 1000: must be a whole number from 1 to 500'],
   ['watch a:1 --loud', "Unknown option '--loud'"],

@@ -1,6 +1,6 @@
 // Requests with one answer each: repeated after a reconnect until they are answered or given up.
 import { KeycastError } from './errors.js'
-import { PAUSE_DEFAULT_MS } from './requests.js'
+import { bytesOf, PAUSE_DEFAULT_MS } from './requests.js'
 
 /**
  * @typedef {import('./connection/connection.js').Limits} Limits
@@ -16,6 +16,9 @@ import { PAUSE_DEFAULT_MS } from './requests.js'
 
 /** At most so many are under way: a gateway lets so many of a session wait, unless it is set otherwise. */
 const UNDER_WAY_MAX = 64
+
+/** Each is much shorter, unless its name is a text that somebody pasted: a gateway would close the connection for good. */
+const CALL_BYTES_MAX = 4_096
 
 /**
  * @param {object} deps
@@ -54,7 +57,8 @@ export function createCalls({ send, nextId, createAlarm }) {
      * @returns {Promise<T>}
      */
     ask(make, read, signal) {
-      let abort = () => {}
+      /** @type {() => void} */
+      let abort
       const asked = new Promise((resolve, reject) => {
         /** @type {Call} */
         const call = {
@@ -67,9 +71,11 @@ export function createCalls({ send, nextId, createAlarm }) {
           queue.delete(call)
           reject(signal?.reason)
         }
-        signal?.addEventListener('abort', abort)
+        signal?.throwIfAborted()
+        // What is no JSON fails here: asked again after each loss, it would end every session.
+        if (bytesOf(make()) > CALL_BYTES_MAX) throw new KeycastError({ code: 'too_large', message: 'too large' })
         queue.add(call)
-        if (signal?.aborted) abort()
+        signal?.addEventListener('abort', abort)
         flush()
       })
       // One signal may serve an application for ever.

@@ -164,7 +164,7 @@ export function createClient(url, { token, WebSocket, environment: given = {}, .
 }
 
 /** @param {string | URL} url */
-function socketUrl(url) {
+export function socketUrl(url) {
   const { href } = new URL(url, /** @type {any} */ (globalThis).location?.href)
   const resolved = href.replace(/^http/, 'ws')
   // The URL standard takes `localhost:8080/ws` for one of a scheme `localhost`.

@@ -63,7 +63,7 @@ test('what can never work is said at once', () => {
   const saved = globalThis.WebSocket
   const world = /** @type {any} */ (globalThis)
   world.WebSocket = undefined
-  expect(() => connect('ws://host/')).toThrow('hand in a WebSocket')
+  expect(() => connect('ws://host/')).toThrow('no WebSocket')
   world.WebSocket = saved
 })
 

@@ -54,7 +54,7 @@ export function completeEnvironment(given, WebSocket) {
     ...given,
   }
   if (!environment.WebSocket) {
-    throw new TypeError('hand in a WebSocket')
+    throw new TypeError('no WebSocket')
   }
   return environment
 }

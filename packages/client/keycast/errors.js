@@ -17,7 +17,7 @@
  */
 
 /** Whether an error says that the user has no right, which may change. @param {{ code: string, subscribed?: boolean }} error */
-export const isRefusal = ({ code, subscribed }) => !subscribed && /^(forbidden|unauth)/.test(code)
+export const isRefusal = ({ code, subscribed }) => !subscribed && /^(forb|unauth)/.test(code)
 
 /** The error that a promise rejects with, or that a state holds. */
 export class KeycastError extends Error {

@@ -75,6 +75,23 @@ test('an answer that cannot be read rejects what was asked, and the session goes
   keycast.close()
 })
 
+test('a request of the application that is no JSON is rejected, and ends no session', async () => {
+  const { socket, settle, pass, done, keycast } = setup()
+  await settle()
+  socket().say(welcome())
+  const room = keycast.room('room:1', { follow: false })
+  await expect(room.join(/** @type {any} */ (1n))).rejects.toThrow(TypeError)
+  await expect(room.history({ limit: /** @type {any} */ (1n) })).rejects.toThrow(TypeError)
+  socket().lose(1006)
+  await pass(1_000)
+  socket().say(welcome())
+  expect(keycast.state.name).toBe('open')
+  done()
+  keycast.get('a:1').catch(() => {})
+  expect(done()).toMatchObject([{ out: { type: 'get', key: 'a:1' } }])
+  keycast.close()
+})
+
 test('messages whose seq is no number are left out, and the order holds', async () => {
   const { socket, settle, done, keycast } = setup()
   await settle()
@@ -102,4 +119,27 @@ test('at most 10,000 messages of a room wait to be published', async () => {
   keycast.close()
   expect((await outcomes).every(({ status }) => status === 'rejected')).toBe(true)
   expect(room.pending).toEqual([])
+})
+
+test('a room whose last handle is closed as the session names it is not subscribed to', async () => {
+  const { socket, settle, pass, done, keycast } = setup()
+  await settle()
+  socket().say(welcome())
+  const [closing, staying] = [keycast.room('room:1'), keycast.room('room:2')]
+  await settle()
+  const { id } = /** @type {any} */ (done().at(-1)).out
+  for (const key of ['room:1', 'room:2']) {
+    socket().say({ type: 'subscribed', id, keys: [{ key, epoch: 'e', seq: 4, oldest: 1, recovered: false, count: 0 }] })
+  }
+  closing.on('change', ({ health }) => health === 'loading' && closing.close())
+  await settle()
+  socket().lose(1006)
+  await pass(1_000)
+  done()
+  socket().say(welcome())
+  await settle()
+  const after = { epoch: 'e', seq: 4 }
+  expect(done()).toEqual([{ out: { type: 'subscribe', id: expect.any(Number), keys: [{ key: 'room:2', after }] } }])
+  expect(staying.state.health).toBe('loading')
+  keycast.close()
 })

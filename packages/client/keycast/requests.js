@@ -16,6 +16,9 @@ export const PAUSE_DEFAULT_MS = 1_000
 export const requestBytesMax = ({ messageBytes, requestsPerSecond }) =>
   Math.min(messageBytes, requestsPerSecond * BYTES_PER_TOKEN - 1)
 
+/** How long it is as it is sent: a letter of most alphabets takes more than one byte. @param {unknown} message */
+export const bytesOf = message => new TextEncoder().encode(JSON.stringify(message)).length
+
 /** Every valid key fits; the gateway checks the rest. Without this check a key could be too long to be sent at all. */
 const keyGrammar = /^[a-z\d-]{1,32}:.{0,255}$/
 

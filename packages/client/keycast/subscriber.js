@@ -1,5 +1,5 @@
 // Tells the gateway which keys are wanted, and no longer wanted: in few messages, one at a time, as fast as it allows.
-import { PAUSE_DEFAULT_MS, requestBytesMax } from './requests.js'
+import { bytesOf, PAUSE_DEFAULT_MS, requestBytesMax } from './requests.js'
 
 /**
  * @typedef {import('./connection/connection.js').Limits} Limits
@@ -42,27 +42,30 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, fail, for
     const type = isLeaving ? 'unsubscribe' : 'subscribe'
     const id = nextId()
     const bytesMax = requestBytesMax(limits)
-    let bytes = JSON.stringify({ type, id, keys: [] }).length
+    let bytes = bytesOf({ type, id, keys: [] })
     const keys = new Set()
     const added = new Set()
     const entries = []
-    for (const key of isLeaving ? toUnsubscribe : toSubscribe) {
-      const isAdded = !isLeaving && !subscribed.has(key)
+    const waiting = isLeaving ? toUnsubscribe : toSubscribe
+    for (const key of waiting) {
+      const isAdded = !subscribed.has(key)
       if (isAdded && subscribed.size >= most) {
-        toSubscribe.delete(key)
+        waiting.delete(key)
         fail(key, { code: 'too_many_keys', message: `${most} at most` })
         continue
       }
       const entry = isLeaving ? key : entryOf(key, id)
-      bytes += JSON.stringify(entry).length + 1
+      // A listener that hears of it may have closed the last handle.
+      if (!waiting.has(key)) continue
+      bytes += bytesOf(entry) + 1
       if (bytes > bytesMax && keys.size) break
       keys.add(key)
       entries.push(entry)
+      waiting.delete(key)
       if (isLeaving) {
         subscribed.delete(key)
-        letGo(key)
+        forget(key)
       } else {
-        toSubscribe.delete(key)
         if (isAdded) added.add(key)
         subscribed.add(key)
       }
@@ -147,7 +150,7 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, fail, for
       limits = underWay = undefined
       alarm.clear()
       subscribed.clear()
-      for (const key of toUnsubscribe) letGo(key)
+      toUnsubscribe.forEach(letGo)
     },
     /**
      * Takes an answer to a whole request.

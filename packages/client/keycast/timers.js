@@ -48,13 +48,13 @@ export function createTimers({ setTimeout, clearTimeout }) {
     },
     rest() {
       resting = true
-      for (const wait of waits) disarm(wait)
+      waits.forEach(disarm)
     },
     /** Each alarm starts its whole time anew: the awaited message may lie unread in the tab that just came back. */
     go() {
       if (!resting) return
       resting = false
-      for (const wait of waits) arm(wait)
+      waits.forEach(arm)
     },
   }
 }

@@ -20,13 +20,7 @@ test.each(files.filter(name => !read(name).includes('"type":"delta"')))('%s, ove
 
 /** Rules that requests which wait cannot follow, beside those of rooms, tokens and deltas, by the reason. */
 const beyondWaits = {
-  'a loss shows with the next request': [
-    'backoff-anew',
-    'backoff-served',
-    'kept-over-loss',
-    'not-found',
-    'refused-over-loss',
-  ],
+  'a loss shows with the next request': ['backoff-anew', 'backoff-served', 'kept-over-loss', 'refused-over-loss'],
   'no gateway closes them': [
     'closing-again',
     'final-1003',
@@ -41,6 +35,7 @@ const beyondWaits = {
   'their limits and their heartbeat are their own': [
     'get-again',
     'heartbeat',
+    'limits-bytes',
     'limits-keys',
     'limits-message',
     'limits-requests',

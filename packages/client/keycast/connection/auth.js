@@ -14,6 +14,9 @@ export class TokenRefused extends Error {}
 /** A token is renewed this long before it expires, or a quarter of its time if that is shorter. */
 const MARGIN_MS = 30_000
 
+/** A function that gives nothing in this time is asked again after a wait, as one that fails. */
+const ANSWER_MS = 10_000
+
 /** A function that repeats one token must not be asked all the time. */
 const RENEWAL_MIN_MS = 1_000
 
@@ -63,8 +66,17 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
 
   function renew() {
     renewAtMs = 0
-    obtain(say, () => alarm.set(renew, backoffMs(random, failures++)))
+    sayNext()
   }
+
+  /** Says the next token, also one that came late. */
+  function sayNext() {
+    // One that gives nothing has failed, too.
+    alarm.set(again, ANSWER_MS)
+    obtain(say, again)
+  }
+
+  const again = () => alarm.set(sayNext, backoffMs(random, failures++))
 
   function forget() {
     renewAtMs = 0
@@ -100,11 +112,9 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
           wasRefused = true
           renew()
         }
-      } else if (code === 'token_expired' && !id && !key) {
         // An error with an id or a key is about that alone. Otherwise many keys would ask for as many tokens; and so would
         // a gateway that says it again while the next token is asked for.
-        if (canRenew && renewAtMs) renew()
-      }
+      } else if (code === 'token_expired' && !id && !key && canRenew && renewAtMs) renew()
     },
   }
 }

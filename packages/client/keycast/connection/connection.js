@@ -186,7 +186,7 @@ export function createConnection({ url, environment, createAlarm, token, link, p
   /** @param {string} [user] */
   function open(user) {
     firstUser ??= user
-    if (user !== firstUser) return end('another user', 'other_user')
+    if (user !== firstUser) return end('other user', 'other_user')
     // A token that was renewed changes nothing else.
     if (state.name === 'open') return
     openedAtMs = now()
@@ -220,7 +220,7 @@ export function createConnection({ url, environment, createAlarm, token, link, p
   }
 
   /** @param {string} reason @param {number} [code] @param {boolean} [atOnce] whether to connect without a wait */
-  function lost(reason, code, atOnce = false) {
+  function lost(reason, code, atOnce) {
     settle()
     if (finalCloseCodes.includes(code)) return end(reason, code)
     if (drop()) return
@@ -232,9 +232,12 @@ export function createConnection({ url, environment, createAlarm, token, link, p
   /** @param {string} reason */
   function wait(reason) {
     if (isOffline()) return become({ name: 'offline', reason })
-    const waitMs = returnAtMs ? Math.max(0, returnAtMs - now()) : backoffMs(random, failures)
-    // A try that nobody served costs little: after an outage of seconds clients are back within seconds.
-    if (!returnAtMs) failures += welcome ? 1 : 0.5
+    let waitMs = returnAtMs - now()
+    if (!returnAtMs) {
+      waitMs = backoffMs(random, failures)
+      // A try that nobody served costs little: after an outage of seconds clients are back within seconds.
+      failures += welcome ? 1 : 0.5
+    }
     alarm.set(connect, waitMs)
     become({ name: 'waiting', retryAt: Math.round(date() + waitMs), reason })
   }

@@ -18,6 +18,9 @@ const AGAIN_MS = 1_000
 /** After a close the rest is said within this time, as a WebSocket says what it has buffered; or not at all. */
 const CLOSING_MS = 5_000
 
+/** A request that so many comments, one each 25 s, have overtaken has died on the way: all that comes after it would wait. */
+const UNANSWERED_MAX = 2
+
 const NAME = 'keycast-stream'
 
 /** @param {import('./fallback.js').Surroundings} surroundings @returns {import('./fallback.js').Way} */
@@ -27,6 +30,8 @@ export function overEventStream({ url, fetch, setTimeout, hear, end }) {
   /** @type {string[]} */
   const waiting = []
   let isSending = false
+  /** Comments since the last answer to a request. */
+  let unanswered = 0
   let isClosing = false
   let name = ''
   let batchCharactersMax = BATCH_CHARACTERS_MAX
@@ -56,7 +61,7 @@ export function overEventStream({ url, fetch, setTimeout, hear, end }) {
     let characters = 0
     for (;;) {
       const { done, value } = await reader.read()
-      if (done) return lose('the stream has ended')
+      if (done) return lose('it ended')
       let text = decoder.decode(value, { stream: true })
       // The empty line after an event may come in two reads.
       if (text.startsWith('\n') && parts.at(-1)?.endsWith('\n')) text = `${parts.pop()}${text}`
@@ -78,8 +83,10 @@ export function overEventStream({ url, fetch, setTimeout, hear, end }) {
     // Not `.`, which ends at U+2028, too: JSON may hold it.
     const data = /^data: ([^\n]*)/m.exec(block)?.[1]
     if (data === undefined) {
-      // A comment is the gateway's ping. A request under way answers it as well.
-      if (block === ':' && !isSending) send('')
+      // A comment is the gateway's ping. A request under way answers it as well, unless its connection has died.
+      if (block !== ':') return
+      if (!isSending) send('')
+      else if (++unanswered > UNANSWERED_MAX) lose('no answer')
       return
     }
     if (data.startsWith('{"type":"welcome"')) {
@@ -103,6 +110,7 @@ export function overEventStream({ url, fetch, setTimeout, hear, end }) {
       while (waiting.length > 0 && body.length + waiting[0].length < batchCharactersMax) body += `\n${waiting.shift()}`
       const request = { method: 'POST', headers: { [NAME]: name }, body, signal }
       const response = await fetch(addressOf(url, 'stream/send'), request)
+      unanswered = 0
       if (response.ok) continue
       if (response.status !== 429) {
         // Longer than a message may be, which a WebSocket is closed for with this code.

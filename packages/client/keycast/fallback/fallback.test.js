@@ -86,6 +86,9 @@ function setUpCounted(stream = () => streamOf(welcome())) {
   return { ...test, dialled: () => count }
 }
 
+/** A gateway that is there. */
+const library = () => new Response('', { headers: { 'content-type': 'text/javascript; charset=utf-8' } })
+
 /** That says nothing. */
 const heldBack = () => new Response(new ReadableStream())
 
@@ -187,7 +190,7 @@ test('where a way that worked gives place to the next, that one is remembered', 
   const { open, pass, settle, asked } = setup({
     answers: {
       '/v1/stream': () => (isHeldBack ? heldBack() : streamOf(welcome())),
-      '/keycast.js': () => new Response(''),
+      '/keycast.js': library,
     },
   })
   open()
@@ -445,7 +448,7 @@ test('where streams are held back, values come by requests that wait', async () 
   const { open, pass, settle, asked } = setup({
     answers: {
       '/v1/stream': heldBack,
-      '/keycast.js': () => new Response(''),
+      '/keycast.js': library,
       '/v1/values/doc:1': () =>
         new Response('{"n":1.0}', {
           headers: { etag: 'W/"v1"', 'keycast-cursor': '7.1', 'content-type': 'application/json' },
@@ -479,13 +482,16 @@ test('where streams are held back, values come by requests that wait', async () 
   for (const key of ['room:1', 'room:2']) {
     expect(said).toContainEqual(expect.objectContaining({ key, subscribed: true, code: 'journal_unavailable' }))
   }
+  await pass(1_000)
   expect(asked).toContain('/v1/wait/doc:1?after=v1&cursor=7.1')
   answer(new Response(null, { status: 204, headers: { 'keycast-cursor': '7.2' } }))
   await settle()
+  await pass(1_000)
   expect(asked.at(-1)).toBe('/v1/wait/doc:1?after=v1&cursor=7.2')
   answer(new Response('2', { headers: { etag: '"v2"', 'keycast-cursor': '8.2', 'content-type': 'application/json' } }))
   await settle()
   expect(take()).toEqual([{ ...value, version: 'v2', bytes: '2' }])
+  await pass(1_000)
   expect(asked.at(-1)).toBe('/v1/wait/doc:1?after=v2&cursor=8.2')
   socket.send(JSON.stringify({ type: 'unsubscribe', id: 2, keys: ['doc:1'] }))
   answer(new Response('3'))
@@ -510,7 +516,7 @@ test('over requests that wait a ping asks whether gateways can be reached', asyn
   let isUp = true
   const { open, settle } = setup({
     answers: {
-      '/keycast.js': () => (isUp ? new Response('') : Promise.reject(new TypeError('no connection'))),
+      '/keycast.js': () => (isUp ? library() : Promise.reject(new TypeError('no connection'))),
     },
   })
   const { socket, take } = open()
@@ -542,7 +548,7 @@ test('an address is read relative to the page, as a WebSocket reads it', async (
 test('what somebody on the way answers in the place of a gateway is no value', async () => {
   const { open, settle, pass } = setup({
     answers: {
-      '/keycast.js': () => new Response(''),
+      '/keycast.js': library,
       '/v1/values/doc:1': () => new Response('<html>Sign in</html>', { headers: { 'content-type': 'text/html' } }),
     },
   })
@@ -571,7 +577,7 @@ test('no way follows a redirect: the token would go there, and values come from 
       },
       '/keycast.js': init => {
         note(init)
-        return new Response('')
+        return library()
       },
     },
   })
@@ -607,4 +613,63 @@ test('an event that does not end is given up before it takes all memory', async 
   await closed
   expect(heard.at(-1)).toEqual({ code: 1006, reason: 'too long' })
   expect(reads).toBeLessThan(20)
+})
+
+/** A client over requests that wait. @param {Record<string, () => Response | Promise<Response>>} answers */
+async function setUpWaits(answers) {
+  const test = setup({ answers: { '/keycast.js': library, ...answers } })
+  const opened = test.open()
+  await test.settle()
+  opened.take()
+  return { ...test, ...opened }
+}
+
+const first = () =>
+  new Response('1', { headers: { etag: '"v1"', 'keycast-cursor': '7.1', 'content-type': 'application/json' } })
+
+test('a request beside a stream that three comments overtake ends the socket, for nothing else tells of it', async () => {
+  const { open, settle, sent, answer, comment } = setUpHeld()
+  const { socket, take } = open()
+  await settle()
+  take()
+  socket.send('1')
+  comment()
+  comment()
+  await settle()
+  answer()
+  await settle()
+  socket.send('2')
+  comment()
+  comment()
+  await settle()
+  expect([sent, take()]).toEqual([['1', '2'], []])
+  comment()
+  await settle()
+  expect(take()).toEqual([{ code: 1006, reason: 'no answer' }])
+})
+
+test.each([
+  ['the same answer', first],
+  ['that nothing is new', () => new Response(null, { status: 204, headers: { 'keycast-cursor': '7.1' } })],
+  ['an error', () => Response.json({ code: 'backend_error', message: 'm', retryAfterMs: 0 }, { status: 502 })],
+])('a key is asked for once a second at most where each request is answered at once with %s', async (_, answer) => {
+  const { socket, settle, pass, asked } = await setUpWaits({ '/v1/values/doc:1': answer, '/v1/wait/doc:1': answer })
+  asked.splice(0)
+  socket.send('{"type":"subscribe","id":1,"keys":["doc:1"]}')
+  for (let turn = 0; turn < 20; turn++) await settle()
+  for (let second = 0; second < 5; second++) await pass(1_000)
+  expect(asked.length).toBeGreaterThan(0)
+  expect(asked.length).toBeLessThanOrEqual(6)
+})
+
+test('a page that stands in the place of all others is no gateway, nor is an answer of nothing a value', async () => {
+  const { open, settle } = setup({ answers: { '/keycast.js': () => new Response('<html>Sign in</html>') } })
+  const { take } = open()
+  await settle()
+  expect(take()).toEqual([{ code: 1006, reason: 'no gateway' }])
+
+  const waits = await setUpWaits({ '/v1/values/doc:1': () => new Response(null, { status: 204 }) })
+  waits.socket.send('{"type":"subscribe","id":1,"keys":["doc:1"]}')
+  await waits.settle()
+  expect(waits.take()).toContainEqual(expect.objectContaining({ key: 'doc:1', code: 'backend_unreachable' }))
 })

@@ -6,18 +6,26 @@ import { joined } from './value-frames.js'
 /** A value that cannot be waited for, and one whose backend cannot be asked, is asked for at this pace. */
 const PACE_MS = 10_000
 
-/** Its limits are this client's own: each key takes a request that waits. */
+/** Each key is asked for so rarely, also where somebody on the way answers each request at once. */
+const REST_MS = 1_000
+
+const noGateway = 'no gateway'
+
+/**
+ * Its limits are this client's own: each key takes a request that waits. Where nothing changes the client asks for a sign of
+ * life: a connection that died on the way tells nobody, and a request would wait on it for ever.
+ */
 const welcome = {
   type: 'welcome',
   session: 'waits',
-  heartbeatMs: 3_600_000,
+  heartbeatMs: 60_000,
   limits: { messageBytes: 262_144, keysPerSession: 100, requestsPerSecond: 100 },
 }
 
 /** What takes a journal. It comes back with a better way. */
 const noRooms = {
   code: 'journal_unavailable',
-  message: 'a room needs a WebSocket or an event stream, and neither gets through',
+  message: 'needs a WebSocket or an event stream',
   retryAfterMs: 30_000,
 }
 
@@ -33,6 +41,12 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
   /** @param {object} message */
   const say = message => hear(JSON.stringify(message))
 
+  /** @param {number} ms @returns {Promise<void>} */
+  const pause = ms => new Promise(resolve => setTimeout(resolve, ms))
+
+  /** @param {object} fields */
+  const sayError = fields => say({ type: 'error', subscribed: true, ...fields })
+
   /** @param {string} reason */
   function lose(reason) {
     if (session.signal.aborted) return
@@ -47,9 +61,9 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
 
   /** Says a message if a gateway can be reached at all: where all are away, the client must hear so. @param {object} message */
   function sayIfReached(message) {
-    const request = { method: 'HEAD', signal: session.signal, cache: /** @type {const} */ ('no-store') }
-    fetch(new URL('keycast.js', addressOf(url, '..')), request).then(
-      response => (response.ok ? say(message) : lose(`HTTP ${response.status}`)),
+    fetch(addressOf(url, '../keycast.js'), { method: 'HEAD', signal: session.signal, cache: 'no-store' }).then(
+      // A page that stands in the place of all others, as where one has to sign in to a network, is no gateway.
+      ({ headers }) => (/javascript/.test(`${headers.get('content-type')}`) ? say(message) : lose(noGateway)),
       error => lose(String(error)),
     )
   }
@@ -68,17 +82,17 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
   async function follow(key, version, signal) {
     let cursor
     while (!signal.aborted) {
+      const rest = pause(REST_MS)
       const { frame, problem, ...next } = await ask(key, version, cursor, signal)
       if (signal.aborted) return
       const subscribed = !final.includes(problem?.code)
-      if (problem)
-        say({ type: 'error', key, subscribed, ...(problem.code === 'unknown_namespace' ? noRooms : problem) })
+      if (problem) sayError({ key, subscribed, ...(problem.code === 'unknown_namespace' ? noRooms : problem) })
       else if (frame) hear(frame)
       if (!subscribed) return
       cursor = next.cursor
       version = next.version ?? version
-      if (cursor === undefined)
-        await new Promise(resolve => setTimeout(() => resolve(0), Math.min(problem?.retryAfterMs ?? PACE_MS, 2 ** 30)))
+      if (cursor === undefined) await pause(problem?.retryAfterMs ?? PACE_MS)
+      await rest
     }
   }
 
@@ -93,7 +107,7 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
     const headers = isFirst && version !== undefined ? { 'if-none-match': `"${version}"` } : undefined
     const response = await fetch(addressOf(url, path), { headers, signal })
     const next = { cursor: response.headers.get('keycast-cursor') ?? undefined }
-    if (response.status === 204) return next
+    if (response.status === 204 && next.cursor) return next
     if (response.status === 304) return { ...next, frame: JSON.stringify({ type: 'current', id, key, version }) }
     if (!response.ok) {
       const { code = 'backend_unreachable', ...rest } = await problemOf(response)
@@ -101,7 +115,7 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
     }
     const newer = /"(.*)"/.exec(response.headers.get('etag') ?? '')?.[1]
     // Somebody on the way answers in the gateway's place, as where one has to sign in to a network.
-    if (newer === undefined) return { problem: { code: 'backend_unreachable', message: 'no gateway answered' } }
+    if (newer === undefined) return { problem: { code: 'backend_unreachable', message: noGateway } }
     const head = { type: 'value', id, key, version: newer, contentType: response.headers.get('content-type') }
     return { ...next, version: newer, frame: joined(head, new Uint8Array(await response.arrayBuffer())) }
   }
@@ -110,7 +124,7 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
   async function get({ id, key, version }) {
     const { frame, problem } = await ask(key, version, undefined, session.signal, id)
     if (frame) hear(frame)
-    else say({ type: 'error', id, key, subscribed: watches.has(key), ...problem })
+    else sayError({ id, key, subscribed: watches.has(key), ...problem })
   }
 
   /** @param {any} message */
@@ -120,7 +134,7 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
     const isRoom = (/** @type {any} */ { after, last, presence }) => after || last || presence
     say({ type: 'subscribed', id, keys: entries.filter(entry => !isRoom(entry)).map(({ key }) => ({ key })) })
     for (const entry of entries) {
-      if (isRoom(entry)) say({ type: 'error', id, key: entry.key, subscribed: true, ...noRooms })
+      if (isRoom(entry)) sayError({ id, key: entry.key, ...noRooms })
       else watch(entry.key, entry.version)
     }
   }
@@ -132,8 +146,8 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
       if (type === 'subscribe') return subscribe(message)
       if (type === 'get') return void get(message).catch(error => lose(String(error)))
       if (type === 'ping') return sayIfReached({ type: 'pong', id, count: 0 })
-      if (type === 'auth') return lose('a token needs a WebSocket or an event stream')
-      if (type !== 'unsubscribe') return say({ type: 'error', id, key, subscribed: watches.has(key), ...noRooms })
+      if (type === 'auth') return lose(noRooms.message)
+      if (type !== 'unsubscribe') return sayError({ id, key, subscribed: watches.has(key), ...noRooms })
       for (const each of keys) {
         watches.get(each)?.abort()
         watches.delete(each)

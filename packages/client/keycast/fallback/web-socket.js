@@ -3,11 +3,11 @@
 /** @param {import('./fallback.js').Surroundings} surroundings @returns {import('./fallback.js').Way} */
 export function overWebSocket({ url, protocol, WebSocket, hear, end }) {
   if (!WebSocket) {
-    queueMicrotask(() => end(1006, 'there is no WebSocket'))
+    queueMicrotask(() => end(1006, 'no WebSocket'))
     return { send() {}, close() {} }
   }
   const socket = new WebSocket(url, protocol)
-  let why = 'the connection was lost'
+  let why = ''
   socket.binaryType = 'arraybuffer'
   socket.onmessage = ({ data }) => hear(data)
   socket.onclose = ({ code, reason }) => end(code, reason || why)

@@ -1,7 +1,7 @@
 // Messages published here. One is under way in each room until its outcome is known, so that their order holds.
 import { KeycastError } from '../errors.js'
 import { randomText } from '../random.js'
-import { PAUSE_DEFAULT_MS, requestBytesMax } from '../requests.js'
+import { bytesOf, PAUSE_DEFAULT_MS, requestBytesMax } from '../requests.js'
 
 /**
  * @typedef {import('../connection/connection.js').Limits} Limits
@@ -61,10 +61,10 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
     underWay.set(first.id, lane)
     const { messageId, data } = first.shown
     const message = { type: 'publish', id: first.id, key, messageId, data }
-    const bytes = new TextEncoder().encode(JSON.stringify(message)).length
+    const bytes = bytesOf(message)
     // The gateway would close the connection, and all its subscriptions with it.
     if (bytes > requestBytesMax(limits)) {
-      answered({ type: 'error', id: first.id, key, code: 'too_large', message: `a message of ${bytes} bytes` })
+      answered({ type: 'error', id: first.id, key, code: 'too_large', message: `${bytes} bytes` })
     } else send(message)
   }
 
@@ -154,7 +154,7 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
         }
         alarm.set(() => {
           if (publish.id) publish.isUnknown = true
-          const message = `no outcome within ${deadlineMs} ms`
+          const message = `no outcome in ${deadlineMs} ms`
           fail(lane, publish, publish.error ?? { code: 'not_sent', message })
         }, deadlineMs)
         onChange(key)

@@ -69,6 +69,9 @@ import { createMembers } from './members.js'
  * @property {string | undefined} joinedAs this client's name in the room
  */
 
+/** A gateway gives at most so many messages at once. */
+const LAST_MAX = 500
+
 export class Room {
   /** @type {RoomState} */
   #state = Object.freeze({ live: false, health: 'loading', error: undefined, pending: [], joinedAs: undefined })
@@ -254,6 +257,15 @@ export const toMessage = (epoch, { seq, at, from, messageId, deleted, deletes, d
   deletes,
   data,
 })
+
+/** Throws where a stream cannot begin there. @param {RoomOptions} options */
+export function checkOptions({ after, last = 0, bufferMessages = 1 }) {
+  checkPosition('after', after)
+  if (!(Number.isInteger(last) && last >= 0 && last <= LAST_MAX)) {
+    throw new TypeError(`"last" must be a whole number from 0 to ${LAST_MAX}`)
+  }
+  if (!(bufferMessages >= 1)) throw new TypeError('"bufferMessages" must be 1 or more')
+}
 
 /** @param {string} name of the option @param {unknown} given the option's value */
 export function checkPosition(name, given) {

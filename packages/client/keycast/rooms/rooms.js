@@ -6,7 +6,7 @@ import { badKey } from '../requests.js'
 import { createSubscriber } from '../subscriber.js'
 import { createRoomHandle } from './handle.js'
 import { createClientPublishes } from './publishes.js'
-import { checkPosition, Room, toMessage } from './room.js'
+import { checkOptions, checkPosition, Room, toMessage } from './room.js'
 
 /**
  * @typedef {import('./room.js').Position} Position
@@ -36,9 +36,6 @@ import { checkPosition, Room, toMessage } from './room.js'
  */
 
 const claimGrammar = /^[\w-]{22}$/
-
-/** A gateway gives at most so many messages at once. */
-const LAST_MAX = 500
 
 /** @param {import('../client.js').PartDeps & { values: import('../values/values.js').Values, keepForbidden?: boolean }} deps */
 export function createClientRooms(deps) {
@@ -126,7 +123,7 @@ export function createClientRooms(deps) {
       } else if (!live && room.askId === id) {
         if (each.epoch !== undefined) room.begin(each)
         else {
-          fail(each.key, { code: 'not_a_room', message: 'this key is a value' })
+          fail(each.key, { code: 'not_a_room', message: 'a value' })
           if (!values.isSubscribed(each.key)) unsubscribe(each.key)
         }
       }
@@ -263,13 +260,7 @@ export function createClientRooms(deps) {
      * @throws {TypeError} if it cannot begin there: a gateway would refuse everything else in the same subscribe
      */
     room(key, { after, last, presence = false, follow = true, bufferMessages } = {}) {
-      checkPosition('after', after)
-      if (last !== undefined && !(Number.isInteger(last) && last >= 0 && last <= LAST_MAX)) {
-        throw new TypeError(`"last" must be a whole number from 0 to ${LAST_MAX}`)
-      }
-      if (bufferMessages !== undefined && !(bufferMessages >= 1)) {
-        throw new TypeError('"bufferMessages" must be 1 or more')
-      }
+      checkOptions({ after, last, bufferMessages })
       const room = rooms.get(key) ?? create(key)
       room.handles += 1
       /** @type {import('./room.js').Reader} */

@@ -15,16 +15,32 @@ import { packError } from './messages.js'
  * @property {Port} port
  * @property {boolean} hasToken whether it can be asked for a token
  * @property {Map<number, any>} handles by the tab's own numbers
+ * @property {Map<number, AbortController>} calls without an answer yet, by the tab's own numbers
  * @property {((answer: any) => void) | undefined} answer takes the token that it was asked for
+ * @property {number} unheardBytes about so many were said to it, and perhaps not taken yet
+ * @property {number} askedBytes of these, said before it was asked whether it takes them; 0 where it was not asked
+ * @property {number} askedAtMs
  */
+
+/**
+ * A tab whose script stands still, as behind a dialogue, takes nothing, and its port keeps all for it. Where so much waits,
+ * and it has not answered for so long, it is given up: it comes back by itself, and goes on from where it stands. One that
+ * opens thousands of keys is sent more at once, but it answers.
+ */
+const UNHEARD_BYTES_MAX = 128 * 1024 ** 2
+const ANSWER_MS = 10_000
+
+/** What a message counts for, beside the bytes of a value. */
+const MESSAGE_BYTES = 16_384
 
 /**
  * @param {object} deps
  * @param {(url: string, options: import('../client.js').ConnectOptions) => import('../connect.js').Keycast} deps.connect
  * @param {Locks} deps.locks
  * @param {string} deps.lock held as long as this worker lives
+ * @param {() => number} [deps.now] monotonic, in milliseconds
  */
-export function createHost({ connect, locks, lock }) {
+export function createHost({ connect, locks, lock, now = () => performance.now() }) {
   /** @type {Set<Tab>} */
   const tabs = new Set()
   /** The tabs that are in a room under this client's name. @type {Map<string, Set<Tab>>} */
@@ -47,6 +63,9 @@ export function createHost({ connect, locks, lock }) {
     for (;;) {
       const tab = [...tabs].find(({ hasToken }) => hasToken)
       if (!tab) throw new Error('no tab is there to give a token')
+      // The next question goes to another: where this one stands still, no tab would ever be connected again.
+      tabs.delete(tab)
+      tabs.add(tab)
       const answer = await new Promise(resolve => {
         tab.answer = resolve
         tab.port.postMessage({ asks: true })
@@ -62,18 +81,35 @@ export function createHost({ connect, locks, lock }) {
   function begin({ url, hasToken, keepMs, keepForbidden }) {
     const client = connect(url, { keepMs, keepForbidden, ...(hasToken ? { token } : {}) })
     client.on('state', state => {
-      for (const { port } of tabs) port.postMessage({ connection: state })
+      for (const tab of tabs) say(tab, { connection: state })
     })
     return client
+  }
+
+  /** Says what nobody asked for. @param {Tab} tab @param {any} message @param {number} [bytes] of the value in it */
+  function say(tab, message, bytes = 0) {
+    if (!tabs.has(tab)) return
+    tab.port.postMessage(message)
+    tab.unheardBytes += MESSAGE_BYTES + bytes
+    if (!tab.askedBytes && tab.unheardBytes > UNHEARD_BYTES_MAX / 4) {
+      tab.askedBytes = tab.unheardBytes
+      tab.askedAtMs = now()
+      tab.port.postMessage({ hears: true })
+    }
+    if (tab.unheardBytes < UNHEARD_BYTES_MAX || now() - tab.askedAtMs < ANSWER_MS) return
+    tab.port.postMessage({ gone: true })
+    drop(tab)
   }
 
   /** @param {Tab} tab @param {any} message */
   function open(tab, { open: id, key, room: options, join }) {
     const client = /** @type {import('../connect.js').Keycast} */ (keycast)
-    /** @param {any} message */
-    const tell = message => tab.port.postMessage({ of: id, ...message })
+    /** @param {any} message @param {number} [bytes] */
+    const tell = (message, bytes) => say(tab, { of: id, ...message }, bytes)
+    // Known first: the tab may be given up over the first thing that is said of it.
     if (!options) {
       const handle = client.value(key)
+      tab.handles.set(id, handle)
       /** @type {any} */
       let before = nothing
       handle.subscribe(state => {
@@ -82,20 +118,20 @@ export function createHost({ connect, locks, lock }) {
         const isNews = isNew || stale !== before.stale || error !== before.error
         const { contentType, sizeBytes, changedAt } = state
         const told = { version, contentType, sizeBytes, stale, health, changedAt, error: error && packError(error) }
-        if (isNews || health !== before.health) tell({ state: told, isNews, ...(isNew ? shownOf(state) : {}) })
+        const isChange = isNews || health !== before.health
         before = state
+        if (isChange) tell({ state: told, isNews, ...(isNew ? shownOf(state) : {}) }, isNew ? sizeBytes : 0)
       })
-      tab.handles.set(id, handle)
       return
     }
     const handle = client.room(key, options)
+    tab.handles.set(id, handle)
     handle.on('message', item => tell({ item }))
     handle.on('gap', item => tell({ item }))
-    handle.subscribe(({ error, ...state }) => {
+    handle.subscribe(({ error, pending: _, ...state }) => {
       tell({ state: { ...state, error: error && packError(error) }, position: handle.position })
     })
     handle.members.subscribe(members => tell({ members }))
-    tab.handles.set(id, handle)
     // It was in the room at a worker that died.
     if (join) deed(tab, handle, 'join', join).catch(() => {})
   }
@@ -114,19 +150,29 @@ export function createHost({ connect, locks, lock }) {
   async function call(tab, { call: id, of, name, args }) {
     /** @param {any} answer */
     const reply = answer => tab.port.postMessage({ done: id, ...answer })
+    const controller = new AbortController()
+    tab.calls.set(id, controller)
     try {
-      reply({ value: await deed(tab, tab.handles.get(of), name, args) })
+      reply({ value: await deed(tab, tab.handles.get(of), name, args, controller.signal) })
     } catch (error) {
       reply({ error: packError(error) })
     }
+    tab.calls.delete(id)
   }
 
-  /** @param {Tab} tab @param {any} handle @param {string} name @param {any[]} args */
-  function deed(tab, handle, name, args) {
-    if (name === 'get') return keycast?.get(args[0])
-    if (name === 'leave') return leave(tab, handle)
+  /** @param {Tab} tab @param {any} handle @param {string} name @param {any[]} args @param {AbortSignal} [signal] */
+  function deed(tab, handle, name, args, signal) {
+    if (name === 'get') return keycast?.get(args[0], { signal })
+    if (name === 'leave') return handle && leave(tab, handle)
     if (name === 'join') return join(tab, handle, args)
-    return handle[name](...args)
+    // By a handle of its own: that of the tab may be closed by now, and a publish goes on.
+    const [key, given, options] = args
+    const room = /** @type {import('../connect.js').Keycast} */ (keycast).room(key, { follow: false })
+    try {
+      return name === 'history' ? room.history({ ...given, signal }) : room.publish(given, options)
+    } finally {
+      room.close()
+    }
   }
 
   /** @param {Tab} tab @param {any} handle @param {any[]} args */
@@ -161,11 +207,13 @@ export function createHost({ connect, locks, lock }) {
     handle?.close()
   }
 
-  /** @param {Tab} tab that was closed, or died */
+  /** @param {Tab} tab that was closed, died, or stands still */
   function drop(tab) {
     if (!tabs.delete(tab)) return
     tab.port.onmessage = null
     tab.answer?.(isGone)
+    // What it reads is for nobody any more; what it publishes goes on.
+    for (const controller of tab.calls.values()) controller.abort()
     for (const id of [...tab.handles.keys()]) close(tab, id)
     if (tabs.size > 0) return
     keycast?.close()
@@ -178,14 +226,18 @@ export function createHost({ connect, locks, lock }) {
       tab.hasToken = message.hello.hasToken
       tabs.add(tab)
       keycast ??= begin(message.hello)
-      tab.port.postMessage({ connection: keycast.state })
+      say(tab, { connection: keycast.state })
       locks.request(message.hello.lock, {}, () => drop(tab))
     } else if (message.open !== undefined) open(tab, message)
     else if (message.close !== undefined) close(tab, message.close)
     else if (message.call !== undefined) call(tab, message)
+    else if (message.giveUp !== undefined) tab.calls.get(message.giveUp)?.abort()
     else if (message.retry !== undefined) tab.handles.get(message.retry)?.retry()
     else if (message.answer) tab.answer?.(message.answer)
-    else if (message.bye) drop(tab)
+    else if (message.hears) {
+      tab.unheardBytes -= tab.askedBytes
+      tab.askedBytes = 0
+    } else if (message.bye) drop(tab)
     // A page that is seen again asks at once, unless the gateway closed for good; a person may ask all the same.
     else if (message.reconnect === 'always' || keycast?.state.name !== 'closed') keycast?.reconnect()
   }
@@ -194,7 +246,16 @@ export function createHost({ connect, locks, lock }) {
     /** @param {Port} port of a tab */
     join(port) {
       /** @type {Tab} */
-      const tab = { port, hasToken: false, handles: new Map(), answer: undefined }
+      const tab = {
+        port,
+        hasToken: false,
+        handles: new Map(),
+        calls: new Map(),
+        answer: undefined,
+        unheardBytes: 0,
+        askedBytes: 0,
+        askedAtMs: 0,
+      }
       port.onmessage = ({ data }) => take(tab, data)
       isHeld.then(() => port.postMessage({ lock }))
     },

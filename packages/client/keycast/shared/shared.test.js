@@ -48,10 +48,16 @@ function createLocks() {
   }
 }
 
+/** Of a tab that is to find a worker. */
+const alone = () => {
+  throw new Error('there is a worker')
+}
+
 /** A browser: tabs, and a worker that may die and begin anew. */
 function setup() {
   const fake = createFakeKeycast()
   const locks = createLocks()
+  const clock = { now: 0 }
   /** @type {any} */
   let given
   let workers = 0
@@ -62,20 +68,20 @@ function setup() {
       // Each worker has a client of its own, which ends with it: here they have one gateway.
       return { ...fake.keycast, state: { name: 'open' }, close() {} }
     }
-    return createHost({ connect: /** @type {any} */ (connect), locks, lock: `worker ${workers}` })
+    return createHost({ connect: /** @type {any} */ (connect), locks, lock: `worker ${workers}`, now: () => clock.now })
   }
   let host = startHost()
   /** @type {any[]} */
   let ports = []
-  const openTab = (options = {}) => {
-    const reach = () => {
-      const [mine, its] = createPorts()
-      ports.push(mine, its)
-      host.join(its)
-      return mine
-    }
-    return createTab({ reach, locks, url: 'ws://gateway/ws', options })
+  const reach = () => {
+    const [mine, its] = createPorts()
+    ports.push(mine, its)
+    host.join(its)
+    return mine
   }
+  /** @param {object} [options] @param {object} [way] another than the worker's */
+  const openTab = (options = {}, way = {}) =>
+    createTab({ reach, locks, alone, url: 'ws://gateway/ws', options, ...way })
   const killWorker = async () => {
     for (const port of ports) port.onmessage = null
     ports = []
@@ -84,7 +90,7 @@ function setup() {
     locks.kill(died)
     await settle()
   }
-  return { fake, locks, openTab, killWorker, given: () => given }
+  return { fake, locks, clock, reach, openTab, killWorker, given: () => given }
 }
 
 test('fifty tabs see the values and messages that they would see with connections of their own', async () => {
@@ -169,6 +175,97 @@ test('what a tab publishes is pending there alone, in its order', async () => {
   expect(fake.messages('room:1')).toEqual([1, 2, 3])
 })
 
+test('messages that wait to be kept are not told to all tabs with each that is added', async () => {
+  const { fake, openTab, reach } = setup()
+  let told = 0
+  const counted = () => {
+    const port = reach()
+    return {
+      postMessage: (/** @type {any} */ message) => port.postMessage(message),
+      set onmessage(/** @type {any} */ listener) {
+        port.onmessage = (/** @type {any} */ event) => {
+          told += JSON.stringify(event.data).length
+          listener(event)
+        }
+      },
+    }
+  }
+  openTab({}, { reach: counted }).room('room:1')
+  const one = openTab({}, { reach: counted }).room('room:1')
+  await settle()
+  fake.refusePublishes('room:1', 'publish_unknown')
+  const published = Promise.all(Array.from({ length: 100 }, () => one.publish('x'.repeat(1_000))))
+  await settle()
+  expect(one.pending).toHaveLength(100)
+  fake.refusePublishes('room:1')
+  fake.passTime(2_000)
+  await published
+  await settle()
+  expect(one.pending).toEqual([])
+  // Each message comes to both tabs once.
+  expect(told).toBeLessThan(2 * 100 * 2_000)
+})
+
+test('a message is pending or given, not both', async () => {
+  const { openTab } = setup()
+  const room = openTab().room('room:1')
+  await settle()
+  /** @type {number[]} */
+  const pending = []
+  room.on('message', () => pending.push(room.pending.length))
+  await room.publish('one')
+  await settle()
+  expect(pending).toEqual([0])
+})
+
+test('a message is kept, and a history read, also where the handle is closed before the worker hears of it', async () => {
+  const { fake, openTab } = setup()
+  const room = openTab().room('room:1')
+  const published = room.publish('one')
+  room.close()
+  await published
+  await room.publish('two')
+  expect(fake.messages('room:1')).toEqual(['one', 'two'])
+  expect((await room.history()).messages).toHaveLength(2)
+  await room.leave()
+})
+
+test('a tab knows the name under which it is in a room, and that it has left', async () => {
+  const { openTab } = setup()
+  const [one, two] = [openTab(), openTab()].map(tab => tab.room('room:1'))
+  await settle()
+  await Promise.all([one.join('ann'), two.join('ann')])
+  await settle()
+  expect([one.state.joinedAs, two.state.joinedAs]).toEqual(['ann', 'ann'])
+  await one.leave()
+  await settle()
+  expect([one.state.joinedAs, two.state.joinedAs]).toEqual([undefined, 'ann'])
+})
+
+test('a position may be a proxy, as frameworks make them', async () => {
+  const { fake, openTab } = setup()
+  fake.publish('room:1', 'one')
+  const tab = openTab()
+  const first = tab.room('room:1', { last: 1 })
+  await settle()
+  const after = new Proxy(/** @type {any} */ (first.position), {})
+  fake.publish('room:1', 'two')
+  /** @type {unknown[]} */
+  const heard = []
+  tab.room('room:1', { after }).on('message', ({ data }) => heard.push(data))
+  await settle()
+  expect(heard).toEqual(['two'])
+})
+
+test('what is opened at a tab that is closed says so', async () => {
+  const { openTab } = setup()
+  const tab = openTab()
+  tab.close()
+  expect(tab.value('a:1').state.error?.code).toBe('closed')
+  expect(tab.room('room:1').state.error?.code).toBe('closed')
+  for await (const _ of tab.value('a:1')) throw new Error('it has ended')
+})
+
 test("a tab whose join was refused keeps no other tab's user in the room", async () => {
   /** @type {string[]} */
   const left = []
@@ -194,7 +291,7 @@ test("a tab whose join was refused keeps no other tab's user in the room", async
       host.join(its)
       return mine
     }
-    return createTab({ reach, locks, url: 'ws://gateway/ws', options: {} }).room('room:1')
+    return createTab({ reach, locks, alone, url: 'ws://gateway/ws', options: {} }).room('room:1')
   })
   await one.join('ann')
   await expect(two.join('taken')).rejects.toMatchObject({ code: 'name_taken' })
@@ -227,6 +324,152 @@ test('a token is asked of another tab where the one that was asked dies', async 
   openTab({ token: async () => 'of the second' })
   await settle()
   await expect(token).resolves.toBe('of the second')
+})
+
+test('a tab that stands still keeps no other tab from giving the token', async () => {
+  const { openTab, given } = setup()
+  openTab({ token: () => new Promise(() => {}) })
+  await settle()
+  openTab({ token: async () => 'of the second' })
+  await settle()
+  const first = given().token()
+  await settle()
+  // The connection has waited for the first long enough, and asks again.
+  await expect(given().token()).resolves.toBe('of the second')
+  first.catch(() => {})
+})
+
+test('what is said to a tab that stands still is bounded, and it goes on from where it stands', async () => {
+  const { fake, clock, openTab, reach } = setup()
+  /** What the port keeps for the tab. @type {any[]} */
+  const kept = []
+  let stands = false
+  const held = () => {
+    const port = reach()
+    /** @type {(event: any) => void} */
+    let listener = () => {}
+    const end = {
+      postMessage: (/** @type {any} */ message) => port.postMessage(message),
+      set onmessage(/** @type {any} */ given) {
+        listener = given
+        port.onmessage = (/** @type {any} */ event) => (stands ? kept.push(() => listener(event)) : listener(event))
+      },
+    }
+    return end
+  }
+  const room = openTab({}, { reach: held }).room('room:1')
+  const other = openTab().room('room:2')
+  /** @type {number[]} */
+  const heard = []
+  room.on('message', ({ data }) => heard.push(data))
+  await settle()
+  stands = true
+  let count = 0
+  const publish = async (/** @type {number} */ most) => {
+    for (let n = 0; n < most; n += 1) fake.publish('room:1', count++)
+    await settle()
+    return kept.length
+  }
+  // Much at once is no sign that it stands still.
+  expect(await publish(9_000)).toBeGreaterThanOrEqual(9_000)
+  clock.now += 10_000
+  const most = await publish(10)
+  expect(fake.watched()).toEqual(['room:2'])
+  expect(await publish(1_000)).toBe(most)
+  stands = false
+  for (const hear of kept) hear()
+  await settle()
+  expect(heard).toEqual(Array.from({ length: count }, (_, n) => n))
+  expect([room.state.health, other.state.health]).toEqual(['live', 'live'])
+})
+
+test('a tab that takes what is said to it hears all of it, however much', async () => {
+  const { fake, openTab } = setup()
+  const room = openTab().room('room:1')
+  let heard = 0
+  room.on('message', () => {
+    heard += 1
+  })
+  await settle()
+  for (let n = 0; n < 9_000; n += 1) {
+    fake.publish('room:1', n)
+    if (n % 1_000 === 0) await settle()
+  }
+  await settle()
+  expect(heard).toBe(9_000)
+})
+
+test('what a port cannot carry fails alone, and what is published is as it was when it was given', async () => {
+  const { fake, openTab, killWorker } = setup()
+  const tab = openTab()
+  const room = tab.room('room:1')
+  const data = { n: 1, toString() {} }
+  const published = room.publish(data)
+  data.n = 2
+  await published
+  expect(fake.messages('room:1')).toEqual([{ n: 1 }])
+  await expect(room.join(/** @type {any} */ (() => {}))).rejects.toThrow(/could not be cloned/)
+  await killWorker()
+  await room.publish('after the worker has died')
+  expect(fake.messages('room:1')).toHaveLength(2)
+})
+
+test('a get that is given up is given up at the worker, too, and so is that of a tab that dies', async () => {
+  /** @type {AbortSignal[]} */
+  const signals = []
+  const get = (/** @type {string} */ _, /** @type {any} */ { signal }) => {
+    signals.push(signal)
+    return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+  }
+  const locks = createLocks()
+  const connect = () => ({ on() {}, state: { name: 'open' }, get, close() {} })
+  const host = createHost({ connect: /** @type {any} */ (connect), locks, lock: 'worker' })
+  const reach = () => {
+    const [mine, its] = createPorts()
+    host.join(its)
+    return mine
+  }
+  const tab = createTab({ reach, locks, alone, url: 'ws://gateway/ws', options: {} })
+  const giveUp = new AbortController()
+  const given = tab.get('a:1', { signal: giveUp.signal })
+  tab.get('a:2').catch(() => {})
+  await settle()
+  giveUp.abort(new Error('given up'))
+  await expect(given).rejects.toThrow('given up')
+  await settle()
+  expect(signals.map(({ aborted }) => aborted)).toEqual([true, false])
+  locks.kill('keycast tab')
+  await settle()
+  expect(signals.map(({ aborted }) => aborted)).toEqual([true, true])
+})
+
+test('options that no room takes are refused in a tab as elsewhere', () => {
+  const { openTab } = setup()
+  expect(() => openTab().room('room:1', { last: 501 })).toThrow(TypeError)
+  expect(() => openTab().room('room:1', { bufferMessages: 0 })).toThrow(TypeError)
+})
+
+/** @param {() => void} onError */
+const unloaded = onError => {
+  queueMicrotask(onError)
+  return createPorts()[0]
+}
+
+const forbidden = () => {
+  throw new Error('forbidden')
+}
+
+test.each([
+  ['forbids workers', { reach: forbidden }],
+  ['forbids locks', { locks: { request: async () => forbidden() } }],
+  ['does not load the worker', { reach: unloaded }],
+])('where the platform %s a tab has a connection of its own', async (_, way) => {
+  const { fake, openTab, reach, locks } = setup()
+  fake.set('a:1', 1)
+  const tab = openTab({}, { ...way, alone: () => ({ reach, locks }) })
+  const handle = tab.value('a:1')
+  await settle()
+  expect([tab.state.name, handle.state.value]).toEqual(['open', 1])
 })
 
 test('a tab that is closed ends its handles, and the others go on', async () => {

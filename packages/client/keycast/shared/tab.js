@@ -5,7 +5,7 @@ import { checkEvent, createListeners } from '../listeners.js'
 import { randomText } from '../random.js'
 import { badKey } from '../requests.js'
 import { createRoomHandle } from '../rooms/handle.js'
-import { checkPosition } from '../rooms/room.js'
+import { checkOptions } from '../rooms/room.js'
 import { nothing } from '../values/entry.js'
 import { createHandle } from '../values/handle.js'
 import { unpackError } from './messages.js'
@@ -20,16 +20,22 @@ import { unpackError } from './messages.js'
  * @property {(error: KeycastError) => void} end
  *
  * @typedef {{ request: any, resolve: (value: any) => void, reject: (error: unknown) => void }} Call
+ *
+ * The way to a worker. `reach` begins one, or reaches the one that there is.
+ * @typedef {{ reach: (onError: () => void) => import('./host.js').Port, locks: import('./host.js').Locks }} Reach
  */
 
 /**
  * @param {object} deps
- * @param {() => import('./host.js').Port} deps.reach begins a worker, or reaches the one that there is
- * @param {import('./host.js').Locks} deps.locks
+ * @param {Reach['reach']} deps.reach
+ * @param {Reach['locks']} deps.locks
+ * @param {() => Reach} deps.alone where the platform has no worker for this tab, or no lock
  * @param {string} deps.url
  * @param {Pick<import('../client.js').ConnectOptions, 'token' | 'keepMs' | 'keepForbidden'>} deps.options
  */
-export function createTab({ reach, locks, url, options: { token, keepMs, keepForbidden } }) {
+export function createTab({ alone, url, options: { token, keepMs, keepForbidden }, ...shared }) {
+  /** @type {Reach} */
+  let way = shared
   /** @type {import('./host.js').Port} */
   let port
   let lastId = 0
@@ -50,15 +56,31 @@ export function createTab({ reach, locks, url, options: { token, keepMs, keepFor
   /** Reaches a worker and asks it for everything that is open here. */
   function attach() {
     const lock = `keycast tab ${randomText()}`
-    const mine = reach()
+    /** @type {import('./host.js').Port} */
+    let mine
+    let isHeard = false
+    // Nothing would ever come, and nobody be told.
+    const goAlone = () => {
+      if (way !== shared || link.isClosed) return
+      way = alone()
+      attach()
+    }
+    try {
+      // In Firefox an error of a worker that runs comes here, too.
+      mine = way.reach(() => isHeard || goAlone())
+    } catch {
+      return goAlone()
+    }
     port = mine
     port.onmessage = ({ data }) => {
+      isHeard = true
       if (port === mine) take(data)
     }
     const held = new Promise(resolve => {
       letGo = () => resolve(undefined)
     })
-    locks.request(lock, {}, () => {
+    const given = way.locks.request(lock, {}, () => {
+      if (port !== mine) return
       // Said once the lock is held: the worker waits for its end.
       mine.postMessage({ hello: { url, lock, hasToken: token !== undefined, keepMs, keepForbidden } })
       for (const { ask } of opened.values()) mine.postMessage(ask())
@@ -66,12 +88,20 @@ export function createTab({ reach, locks, url, options: { token, keepMs, keepFor
       isAttached = true
       return held
     })
+    given.catch(goAlone)
   }
   let isAttached = false
 
   /** What is said before the worker is reached goes out with all the rest. @param {any} message */
   const say = message => {
     if (isAttached) port.postMessage(message)
+  }
+
+  /** Goes on from where this tab stands, at a worker that knows nothing of it. */
+  function begin() {
+    if (link.isClosed) return
+    detach()
+    attach()
   }
 
   function detach() {
@@ -86,12 +116,13 @@ export function createTab({ reach, locks, url, options: { token, keepMs, keepFor
     if (message.lock) {
       const mine = port
       // Comes when the worker has died: another takes its place, and goes on from where this tab stands.
-      locks.request(message.lock, { mode: 'shared' }, () => {
-        if (link.isClosed || port !== mine) return
-        detach()
-        attach()
+      way.locks.request(message.lock, { mode: 'shared' }, () => {
+        if (port === mine) begin()
       })
-    } else if (message.connection) become(message.connection)
+    } else if (message.hears) say(message)
+    // This tab stood still for so long that the worker has given it up.
+    else if (message.gone) begin()
+    else if (message.connection) become(message.connection)
     else if (message.asks) giveToken()
     else if (message.of !== undefined) opened.get(message.of)?.take(message)
     else if (message.done !== undefined) {
@@ -117,11 +148,14 @@ export function createTab({ reach, locks, url, options: { token, keepMs, keepFor
     }
   }
 
+  const closedHere = () => new KeycastError({ code: 'closed', message: 'closed here' })
+
   /** @param {Open} handle @returns {number} */
   function open(handle) {
     const id = ++lastId
     opened.set(id, { ...handle, ask: () => ({ open: id, ...handle.ask() }) })
     say(opened.get(id)?.ask())
+    if (link.isClosed) handle.end(closedHere())
     return id
   }
 
@@ -131,15 +165,24 @@ export function createTab({ reach, locks, url, options: { token, keepMs, keepFor
     say({ close: id })
   }
 
-  /** @param {string} name @param {any[]} args @param {number} [of] @returns {Promise<any>} */
-  function call(name, args, of) {
-    if (link.isClosed) return Promise.reject(new KeycastError({ code: 'closed', message: 'closed here' }))
+  /** @param {string} name @param {any[]} args @param {number} [of] @param {AbortSignal} [signal] @returns {Promise<any>} */
+  function call(name, args, of, signal) {
+    if (link.isClosed) return Promise.reject(closedHere())
     const id = ++lastId
-    const request = { call: id, of, name, args }
-    return new Promise((resolve, reject) => {
+    const giveUp = () => {
+      calls.get(id)?.reject(signal?.reason)
+      calls.delete(id)
+      say({ giveUp: id })
+    }
+    const answered = new Promise((resolve, reject) => {
+      // As it is now, for it may go out later. One that cannot be carried must fail here, not with all that is open.
+      const request = structuredClone({ call: id, of, name, args })
       calls.set(id, { request, resolve, reject })
       say(request)
+      signal?.addEventListener('abort', giveUp)
+      if (signal?.aborted) giveUp()
     })
+    return answered.finally(() => signal?.removeEventListener('abort', giveUp))
   }
 
   /** @param {string} key */
@@ -210,13 +253,20 @@ export function createTab({ reach, locks, url, options: { token, keepMs, keepFor
 
   /** @param {string} key @param {import('../rooms/room.js').RoomOptions} [options] */
   function room(key, { after, last, presence = false, follow = true, bufferMessages } = {}) {
-    checkPosition('after', after)
-    /** Published by this tab: others' messages under way are theirs. @type {Set<string>} */
-    const mine = new Set()
+    checkOptions({ after, last, bufferMessages })
+    /**
+     * Published by this handle and under way. The worker says nothing of them: all of them with each change would be
+     * gigabytes where a thousand wait.
+     *
+     * @type {Map<string, import('../rooms/room.js').PendingMessage>}
+     */
+    const mine = new Map()
     /** The name and the claim by which it is in the room. @type {any[] | undefined} */
     let join
     /** @type {import('../rooms/room.js').Reader} */
-    const reader = { position: after ?? undefined, last, presence, take() {} }
+    const reader = { position: undefined, last, presence, take() {} }
+    // Copied: a port carries no proxy, as frameworks make one of what they watch.
+    if (after) reader.position = { epoch: after.epoch, seq: after.seq }
     /** @type {any} */
     const members = {
       state: Object.freeze({ count: undefined, members: undefined }),
@@ -233,6 +283,15 @@ export function createTab({ reach, locks, url, options: { token, keepMs, keepFor
         return shared.state.health === 'ended'
       },
     }
+    /** @param {Partial<import('../rooms/room.js').RoomState>} changes */
+    const show = changes => {
+      shared.state = Object.freeze({ ...shared.state, ...changes })
+      shared.listeners.tell(shared.state)
+    }
+    /** @param {string} messageId */
+    const settled = messageId => {
+      if (mine.delete(messageId)) show({ pending: [...mine.values()] })
+    }
     const id = open({
       ask() {
         const { position } = reader
@@ -244,18 +303,16 @@ export function createTab({ reach, locks, url, options: { token, keepMs, keepFor
           members.listeners.tell(present)
         } else if (item) {
           reader.position = item.position
+          // It may come before the answer to its publish: shown as both it would be there twice.
+          settled(item.messageId)
           reader.take(item)
         } else {
           reader.position ??= position
-          const pending = state.pending.filter((/** @type {any} */ { messageId }) => mine.has(messageId))
-          const joinedAs = join && state.joinedAs
-          shared.state = Object.freeze({ ...state, pending, joinedAs, error: state.error && unpackError(state.error) })
-          shared.listeners.tell(shared.state)
+          show({ ...state, joinedAs: join && state.joinedAs, error: state.error && unpackError(state.error) })
         }
       },
       end(error) {
-        shared.state = Object.freeze({ ...shared.state, live: false, error, health: 'ended' })
-        shared.listeners.tell(shared.state)
+        show({ live: false, error, health: 'ended' })
       },
     })
     return createRoomHandle({
@@ -265,18 +322,27 @@ export function createTab({ reach, locks, url, options: { token, keepMs, keepFor
       bufferMessages,
       retry: () => say({ retry: id }),
       onClose: () => shut(id),
-      publish(data, { messageId = randomText(), ...options } = {}) {
-        mine.add(messageId)
-        return call('publish', [data, { ...options, messageId }], id).finally(() => mine.delete(messageId))
+      async publish(data, { messageId = randomText(), deadlineMs } = {}) {
+        // As JSON has it, which a port would not carry in any case.
+        const text = JSON.stringify(data)
+        if (text === undefined) throw new TypeError('what is published must be JSON')
+        const copy = JSON.parse(text)
+        const published = call('publish', [key, copy, { messageId, deadlineMs }])
+        mine.set(messageId, { messageId, data: copy, at: Date.now() })
+        show({ pending: [...mine.values()] })
+        return published.finally(() => settled(messageId))
       },
-      history: ({ signal, ...part } = {}) => given(signal, call('history', [part], id)),
+      history: ({ signal, ...part } = {}) => call('history', [key, part], undefined, signal),
       async join(name, claim) {
         const joined = await call('join', [name, claim], id)
         join = [joined.name, joined.claim]
+        // The room's state came before this answer, when it was not known whose name it is.
+        show({ joinedAs: joined.name })
         return joined
       },
       async leave() {
         join = undefined
+        show({ joinedAs: undefined })
         await call('leave', [], id)
       },
     })
@@ -306,7 +372,7 @@ export function createTab({ reach, locks, url, options: { token, keepMs, keepFor
     async get(key, { signal } = {}) {
       const refused = badKey(key)
       if (refused) throw refused
-      return given(signal, call('get', [key]))
+      return call('get', [key], undefined, signal)
     },
     /** @param {string} key */
     peek: key => entries.get(key)?.state ?? nothing,
@@ -320,22 +386,11 @@ export function createTab({ reach, locks, url, options: { token, keepMs, keepFor
       target.removeEventListener?.('pagehide', onHide)
       target.removeEventListener?.('pageshow', onShow)
       target.document?.removeEventListener('visibilitychange', onVisible)
-      const error = new KeycastError({ code: 'closed', message: 'closed here' })
+      const error = closedHere()
       for (const { end } of [...opened.values()]) end(error)
       for (const { reject } of calls.values()) reject(error)
       calls.clear()
       become({ name: 'closed', reason: error.message })
     },
   }
-}
-
-/** Gives up where the signal says so; the worker's answer is dropped. @param {AbortSignal | undefined} signal @param {Promise<any>} asked */
-function given(signal, asked) {
-  if (!signal) return asked
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason)
-    if (signal.aborted) abort()
-    signal.addEventListener('abort', abort)
-    asked.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
 }

@@ -104,9 +104,8 @@ export function createValues(deps) {
   /** Asks again for a key whose subscription has ended. @param {Entry} entry */
   const retry = entry => entry.error && !entry.error.subscribed && ask(entry)
 
-  const publishAll = () => {
-    for (const entry of entries.values()) entry.publish()
-  }
+  /** @param {Entry} entry */
+  const publish = entry => entry.publish()
 
   return {
     failAsRoom,
@@ -149,7 +148,7 @@ export function createValues(deps) {
 
     /** @param {Limits} limits */
     opened(limits) {
-      publishAll()
+      entries.forEach(publish)
       subscriber.opened(
         limits,
         [...entries.values()].filter(({ ended, handles }) => handles && !ended),
@@ -158,7 +157,7 @@ export function createValues(deps) {
 
     lost() {
       subscriber.lost()
-      publishAll()
+      entries.forEach(publish)
     },
 
     /** @param {any} message @param {Uint8Array} [bytes] @returns {boolean} whether it was about a value */
