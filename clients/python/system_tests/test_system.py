@@ -1,4 +1,4 @@
-"""The client against a whole Keycast, which test/client-python.test.ts starts: it holds what the backend says."""
+"""The client against a whole Keycast, which test/clients/python.test.ts starts: it holds what the backend says."""
 
 from __future__ import annotations
 

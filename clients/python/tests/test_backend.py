@@ -189,6 +189,7 @@ def test_a_call_is_repeated_after_the_time_that_the_answer_says_or_else_at_a_ran
     [
         (Answer(503, {"code": "journal_unavailable", "message": "m"}), "journal_unavailable", 5),
         (Answer(503, "", retry_after="31"), "no_answer", 1),
+        (Answer(503, {"retryAfterMs": "soon"}), "no_answer", 5),
         (Answer(507, {"code": "log_full", "message": "m"}), "log_full", 1),
         (Answer(302, ""), "no_answer", 1),
     ],
@@ -250,6 +251,17 @@ def test_many_messages_come_in_order_and_those_that_are_left_can_be_given_again(
 
     with gateway(answer) as made:
         asyncio.run(look())
+
+
+def test_of_many_messages_none_is_sent_where_one_is_no_json() -> None:
+    async def look() -> None:
+        async with made.backend() as backend:
+            with pytest.raises(TypeError):
+                await backend.publish_all([{"key": "room:1", "data": 1}, {"key": "room:2", "data": object()}])
+
+    with gateway(lambda *_: Answer(body={"seq": 1})) as made:
+        asyncio.run(look())
+        assert made.calls == []
 
 
 def test_a_value_is_handed_over_as_json_or_as_it_is_under_its_type() -> None:
@@ -329,6 +341,50 @@ def test_a_gateway_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch
 
     with gateway(answer) as made:
         asyncio.run(look())
+
+
+def test_a_gateway_that_hangs_keeps_nothing_else_of_the_program_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_over = threading.Event()
+
+    def hang(*_: object) -> tuple[int, None, bytes]:
+        is_over.wait()
+        return 200, None, b"{}"
+
+    monkeypatch.setattr(Backend, "_exchange", hang)
+
+    async def run() -> None:
+        async with Backend("http://127.0.0.1:1", "secret") as backend:
+            # More than a loop has threads.
+            calls = [asyncio.create_task(backend.publish("room:1", n)) for n in range(40)]
+            # Each comes to its thread within a few turns.
+            for _ in range(20):
+                await asyncio.sleep(0)
+            try:
+                async with asyncio.timeout(5):
+                    assert await asyncio.to_thread(lambda: "done") == "done"
+            finally:
+                is_over.set()
+            await asyncio.gather(*calls)
+
+    asyncio.run(run())
+
+
+def test_a_call_that_cannot_be_made_fails_and_the_end_does_not_wait_for_it() -> None:
+    keys: Any = [b"a:1"]
+
+    async def look() -> None:
+        async with made.backend() as backend:
+            with pytest.raises(TypeError):
+                await backend.refresh(keys)
+
+    with gateway(lambda *_: Answer(202)) as made:
+        asyncio.run(asyncio.wait_for(look(), 20))
+
+
+def test_a_token_that_no_header_takes_is_refused_at_once_and_not_shown() -> None:
+    with pytest.raises(ValueError, match="the token has a character that no header takes") as failed:
+        Backend("http://gateway:8081", "secret\n")
+    assert "secret" not in str(failed.value)
 
 
 def test_a_url_that_is_none_is_refused_at_once() -> None:

@@ -7,9 +7,11 @@ import logging
 import math
 import pickle
 import re
-from collections.abc import Callable, Coroutine
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -129,6 +131,64 @@ async def test_a_get_that_is_cancelled_is_not_asked_again(setup: Setup) -> None:
     await setup.world.pass_ms(1_000)
     setup.world.socket.say({"type": "welcome", "session": "s", "heartbeatMs": 25_000, "limits": LIMITS})
     assert setup.world.deeds == [{"dials": "ws://gateway/ws"}]
+
+
+@run
+async def test_gets_that_are_given_up_while_there_is_no_connection_leave_nothing(setup: Setup) -> None:
+    setup.world.socket.lose(1006)
+    kept = setup.keycast.get("a:1")
+    for _ in range(100):
+        setup.keycast.get("a:1").cancel()
+    await setup.world.settle()
+    assert len(setup.keycast._calls._queue) == 1
+    setup.keycast.close()
+    with pytest.raises(KeycastError):
+        await kept
+
+
+@run
+async def test_a_request_that_is_no_json_fails_and_ends_no_session(setup: Setup) -> None:
+    room = setup.keycast.room("room:1", follow=False)
+    with pytest.raises(TypeError):
+        await room.history(limit=cast(int, Fraction(1)))
+    for _ in range(2):
+        with pytest.raises(TypeError):
+            await room.join(cast(str, b"Ann"))
+    with pytest.raises(TypeError):
+        await room.publish(1, message_id=cast(str, b"1" * 16))
+    setup.world.socket.lose(1006)
+    await setup.world.pass_ms(1_000)
+    setup.world.socket.say({"type": "welcome", "session": "s", "heartbeatMs": 25_000, "limits": LIMITS})
+    assert setup.keycast.state.name == "open"
+    assert setup.world.reported == []
+
+
+@run
+async def test_an_error_that_is_raised_again_keeps_no_trace_of_the_times_before(setup: Setup) -> None:
+    """A program that goes on after it would hold ever more, and log ever longer traces."""
+    async def trace_of(failing: Awaitable[Any]) -> int:
+        with pytest.raises(KeycastError) as raised:
+            await failing
+        return len(traceback.extract_tb(raised.value.__traceback__))
+
+    doc, room = setup.keycast.value("a:1"), setup.keycast.room("room:1")
+    await setup.world.settle()
+    setup.world.socket.lose(4003)
+    assert setup.keycast.state.name == "closed"
+    assert len({await trace_of(setup.keycast.get("a:1")) for _ in range(3)}) == 1
+    assert len({await trace_of(anext(aiter(doc))) for _ in range(3)}) == 1
+    assert len({await trace_of(anext(room)) for _ in range(3)}) == 1
+
+
+@run
+async def test_a_listener_that_reads_a_cancelled_future_does_not_end_the_connection(setup: Setup) -> None:
+    cancelled = setup.world.future()
+    cancelled.cancel()
+    doc = setup.keycast.value("a:1")
+    doc.on_change(lambda _: cancelled.result())
+    await setup.value("v1", "1")
+    assert [type(error) for error in setup.world.reported] == [asyncio.CancelledError]
+    assert setup.keycast.state.name == "open"
 
 
 @run
@@ -264,6 +324,19 @@ def test_a_gateway_that_says_token_expired_again_and_again_has_the_application_a
             tokens.world.socket.say({"type": "error", "code": "token_expired", "message": "expired"})
         await tokens.world.settle()
         assert len(tokens.asked) == before + 1
+        tokens.keycast.close()
+        await tokens.world.settle()
+
+    asyncio.run(test())
+
+
+def test_a_function_for_tokens_that_never_ends_is_not_called_ever_more_often_at_once() -> None:
+    async def test() -> None:
+        tokens = Tokens()
+        for _ in range(5):
+            await tokens.world.pass_ms(40_000)
+        assert len(tokens.asked) >= 5
+        assert sum(not asked.done() for asked in tokens.asked) <= 2
         tokens.keycast.close()
         await tokens.world.settle()
 

@@ -157,6 +157,41 @@ def test_a_get_of_what_cannot_be_read_fails_and_the_connection_stays() -> None:
     asyncio.run(test())
 
 
+def test_a_wss_address_is_reached_with_tls_and_the_certificates_of_the_system_unless_others_are_given() -> None:
+    async def test() -> None:
+        first: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+        async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            first.set_result(await reader.read(1))
+            writer.close()
+
+        server = await asyncio.start_server(hear, "127.0.0.1", 0)
+        async with connect(f"wss://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws"):
+            # The type of a TLS handshake.
+            assert await asyncio.wait_for(first, PATIENCE_SECONDS) == b"\x16"
+        server.close()
+
+    asyncio.run(test())
+
+
+def test_an_end_that_takes_no_subprotocol_is_none_for_its_values_could_not_be_read() -> None:
+    async def handle(peer: ServerConnection) -> None:
+        await peer.send(WELCOME)
+        await peer.wait_closed()
+
+    async def test() -> None:
+        async with (
+            serve(handle, "127.0.0.1", 0) as server,
+            connect(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws") as keycast,
+        ):
+            waiting = asyncio.Event()
+            keycast.on_state(lambda state: waiting.set() if state.name == "waiting" else None)
+            await asyncio.wait_for(waiting.wait(), PATIENCE_SECONDS)
+            assert "no subprotocol was taken" in str(keycast.state.reason)
+
+    asyncio.run(test())
+
+
 def test_no_redirect_is_followed_for_the_token_would_go_there() -> None:
     reached: list[str] = []
 

@@ -52,7 +52,7 @@ class World:
         self.timers: list[FakeTimer] = []
         self.deeds: list[dict[str, Any]] = []
         self.socket: FakeSocket
-        self.reported: list[Exception] = []
+        self.reported: list[BaseException] = []
 
     def now(self) -> float:
         return self.now_ms
@@ -76,7 +76,7 @@ class World:
     def run(self, task: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return asyncio.create_task(task)
 
-    def report(self, error: Exception, message: str) -> None:
+    def report(self, error: BaseException, message: str) -> None:
         self.reported.append(error)
 
     def dial(

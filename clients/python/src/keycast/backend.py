@@ -14,6 +14,7 @@ import re
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -52,6 +53,9 @@ _PASSING = frozenset((408, 429, 502, 503, 504))
 
 # No gateway answers a call with so much.
 _ANSWER_BYTES_MAX = 16 * 1024**2
+
+# So many requests are under way at once; the others wait, within their time.
+_THREADS_MAX = 64
 
 # A batch publishes into so many rooms at a time.
 _ROOMS_MAX = 8
@@ -138,13 +142,16 @@ class Backend:
 
     :param url: of the internal listener of any gateway, such as ``http://127.0.0.1:8081``
     :param token: one of the gateway's ``API_TOKENS``, with the scopes of the calls that are made
-    :raises ValueError: for a URL that is none
+    :raises ValueError: for a URL that is none, or a token that no header takes
     """
 
     def __init__(self, url: str, token: str) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} is no URL of a gateway's internal listener, such as http://127.0.0.1:8081")
+        # The header would be refused at each call, by an error that shows the token.
+        if not re.fullmatch(r"[ -~]+", token):
+            raise ValueError("the token has a character that no header takes, such as a line break at its end")
         self._base = url.rstrip("/")
         self._connection = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._host, self._port, self._path = parts.hostname, parts.port, parts.path.rstrip("/")
@@ -157,6 +164,9 @@ class Backend:
         self._timer: asyncio.TimerHandle | None = None
         self._under_way: set[asyncio.Future[Any]] = set()
         self._is_closed = False
+        # Not the loop's own: with a gateway that hangs, whatever else the program has done there would wait, too, such as
+        # each look-up of a name.
+        self._threads = ThreadPoolExecutor(_THREADS_MAX, "keycast")
 
     async def __aenter__(self) -> Self:
         return self
@@ -241,6 +251,7 @@ class Backend:
         self._send_all()
         while self._under_way:
             await asyncio.wait(self._under_way)
+        self._threads.shutdown(wait=False)
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -294,8 +305,9 @@ class Backend:
         keys = list(dict.fromkeys(key for call in calls for key in call.keys))
         try:
             await self._post("/v1/refresh", {"keys": keys, "users": list(users) or None})
-        except CallError as error:
-            if error.status == 400 and len(calls) > 1:
+        # Any error, also of keys that are no texts: a call that nobody ended would be waited for for ever, by `close` too.
+        except Exception as error:
+            if getattr(error, "status", 400) == 400 and len(calls) > 1:
                 half = len(calls) // 2
                 await asyncio.gather(self._refresh_all(calls[:half], users), self._refresh_all(calls[half:], users))
                 return
@@ -318,6 +330,8 @@ class Backend:
         messages = [{"messageId": random_text(), **message} for message in given]
         rooms: dict[str, list[int]] = {}
         for index, message in enumerate(messages):
+            # What is no JSON fails before anything is sent: later nobody would be told what was kept.
+            _json(message)
             rooms.setdefault(message["key"], []).append(index)
         kept: dict[int, dict[str, Any]] = {}
         failures: list[CallError] = []
@@ -389,7 +403,9 @@ class Backend:
         if 200 <= status < 300 and answer is not None:
             return answer
         fields = answer or {}
-        after = fields["retryAfterMs"] / 1_000 if "retryAfterMs" in fields else _seconds(retry_after)
+        after_ms = fields.get("retryAfterMs")
+        # What stands before a gateway may answer in its place.
+        after = after_ms / 1_000 if isinstance(after_ms, int | float) else _seconds(retry_after)
         raise CallError(
             fields.get("code", "no_answer"),
             fields.get("message", f"{where}: {status}, not from a gateway"),
@@ -401,7 +417,9 @@ class Backend:
 
     async def _exchange_within(self, timeout: float, *request: Any) -> tuple[int, str | None, bytes]:
         async with asyncio.timeout(timeout):
-            return await asyncio.to_thread(self._exchange, timeout, *request)
+            return await asyncio.get_running_loop().run_in_executor(
+                self._threads, self._exchange, timeout, *request
+            )
 
     async def _together(self, calls: Iterable[Coroutine[Any, Any, None]]) -> None:
         await asyncio.gather(*calls)

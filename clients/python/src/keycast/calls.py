@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from .connection.frames import frame_bytes
 from .environment import Alarm, Environment
 from .errors import KeycastError
 from .subscriber import PAUSE_DEFAULT_MS
 
 #: How many may be under way: a gateway lets so many of a session wait, unless it is set otherwise.
 UNDER_WAY_MAX = 64
+
+#: Each is much shorter, unless its name is a text that somebody pasted: a gateway would close the connection for good.
+CALL_BYTES_MAX = 4_096
 
 
 class _Call:
@@ -41,21 +45,33 @@ class Calls:
         self._next_id = next_id
         self._limits: dict[str, int] | None = None
         self._is_paused = False
-        self._queue: deque[_Call] = deque()
+        #: A set that keeps its order, whose first is had at once.
+        self._queue: OrderedDict[_Call, None] = OrderedDict()
         self._under_way: dict[int, _Call] = {}
 
     def ask(
         self, key: str, make: Callable[[], dict[str, Any]], read: Callable[[dict[str, Any], bytes | None], Any]
     ) -> asyncio.Future[Any]:
         future = self._environment.future()
-        self._queue.append(_Call(key, make, read, future))
+        try:
+            if frame_bytes(make()) > CALL_BYTES_MAX:
+                raise KeycastError("too_large", "it is too long to be sent", key)
+        except (KeycastError, TypeError, ValueError) as error:
+            # What is no JSON fails here: asked again after each loss, it would end every session.
+            future.set_exception(error)
+            return future
+        call = _Call(key, make, read, future)
+        self._queue[call] = None
+        # Calls that are given up while there is no connection would stay until there is one.
+        future.add_done_callback(lambda _: self._queue.pop(call, None))
         self._flush()
         return future
 
     def refused(self, error: KeycastError) -> asyncio.Future[Any]:
         """A call that fails before it is made."""
         future = self._environment.future()
-        future.set_exception(error)
+        # Each raise of one error adds to its trace.
+        future.set_exception(error.with_traceback(None))
         return future
 
     def opened(self, limits: dict[str, int]) -> None:
@@ -67,11 +83,11 @@ class Calls:
         self._is_paused = False
         self._alarm.clear()
         # The oldest call goes first again.
-        self._queue.extendleft(reversed(self._under_way.values()))
+        self._queue = OrderedDict.fromkeys((*self._under_way.values(), *self._queue))
         self._under_way = {}
 
     def end(self, error: KeycastError) -> None:
-        queue, self._queue = self._queue, deque()
+        queue, self._queue = self._queue, OrderedDict()
         for call in queue:
             if not call.future.done():
                 call.future.set_exception(error)
@@ -82,7 +98,7 @@ class Calls:
         if not call:
             return False
         if message.get("code") in ("rate_limited", "token_expired"):
-            self._queue.append(call)
+            self._queue[call] = None
             self._is_paused = True
             self._alarm.set(self._resume, message.get("retryAfterMs", PAUSE_DEFAULT_MS))
         elif not call.future.done():
@@ -105,7 +121,7 @@ class Calls:
             return
         most = min(UNDER_WAY_MAX, self._limits["requestsPerSecond"])
         while self._queue and len(self._under_way) < most:
-            call = self._queue.popleft()
+            call, _ = self._queue.popitem(last=False)
             # A call whose caller was cancelled is made no more.
             if call.future.done():
                 continue

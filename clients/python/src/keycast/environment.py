@@ -41,7 +41,7 @@ class Environment(Protocol):
 
     def run(self, task: Coroutine[Any, Any, None]) -> asyncio.Task[None]: ...
 
-    def report(self, error: Exception, message: str) -> None:
+    def report(self, error: BaseException, message: str) -> None:
         """Something has failed that nobody awaits."""
 
     def dial(
@@ -123,5 +123,5 @@ class LoopEnvironment:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def report(self, error: Exception, message: str) -> None:
+    def report(self, error: BaseException, message: str) -> None:
         self._loop.call_exception_handler({"message": message, "exception": error})

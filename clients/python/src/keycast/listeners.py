@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -53,6 +54,6 @@ class Listeners(Generic[T]):
         place.told = state
         try:
             place.listener(state)
-        except Exception as error:
+        except (Exception, CancelledError) as error:
             # Raised here it would stop the other listeners and the connection.
             self._environment.report(error, "a listener of keycast failed")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .connection.frames import write_frame
+from .connection.frames import frame_bytes
 from .environment import Alarm, Environment
 
 #: How long to wait after a refusal that does not say.
@@ -194,7 +194,7 @@ class Subscriber:
         """Sends as many of the keys that wait as fit into one message, and notes each of them before."""
         request_id = self._next_id()
         bytes_max = request_bytes_max(limits)
-        size = len(write_frame({"type": kind, "id": request_id, "keys": []}))
+        size = frame_bytes({"type": kind, "id": request_id, "keys": []})
         keys: list[str] = []
         entries = []
         added = set()
@@ -203,7 +203,7 @@ class Subscriber:
             # Naming a key tells its listeners, and they may close handles of any.
             if key not in waiting:
                 continue
-            size += len(write_frame(entry)) + 1
+            size += frame_bytes(entry) + 1
             if size > bytes_max and keys:
                 break
             keys.append(key)

@@ -16,6 +16,9 @@ Token = str | Callable[[], Awaitable[str]]
 #: A token is renewed so long before it expires, or a quarter of its time where that is shorter.
 _MARGIN_MS = 30_000
 
+#: A function that gives nothing in this time is asked again after a wait, as one that fails.
+_ANSWER_MS = 10_000
+
 #: A function that gives the same token again and again must not be asked all the time.
 _RENEWAL_MIN_MS = 1_000
 
@@ -47,16 +50,19 @@ class Auth:
         self._failures = 0
         #: Stands for the question under way. An answer that comes after the next question, or after a loss, is late.
         self._turn = object()
-        self._asking: set[asyncio.Task[None]] = set()
+        #: In their order. Only the last two may still give a token.
+        self._asking: dict[asyncio.Task[None], None] = {}
 
     def obtain(self, use: Callable[[], None], on_failure: Callable[[str], None]) -> None:
         """Calls `use` once there is a token to be sent."""
         self._turn = object()
         if self._function is None or self._environment.now() < self._renew_at_ms:
             return use()
+        for late in [*self._asking][:-1]:
+            late.cancel()
         task = self._environment.run(self._ask(self._function, use, on_failure))
-        self._asking.add(task)
-        task.add_done_callback(self._asking.discard)
+        self._asking[task] = None
+        task.add_done_callback(lambda ended: self._asking.pop(ended, None))
 
     def say(self) -> None:
         self._send({"type": "auth", "id": "auth", "token": self._token})
@@ -79,7 +85,7 @@ class Auth:
     def close(self) -> None:
         """Nobody wants a token any more."""
         self.lost()
-        for task in self._asking:
+        for task in [*self._asking]:
             task.cancel()
 
     def received(self, message: dict[str, Any]) -> bool:
@@ -133,9 +139,15 @@ class Auth:
         self._on_authed(user)
 
     def _renew(self) -> None:
-        def again(_: str) -> None:
-            self._alarm.set(self._renew, backoff_ms(self._environment.random(), self._failures))
+        self._renew_at_ms = 0.0
+        self._say_next()
+
+    def _say_next(self) -> None:
+        """Says the next token, also one that came late."""
+
+        def again(_: str = "") -> None:
+            self._alarm.set(self._say_next, backoff_ms(self._environment.random(), self._failures))
             self._failures += 1
 
-        self._renew_at_ms = 0.0
+        self._alarm.set(again, _ANSWER_MS)
         self.obtain(self.say, again)

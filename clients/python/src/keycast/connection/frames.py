@@ -25,6 +25,11 @@ def write_frame(message: Any) -> str:
     return text
 
 
+def frame_bytes(message: Any) -> int:
+    """How long it is as it is sent: a letter of most alphabets takes more than one byte."""
+    return len(write_frame(message).encode())
+
+
 def read_json(text: str) -> Any:
     """What JSON means. An integer of more digits than Python reads, 4300 unless set otherwise, becomes a float."""
     try:

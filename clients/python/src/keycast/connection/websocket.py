@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from ssl import SSLContext
+from typing import Any
 
 from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect
@@ -91,10 +92,12 @@ class WebSocket:
             await asyncio.wait({connecting, stopping})
 
     async def _connect(self) -> ClientConnection:
+        # None would mean that there is no TLS, which a wss: address refuses.
+        certificates: dict[str, Any] = {"ssl": self._ssl} if self._ssl else {}
         # The client measures time itself. Values may be large, and the gateway has limits of its own.
-        return await _Dial(
+        connection = await _Dial(
             self._url,
-            ssl=self._ssl,
+            **certificates,
             subprotocols=[Subprotocol("keycast.v1.bytes")],
             compression=None,
             open_timeout=None,
@@ -102,6 +105,11 @@ class WebSocket:
             close_timeout=_CLOSE_SECONDS,
             max_size=_MESSAGE_BYTES_MAX,
         )
+        # Values would come in a form that this client does not read.
+        if not connection.subprotocol:
+            await _hang_up(connection)
+            raise ConnectionError("no subprotocol was taken: is there a proxy that drops its header?")
+        return connection
 
     async def _serve(self, connection: ClientConnection, first: asyncio.Task[str | int]) -> None:
         writing = asyncio.create_task(self._write(connection, first))

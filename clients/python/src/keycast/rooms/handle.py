@@ -182,7 +182,7 @@ class Room:
             if self._entry.ended:
                 if self._entry.was_closed or self._entry.state.error is None:
                     break
-                raise self._entry.state.error
+                raise self._entry.state.error.with_traceback(None)
             self._woken.clear()
             await self._woken.wait()
         # Others who wait for this handle are to end, too.

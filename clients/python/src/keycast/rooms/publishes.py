@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ..connection.frames import write_frame
+from ..connection.frames import frame_bytes
 from ..environment import Alarm, Environment
 from ..errors import KeycastError
 from ..random_text import random_text
@@ -74,8 +74,8 @@ class Publishes:
     ) -> asyncio.Future[Published]:
         """`refusal`: why nothing can be published there."""
         # As it is now: whoever gave it may change it.
-        copy = json.loads(json.dumps(data, allow_nan=False))
-        publish = _Publish(message_id or random_text(), copy, self._environment.date() / 1_000, self._environment)
+        copy, message_id = json.loads(json.dumps([data, message_id or random_text()], allow_nan=False))
+        publish = _Publish(message_id, copy, self._environment.date() / 1_000, self._environment)
         lane = self._lanes.setdefault(key, _Lane(key, self._environment))
         lane.queue.append(publish)
         if len(lane.queue) > _PENDING_MAX:
@@ -170,7 +170,7 @@ class Publishes:
             "messageId": first.message_id,
             "data": first.data,
         }
-        size = len(write_frame(message).encode())
+        size = frame_bytes(message)
         # The gateway would close the connection, with all that is on it.
         if size > request_bytes_max(self._limits):
             self.answered({"type": "error", "id": first.id, "code": "too_large", "message": f"it has {size} bytes"})

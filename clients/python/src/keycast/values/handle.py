@@ -72,7 +72,7 @@ class Value:
                 if entry.ended:
                     if entry.was_closed or state.error is None:
                         return
-                    raise state.error
+                    raise state.error.with_traceback(None)
                 if entry.news is not given:
                     given = entry.news
                     yield state
