@@ -85,6 +85,7 @@ test('a publish over HTTP names for whom it is', () => {
   expect(readPublishFields(`{"key":"${key}","data":[ ],"from":"ann"}`)).toMatchObject({ key, data: '[ ]', from: 'ann' })
   expect(readPublishFields(`{"key":"${key}","data":1}`).from).toBe('')
   expect(problemOf(() => readPublishFields(`{"key":"${key}","data":1,"from":1}`)).message).toContain('"from"')
+  expect(problemOf(() => readPublishFields(`{"key":"${key}","data":1,"from":""}`)).message).toContain('"from"')
   expect(problemOf(() => readPublishFields(`{"key":"${key}","data":1,"from":"a\\n"}`)).message).toContain('"from"')
 })
 

@@ -165,11 +165,11 @@ export function readPublish({ key, messageId }: Record<string, unknown>, text: s
  */
 export function readPublishFields(text: string): Publish & { from: string } {
   const message = parseObject(text)
-  const { from = '' } = message
-  if (typeof from !== 'string' || (from !== '' && !isUser(from))) {
-    throw bad(`"from" must be a user: at most ${USER_CHARACTERS_MAX} characters, and no control characters`)
+  const { from } = message
+  if (from !== undefined && (typeof from !== 'string' || !isUser(from))) {
+    throw bad(`"from" must be a user: 1 to ${USER_CHARACTERS_MAX} characters, and no control characters`)
   }
-  return { ...readPublish(message, text), from }
+  return { ...readPublish(message, text), from: from ?? '' }
 }
 
 export function readHistory(

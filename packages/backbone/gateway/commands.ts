@@ -2,7 +2,7 @@
 // after a loss under the same id, unless it is to be said once. By this id a node notices a command that it has heard
 // already.
 import type { Payer } from '@keycast/service'
-import { bytesOf, type Encoded } from '../wire/codec.ts'
+import { bytesOf, type Encoded, textIn } from '../wire/codec.ts'
 
 /**
  * How a command ended.
@@ -46,7 +46,7 @@ const isSaidForGood = ({ isOnce, wasSaid }: { isOnce?: boolean; wasSaid: boolean
 /** Commands in one request. */
 const COMMANDS_PER_REQUEST_MAX = 200
 
-/** Bytes of one request's parts, one command at least: they are joined, and a hub takes 1 MiB. */
+/** Bytes of the commands in one request, one at least: all heads are one part, all others are joined, and a hub takes 1 MiB of each. */
 const BYTES_PER_REQUEST = 256 * 1024
 
 /**
@@ -115,7 +115,8 @@ export function createCommands<R>({ now }: { now: () => number }) {
       while (commands.length < COMMANDS_PER_REQUEST_MAX) {
         const command = firstUnsaid()
         if (!command) break
-        bytes += bytesOf(command.encoded.parts)
+        // A token is in the head.
+        bytes += bytesOf(command.encoded.parts) + textIn(command.encoded.head)
         if (bytes > BYTES_PER_REQUEST && commands.length > 0) break
         next++
         command.isRepeated = command.wasSaid

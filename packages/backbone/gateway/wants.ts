@@ -1,7 +1,7 @@
 // The keys that a gateway wants of one node, the keys that the node was told of, and the requests that make up the
 // difference. Wants are state: all of them can be sent again at any time.
 import { createUniqueQueue, type Payer, type UniqueQueue } from '@keycast/service'
-import type { Service } from '../wire/codec.ts'
+import { type Service, textIn } from '../wire/codec.ts'
 import { KEYS_PER_REQUEST_MAX, REQUEST_BYTES_MAX, type Saying } from '../wire/envelope.ts'
 
 /**
@@ -211,7 +211,7 @@ export function createWants<S extends Service>({ position, payload, payer, table
           const { key } = want
           const said = payload?.(key, type)
           wants.push({ key, position: position(key), payload: said, payer: payer?.(key, type) })
-          bytes += payloadBytes(said)
+          bytes += textIn(said)
         }
         if (number !== undefined) yield { number, saying: { type, wants } }
       }
@@ -262,15 +262,4 @@ export function createWants<S extends Service>({ position, payload, payer, table
     /** No more will be said. */
     stop: forgetEnded,
   }
-}
-
-/** Payloads are flat; only longer ones have to be counted. */
-function payloadBytes(payload: unknown) {
-  let bytes = 0
-  const fields = payload as Record<string, unknown> | undefined
-  for (const field in fields) {
-    const value = fields[field]
-    if (typeof value === 'string') bytes += value.length
-  }
-  return bytes
 }

@@ -1,4 +1,5 @@
 import type { Answer } from '../backbone.ts'
+import { roomsCodec } from '../wire/rooms-codec.ts'
 import { valuesCodec } from '../wire/values-codec.ts'
 import { type Account, CREDIT_BYTES, CREDIT_TOTAL_BYTES, createAnswers, createCredit } from './answers.ts'
 
@@ -166,4 +167,26 @@ test('a gateway that is gone, or reports more than it was sent, gives back no mo
   expect(credit.bytes()).toBe(0)
   liar.send(1_000)
   expect(credit.bytes()).toBe(1_000)
+})
+
+test('what is said of a thousand short messages counts, or rooms that are behind would have their gateway refuse the part', async () => {
+  const heads: number[] = []
+  const answers = createAnswers({
+    codec: roomsCodec,
+    answersFor(_, key) {
+      const at = 1_700_000_000_000
+      const said = { at, from: 'ann', messageId: 'm'.repeat(64), data: Buffer.from('1') }
+      const messages = Array.from({ length: 1_000 }, (_, index) => ({ seq: index + 1, ...said }))
+      return { answers: [{ type: 'messages' as const, key, epoch: 'E', messages }], more: false }
+    },
+    send: (_, parts) => void heads.push(parts[0].length),
+    onFailed: () => {},
+    turn: run => void setImmediate(run),
+    now: () => 0,
+  })
+  const link = { id: 'L', received: 0, ...answers.open() }
+  for (let room = 0; room < 16; room++) answers.tell(link, `room:${room}`)
+  for (let turns = 0; turns < 20; turns++) await turn()
+  expect(heads).toHaveLength(16)
+  expect(Math.max(...heads)).toBeLessThan(2 ** 18)
 })

@@ -33,11 +33,15 @@ export function createCredit() {
         sentBytes += bytes
         totalBytes += bytes
       },
-      /** @param bytes as the gateway reports since the link began; a report may come late, or lie */
-      take(bytes: number) {
+      /**
+       * @param bytes as the gateway reports since the link began; a report may come late, or lie
+       * @returns whether it took some
+       */
+      take(bytes: number): boolean {
         const newlyTaken = Math.max(0, Math.min(bytes, sentBytes) - takenBytes)
         takenBytes += newlyTaken
         totalBytes -= newlyTaken
+        return newlyTaken > 0
       },
       close() {
         totalBytes -= sentBytes - takenBytes
@@ -172,7 +176,7 @@ export function createAnswers<S extends Service, L extends Outgoing<S> & { id: s
       for (const answer of answers) {
         const each = codec.encodeAnswer(answer)
         encoded.push(each)
-        bytesLeft -= HEAD_BYTES + bytesOf(each.parts)
+        bytesLeft -= HEAD_BYTES + (each.headBytes ?? 0) + bytesOf(each.parts)
       }
       // The key stands behind the others: `more` without an answer would otherwise be asked for without end.
       if (more && answers.length > 0) link.due.add(key)

@@ -77,8 +77,8 @@ async function setup({
     forgotten: () => forgotten,
     contained: containment.counts,
     hub,
-    beat(announced: number, wire: string = valuesCodec.wire, link = 'L') {
-      from.beat(encodeMessage({ type: 'beat', link, wire, number: announced, taken: 0 }), Buffer.from('route'))
+    beat(announced: number, wire: string = valuesCodec.wire, link = 'L', taken = 0) {
+      from.beat(encodeMessage({ type: 'beat', link, wire, number: announced, taken }), Buffer.from('route'))
     },
     request(says?: object) {
       requests += 1
@@ -307,4 +307,28 @@ describe('an error that no code foresaw', () => {
     expect(sent.slice(-1)).toEqual(['resync'])
     expect(contained).toEqual({ link: 1, process: 0 })
   })
+})
+
+test('a gateway that beats and takes nothing of what it is sent says everything again; a slow one goes on', async () => {
+  const body = Buffer.alloc(9 * 2 ** 20)
+  const content = { version: 'v', contentType: 'text/plain', format: 'text', body }
+  const answer = { type: 'value', key: 'doc:1', ageMs: 0, maxAgeMs: 0, store: true, ...content }
+  const { beat, pass, hub, sent } = await setup({ answersFor: () => ({ answers: [answer], more: false }) })
+  beat(0)
+  hub.tell('L', 'doc:1')
+  await turn()
+  expect(sent).toEqual(['beat', 'answers'])
+  let taken = 0
+  const beatFor = (seconds: number) => {
+    for (let second = 0; second < seconds; second++) {
+      pass(BEAT_MS)
+      beat(0, valuesCodec.wire, 'L', taken)
+    }
+  }
+  for (; taken < 5; taken++) beatFor(50)
+  expect(sent).not.toContain('resync')
+  beatFor(59)
+  expect(sent).not.toContain('resync')
+  beatFor(2)
+  expect(sent).toContain('resync')
 })

@@ -108,6 +108,8 @@ interface LinkFields {
   lastHeardAt: number
   /** When it was introduced. */
   since: number
+  /** When it last had credit, or took something, by the same clock as `lastHeardAt`. */
+  tookAt: number
   /** Of requests that came since the last beat to the link. */
   bytesUntold: number
 }
@@ -118,6 +120,9 @@ type LinkState<S extends Service> = LinkFields & Arrivals & Outgoing<S>
  * A closed socket has this long to send its goodbyes to a busy peer. A peer that misses its own notices the silence.
  */
 export const FAREWELL_MS = 1_000
+
+/** A gateway takes what it is sent within moments. Where it beats and takes nothing for so long, what it is due would pile up. */
+const UNTAKEN_MS = 60_000
 
 /**
  * Bytes of requests after which a link is told that they were read, without waiting for its beat: it says no more than
@@ -252,7 +257,7 @@ export function createHub<S extends Service>({
     }
     link.routingId = routingId
     link.lastHeardAt = awake.now()
-    link.account.take(message.taken)
+    if (link.account.take(message.taken) || link.account.hasRoom()) link.tookAt = awake.now()
     if (message.type === 'beat') {
       if (message.log !== undefined) events.onLogAhead?.(link.id, message.log, message.logAt ?? 0)
       const { announced } = link
@@ -341,6 +346,7 @@ export function createHub<S extends Service>({
       routingId,
       lastHeardAt: awake.now(),
       since: now(),
+      tookAt: awake.now(),
       bytesUntold: 0,
       ...createArrivals(),
       ...answers.open(),
@@ -405,9 +411,13 @@ export function createHub<S extends Service>({
   function sweep() {
     if (waitedMs > 0) void forgetWaited()
     for (const link of links.values()) {
-      if (awake.now() - link.lastHeardAt < SILENT_MS) continue
-      log.info({ link: link.id }, 'a gateway fell silent')
-      drop(link)
+      if (awake.now() - link.lastHeardAt >= SILENT_MS) {
+        log.info({ link: link.id }, 'a gateway fell silent')
+        drop(link)
+      } else if (awake.now() - link.tookAt >= UNTAKEN_MS) {
+        log.warn({ link: link.id }, 'a gateway beats and takes nothing that it is sent: starting its link anew')
+        lose(link)
+      }
     }
   }
 

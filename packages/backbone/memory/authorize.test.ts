@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Decision } from '../backbone.ts'
 import { ownersAmong } from '../gateway/rendezvous.ts'
+import { REQUEST_BYTES_MAX } from '../wire/envelope.ts'
 import { viewerKey } from '../wire/viewer-key.ts'
 import { createMemoryBackbone } from './backbone-memory.ts'
 
@@ -92,4 +93,15 @@ test('a gateway that stops leaves no question open', async () => {
   await network.settle()
   await backbone.stop()
   expect(await decision).toBeUndefined()
+})
+
+test('questions with the longest tokens leave in requests that a node accepts', async () => {
+  const { network, backbone, nodes } = await setup()
+  const authorization = `Bearer ${'t'.repeat(8_192)}`
+  for (let each = 0; each < 200; each++) {
+    void backbone.authorize(viewerKey(`a:${each}`, ann), { authorization, expiresAt: 5_000 }, { deadlineMs: 1_000 })
+  }
+  await network.settle()
+  expect(nodes.get('n1').asked).toHaveLength(200)
+  expect(network.requestBytes()).toBeLessThan(REQUEST_BYTES_MAX)
 })

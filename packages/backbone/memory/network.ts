@@ -27,6 +27,8 @@ export function createMemoryNetwork() {
   const damaged = new Set<string>()
   /** The time that a node takes to read each request; 0 if it is not listed. */
   const readMs = new Map<string, number>()
+  /** The largest part of a request so far. */
+  let requestBytes = 0
   let socketCount = 0
 
   const now = () => at
@@ -131,6 +133,7 @@ export function createMemoryNetwork() {
       }
       return {
         async request(parts) {
+          requestBytes = Math.max(requestBytes, ...parts.map(part => part.length))
           if (!isLost(`${node} requests`)) setImmediate(arrive, node, routingId.toString(), parts)
           return true
         },
@@ -158,5 +161,19 @@ export function createMemoryNetwork() {
     random: Math.random,
     randomBytes: size => randomBytes(size),
   }
-  return { ...world, world, bindOf, dialOf, pass, freeze, settle, swallowed, unread, damaged, readMs, chance }
+  return {
+    ...world,
+    world,
+    bindOf,
+    dialOf,
+    pass,
+    freeze,
+    settle,
+    swallowed,
+    unread,
+    damaged,
+    readMs,
+    chance,
+    requestBytes: () => requestBytes,
+  }
 }

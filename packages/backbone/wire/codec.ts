@@ -31,6 +31,8 @@ export type Sent = any
 export interface Encoded {
   head: unknown
   parts: Buffer[]
+  /** Roughly, where the head may be long. */
+  headBytes?: number
 }
 
 /**
@@ -82,4 +84,14 @@ export function bytesOf(parts: Buffer[]) {
   let bytes = 0
   for (const part of parts) bytes += part.length
   return bytes
+}
+
+/** Characters of the texts in a flat object. Only texts may be long: nothing else has to be counted. */
+export function textIn(fields: unknown) {
+  let characters = 0
+  for (const field in fields as object) {
+    const value = (fields as Record<string, unknown>)[field]
+    if (typeof value === 'string') characters += value.length
+  }
+  return characters
 }

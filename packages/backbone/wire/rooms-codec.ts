@@ -183,7 +183,8 @@ export const roomsCodec: Codec<Rooms> = {
     const heads = messages.map(({ at, from, messageId, data, deleted, deletes }) => {
       return { at, from, messageId, bytes: data.length, deleted, deletes }
     })
-    return { head: { ...head, first, messages: heads }, parts: [together(messages)] }
+    const headBytes = messages.length > 1 ? messages.reduce((sum, message) => sum + headBytesOf(message), 0) : 0
+    return { head: { ...head, first, messages: heads }, parts: [together(messages)], headBytes }
   },
   decodeAnswer(head, parts) {
     readKey(head.key)
@@ -277,6 +278,13 @@ function readPosition({ epoch, seq }: Sent): Position {
   if (!isEpoch(epoch) || !isCount(seq)) throw new WireError('a position is not a place in an epoch')
   return { epoch, seq }
 }
+
+/** What is said of a message beside its data. */
+const headBytesOf = ({ from, messageId = '', deletes = [] }: Message) =>
+  MESSAGE_HEAD_BYTES + from.length + messageId.length + RANGE_BYTES * deletes.length
+
+const MESSAGE_HEAD_BYTES = 64
+const RANGE_BYTES = 20
 
 /** One part for all messages of an answer: a part each would cost more than the message. */
 function together(messages: Message[]) {
