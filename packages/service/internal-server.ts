@@ -9,6 +9,9 @@ import { answerErrors, sendError } from './http-errors.ts'
 /** A request has this long to be there: Fastify sets none, and a caller that sends no more would keep its connection for ever. */
 const REQUEST_MS = 60_000
 
+/** Of a part of a path, such as a key or a user: no path is longer. Fastify finds no route for one of over 100 characters. */
+const NAME_CHARACTERS_MAX = 16 * 1_024
+
 interface Options {
   host: string
   /** 0 for any free one. */
@@ -32,6 +35,7 @@ export function createInternalServer({ host, port, metrics, ready, problems = ()
     forceCloseConnections: true,
     schemaController: noSchemas,
     requestTimeout: REQUEST_MS,
+    routerOptions: { maxParamLength: NAME_CHARACTERS_MAX },
     // Broken percent-encoding comes here before any route. Fastify's own answer repeats the whole path.
     frameworkErrors: (_error, _request, reply) =>
       sendError(reply, 400, {

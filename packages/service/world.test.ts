@@ -81,3 +81,13 @@ test('the real world goes on by itself', async () => {
   expect(seen).toEqual(['turn', 'tick'])
   expect(now()).toBeGreaterThan(startedAt)
 })
+
+test('what is to come in a month does not come at once', async () => {
+  let hasCome = false
+  const cancel = realWorld.after(30 * 86_400_000, () => {
+    hasCome = true
+  })
+  await new Promise<void>(resolve => realWorld.after(5, resolve))
+  cancel()
+  expect(hasCome).toBe(false)
+})

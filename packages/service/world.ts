@@ -14,11 +14,14 @@ export interface World {
   readonly random: () => number
   readonly randomBytes: (size: number) => Buffer
   readonly every: Every
-  /** Calls `run` once, after `ms`; returns what keeps it from that. */
+  /** Calls `run` once, after `ms`, or after 24 days where that is longer; returns what keeps it from that. */
   readonly after: (ms: number, run: () => void) => () => void
   /** Calls `run` in the next turn of the event loop: what came in during this one was read by then. */
   readonly turn: (run: () => void) => void
 }
+
+/** Node takes a longer time for none at all, and runs at once. */
+const TIMER_MS_MAX = 2 ** 31 - 1
 
 export const realWorld: World = Object.freeze({
   now: performance.now.bind(performance),
@@ -30,7 +33,7 @@ export const realWorld: World = Object.freeze({
     return () => clearInterval(timer)
   },
   after(ms: number, run: () => void) {
-    const timer = setTimeout(run, ms)
+    const timer = setTimeout(run, Math.min(ms, TIMER_MS_MAX))
     return () => clearTimeout(timer)
   },
   turn: setImmediate as World['turn'],

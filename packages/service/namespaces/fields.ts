@@ -35,6 +35,18 @@ export const url = z.string({ error: 'must be a URL' }).transform((template, con
   return read
 })
 
+/** @param fewest segments that an id may have: for one that a place lacks there is no URL */
+export function beyondProblem(places: number[], fewest: number): string | undefined {
+  const beyond = places.find(place => place > fewest)
+  return beyond === undefined ? undefined : `must not hold {${beyond}}: an id here may have fewer segments`
+}
+
+/** For ids that may have one segment. */
+export const urlOfAny = url.superRefine(({ places }, context) => {
+  const problem = beyondProblem(places, 1)
+  if (problem) context.addIssue({ code: 'custom', message: problem })
+})
+
 /** An id of 255 characters has no more. */
 const ID_SEGMENTS_MAX = 128
 
@@ -88,9 +100,9 @@ export function authorizeOf(
   return { urlFor: id => urlFor(id, notInUrl), origin, pattern, method, keepMs: keep, keepRefusedMs: keepRefused }
 }
 
-/** For a namespace of rooms. */
+/** For a namespace of rooms, or of values that are handed over. */
 export const authorizeRooms = strictMap(
-  { ...asking, timeout: quantity(duration({ minMs: 1, maxMs: DURATION_MS_MAX })).default(2_000) },
+  { ...asking, url: urlOfAny, timeout: quantity(duration({ minMs: 1, maxMs: DURATION_MS_MAX })).default(2_000) },
   { error: 'must be a map with url, method, keep, keepRefused and timeout' },
 )
 

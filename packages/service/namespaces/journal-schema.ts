@@ -2,7 +2,7 @@
 // members.
 import { z } from 'zod'
 import { duration, size } from '../quantities.cjs'
-import { type Authorize, authorizeOf, authorizeRooms, DURATION_MS_MAX, headers, quantity, url } from './fields.ts'
+import { type Authorize, authorizeOf, authorizeRooms, DURATION_MS_MAX, headers, quantity, urlOfAny } from './fields.ts'
 import { notifyOf, notifyOfRooms, type RoomsNotify } from './notify-schema.ts'
 import { JOURNAL_PART_BYTES_MAX } from './pushed-schema.ts'
 import { strictMap } from './strict-map.ts'
@@ -66,7 +66,7 @@ const history = strictMap(
 
 const asking = strictMap(
   {
-    ask: url,
+    ask: urlOfAny,
     timeout: quantity(duration({ minMs: 1, maxMs: DURATION_MS_MAX })).default(2_000),
     otherwise: choice('refuse', 'take').default('refuse'),
   },

@@ -4,7 +4,17 @@ import { keyProblem, namespaceProblem } from '@keycast/protocol'
 import { type core, z } from 'zod'
 import { duration, size } from '../quantities.cjs'
 import { readBodyTemplate } from './body-template.ts'
-import { authorize, DURATION_MS_MAX, headerProblem, headers, ids, quantity, url, urlOfAll } from './fields.ts'
+import {
+  authorize,
+  beyondProblem,
+  DURATION_MS_MAX,
+  headerProblem,
+  headers,
+  ids,
+  quantity,
+  url,
+  urlOfAll,
+} from './fields.ts'
 import { type Ids, ONE_SEGMENT } from './id-problem.ts'
 import { journalNamespace } from './journal-schema.ts'
 import { notifyOfValues } from './notify-schema.ts'
@@ -220,11 +230,10 @@ function placesProblem(places: number[], ids: unknown) {
 }
 
 /** @param places of the URL that asks who may read */
-function authorizeProblem(places: number[], { max }: Ids) {
+function authorizeProblem(places: number[], { min, max }: Ids) {
   if (max > 0 && places.length === 0) return 'must hold {id}, or the backend could not tell which key it is asked about'
   if (max === 0 && places.length > 0) return 'must not hold an id: the keys of this namespace have none'
-  const beyond = places.find(place => place > max)
-  return beyond === undefined ? undefined : `must not hold {${beyond}}: an id here may have fewer segments`
+  return beyondProblem(places, min)
 }
 
 /**

@@ -2,15 +2,13 @@
 // `${NAME}` in keycast.yaml stands for a variable; nothing else reads the environment.
 import { isIP } from 'node:net'
 import { shortened } from '@keycast/protocol'
-import { type ZodType, z } from 'zod'
 import { readVariable } from '../environment.ts'
 import { Misconfigured } from '../misconfigured.ts'
 import { duration, integer, type Rule, showSize, size } from '../quantities.cjs'
 import { certificatesProblem } from './certificates.ts'
 
 /**
- * One declared setting. `expects` names the texts that `schema` accepts; both belong to the kind, the rest to the
- * service.
+ * One declared setting. `expects` names the texts that `read` accepts; both belong to the kind, the rest to the service.
  */
 export interface Setting<T> {
   /** The environment variable's name. */
@@ -21,7 +19,7 @@ export interface Setting<T> {
   default: T
   /** Completes "must be …". */
   expects: string
-  schema: ZodType<T, string>
+  read: (text: string) => { value: T } | { problem: string }
   /** Never printed, and `<env>_FILE` may name a file that holds it. */
   secret: boolean
   /** The default, for --help. */
@@ -80,7 +78,7 @@ export const setting = {
     ...declaration,
     default: undefined,
     expects: `text, or ${declaration.env}_FILE: the path of a file that holds it`,
-    schema: z.string(),
+    read: value => ({ value }),
     secret: true,
     show: () => '',
   }),
@@ -90,9 +88,10 @@ export const setting = {
     return {
       ...declaration,
       expects,
-      schema: z
-        .enum(['true', 'false', '1', '0'], `must be ${expects}`)
-        .transform(text => text === 'true' || text === '1'),
+      read(text) {
+        if (text === 'true' || text === '1') return { value: true }
+        return text === 'false' || text === '0' ? { value: false } : { problem: `must be ${expects}` }
+      },
       secret: false,
       show: String,
     }
@@ -108,11 +107,10 @@ export const setting = {
     doc: string
   }): Setting<T> => {
     const expects = `one of ${values.join(', ')}`
-    const schema = z.string().refine(text => values.includes(text as T), `must be ${expects}`)
     return {
       ...declaration,
       expects,
-      schema: schema as unknown as ZodType<T, string>,
+      read: text => (values.includes(text as T) ? { value: text as T } : { problem: `must be ${expects}` }),
       secret: false,
       show: String,
     }
@@ -260,9 +258,9 @@ function readAll<S extends Record<string, Setting<unknown>>>(
       config[field] = declared.default
       continue
     }
-    const parsed = declared.schema.safeParse(text)
-    if (parsed.success) config[field] = parsed.data
-    else problems.push(`${declared.env}=${shortened(text)}: ${parsed.error.issues[0].message}`)
+    const found = declared.read(text)
+    if ('problem' in found) problems.push(`${declared.env}=${shortened(text)}: ${found.problem}`)
+    else config[field] = found.value
   }
   const read = config as Config<S>
   if (problems.length === 0) problems.push(...check(read))
@@ -286,21 +284,21 @@ function textual({
   check = () => undefined,
   ...declaration
 }: TextDeclaration & { expects: string; check?: (text: string) => string | undefined }): Setting<string> {
-  const schema = z.string().superRefine((text, { addIssue }) => {
-    const message = check(text)
-    if (message) addIssue({ code: 'custom', message })
-  })
-  return { ...declaration, schema, secret: false, show: value => value }
+  const read = (value: string) => {
+    const problem = check(value)
+    return problem ? { problem } : { value }
+  }
+  return { ...declaration, read, secret: false, show: value => value }
 }
 
 function numeric(
   declaration: NumberDeclaration,
-  { read, expects }: Rule,
+  { read: numberOf, expects }: Rule,
   show: (value: number) => string = String,
 ): Setting<number> {
-  const schema = z
-    .string()
-    .transform(read)
-    .refine(number => !Number.isNaN(number), { error: `must be ${expects}` })
-  return { ...declaration, expects, schema, secret: false, show }
+  const read = (text: string) => {
+    const value = numberOf(text)
+    return Number.isNaN(value) ? { problem: `must be ${expects}` } : { value }
+  }
+  return { ...declaration, expects, read, secret: false, show }
 }
