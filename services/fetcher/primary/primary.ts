@@ -92,7 +92,7 @@ export function createPrimary({ settings, ...given }: Deps) {
   })
 
   const handOver = createHandedOver({ ...parts, results })
-  const reconfigure = createReconfigure(parts)
+  const reconfigure = createReconfigure({ ...parts, refusals })
 
   return {
     hubEvents,

@@ -100,3 +100,14 @@ test('a longer refresh holds at once, too', () => {
   )
   expect(primary.asked('doc:1')).toBe(6)
 })
+
+test('a key whose id no new URL has a place for is refused, and ends no node', () => {
+  const primary = watched(['doc:1'])
+  const urlFor = () => {
+    throw new RangeError('the id has no segment 2')
+  }
+  change(primary, 'doc:1', { urlFor, ids: { min: 2, max: 2 } }, request)
+  primary.pass(10_000)
+  expect(primary.sent('a')).toEqual(['bad_key'])
+  expect(primary.primary.table.get('doc:1')).toBeUndefined()
+})

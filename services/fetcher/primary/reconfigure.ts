@@ -1,9 +1,11 @@
 // keycast.yaml changed while keys are kept fresh: requests go to other backends or at other times from now on. Held
 // values stay, so that no viewer sees a gap; the next fetch of each key is the first by the new rules.
-import type { NamespaceChanges } from '@keycast/service'
+import { idOf } from '@keycast/protocol'
+import { idProblem, type NamespaceChanges } from '@keycast/service'
 import type { Entry } from './keys/entry.ts'
 import { forgetValidators, isAnswered, isFailing } from './keys/held.ts'
 import { isKept } from './keys/interest.ts'
+import { sharedKeyOf } from './keys/viewer.ts'
 import type { KeySources } from './origins/origins.ts'
 import type { InTurns } from './timing/in-turns.ts'
 
@@ -13,10 +15,11 @@ interface Deps {
   table: { entries: () => Iterator<Entry> & Iterable<Entry> }
   schedule: { begin: (entry: Entry) => void }
   interest: { oweAll: (entry: Entry) => void }
+  refusals: { refuseMisfit: (entry: Entry, why: string) => void }
   inTurns: InTurns
 }
 
-export function createReconfigure({ sources, refreshes, table, schedule, interest, inTurns }: Deps) {
+export function createReconfigure({ sources, refreshes, table, schedule, interest, refusals, inTurns }: Deps) {
   /** The namespaces have their new rules already. */
   return function reconfigure({ request, times }: Pick<NamespaceChanges, 'request' | 'times'>) {
     sources.renew()
@@ -27,7 +30,7 @@ export function createReconfigure({ sources, refreshes, table, schedule, interes
     }
     // At once: an ETag sent to another URL may be the name of other content there.
     if (request.size > 0) {
-      for (const entry of table.entries()) if (request.has(entry.namespace.name)) forgetValidators(entry)
+      for (const entry of table.entries()) if (request.has(entry.namespace.name)) renewRequest(entry)
     }
     if (times.size === 0) return
     const entries = table.entries()
@@ -36,6 +39,13 @@ export function createReconfigure({ sources, refreshes, table, schedule, interes
       if (!done && times.has(entry.namespace.name)) retime(entry)
       return !done
     })
+  }
+
+  function renewRequest(entry: Entry) {
+    forgetValidators(entry)
+    // The new URL may have no place for it, or places that it cannot fill.
+    const problem = idProblem(entry.namespace, idOf(sharedKeyOf(entry)))
+    if (problem) refusals.refuseMisfit(entry, problem)
   }
 
   function retime(entry: Entry) {

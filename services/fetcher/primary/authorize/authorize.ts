@@ -89,9 +89,6 @@ export const authorizeQuestions = (namespaces: Deps['namespaces']): Kind => ({
   queuedMax: QUEUED_MAX,
 })
 
-/** A longer Retry-After is cut to this: the backend says it again, at the cost of one request. */
-const QUESTION_PATIENCE_MS_MAX = 60_000
-
 /** A gateway asks again after this time if this node cannot ask because the two have different configurations. */
 const MISCONFIGURED_RETRY_MS = 5_000
 
@@ -240,7 +237,7 @@ export function createAuthorize({
     } else {
       kept.verdict = 'failed'
       kept.backoff = kept.backoff?.next() ?? firstBackoff()
-      kept.retryAt = now() + Math.max(kept.backoff.duration, Math.min(retryAfterMs, QUESTION_PATIENCE_MS_MAX))
+      kept.retryAt = now() + Math.max(kept.backoff.duration, retryAfterMs)
     }
     const { waiting = [], askedWith } = kept
     kept.waiting = undefined

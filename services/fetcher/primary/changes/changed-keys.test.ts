@@ -16,6 +16,12 @@ test('an event names a key, some keys, or all of a namespace', () => {
   expect(read('{"keys":[]}')).toEqual({ keys: [] })
 })
 
+test('an event that names very many keys names all of its namespaces', () => {
+  const keys = Array.from({ length: 10_001 }, (_, n) => `article:${n}`)
+  expect(read(JSON.stringify({ keys })).keys).toEqual(['article:*', 'task:*', 'own:*'])
+  expect(read(JSON.stringify({ keys: keys.slice(1) })).keys).toHaveLength(10_000)
+})
+
 test.each([
   ['', 'it names no key: {"key": "namespace:id"}'],
   ['article:7', 'it names no key: {"key": "namespace:id"}'],

@@ -8,6 +8,9 @@ import { event, HANDED_OVER_BYTES_MAX, readLine } from '@keycast/service/hand-ov
 /** All keys of a namespace. No key equals it: `*` stands in none. */
 export const allKeysOf = (name: string) => `${name}:*`
 
+/** An event that names more is taken for one that names all: to look at each would keep the keys of other backends waiting. */
+const KEYS_MAX = 10_000
+
 /** What an event says. `problem`: it is passed over, but for the keys, which are asked for. */
 interface Changes {
   keys: string[]
@@ -20,6 +23,7 @@ export function readChanges(data: string, namespaces: Namespaces, names: string[
   const said = parsed(data)
   const { key, keys = [key] } = said
   if (!Array.isArray(keys)) return { keys: [], problem: 'keys is no list' }
+  if (keys.length > KEYS_MAX) return { keys: names.map(allKeysOf) }
   for (const each of keys) {
     const problem = problemOf(each, namespaces, names)
     if (problem) return { keys: [], problem }

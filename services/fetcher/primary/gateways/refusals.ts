@@ -93,6 +93,8 @@ export function createRefusals({ table, interest, fetches, schedule, refused, ma
   return {
     refuse,
     refuseShare,
+    /** @param entry whose id the namespace takes no more */
+    refuseMisfit: (entry: Entry, why: string) => endAll(entry, 'bad_key', why),
     /** @param entry for which there is no room beside all else */
     refuseAll: (entry: Entry) => endAll(entry, 'capacity', errorCodes.capacity),
     /** @param entry for which those who want it have no room in their shares */

@@ -2,7 +2,7 @@
 // one of them is tried each second. Once any key's fetch succeeds, the others follow, spread over a second.
 import type { Entry } from '../keys/entry.ts'
 import type { InTurns } from '../timing/in-turns.ts'
-import { notBeforeAtOf, WAKE_MS_MIN, wokenAtOf } from '../timing/schedule.ts'
+import { notBeforeAtOf, wakeAgainAtOf, wokenAtOf } from '../timing/schedule.ts'
 import type { Timer } from '../timing/timer-wheel.ts'
 import { PROBE_MS } from './breaker.ts'
 import type { KeySource } from './origins.ts'
@@ -57,7 +57,7 @@ export function createRecovery({ wheel, inTurns, schedule, want, now, random }: 
   function wakeOne(entry: Entry, all: boolean) {
     const nowMs = now()
     const { timer, nextTryAt } = entry.timing
-    if (entry.fetch || (!all && nowMs - wokenAtOf(entry) < WAKE_MS_MIN)) return
+    if (entry.fetch || (!all && nowMs < wakeAgainAtOf(entry))) return
     const atMs = Math.max(nowMs + random() * SPREAD_MS, notBeforeAtOf(entry))
     if (timer && nextTryAt !== undefined && nextTryAt <= atMs) return
     schedule.wake(entry, atMs)

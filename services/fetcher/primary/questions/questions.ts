@@ -95,6 +95,9 @@ export interface QuestionLevels {
 /** When to ask again where the queue is full. */
 const FULL_RETRY_MS = 1_000
 
+/** A longer Retry-After is cut to this: the backend says it again, at the cost of one request. */
+const PATIENCE_MS_MAX = 60_000
+
 interface Deps {
   kind: Kind
   namespaces: { readonly names: string[] }
@@ -248,7 +251,8 @@ export function createQuestions({ kind, namespaces, pool, cap, inTurns, metrics,
   function replyOf(result: Result, sentAt: number, body: Buffer | undefined): Reply {
     if (result.kind === 'status') {
       const message = `the backend answered ${result.status} when asked ${what}`
-      return { status: result.status, message, sentAt, retryAfterMs: result.retryAfterMs, body }
+      const { status, retryAfterMs } = result
+      return { status, message, sentAt, retryAfterMs: retryAfterMs && Math.min(retryAfterMs, PATIENCE_MS_MAX), body }
     }
     const message = result.kind === 'failed' ? result.message : ''
     return { status: undefined, message, sentAt, retryAfterMs: undefined }

@@ -2,6 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { Ruling } from '@keycast/backbone'
 import { DATA_DEPTH_MAX, rawMember } from '@keycast/protocol'
+import { detached } from '@keycast/service'
 import { admits, type Reply } from '../questions/questions.ts'
 
 /** It goes to the client as it is. */
@@ -25,7 +26,7 @@ function readTaken(body: Buffer | undefined, bytesMax: number): Ruling | string 
   const data = rawMember(text, 'data')
   if (!data) return { ruling: 'take' }
   if (data.depth > DATA_DEPTH_MAX) return `its data is nested deeper than ${DATA_DEPTH_MAX}`
-  const bytes = Buffer.from(data.text)
+  const bytes = detached(Buffer.from(data.text))
   return bytes.length > bytesMax ? `its data is over ${bytesMax} bytes` : { ruling: 'take', data: bytes }
 }
 

@@ -1,7 +1,7 @@
 import type { Ruling } from '@keycast/backbone'
-import type { JournalNamespaces } from '@keycast/service'
-import type { Reply } from '../questions/questions.ts'
-import { createRulings, KEPT_MS } from './rulings.ts'
+import { type JournalNamespaces, realWorld } from '@keycast/service'
+import { type Ask, createQuestions, type Reply } from '../questions/questions.ts'
+import { createRulings, KEPT_MS, rulingQuestions } from './rulings.ts'
 
 const ID = 'q2VbR0cJmZC0yqk3sM1v5g'
 
@@ -200,4 +200,38 @@ test('a gateway with another configuration is told so', () => {
   for (const key of ['open:1', 'none:1', 'room:1 2', 'no key', 'room:a/b']) question({ key })
   expect(told().map(([, ruling]) => ruling.ruling)).toEqual(Array(5).fill('none'))
   expect(asked).toEqual([])
+})
+
+test('the Retry-After of a backend holds, up to a minute', () => {
+  const ask = { urlFor: (id: string) => `http://h/${id}`, origin: 'http://h', pattern: '', timeoutMs: 500, headers: {} }
+  const namespaces = { names: ['room'], get: () => ({ ask, bytesMax: 100 }) } as unknown as JournalNamespaces
+  const leased: Ask[] = []
+  const questions = createQuestions({
+    kind: rulingQuestions(namespaces),
+    namespaces,
+    pool: { hasCredit: () => true, lease: ask => leased.push(ask) },
+    cap: 1,
+    inTurns() {},
+    metrics: { asked() {} },
+    failureLog: { failed() {}, succeeded() {}, troubles: new Map() },
+    now: realWorld.now,
+    after: realWorld.after,
+  })
+  const told: Ruling[] = []
+  const rulings = createRulings({
+    namespaces,
+    questions,
+    tellRuling: (_link, _id, ruling) => void told.push(ruling),
+    logNothing() {},
+    metrics: { questioned() {}, ruled() {} },
+    now: realWorld.now,
+  })
+  for (const retryAfterMs of [7_000, 2 ** 41]) {
+    rulings.onCommand('a', '1', { key: 'room:1', from: 'ann', messageId: undefined, data: Buffer.from('1') })
+    questions.ended(leased.pop() as Ask, { kind: 'status', status: 503, retryAfterMs }, undefined)
+  }
+  expect(told).toMatchObject([
+    { ruling: 'none', retryAfterMs: 7_000 },
+    { ruling: 'none', retryAfterMs: 60_000 },
+  ])
 })

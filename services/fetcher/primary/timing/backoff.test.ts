@@ -18,6 +18,12 @@ test('half of each step is random', () => {
   expect(steps(createBackoff({ initialMs: 1_000, random: () => drawn.shift() ?? 0 }), 2)).toEqual([750, 1_250])
 })
 
+test('a step may be longer where that is said', () => {
+  let step = createBackoff({ initialMs: 4_000, random: () => 1 })()
+  for (let n = 0; n < 5; n++) step = step.next(60_000)
+  expect([step.duration, step.next().duration]).toEqual([60_000, BACKOFF_MS_MAX])
+})
+
 test('however long it goes on, no step is longer than the longest', () => {
   const first = createBackoff({ initialMs: 250, random: () => 1 })
   expect(Math.max(...steps(first, 2_000))).toBe(BACKOFF_MS_MAX)

@@ -4,7 +4,8 @@
 export interface Backoff {
   /** Milliseconds to wait. */
   duration: number
-  next: () => Backoff
+  /** @param maxMs no step is longer */
+  next: (maxMs?: number) => Backoff
 }
 
 export const BACKOFF_MS_MAX = 5_000
@@ -23,7 +24,7 @@ interface Options {
 export function createBackoff({ initialMs, random }: Options): () => Backoff {
   const step = (upperMs: number): Backoff => ({
     duration: (upperMs * (1 + random())) / 2,
-    next: () => step(Math.min(upperMs * 2, BACKOFF_MS_MAX)),
+    next: (maxMs = BACKOFF_MS_MAX) => step(Math.min(upperMs * 2, maxMs)),
   })
   return () => step(Math.min(initialMs, BACKOFF_MS_MAX))
 }

@@ -122,7 +122,7 @@ test('with refresh 0 a key is asked for a new watch and for a refresh, and by ba
   expect(lease(K)).toBeUndefined()
 })
 
-test('while a key fails it is tried by backoff, five seconds apart at most; then its period goes on', () => {
+test('while a key fails it is tried by backoff; then its period goes on', () => {
   const { watch, value, fail, askedAt, pass, lease, now } = setup({
     namespaces: { doc: { refreshMs: 60_000 } },
     random: () => 0.5,
@@ -135,7 +135,7 @@ test('while a key fails it is tried by backoff, five seconds apart at most; then
     .slice(1)
     .map((at, index) => at - askedAt(K)[index])
   // Three quarters of 250 ms, 500 ms, …, each in whole ticks.
-  const expected = [30_000, 188, 375, 750, 1_500, 3_000, 3_750, 3_750, 3_750]
+  const expected = [30_000, 188, 375, 750, 1_500, 3_000, 6_000]
   expect(gaps).toHaveLength(expected.length)
   gaps.forEach((gap, index) => {
     expect(gap).toBeGreaterThanOrEqual(expected[index] - 10)
@@ -146,6 +146,46 @@ test('while a key fails it is tried by backoff, five seconds apart at most; then
   pass(60_000)
   expect(askedAt(K).at(-1)).toBeGreaterThanOrEqual(startedAt + 90_000)
   expect(askedAt(K).at(-1)).toBeLessThan(startedAt + 90_020)
+})
+
+test.each([
+  ['a second', 5_000, 1_000],
+  ['twenty seconds', 20_000, 20_000],
+  ['an hour', 60_000, 3_600_000],
+  ['0', 60_000, 0],
+])('with a refresh of %s keys that go on failing are asked for every %d ms', (_, apartMs, refreshMs) => {
+  const { watch, fail, asked, pass, leased } = setup({ namespaces: { doc: { refreshMs } }, random: () => 1 })
+  const keys = Array.from({ length: 100 }, (_, n) => `doc:${n}`)
+  for (const key of keys) watch('a', key)
+  const refuse = () => {
+    for (const key of leased()) fail(key, 'invalid_content')
+  }
+  const total = () => keys.reduce((sum, key) => sum + asked(key), 0)
+  pass(200_000, refuse)
+  const before = total()
+  pass(120_000, refuse)
+  // One each second is tried as well, to hear when the backend is better.
+  const expected = (keys.length * 120_000) / apartMs
+  expect(total() - before).toBeGreaterThanOrEqual(expected * 0.9)
+  expect(total() - before).toBeLessThanOrEqual(expected + 120 + 1)
+})
+
+test('a refresh has a key that its backend throttles tried within five seconds, however long it fails', () => {
+  const { watch, fail, asked, pass, leased, onRefresh } = setup({
+    namespaces: { doc: { refreshMs: 3_600_000 } },
+    random: () => 1,
+  })
+  const keys = Array.from({ length: 100 }, (_, n) => `doc:${n}`)
+  for (const key of keys) watch('a', key)
+  const refuse = () => {
+    for (const key of leased()) fail(key, 'backend_throttled')
+  }
+  pass(200_000, refuse)
+  const before = keys.map(asked)
+  for (const key of keys.slice(50)) onRefresh(key)
+  pass(5_020, refuse)
+  expect(keys.slice(50).filter((key, n) => asked(key) === before[50 + n])).toEqual([])
+  expect(keys.slice(0, 50).filter((key, n) => asked(key) === before[n]).length).toBeGreaterThan(30)
 })
 
 test('a key that is not refreshed by itself is tried once where it is told to be, and has no period', () => {

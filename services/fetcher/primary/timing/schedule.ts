@@ -4,7 +4,7 @@ import type { Entry } from '../keys/entry.ts'
 import { isFailing, isMissing } from '../keys/held.ts'
 import { isKept } from '../keys/interest.ts'
 import { forgetAbsence, forgetPeriod, noteAsked } from './absent-keys.ts'
-import type { Backoff } from './backoff.ts'
+import { BACKOFF_MS_MAX, type Backoff } from './backoff.ts'
 import { QUIET_REFRESH_MS_MIN } from './refreshes-under-way.ts'
 import type { Timer } from './timer-wheel.ts'
 
@@ -57,16 +57,32 @@ export const notBeforeAtOf = ({ timing }: Entry) => timing.failures?.notBeforeAt
 export const wokenAtOf = ({ timing }: Entry) => timing.failures?.wokenAt ?? Number.NEGATIVE_INFINITY
 
 /**
+ * When a key may be tried so again. Otherwise, of many keys that mostly succeed, the few that always fail would be tried
+ * at each success.
+ */
+export const wakeAgainAtOf = (entry: Entry) =>
+  wokenAtOf(entry) + Math.max(WAKE_MS_MIN, entry.timing.failures?.backoff?.duration ?? 0)
+
+/**
  * A longer Retry-After is cut to this. It is the backend's guess (RFC 9110 section 10.2.3), and a viewer sees an old
  * value until then. A backend that still means it says so again, at the cost of one request per key.
  */
 const FETCH_PATIENCE_MS_MAX = 300_000
 
+/** A key that was tried early because others succeed is not tried so again for this long, or its own backoff. */
+const WAKE_MS_MIN = 5_000
+
 /**
- * A key that was tried early because others succeed is not tried so again for this long. Otherwise, of many keys that
- * mostly succeed, the few that always fail would be tried at each success.
+ * A watched key that fails is not asked for more often than one that does not, or a backend that refuses them all would
+ * have more to do than one that serves them; but at least once in this time.
  */
-export const WAKE_MS_MIN = 5_000
+const FAILING_MS_MAX = 60_000
+
+const waitMsMax = (entry: Entry) => {
+  const { refreshMs } = entry.namespace
+  if (!isKept(entry)) return BACKOFF_MS_MAX
+  return refreshMs === 0 ? FAILING_MS_MAX : Math.min(FAILING_MS_MAX, Math.max(BACKOFF_MS_MAX, refreshMs))
+}
 
 /**
  * Keys with `refresh` of 5 s and more come up at multiples of this, and so together: a lease and a result that travel
@@ -159,7 +175,7 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, beginWait
   /** A fetch failed. */
   function failed(entry: Entry, { code, retryAfterMs }: { code: string; retryAfterMs?: number }) {
     const failures = failuresOf(entry)
-    failures.backoff = failures.backoff?.next() ?? firstBackoff()
+    failures.backoff = failures.backoff?.next(waitMsMax(entry)) ?? firstBackoff()
     failures.backoffAt = now() + failures.backoff.duration
     const nextTryAt = Math.max(failures.backoffAt, now() + Math.min(retryAfterMs ?? 0, FETCH_PATIENCE_MS_MAX))
     const isPatience = retryAfterMs !== undefined || code === 'backend_throttled'
@@ -169,13 +185,15 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, beginWait
   }
 
   /**
-   * Forces one try despite the backend's Retry-After: a refresh call reported a change. The key's own backoff holds all
-   * the same and grows with each failure. So repeated refresh calls do not get around throttling.
+   * Forces one try despite the backend's Retry-After: a refresh call reported a change. As much of the key's own backoff
+   * as keys with a short `refresh` have holds all the same, and grows with each failure. So repeated refresh calls do
+   * not get around throttling.
    */
   function insist(entry: Entry) {
     const failures = failuresOf(entry)
-    failures.notBeforeAt = failures.backoffAt
-    tryAt(entry, Math.max(now(), failures.backoffAt))
+    const { backoff, backoffAt } = failures
+    failures.notBeforeAt = backoffAt - Math.max(0, (backoff?.duration ?? 0) - BACKOFF_MS_MAX)
+    tryAt(entry, Math.max(now(), failures.notBeforeAt))
   }
 
   function failuresOf({ timing }: Entry) {
