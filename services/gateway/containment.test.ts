@@ -99,6 +99,7 @@ test('where what a session did cannot be taken back, the gateway restarts', () =
   containment.onRestart(why => restarts.push(why))
   const nothing = () => {}
   const sessions = createSessions({
+    discard() {},
     takeBack: bug,
     sessionLog: { opened: nothing, ended: nothing },
     containment,

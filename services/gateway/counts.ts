@@ -85,6 +85,8 @@ export function createCounts() {
     getMisses: 0,
     subscribeHits: 0,
     subscribeMisses: 0,
+    /** Questions of subscriptions to fetchers, backends and journals, but for reads of histories, which are counted below. */
+    asked: 0,
     httpHits: 0,
     httpMisses: 0,
     /** Requests at /v1/values, by the status they were answered with. */

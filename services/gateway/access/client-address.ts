@@ -107,7 +107,7 @@ export function limitKeyOf(address: string) {
 }
 
 /** @returns empty where it is none; an IPv4 one never as IPv6, and without a zone */
-function plain(address: string): string {
+export function plain(address: string): string {
   const mapped = mappedGrammar.exec(address)?.[1]
   if (mapped !== undefined) return isIP(mapped) === 4 ? mapped : ''
   const zone = address.indexOf('%')

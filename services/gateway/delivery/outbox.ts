@@ -47,6 +47,7 @@ export function createOutbox({ slowClients, unsentBytesMax, containment, counts,
 
   /** Queues a message for one session. @param of what an error is about */
   function send(session: Session, message: ControlMessage, of?: 'publish') {
+    if (isOver(session)) return
     const text = encode(message)
     if (message.type === 'error') sendError(session, message, text, of)
     else sendText(session, message.type, text)

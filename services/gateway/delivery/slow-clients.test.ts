@@ -1,3 +1,4 @@
+import { realWorld } from '@keycast/service'
 import { createTestGateway, FakeConnection } from '../test-support.ts'
 import type { Piece } from '../transport/transport.ts'
 import { createSlowClients } from './slow-clients.ts'
@@ -129,4 +130,23 @@ test('answers that are not read are bounded for all sessions together: the greed
   // 135 KB for each five hundred pongs, and the value once: three go before the rest fits.
   const closed = clients.map(({ connection }) => connection.closed?.code)
   expect(closed).toEqual([...Array(5).fill(undefined), 4008, 4008, 4008])
+})
+
+test('no more are closed than needed, however long it takes to take back what the first ones held', async () => {
+  let nowMs = 0
+  // Each look at the clock finds the turn of the event loop over.
+  const world = { ...realWorld, now: () => (nowMs += 2) }
+  const settings = { unsentTotalBytesMax: 3 * 1024 ** 2 }
+  const { gateway, backbone, connect, turn } = createTestGateway({ world, settings })
+  const clients = []
+  for (const [id, bytes] of [3_000_000, 400_000, 400_000, 400_000].entries()) {
+    const client = await connect()
+    await client.ask({ type: 'subscribe', keys: [`tick:${id}`] })
+    client.connection.stuck = true
+    backbone.value(`tick:${id}`, JSON.stringify('x'.repeat(bytes)))
+    await turn()
+    clients.push(client)
+  }
+  gateway.sweep()
+  expect(clients.map(({ connection }) => connection.closed?.code)).toEqual([4008, undefined, undefined, undefined])
 })

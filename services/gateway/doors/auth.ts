@@ -11,6 +11,9 @@ import type { Session } from '../sessions/session.ts'
 /** Tokens of one session that may be under verification. More would only wait for each other. */
 const PENDING_MAX = 4
 
+/** Rights to each key that a session holds are looked at again: so many count as one more request. */
+const KEYS_PER_REQUEST = 10
+
 /** A user with too many sessions is told to come back after this time, in milliseconds. */
 const FULL_RETRY_MS = 5_000
 
@@ -60,6 +63,7 @@ export const createAuth = ({ identify, revocations, accounts, credentials, outbo
       return outbox.send(session, errorMessage({ code: 'rate_limited', message, retryAfterMs: FULL_RETRY_MS }, { id }))
     }
     credentials.renew(session, verified, id)
+    rateLimit.charge(session, Math.floor(session.subscriptions.size / KEYS_PER_REQUEST))
   }
 
   function refuse(session: Session, id: Auth['id'], problem: Problem) {

@@ -1,5 +1,5 @@
-import { realWorld } from '@keycast/service'
-import Fastify from 'fastify'
+import { noContainment, realWorld } from '@keycast/service'
+import { createInternalServer } from '@keycast/service/internal-server'
 import { createTestGateway } from '../test-support.ts'
 import { addInternal } from './http/internal.ts'
 import { closeServed, serve } from './http/test-support.ts'
@@ -12,7 +12,13 @@ async function setUp() {
   const started = createTestGateway({ rooms: { room: { bytesMax: 1_000 } } })
   const { gateway } = started
   await gateway.start()
-  const app = Fastify()
+  const { app } = createInternalServer({
+    host: '127.0.0.1',
+    port: 0,
+    metrics: {} as any,
+    ready: () => undefined,
+    containment: noContainment,
+  })
   const audited: string[] = []
   app.addHook('onClose', () => gateway.stop())
   addInternal(app, {
@@ -77,6 +83,17 @@ test("a user's messages are deleted in every room, and nobody else's", async () 
   expect((await remove('/v1/rooms/room:1/messages/2')).json()).toEqual({ messagesDeleted: 1 })
 })
 
+test('what the longest names stand for is deleted as any other', async () => {
+  const { publish, remove } = await setUp()
+  const key = `room:${'x'.repeat(255)}`
+  const user = `${'p'.repeat(64)}${'s'.repeat(255)}`
+  await publish(key, ['ann', 'one'], ['ann', 'two'])
+  await publish('room:2', [user, 'one'])
+  expect((await remove(`/v1/rooms/${key}/messages/1`)).json()).toEqual({ messagesDeleted: 1 })
+  expect((await remove(`/v1/rooms/${key}`)).json()).toEqual({ messagesDeleted: 1 })
+  expect((await remove(`/v1/users/${user}/messages`)).json()).toEqual({ messagesDeleted: 1 })
+})
+
 test.each([
   ['what is no key', '/v1/rooms/room', 400, 'bad_key'],
   ['a message that is no number', '/v1/rooms/room:1/messages/all', 400, 'bad_request'],
@@ -84,6 +101,7 @@ test.each([
   ['a room of no namespace', '/v1/rooms/other:1', 404, 'unknown_namespace'],
   ['the list of revocations', '/v1/rooms/keycast-revocations:all', 404, 'unknown_namespace'],
   ['what can be no user', '/v1/users/%00/messages', 400, 'bad_request'],
+  ['a name that is too long', `/v1/rooms/room:${'x'.repeat(1_000)}`, 400, 'bad_key'],
 ])('%s is refused', async (_, path, status, code) => {
   const { remove } = await setUp()
   const response = await remove(path)

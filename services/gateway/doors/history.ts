@@ -42,7 +42,7 @@ export const createHistory = ({ gate, histories, outbox, getsWaitingMax, contain
   /** For requests that waited: no caller is there to see their errors. */
   const again = containment.guard('session', history, session => outbox.close(session, 'internalError'))
   /** Sessions whose last request is being read, or its answer not written yet. */
-  const reading = new Set<Session>()
+  const reading = new WeakSet<Session>()
 
   /** @returns once it is answered, or waits for its client */
   function history(session: Session, message: History): Promise<void> | void {

@@ -362,6 +362,19 @@ test('messages of a session are published in their order, in whatever order a ba
   expect(said.map(({ id, type }) => `${id} ${type}`)).toEqual(['1 published', '2 published', '3 error', '4 published'])
 })
 
+test('any number of messages that waited behind another may be refused at once', async () => {
+  const { publish, said, ended, messages } = setUp({ publishesPendingBytesMax: 2 ** 20 })
+  for (let id = 0; id < 2_000; id++) publish(id, '1', 'asked:1')
+  await new Promise(setImmediate)
+  for (const message of messages.toReversed()) {
+    message.resolve({ ruling: 'take', data: Buffer.from('"too long for it"') })
+    await undefined
+  }
+  await new Promise(setImmediate)
+  expect(said.map(({ id, code }) => `${id} ${code}`)).toEqual(said.map((_, id) => `${id} too_large`))
+  expect([said.length, ended]).toEqual([2_000, []])
+})
+
 test('a message that is too long is not asked about, nor is one published whose session ended meanwhile or lost the right', async () => {
   const { publish, publishes, asked, said, messages, rule, session } = setUp()
   publish(1, '"too long for it"', 'asked:1')
@@ -378,6 +391,24 @@ test('a message that is too long is not asked about, nor is one published whose 
   session.ended = true
   await rule(1, { ruling: 'take' })
   expect([asked, publishes.underWay()]).toEqual([[], 0])
+})
+
+test.each([
+  ['whose session ended', (session: any) => Object.assign(session, { ended: true }), []],
+  [
+    'that lost the right',
+    (session: any) => Object.assign(session, { rights: rightsOf([]) }),
+    ['forbidden', 'forbidden'],
+  ],
+])('a message %s while it waited for one before it is not published', async (_, change, codes) => {
+  const { publish, asked, said, rule, session, publishes } = setUp()
+  publish(1, '1', 'asked:1')
+  publish(2, '2', 'asked:1')
+  await undefined
+  await rule(1, { ruling: 'take' })
+  change(session)
+  await rule(0, { ruling: 'take' })
+  expect([asked, said.map(({ code }) => code), publishes.underWay()]).toEqual([[], codes, 0])
 })
 
 test('messages that are asked about take half of what may be under way, and accounts share it: others publish on', async () => {

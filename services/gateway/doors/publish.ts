@@ -32,10 +32,14 @@ interface Pending {
   outcome: Outcome | undefined
 }
 
-/** A session's publishes into one room, in the order in which they came. `unsent`: from the first one on that still waits. */
+/**
+ * A session's publishes into one room, in the order in which they came. `unsent`: from the first one on that still waits.
+ * `isSending`: some of these are being sent.
+ */
 interface Lane {
   pending: Pending[]
   unsent: Pending[]
+  isSending: boolean
 }
 
 interface Publisher {
@@ -117,9 +121,9 @@ export function createPublishes({
     const waitsForOthers = lane.unsent.length > 0
     if (waits || waitsForOthers) lane.unsent.push(pending)
     if (waits) return publishAdmitted(session, entered, message, lane, pending, done)
-    const send = () => publish({ ...message, from: entered.rights.user ?? '' }, session.payer, done)
-    if (waitsForOthers) pending.send = send
-    else send()
+    const admitted = { ...message, from: entered.rights.user ?? '' }
+    if (waitsForOthers) pending.send = () => publishLate(session, entered, admitted, done)
+    else publish(admitted, session.payer, done)
   }
 
   /** The backend decides whom it lets into the room, and so who publishes there; or it is asked about each message. */
@@ -133,7 +137,6 @@ export function createPublishes({
   ) {
     const entered = await entering
     if (isProblem(entered)) return done(refuse(entered))
-    // A revoked token publishes nothing.
     if (session.ended) return done(refuse(ended))
     const message = { key, messageId, data, from: entered.rights.user ?? '' }
     const ask = namespaces.get(namespaceOf(key))?.ask
@@ -141,21 +144,30 @@ export function createPublishes({
       const problem = sizeProblem(key, data)
       const taken = problem ?? (await asked.ask(ask, message, session.payer))
       if (isProblem(taken)) return done(refuse(taken))
-      if (session.ended) return done(refuse(ended))
-      const changed = gate.recheck(entered)
-      if (changed) return done(refuse(changed === 'again' ? otherViewer : changed))
       message.data = taken
     }
-    pending.send = () => publish(message, session.payer, done)
+    pending.send = () => publishLate(session, entered, message, done)
     sendNext(lane)
   }
 
+  /** It has waited, for a backend's word or its turn: a token that was revoked since publishes nothing. */
+  function publishLate(session: Session, entered: Admitted, message: AskedMessage, done: (outcome: Outcome) => void) {
+    const changed = session.ended ? ended : gate.recheck(entered)
+    if (changed) return done(refuse(changed === 'again' ? otherViewer : changed))
+    publish(message, session.payer, done)
+  }
+
   /** Sends what may be sent: nothing overtakes a publish that waits. */
-  function sendNext({ unsent }: Lane) {
+  function sendNext(lane: Lane) {
+    // One that is refused at once ends within its own send: a thousand of them would take the whole stack.
+    if (lane.isSending) return
+    lane.isSending = true
+    const { unsent } = lane
     while (unsent[0]?.send || unsent[0]?.outcome) {
       const { send, outcome } = unsent.shift() as Pending
       if (!outcome) send?.()
     }
+    lane.isSending = false
   }
 
   /**
@@ -218,7 +230,7 @@ export function createPublishes({
     publishers.set(session, publisher)
     publisher.bytes += pending.bytes
     totalBytes += pending.bytes
-    const lane = publisher.byRoom.get(key) ?? { pending: [], unsent: [] }
+    const lane = publisher.byRoom.get(key) ?? { pending: [], unsent: [], isSending: false }
     publisher.byRoom.set(key, lane)
     lane.pending.push(pending)
     return lane

@@ -101,13 +101,36 @@ describe('a client that holds a newer value than this gateway, for it comes from
     ])
   })
 
-  test('is sent the value as stale where the fetcher does not answer in time', async () => {
-    const { client, pass, resume } = await lagging()
+  test('hears it alone where the fetcher does not answer in time, and keeps what it has until then', async () => {
+    const { backbone, client, other, pass, resume } = await lagging()
     await resume(7)
     await pass(1_000 + 1_999)
     expect(await client.received()).toEqual([])
     await pass(2_000)
-    expect(await client.received()).toMatchObject([{ type: 'value', data: 5 }, { type: 'stale' }])
+    expect(await client.received()).toMatchObject([{ type: 'error', code: 'fetcher_timeout', subscribed: true }])
+    await pass(60_000)
+    expect([await client.received(), await other.received()]).toEqual([[], []])
+    backbone.value('tick:1', '7', { order: 7 })
+    expect(await client.received()).toMatchObject([{ type: 'current', order: 7 }])
+    expect(await other.received()).toMatchObject([{ data: 7 }])
+  })
+
+  test('costs as much as one that comes to a key that nobody watches', async () => {
+    const settings = { keysPerSessionMax: 20, requestsPerSecondMax: 20 }
+    const { backbone, connect } = createTestGateway({ settings })
+    const keys = Array.from({ length: 15 }, (_, n) => `tick:${n}`)
+    const [client, other] = [await connect(), await connect()]
+    await other.ask(subscribe(...keys))
+    for (const key of keys) backbone.value(key, '5', { order: 5 })
+    const resume = async (order: number) => {
+      const [answer] = await client.ask(subscribe(...keys.map(key => ({ key, version: 'v', order }))))
+      for (const key of keys) backbone.current(key, versionOf(Buffer.from('5')), { order: 5 })
+      await client.received()
+      return answer
+    }
+    for (let times = 0; times < 5; times++) expect(await resume(5)).toMatchObject({ type: 'subscribed' })
+    expect(await resume(6)).toMatchObject({ type: 'subscribed' })
+    expect(await resume(6)).toMatchObject({ type: 'error', code: 'rate_limited' })
   })
 
   test('waits likewise where the key has no value here yet', async () => {

@@ -36,7 +36,12 @@ export const createSubscribe = ({ topics, outbox, rateLimit }: Deps) => {
       const subscribed = topics.subscribe(session, key, start, id)
       if (subscribed === 'value') accepted.push({ key })
       else if (subscribed === 'room') roomsAccepted++
-      else refused.push(errorMessage(subscribed, { id, key, subscribed: false }))
+      else {
+        refused.push(errorMessage(subscribed, { id, key, subscribed: session.subscriptions.has(key) }))
+        // Each error is many times longer than a bad key. Without a price, one message could ask for megabytes of errors.
+        const isCharged = refused.length % REFUSALS_PER_TOKEN === 0
+        if (isCharged && rateLimit.charge(session, 1) === Number.POSITIVE_INFINITY) return
+      }
     }
 
     const watchedAnew = topics.asked() - askedBefore
@@ -45,8 +50,5 @@ export const createSubscribe = ({ topics, outbox, rateLimit }: Deps) => {
     // The states follow by themselves: due values are written after the messages that are queued here.
     if (accepted.length > 0 || roomsAccepted === 0) outbox.send(session, { type: 'subscribed', id, keys: accepted })
     for (const error of refused) outbox.send(session, error)
-    // Each error is many times longer than a bad key. Without a price, one message could ask for megabytes of errors. The
-    // charge comes last, because it may end the session.
-    rateLimit.charge(session, Math.floor(refused.length / REFUSALS_PER_TOKEN))
   }
 }

@@ -231,8 +231,14 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
   function decided(session: Session, key: string, roles: number, problem: Problem | undefined) {
     for (const act of LASTING) {
       if ((roles & roleOf[act]) === 0) continue
-      holders[act].decided(session, key, problem ?? admit(session, act, key, namespaceFor(key)))
+      holders[act].decided(session, key, problem ?? readmit(session, act, key))
     }
+  }
+
+  /** Since the backend was asked, keycast.yaml may have changed: its namespace may be gone. */
+  function readmit(session: Session, act: Lasting, key: string): Admitted | Problem {
+    const namespace = find(session.rights, act, key)
+    return isProblem(namespace) ? namespace : admit(session, act, key, namespace)
   }
 
   /** The session has other rights: what they do not cover ends. */

@@ -131,6 +131,27 @@ test('renewal ends the subscriptions that the new token does not cover, and no o
   expect(backbone.calls).toContain('unwatch tick:2')
 })
 
+test('a renewal costs as much more as there are keys whose rights it has looked at again', async () => {
+  const { connect } = setup({ settings: { requestsPerSecondMax: 10 } })
+  const client = await connect()
+  await auth(client)
+  await client.ask({ type: 'subscribe', keys: Array.from({ length: 100 }, (_, n) => `tick:${n}`) })
+  expect(await client.ask({ type: 'ping', id: 2 })).toMatchObject([{ type: 'pong', id: 2 }])
+  expect(await auth(client, { ttlSeconds: 600 })).toMatchObject([{ type: 'authed' }])
+  expect(await client.ask({ type: 'ping', id: 3 })).toMatchObject([{ type: 'error', id: 3, code: 'rate_limited' }])
+})
+
+test('a renewal ends no session, however many keys it has', async () => {
+  const { connect, pass } = setup({ settings: { requestsPerSecondMax: 10 } })
+  const client = await connect()
+  await auth(client)
+  await client.ask({ type: 'subscribe', keys: Array.from({ length: 500 }, (_, n) => `tick:${n}`) })
+  await pass(1_000)
+  expect(await auth(client, { ttlSeconds: 600 })).toMatchObject([{ type: 'authed' }])
+  await pass(1_000)
+  expect(await client.ask({ type: 'ping', id: 3 })).toMatchObject([{ type: 'pong', id: 3 }])
+})
+
 test('a session belongs to one user: a token of another is refused, and what it had stays', async () => {
   const { connect } = setup()
   const client = await connect()

@@ -1,7 +1,7 @@
 // Puts sessions together: how they begin, what they may ask for, how they end.
 import type { Leaving } from '@keycast/backbone'
 import type { Containment, World } from '@keycast/service'
-import { limitKeyOf } from '../access/client-address.ts'
+import { limitKeyOf, plain } from '../access/client-address.ts'
 import type { Access } from '../access/index.ts'
 import type { Policy } from '../access/policy-file.ts'
 import type { Counts } from '../counts.ts'
@@ -56,17 +56,26 @@ export function assembleSessions(deps: Deps) {
   const credentials = createCredentials({ ...deps, ...access, accounts, authMs: settings.authMs })
   const unfinished = createUnfinished({ messageBytesMax })
 
-  /** Everything that the parts hold of a session that ended. @param leaving the rooms that it joined */
-  function takeBack(session: Session, leaving: Leaving) {
-    topics.drop(session)
-    joins.drop(session, leaving)
-    gate.giveUp(session)
-    credentials.forget(session)
+  function discard(session: Session) {
     outbox.discard(session)
     unfinished.forget(session)
   }
 
-  const sessions = createSessions({ ...deps, takeBack, sessionLog: createSessionLog(deps) })
+  /**
+   * All else that the parts hold of a session that ended: some of it, then the rest.
+   *
+   * @param leaving the rooms that it joined
+   * @returns whether there is more
+   */
+  function takeBack(session: Session, leaving: Leaving): boolean {
+    if (topics.dropSome(session)) return true
+    joins.drop(session, leaving)
+    gate.giveUp(session)
+    credentials.forget(session)
+    return false
+  }
+
+  const sessions = createSessions({ ...deps, discard, takeBack, sessionLog: createSessionLog(deps) })
   const rateLimit = createRateLimit({ ...deps, ...settings, end: sessions.end })
   const receive = createReceive({ outbox, rateLimit })
   const open = createOpen({
@@ -120,7 +129,7 @@ export function assembleSessions(deps: Deps) {
     all: sessions.all,
     endRevoked: sessions.endRevoked,
     /** @param address of clients @returns how many sessions were ended */
-    endAddress: (address: string) => sessions.endAddress(limitKeyOf(address)),
+    endAddress: (address: string) => sessions.endAddress(limitKeyOf(plain(address))),
 
     /**
      * The reason why no client should be sent here, or `undefined`. A lost fetcher is no reason: all gateways would

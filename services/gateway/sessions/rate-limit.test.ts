@@ -57,9 +57,18 @@ test('a session that waits as long as it was told is served', () => {
   }
 })
 
+test('what costs more than the whole allowance takes all of it, and is served where nothing was used', () => {
+  const take = setup()
+  expect(take(0, 10_000)).toBe(0)
+  const waitMs = take(0, 10_000)
+  expect(waitMs).toBe(2_000)
+  expect(take(waitMs, 10_000)).toBe(0)
+  expect(take.ended).toEqual([])
+})
+
 test('a session that goes on far past the limit is ended', () => {
   const take = setup()
-  take(0, 300)
+  for (let n = 0; n < 3; n++) take(0, 100)
   expect(take.ended).toEqual([])
   expect(take(0)).toBe(Number.POSITIVE_INFINITY)
   expect(take.ended).toEqual(['abusive'])

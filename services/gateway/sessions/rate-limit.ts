@@ -60,15 +60,16 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, end, 
    */
   function charge(session: Session, requests: number): number {
     const allowance = refill(session.requestAllowance, rates.requests, now())
-    allowance.left -= requests
+    // As large as it may be, it is served when the bucket is full; and what became known later closes no honest session.
+    const price = Math.min(requests, rates.requests.max)
+    allowance.left -= price
     if (allowance.left >= 0) return chargeAccount(session.account, requests)
     if (allowance.left < -DEBT_SECONDS_MAX * requestsPerSecondMax) {
       end(session, 'abusive')
       return Number.POSITIVE_INFINITY
     }
     // The next try costs as much again: without its price a session that waits this long would be refused for ever.
-    const priceOfRetry = Math.min(requests, rates.requests.max)
-    return waitMsFor(priceOfRetry - allowance.left, rates.requests)
+    return waitMsFor(price - allowance.left, rates.requests)
   }
 
   /**

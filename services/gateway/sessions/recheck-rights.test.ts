@@ -53,6 +53,18 @@ test('subscriptions that anybody had end with the right to them, and the others 
   expect(await client.ask(subscribe('tick:1'))).toMatchObject([{ type: 'subscribed' }, { code: 'unauthenticated' }])
 })
 
+test('a key that is asked for again before its session is looked at is said to be subscribed, until it is not', async () => {
+  const bench = start()
+  const client = await bench.connect()
+  await client.ask(subscribe('tick:1'))
+  take(bench, { anonymous: rule(['doc:*']) })
+  expect(await client.ask({ ...subscribe('tick:1'), id: 1 })).toMatchObject([
+    { type: 'subscribed', id: 1, keys: [] },
+    { type: 'error', id: 1, key: 'tick:1', code: 'unauthenticated', subscribed: true },
+    { type: 'error', key: 'tick:1', code: 'unauthenticated', subscribed: false },
+  ])
+})
+
 test('a user keeps what the token grants, and loses what everyone had', async () => {
   const bench = start({ anonymous: rule([]), everyone: rule(['doc:*', 'tick:{sub}']) })
   const client = await clientOf(bench, await sign({ nowMs, keys: { read: ['room:*'] } }))
@@ -78,6 +90,16 @@ test('subscriptions to a namespace that is gone end with that reason', async () 
     { key: 'hall:1', code: 'unknown_namespace', subscribed: false },
   ])
   expect(bench.backbone.calls).toContain('unwatch tick:1')
+})
+
+test('the word of a backend that comes once its namespace is gone lets nobody in', async () => {
+  const bench = start()
+  const client = await bench.connect()
+  await client.ask(subscribe('own:1'))
+  take(bench, {}, [{ tick: {}, doc: {} }, rooms])
+  // Sessions are looked at in the next turn.
+  bench.backbone.questions.shift()?.resolve({ verdict: 'admitted', ageMs: 0, message: '' })
+  expect(await client.received()).toMatchObject([{ key: 'own:1', code: 'unknown_namespace', subscribed: false }])
 })
 
 test('a session ends whose token nobody there may have signed, and only such a one', async () => {

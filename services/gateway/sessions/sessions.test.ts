@@ -1,4 +1,5 @@
 import { jest } from '@jest/globals'
+import { realWorld } from '@keycast/service'
 import { createTestGateway, FakeConnection } from '../test-support.ts'
 import { createSessions } from './sessions.ts'
 
@@ -34,6 +35,7 @@ test('of many sessions that end together each is taken back, in turns between wh
   const turns: (() => void)[] = []
   const taken: number[] = []
   const sessions = createSessions({
+    discard() {},
     takeBack(session: any) {
       at++
       taken.push(session.id)
@@ -56,6 +58,24 @@ test('of many sessions that end together each is taken back, in turns between wh
   // Alone, one is taken back at once.
   sessions.terminate({ id: 10, ended: false, transport: { terminate() {} } } as any, 'lost')
   expect(taken.at(-1)).toBe(10)
+})
+
+test('one with thousands of subscriptions is taken back in turns, too', async () => {
+  let nowMs = 0
+  // Each look at the clock finds the turn of the event loop over.
+  const world = { ...realWorld, now: () => (nowMs += 2) }
+  const { gateway, connect } = createTestGateway({ world })
+  const client = await connect()
+  const keys = Array.from({ length: 1_000 }, (_, n) => `tick:${n}`)
+  await client.ask({ type: 'subscribe', keys })
+  const held = () => keys.filter(key => gateway.values.describe(key).subscribers > 0).length
+  client.connection.emit('close', 1006, Buffer.alloc(0))
+  for (let left = held(); left > 0; ) {
+    await new Promise(resolve => setImmediate(resolve))
+    const before = left
+    left = held()
+    expect(before - left).toBeLessThanOrEqual(200)
+  }
 })
 
 test('an error of the connection ends nothing but the connection', async () => {

@@ -20,14 +20,16 @@ const CLOSE_READ_MS = 1_000
 const leavingCodes = new Set([1000, 1001, 1005])
 
 interface Deps extends Pick<World, 'after' | 'now' | 'turn'> {
-  /** Takes back what the other parts hold of a session that ended. */
-  takeBack: (session: Session, leaving: Leaving) => void
+  /** Drops what a session that ended has queued or begun: sessions are ended for the memory that all of them take. */
+  discard: (session: Session) => void
+  /** Takes back some of what the other parts hold of it; returns whether there is more. */
+  takeBack: (session: Session, leaving: Leaving) => boolean
   sessionLog: { opened(session: Session): void; ended(session: Session, reason: string): void }
   containment: Pick<Containment, 'guard'>
   counts: Pick<Counts, 'closed'>
 }
 
-export function createSessions({ takeBack, sessionLog, containment, counts, after, now, turn }: Deps) {
+export function createSessions({ discard, takeBack, sessionLog, containment, counts, after, now, turn }: Deps) {
   const slices: Set<Session>[] = Array.from({ length: SLICES }, () => new Set())
   let added = 0
   let size = 0
@@ -90,10 +92,13 @@ export function createSessions({ takeBack, sessionLog, containment, counts, afte
   function detach(session: Session, leaving: Leaving = 'later') {
     if (session.ended) return
     session.ended = true
+    discard(session)
     left.add({ session, leaving })
     turns.start()
     turnEndsAt ??= now() + TURN_MS
-    if (left.size === 1 && now() < turnEndsAt) takeBackNext()
+    // Not beside others, of which one may be half taken back.
+    if (left.size > 1) return
+    while (left.size > 0 && now() < turnEndsAt) takeBackNext()
   }
 
   /**
@@ -102,14 +107,14 @@ export function createSessions({ takeBack, sessionLog, containment, counts, afte
    * @returns whether there may be more
    */
   function takeBackNext(): boolean {
-    const next = left.take()
-    if (next) takeBackAll(next.session, next.leaving)
-    else turnEndsAt = undefined
+    const next = left.first()
+    if (!next) turnEndsAt = undefined
+    else if (!takeBackSome(next.session, next.leaving)) left.take()
     return next !== undefined
   }
 
   // Nothing else takes back what a session did: what it shares with others is in doubt where this fails.
-  const takeBackAll = containment.guard('session', takeBack, () => {}, { isForAll: true })
+  const takeBackSome = containment.guard('session', takeBack, () => {}, { isForAll: true })
 
   /** @returns the number of sessions ended */
   function endRevoked(isRevoked: (verified: Verified) => boolean): number {

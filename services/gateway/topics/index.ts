@@ -16,12 +16,12 @@ type Deps = Omit<
 }
 
 export function assembleTopics({ namespaces, links, ...deps }: Deps) {
-  const { gate, outbox } = deps
+  const { gate, outbox, counts } = deps
   const ofValues = assembleValues({ ...deps, namespaces, backbone: links.values })
   const ofRooms = assembleRooms({ ...deps, namespaces: namespaces.journal, backbone: links.rooms })
   const { values, openWatched, singleFlight, ownValues, tokens, ease, peek, latest, grown } = ofValues
   const { rooms, histories, joins } = ofRooms
-  const topics = createTopics({ namespaces: namespaces.journal, gate, openValue: openWatched, rooms, outbox })
+  const topics = createTopics({ namespaces: namespaces.journal, gate, openValue: openWatched, rooms, outbox, counts })
 
   return {
     topics,

@@ -13,6 +13,7 @@ import {
 } from '@keycast/protocol'
 import { addIndexed, type JournalNamespace, type JournalNamespaces, removeIndexed } from '@keycast/service'
 import type { Rights } from '../access/rights.ts'
+import type { Counts } from '../counts.ts'
 import type { Act, Admitted, Holder, Lasting } from '../gate/gate.ts'
 import type { Session } from '../sessions/session.ts'
 import type { Piece } from '../transport/transport.ts'
@@ -74,6 +75,9 @@ interface WaitingSubscription extends Subscription {
   toldCode: ErrorCode | undefined
 }
 
+/** Subscriptions of a session that are ended before others have their turn: each takes some microseconds. */
+const DROPPED_AT_ONCE = 100
+
 interface Deps {
   readonly gate: {
     hold(session: Session, act: Lasting, key: string): Admitted | Problem | 'waits'
@@ -84,17 +88,17 @@ interface Deps {
   readonly namespaces: JournalNamespaces
   readonly rooms: { open(key: string, namespace: JournalNamespace): Topic }
   readonly outbox: { send(session: Session, message: ControlMessage): void }
+  readonly counts: Pick<Counts, 'asked' | 'pageReads'>
 }
 
-export function createTopics({ namespaces, gate, openValue, rooms, outbox }: Deps) {
+export function createTopics({ namespaces, gate, openValue, rooms, outbox, counts }: Deps) {
   let awaiting = 0
-  let asked = 0
 
   const waiting: Kind = {
     name: 'waiting',
     join(session, topic, start) {
       awaiting++
-      asked++
+      counts.asked++
       const subscription: WaitingSubscription = { session, topic, index: 0, due: 0, start, toldCode: undefined }
       attach(subscription)
     },
@@ -153,7 +157,7 @@ export function createTopics({ namespaces, gate, openValue, rooms, outbox }: Dep
       return topic
     }
     topic.kind.join(session, topic, start)
-    if (topic.subscriptions.length === 1) asked++
+    if (topic.subscriptions.length === 1) counts.asked++
     return undefined
   }
 
@@ -224,11 +228,20 @@ export function createTopics({ namespaces, gate, openValue, rooms, outbox }: Dep
     holder,
 
     /** How often a subscription needed a question to the fetcher, a backend or the journal, ever. */
-    asked: () => asked,
+    asked: () => counts.asked + counts.pageReads,
 
-    /** @param session that ended */
-    drop(session: Session) {
-      for (const key of holder.keysOf(session)) unsubscribe(session, key)
+    /**
+     * Ends subscriptions of a session that ended: so many that others do not wait for it.
+     *
+     * @returns whether there are more
+     */
+    dropSome(session: Session): boolean {
+      let dropped = 0
+      for (const key of session.subscriptions.keys()) {
+        if (dropped++ === DROPPED_AT_ONCE) return true
+        unsubscribe(session, key)
+      }
+      return false
     },
 
     stats: () => ({ awaiting }),

@@ -73,3 +73,13 @@ test('an event that moves a position carries the id with it, so that neither com
 test('what is no text is no event', () => {
   expect(() => eventsOf([Buffer.from([0x82, 0])], none)).toThrow(TypeError)
 })
+
+test('of a text all of it tells where its reader stands, of a frame the start', () => {
+  const long = JSON.stringify({
+    type: 'subscribed',
+    keys: Array.from({ length: 100 }, (_, id) => ({ key: `tick:${id}` })),
+  })
+  const seen: string[] = []
+  written([long, textFrame(long).frame], text => void seen.push(text))
+  expect(seen).toEqual([long, long.slice(0, 512)])
+})

@@ -29,13 +29,12 @@ export type IdAfter = (start: string) => string | undefined
 export function eventsOf(pieces: Piece[], idAfter: IdAfter): Buffer[] {
   const parts: Buffer[] = []
   let frames: Buffer[] = []
-  const add = (payload: Buffer[]) => {
-    const start = Buffer.concat(payload.map(slice => slice.subarray(0, START_BYTES)))
-    const id = idAfter(start.toString('utf8', 0, START_BYTES))
+  const add = (payload: Buffer[], start: string) => {
+    const id = idAfter(start)
     parts.push(Buffer.from(id === undefined ? 'data: ' : `id: ${id}\ndata: `), ...payload.map(lineOf), END)
   }
   const endFrames = () => {
-    for (const payload of payloadsOf(frames)) add(payload)
+    for (const payload of payloadsOf(frames)) add(payload, startOf(payload))
     frames = []
   }
   for (const piece of pieces) {
@@ -44,11 +43,17 @@ export function eventsOf(pieces: Piece[], idAfter: IdAfter): Buffer[] {
       continue
     }
     endFrames()
-    if (typeof piece === 'string') add([Buffer.from(piece)])
+    if (typeof piece === 'string') add([Buffer.from(piece)], piece)
     else parts.push(piece)
   }
   endFrames()
   return together(parts)
+}
+
+/** As far as a frame's position in a room is written: other messages that move one are texts, and read whole. */
+function startOf(payload: Buffer[]) {
+  const start = Buffer.concat(payload.map(slice => slice.subarray(0, START_BYTES)))
+  return start.toString('utf8', 0, START_BYTES)
 }
 
 /** Memory of a stream's own that a piece takes while it is not sent. */

@@ -4,7 +4,7 @@ import type { EventStream } from '../../transport/event-stream.ts'
 import { type HttpProblem, sendProblem } from '../http/problems.ts'
 
 export interface SendDeps {
-  readonly streams: { get(name: string): Pick<EventStream, 'awaits' | 'hear' | 'pong'> | undefined }
+  readonly streams: { get(name: string): Pick<EventStream, 'awaits' | 'hear' | 'pong' | 'isOpen'> | undefined }
   readonly messageBytesMax: number
 }
 
@@ -23,7 +23,11 @@ const tooLong = (bytesMax: number): HttpProblem => ({
 
 /** @param app that takes any body */
 export function addSend(app: FastifyInstance, { streams, messageBytesMax }: SendDeps) {
-  const streamOf = ({ headers }: FastifyRequest) => streams.get(String(headers[NAME_HEADER]))
+  function streamOf({ headers }: FastifyRequest) {
+    const stream = streams.get(String(headers[NAME_HEADER]))
+    // One that was ended is there until its client has read why.
+    return stream?.isOpen() ? stream : undefined
+  }
 
   // Before any of the body is read: a stranger's is not, and a session's counts as a message that is unfinished.
   const onRequest: onRequestHookHandler = (request, reply, done) => {
@@ -43,19 +47,28 @@ export function addSend(app: FastifyInstance, { streams, messageBytesMax }: Send
     if (!stream) return sendProblem(reply, UNKNOWN_STREAM)
     const body = request.body as Buffer | undefined
     if (!body?.length) stream.pong()
-    else for (const message of linesOf(body)) stream.hear(message)
+    else hearAll(stream, body)
     return reply.code(204).send()
   })
 }
 
 const LINE_FEED = 10
 
+function hearAll(stream: Pick<EventStream, 'hear' | 'pong' | 'isOpen'>, body: Buffer) {
+  for (const message of linesOf(body)) {
+    // It was closed for what it said.
+    if (!stream.isOpen()) return
+    if (message.length === 0) stream.pong()
+    else stream.hear(message)
+  }
+}
+
 /** The messages of a body: one line each. */
 function* linesOf(body: Buffer) {
   for (let at = 0; at < body.length; ) {
     const found = body.indexOf(LINE_FEED, at)
     const end = found < 0 ? body.length : found
-    if (end > at) yield body.subarray(at, end)
+    yield body.subarray(at, end)
     at = end + 1
   }
 }

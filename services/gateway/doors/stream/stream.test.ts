@@ -8,6 +8,7 @@ import type { Settings } from '../../settings.ts'
 import { createTestGateway } from '../../test-support.ts'
 import { createPublicApp } from '../http/public.ts'
 import { closeServed, serve } from '../http/test-support.ts'
+import { KEYS_MAX } from './cursor.ts'
 import { TICKET_MS } from './tickets.ts'
 
 const ends: (() => void)[] = []
@@ -213,6 +214,15 @@ test('keys are split at commas, but at those that are encoded, and may be named 
   expect(keys).toEqual(['tick:a,b', 'tick:c d', 'tick:é'].map(key => ({ key })))
 })
 
+test('a stream takes as many keys as its URL may name', async () => {
+  const { stream, backbone } = await setup()
+  const keys = Array.from({ length: KEYS_MAX }, (_, id) => `tick:${id}`)
+  const { next } = await stream(`?keys=${keys}`)
+  expect((await next({ type: 'subscribed' })).data.keys).toHaveLength(KEYS_MAX)
+  backbone.value('tick:99', '1')
+  await next({ type: 'value', key: 'tick:99' })
+})
+
 test('HEAD opens no stream', async () => {
   const { ask } = await setup()
   expect((await ask('/v1/stream', { method: 'HEAD' })).status).toBe(404)
@@ -373,6 +383,16 @@ test('a client that sends nonsense is told, and closed once it sends very much',
   expect((await next({ event: 'close' })).data).toMatchObject({ code: 4007 })
 })
 
+test('an empty line is a pong, and costs as much as one', async () => {
+  const { stream, ask } = await setup({ settings: { requestsPerSecondMax: 10 } })
+  const { response, next } = await stream('')
+  const headers = { 'keycast-stream': String(response.headers['keycast-stream']) }
+  await ask('/v1/stream/send', { method: 'POST', headers, body: '\n{"type":"ping"}\n' })
+  await next({ type: 'pong' })
+  await ask('/v1/stream/send', { method: 'POST', headers, body: '\n'.repeat(100) })
+  expect((await next({ event: 'close' })).data).toMatchObject({ code: 4007 })
+})
+
 test('a request that is longer than the longest message is refused', async () => {
   const { ask, stream } = await setup({ settings: { messageBytesMax: 2_048 } })
   const { response } = await stream('')
@@ -409,6 +429,23 @@ test('a stream ends with another request on its connection, of which many fit in
   socket.write('GET /v1/values/tick:1 HTTP/1.1\r\n\r\n'.repeat(100))
   while (gateway.streams.streams.size > 0) await turn()
   expect(gateway.counts.httpMisses).toBe(0)
+})
+
+test('a stream that was ended takes nothing more, though its client has not closed the connection', async () => {
+  const { port, gateway, turn, ask } = await setup()
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).resume()
+  ends.push(() => socket.destroy())
+  socket.write('GET /v1/stream HTTP/1.1\r\nHost: x\r\n\r\n')
+  while (gateway.streams.streams.size === 0) await turn()
+  const [name] = gateway.streams.streams.keys()
+  const send = async () => {
+    const headers = { 'keycast-stream': name }
+    return (await ask('/v1/stream/send', { method: 'POST', headers, body: '{"type":"ping"}' })).status
+  }
+  expect(await send()).toBe(204)
+  // As a listener on :: shows an address of IPv4.
+  expect(gateway.endAddress('::ffff:127.0.0.1')).toBe(1)
+  expect(await send()).toBe(404)
 })
 
 test('a request is refused before its body is read where it names no stream', async () => {

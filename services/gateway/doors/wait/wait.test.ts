@@ -216,6 +216,24 @@ test('a key that the fetcher refuses is asked for again by the next request', as
   expect((await answer).status).toBe(200)
 })
 
+test('a fetcher that is late ends no wait: the next value answers it', async () => {
+  const { connect, get, wait, waiting, backbone, pass, turn, first } = await setup()
+  const got = get(`/v1/values/${KEY}`)
+  while (!backbone.calls.includes(`get ${KEY}`)) await turn()
+  const version = backbone.value(KEY, '"v"', { order: ORDER })
+  await got
+  // Nobody watches the key, and its value is old.
+  await pass(EDGE_MS / 2)
+  const answer = wait(version, ORDER, first + 1)
+  await waiting(1)
+  const client = await connect()
+  client.send({ type: 'subscribe', keys: [{ key: KEY, order: ORDER + 1 }] })
+  await pass(5_000)
+  expect(await client.received()).toContainEqual(expect.objectContaining({ type: 'error', code: 'fetcher_timeout' }))
+  backbone.value(KEY, '"w"', { order: ORDER + 1 })
+  expect((await answer).status).toBe(200)
+})
+
 test('whoever opens a key pays for it until they are gone, then the next who comes; the others pay nothing', async () => {
   const { gateway, backbone, wait, waiting, first } = await setup()
   const from = (address: string, edge = first) => wait('x', ORDER, edge, KEY, address)

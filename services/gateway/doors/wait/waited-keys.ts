@@ -2,7 +2,7 @@
 // sessions are told wakes the requests. One of those who wait pays for it as for a subscription, else a stranger could
 // have the fetcher ask for any number of keys. The others cost nobody anything.
 import type { EventEmitter } from 'node:events'
-import type { Problem } from '@keycast/protocol'
+import type { ErrorMessage, Problem } from '@keycast/protocol'
 import { createTurns, type World } from '@keycast/service'
 import type { Rights } from '../../access/rights.ts'
 import type { Encoding } from '../../encodings/encoding.ts'
@@ -169,11 +169,11 @@ export function createWaitedKeys({ topics, rateLimit, renewWatch, anonymous, wor
     write(pieces) {
       const waited = byKey.get(key)
       if (!waited) return
-      // Values and problems are frames. The one message in words says that the subscription ended.
-      const told = pieces.find(piece => typeof piece === 'string')
-      if (told !== undefined) {
-        const { code, message } = JSON.parse(told) as Problem
-        waited.ended = { code, message }
+      // Values and problems are frames. Messages in words are errors: of the end of the subscription, or of a late fetcher.
+      for (const piece of pieces) {
+        if (typeof piece !== 'string') continue
+        const { subscribed, code, message } = JSON.parse(piece) as ErrorMessage
+        if (!subscribed) waited.ended = { code, message }
       }
       wakeAll(waited)
     },

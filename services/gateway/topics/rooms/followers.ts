@@ -24,6 +24,7 @@ export function createFollowers({ rooms, backbone, tails, outbox, watching }: De
       due: 0,
       cursor: 0,
       placing: undefined,
+      reading: undefined,
       isBehind: false,
       members: undefined,
       gap: undefined,

@@ -56,6 +56,8 @@ export interface RoomSubscription extends Subscription {
   cursor: number
   /** Until the client was told where its stream begins. */
   placing: Placing | undefined
+  /** That for which the history is read, perhaps an earlier one. */
+  reading: Placing | undefined
   /** Whether a page of the history is read for it. */
   isBehind: boolean
   /** Set if the client is told of the members, with its index in their list. */
@@ -73,7 +75,6 @@ export interface Placing {
   head: number | undefined
   /** Whether every message after the position that the client named follows. */
   isRecovered: boolean
-  isReading: boolean
   /** Whether the client was told that it takes a while. */
   isTold: boolean
 }

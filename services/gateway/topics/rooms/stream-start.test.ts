@@ -173,3 +173,15 @@ test('what was read for a subscription that began anew meanwhile does not place 
   await answer({})
   expect(subscription).toMatchObject(placed(100, false))
 })
+
+test('one that begins anew again and again has one read under way, and is placed by the latest', async () => {
+  const { begin, answer, reads } = setUp()
+  const subscription = begin(after(40))
+  for (const seq of [30, 20, 10]) begin(after(seq), subscription)
+  expect(reads.map(each => each.after)).toEqual([40])
+  await answer({})
+  expect(reads.map(each => each.after)).toEqual([40, 10])
+  expect(subscription).toMatchObject({ due: 0, placing: { head: undefined } })
+  await answer({}, 1)
+  expect(subscription).toMatchObject(placed(10, true))
+})

@@ -61,7 +61,7 @@ export function createStreamStart({
     outbox.forget(subscription)
     watching.end(subscription)
     subscription.gap = undefined
-    subscription.placing = { start, head: undefined, isRecovered: false, isReading: false, isTold: false }
+    subscription.placing = { start, head: undefined, isRecovered: false, isTold: false }
     const { topic: room } = subscription
     if (room.epoch !== undefined) place(subscription)
     else if (backbone.isAvailable(room.key)) unheard.set(subscription, now())
@@ -72,7 +72,7 @@ export function createStreamStart({
   function place(subscription: RoomSubscription) {
     const { topic: room, placing } = subscription
     unheard.delete(subscription)
-    if (!placing || placing.head !== undefined || placing.isReading) return
+    if (!placing || placing.head !== undefined || subscription.reading === placing) return
     delayed.delete(subscription)
     // Later messages start a new segment. All subscriptions placed here then start at the same segment and share its
     // frames.
@@ -93,16 +93,17 @@ export function createStreamStart({
   const read = containment.guard(
     'session',
     (how: typeof readAfter | typeof readLast, subscription: RoomSubscription, placing: Placing, number: number) =>
-      how(subscription, placing, number),
+      // A client may begin anew as often as it likes: it has one read under way, after which it is placed.
+      subscription.reading ? undefined : how(subscription, placing, number),
     (_, { session }) => outbox.close(session, 'internalError'),
   )
 
   async function readAfter(subscription: RoomSubscription, placing: Placing, seq: number) {
     const { topic: room, session } = subscription
-    placing.isReading = true
+    subscription.reading = placing
     const page = await pages.after(room, seq, session.payer)
-    if (subscription.placing !== placing) return
-    placing.isReading = false
+    subscription.reading = undefined
+    if (subscription.placing !== placing) return place(subscription)
     if (isProblem(page)) return failed(subscription, placing, page)
     if (page.epoch !== room.epoch) return place(subscription)
     // Compares with the journal's head, not with the messages that came here: another gateway may be a moment ahead.
@@ -112,10 +113,10 @@ export function createStreamStart({
 
   async function readLast(subscription: RoomSubscription, placing: Placing, count: number) {
     const { topic: room, session } = subscription
-    placing.isReading = true
+    subscription.reading = placing
     const page = await pages.before(room, room.reached, count, session.payer)
-    if (subscription.placing !== placing) return
-    placing.isReading = false
+    subscription.reading = undefined
+    if (subscription.placing !== placing) return place(subscription)
     if (isProblem(page)) return failed(subscription, placing, page)
     if (page.epoch !== room.epoch) return place(subscription)
     settle(subscription, placing, page.first - 1, false)

@@ -3,7 +3,7 @@
 // others the least recently used goes first.
 import { readViewerKey } from '@keycast/backbone'
 import type { ErrorCode, Problem } from '@keycast/protocol'
-import { createUniqueQueue, type UniqueQueue, type ValueNamespace } from '@keycast/service'
+import { createUniqueQueue, type Payer, type UniqueQueue, type ValueNamespace } from '@keycast/service'
 import type { Kind, Topic } from '../topics.ts'
 import type { Failure } from './failure.ts'
 import type { Paying } from './payer-choice.ts'
@@ -38,11 +38,13 @@ interface Waiter extends Paying {
 
 /**
  * Another gateway has sent somebody the value with the number `order`, who came here then. Whoever waits for a first value
- * is sent none with a lower one before the fetcher has said what is the latest, which it must by `untilMs`.
+ * is sent none with a lower one before the fetcher has said what is the latest, and is told after `untilMs` that it takes
+ * long. `payer`: of the first of them, for anybody may invent a number.
  */
-interface Lag {
+export interface Lag {
   order: number
   untilMs: number
+  payer: Payer | undefined
 }
 
 export interface Entry extends Topic {

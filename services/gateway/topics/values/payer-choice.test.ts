@@ -110,3 +110,17 @@ test('a get counts for whoever asks, though another watches the key', async () =
   await asker.ask({ type: 'get', id: 1, key: 'tick:1' })
   expect(backbone.payer('tick:1', 'get')).not.toBe(backbone.payer('tick:1'))
 })
+
+test('one who names a later version than there is pays for what the fetcher is asked then', async () => {
+  const { backbone, at } = setup()
+  const [first, second] = [await at('192.0.2.1'), await at('192.0.2.2')]
+  await first.ask(subscribe('tick:1'))
+  backbone.value('tick:1', '5', { order: 5 })
+  const payer = backbone.payer('tick:1', 'get')
+  await second.ask({ type: 'subscribe', keys: [{ key: 'tick:1', version: 'v', order: 6 }] })
+  expect(backbone.calls).toEqual(['watch tick:1', 'get tick:1'])
+  expect(backbone.payer('tick:1', 'get')).not.toBe(payer)
+  expect(backbone.payer('tick:1', 'watch')).toBe(payer)
+  await second.ask({ type: 'unsubscribe', keys: ['tick:1'] })
+  expect(backbone.payer('tick:1', 'get')).toBe(payer)
+})

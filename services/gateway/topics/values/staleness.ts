@@ -96,9 +96,9 @@ export function createStaleness({ calendar, backbone, now }: Deps) {
   /** A key with a value is stale when the value is older than it can get while fetches succeed. Reported once. */
   function checkValue(entry: Entry): 'problem' | 'over' | undefined {
     if (entry.stale) return checkStale(entry)
-    const staleAtMs = Math.min(staleFrom(entry), entry.lag?.untilMs ?? Number.POSITIVE_INFINITY)
+    const staleAtMs = staleFrom(entry)
     if (now() < staleAtMs) {
-      calendar.schedule(entry, staleAtMs)
+      calendar.schedule(entry, Math.min(staleAtMs, entry.lag?.untilMs ?? staleAtMs))
       return undefined
     }
     entry.failure ??= silence(entry)

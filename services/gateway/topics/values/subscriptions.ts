@@ -16,9 +16,9 @@ import type { Session } from '../../sessions/session.ts'
 import type { Piece } from '../../transport/transport.ts'
 import { attach, detach, FROM_NOTHING, type Kind, type Start, type Subscription } from '../topics.ts'
 import type { Change } from './answers.ts'
-import { type Cache, createEntry, type Entry, NOBODY } from './cache.ts'
+import { type Cache, createEntry, type Entry, type Lag, NOBODY } from './cache.ts'
 import { addDueFrames, CHANGED, CURRENT, mustWait, PROBLEM, VALUE } from './due-values.ts'
-import type { Failure } from './failure.ts'
+import { type Failure, silentOwner } from './failure.ts'
 import { passOn, share } from './payer-choice.ts'
 import { askedAtOf, endRefreshes, type Staleness } from './staleness.ts'
 import { hasReached } from './value.ts'
@@ -46,7 +46,7 @@ interface Deps {
   namespaces: ValueNamespaces
   gate: { release(session: Session, act: Lasting, key: string): void }
   cache: Cache
-  backbone: Pick<Backbone, 'watch' | 'unwatch' | 'renewWatch' | 'get'>
+  backbone: Pick<Backbone, 'watch' | 'unwatch' | 'renewWatch' | 'get' | 'nodesAlive'>
   outbox: {
     owe(subscription: Subscription, bits: number): void
     forget(subscription: Subscription): void
@@ -163,7 +163,8 @@ export function createSubscriptions({
     // A client that is told `not_found` is sent the whole value when the key has one again.
     subscription.clientVersion = entry.failure?.problem.code === 'not_found' ? undefined : version
     if (!value && entry.failure) owe(subscription, PROBLEM)
-    if (order !== undefined && !entry.stale) awaitOrder(entry, order)
+    if (isKnown && !entry.lag) counts.asked++
+    if (order !== undefined && !entry.stale) awaitOrder(subscription, order)
     if (isKnown) {
       backbone.get(entry.wireKey)
       check(entry)
@@ -171,11 +172,12 @@ export function createSubscriptions({
   }
 
   /** Whoever is pending is sent no value before the one with that number, unless the fetcher says that it is the latest. */
-  function awaitOrder(entry: Entry, order: number) {
+  function awaitOrder({ session, topic: entry }: ValueSubscription, order: number) {
     const { lag, namespace } = entry
     entry.lag = {
       order: Math.max(order, lag?.order ?? 0),
-      untilMs: lag?.untilMs ?? now() + namespace.timeoutMs + ANSWER_GRACE_MS,
+      untilMs: Math.min(lag?.untilMs ?? Number.POSITIVE_INFINITY, now() + namespace.timeoutMs + ANSWER_GRACE_MS),
+      payer: lag ? lag.payer : session.payer,
     }
   }
 
@@ -191,7 +193,8 @@ export function createSubscriptions({
     if (!subscription.isPending) return
     subscription.isPending = false
     if (!subscription.session.encoding.delta) subscription.clientVersion = undefined
-    subscription.topic.pendingSubscriptions--
+    const { topic } = subscription
+    if (--topic.pendingSubscriptions === 0) topic.lag = undefined
   }
 
   /** The session is sent the latest state at the time of writing, however often it changed until then. */
@@ -221,7 +224,6 @@ export function createSubscriptions({
     keys--
     entry.subscriptions = NOBODY
     entry.isWatchAnswered = false
-    entry.lag = undefined
     endRefreshes(entry)
     clearProblem(entry)
     backbone.unwatch(entry.wireKey)
@@ -282,10 +284,20 @@ export function createSubscriptions({
    * the calendar.
    */
   function check(entry: Entry) {
+    if (entry.value && entry.lag && now() >= entry.lag.untilMs) tellLate(entry, entry.lag)
     const due = staleness.check(entry)
     if (due === 'problem') entry.lag = undefined
     if (due === 'over') clearProblem(entry)
     if (due) oweAll(entry, due === 'over' ? CURRENT : PROBLEM)
+  }
+
+  /** The fetcher has not said in time what is the latest. Only those hear of it who came with a later version, and wait on. */
+  function tellLate({ key, wireKey, namespace, subscriptions }: Entry, lag: Lag) {
+    lag.untilMs = Number.POSITIVE_INFINITY
+    const problem = silentOwner(namespace, backbone.nodesAlive(wireKey))
+    const error = errorMessage(problem, { key, subscribed: true })
+    const text = encode(error)
+    for (const { isPending, session } of subscriptions) if (isPending) outbox.sendError(session, error, text)
   }
 
   /**

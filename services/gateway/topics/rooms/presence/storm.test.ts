@@ -4,7 +4,7 @@ import { createHub, createRoomsBackbone, type RoomsEvents, roomsCodec } from '@k
 import { createMemoryNetwork } from '@keycast/backbone/memory'
 import { realWorld } from '@keycast/service'
 import { createJournal } from '../../../../journal/journal.ts'
-import { createMemoryLog } from '../../../../journal/log/memory.ts'
+import { createMemoryLog } from '../../../../journal/log/memory/memory.ts'
 import { createNamespaces, createTestGateway, noMetrics } from '../../../test-support.ts'
 
 const key = 'room:1'
