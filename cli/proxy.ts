@@ -79,10 +79,11 @@ async function serve(values: Given<typeof options>['values']) {
   const reload = () => {
     const next = `${configuration}.new`
     try {
-      configure(next)
+      const changed = configure(next)
       const stdio: StdioOptions = ['ignore', 'ignore', 'inherit']
       execFileSync(nginx, [...inDirectory(next), '-q', '-t'], { cwd: directory, stdio })
       renameSync(next, configuration)
+      settings = changed
       server.kill('SIGHUP')
     } catch (error) {
       console.error(`proxy: not reloaded, nginx keeps its former settings: ${(error as Error).message}`)
@@ -98,7 +99,7 @@ async function serve(values: Given<typeof options>['values']) {
 
   mkdirSync(directory, { recursive: true })
   refuseSecond(directory, pidFile)
-  const settings = configure(configuration)
+  let settings = configure(configuration)
   // Left by one that was killed.
   for (const file of [pidFile, ...['http.sock', 'https.sock'].map(name => join(directory, name))])
     rmSync(file, { force: true })

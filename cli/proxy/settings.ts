@@ -44,14 +44,15 @@ export function readSettings(
     PROXY_ACCESS_LOG: join(directory, 'access.log'),
     ...given,
   }
-  const script = '. "$0"; exec "$1" -p "JSON.stringify(process.env)"'
+  const script = '. "$0"; exec env -0'
   try {
-    const output = execFileSync('/bin/sh', ['-euc', script, settingsScript, process.execPath], {
+    const output = execFileSync('/bin/sh', ['-euc', script, settingsScript], {
       encoding: 'utf8',
       env: { PATH: process.env.PATH, NGINX: nginx, ...chosen },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
-    return JSON.parse(output)
+    const lines = output.split('\0').filter(Boolean)
+    return Object.fromEntries(lines.map(line => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]))
   } catch (error) {
     throw new Error((error as { stderr?: string }).stderr?.trim() || String(error))
   }

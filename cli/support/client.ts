@@ -21,8 +21,9 @@ export function readUrl(text: string, insecure: boolean): Target {
 /** @returns milliseconds */
 export function readTimeout(text: string): number {
   const seconds = Number(text)
-  if (!(seconds > 0)) throw new Error(`--timeout ${text}: must be a number of seconds above 0, as in 20`)
-  return seconds * 1_000
+  // A timer of more milliseconds than fit into 31 bits would end at once.
+  if (seconds > 0 && seconds <= 2_147_483) return seconds * 1_000
+  throw new Error(`--timeout ${text}: must be a number of seconds above 0, as in 20, and 2147483 at most`)
 }
 
 export function openSocket({ url, insecure, token }: Target) {
