@@ -33,6 +33,8 @@ export function createFetchQueue<T extends Queued>({ limit }: { limit: () => num
     missing: createUniqueQueue(),
   }
   const inFlight = { cold: 0, refresh: 0, missing: 0 }
+  /** The lane that was served last. */
+  let last: Lane | undefined
 
   function add(item: T) {
     queued[item.lane].add(item, item.path)
@@ -78,7 +80,10 @@ export function createFetchQueue<T extends Queued>({ limit }: { limit: () => num
     if (inFlightNow() >= limitNow) return undefined
     // At least one per lane, or a limit of 1 would let nothing through while both have fetches queued.
     const share = Math.max(1, Math.floor(limitNow * SHARE))
-    return takeFrom('cold', 'refresh', share) ?? takeFrom('refresh', 'cold', share) ?? start('missing')
+    // That leaves no room for the other: they take turns.
+    const isRefreshsTurn = limitNow <= share && last === 'cold'
+    const [first, second] = isRefreshsTurn ? (['refresh', 'cold'] as const) : (['cold', 'refresh'] as const)
+    return takeFrom(first, second, share) ?? takeFrom(second, first, share) ?? start('missing')
   }
 
   /** @param share of the lane while the other has fetches queued */
@@ -89,7 +94,9 @@ export function createFetchQueue<T extends Queued>({ limit }: { limit: () => num
 
   function start(lane: Lane) {
     const item = returned[lane].take() ?? queued[lane].take()
-    if (item) inFlight[lane]++
+    if (!item) return undefined
+    inFlight[lane]++
+    last = lane
     return item
   }
 
