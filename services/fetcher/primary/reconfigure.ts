@@ -13,13 +13,25 @@ interface Deps {
   sources: Pick<KeySources, 'renew' | 'get'>
   refreshes: { renew: () => void }
   table: { entries: () => Iterator<Entry> & Iterable<Entry> }
-  schedule: { begin: (entry: Entry) => void }
+  schedule: { begin: (entry: Entry) => void; takeOver: (entry: Entry, atMs: number) => void }
   interest: { oweAll: (entry: Entry) => void }
   refusals: { refuseMisfit: (entry: Entry, why: string) => void }
   inTurns: InTurns
+  now: () => number
+  random: () => number
 }
 
-export function createReconfigure({ sources, refreshes, table, schedule, interest, refusals, inTurns }: Deps) {
+export function createReconfigure({
+  sources,
+  refreshes,
+  table,
+  schedule,
+  interest,
+  refusals,
+  inTurns,
+  now,
+  random,
+}: Deps) {
   /** The namespaces have their new rules already. */
   return function reconfigure({ request, times }: Pick<NamespaceChanges, 'request' | 'times'>) {
     sources.renew()
@@ -50,8 +62,14 @@ export function createReconfigure({ sources, refreshes, table, schedule, interes
 
   function retime(entry: Entry) {
     if (!isKept(entry)) return
-    const isDueByItself = entry.namespace.refreshMs > 0 && isAnswered(entry) && !isFailing(entry)
+    const { namespace, held, timing } = entry
+    const { refreshMs } = namespace
+    const isDueByItself = refreshMs > 0 && isAnswered(entry) && !isFailing(entry)
     if (isDueByItself && !entry.fetch) schedule.begin(entry)
+    // Its next time is that of the node before this one, and may be a former period away.
+    if (held.takenOver && refreshMs > 0) {
+      schedule.takeOver(entry, Math.min(timing.nextTryAt ?? Number.POSITIVE_INFINITY, now() + random() * refreshMs))
+    }
     // Links that rely on beats count by the period that they were told.
     interest.oweAll(entry)
   }

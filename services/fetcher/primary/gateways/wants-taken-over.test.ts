@@ -35,6 +35,24 @@ test('the backend is asked when it would have been, and not before', () => {
   expect(primary.asked(K)).toBe(1)
 })
 
+test('another refresh holds for it at once, too', () => {
+  const primary = setup()
+  takeOver(primary, 'a', 'v1')
+  primary.take('a')
+  primary.change('doc', { refreshMs: 5_000 })
+  expect(primary.take('a')).toMatchObject([{ type: 'kept', next: { everyMs: 5_000 } }])
+  primary.pass(5_000)
+  expect(primary.asked(K)).toBe(1)
+})
+
+test('a longer one does not put off when it is asked next', () => {
+  const primary = setup()
+  takeOver(primary, 'a', 'v1')
+  primary.change('doc', { refreshMs: 10 * PERIOD_MS })
+  primary.pass(IN_MS + 20)
+  expect(primary.asked(K)).toBe(1)
+})
+
 test('the value comes with that fetch, and gateways are told where it is another', () => {
   const primary = setup()
   takeOver(primary, 'a', 'v1')
