@@ -1,4 +1,6 @@
 import { answering, setup } from '../test-support.ts'
+import { createDispatcher, type Request } from './dispatcher.ts'
+import { createSources, type Source } from './origins.ts'
 
 const keys = (namespace: string, count: number) => Array.from({ length: count }, (_, id) => `${namespace}:${id}`)
 
@@ -87,4 +89,37 @@ test('keys that the backend never had wait behind all others, until it says that
     value(key, 'v2')
   }
   expect(order).toEqual(['doc:busy', 'doc:3', 'doc:2', 'doc:1'])
+})
+
+test('thousands of requests that are over, between others, are refused when there is credit again', () => {
+  const now = () => 0
+  const newLimit = () => ({ inForce: () => 10_000, started() {}, ended() {} })
+  const sources = createSources<Request & { isOver: boolean }>({ inFlightMax: 10_000, newLimit, now })
+  sources.take([['doc', 'http://doc']])
+  const counts = { credit: 0, leased: 0, refused: 0 }
+  const { add, startAll } = createDispatcher<Request & { isOver: boolean }>({
+    origins: sources.origins,
+    hasCredit: () => counts.leased < counts.credit,
+    inTurns(step) {
+      while (step());
+    },
+    steps: {
+      sourceOf: () => sources.get('doc') as Source<Request & { isOver: boolean }>,
+      isOver: ({ isOver }) => isOver,
+      lease: () => counts.leased++,
+      refused: () => counts.refused++,
+      isWanted: () => true,
+      judge: () => ({ verdict: 'good', sign: 'answered' }),
+      ended() {},
+    },
+    now,
+    after: () => () => {},
+  })
+  for (let i = 0; i < 10_000; i++) {
+    const isOver = i % 2 === 1
+    add({ lane: 'cold', path: [undefined], queuedAt: 0, sentAt: undefined, attempt: 1, probe: false, isOver })
+  }
+  counts.credit = 10_000
+  startAll()
+  expect(counts).toMatchObject({ leased: 5_000, refused: 5_000 })
 })

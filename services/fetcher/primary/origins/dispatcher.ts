@@ -135,6 +135,8 @@ export function createDispatcher<R extends Request>({ origins, hasCredit, inTurn
   function refuseQueued(source: Source<R>) {
     if (source.isRefusing) return
     source.isRefusing = true
+    // Whoever called goes on by itself: from here it would be once more for each one that is refused, and too deep.
+    let isLater = false
     inTurns(() => {
       const request = source.queue.withdraw()
       if (request && mustRefuse(request)) {
@@ -143,9 +145,10 @@ export function createDispatcher<R extends Request>({ origins, hasCredit, inTurn
       }
       if (request) source.queue.putBack(request)
       source.isRefusing = false
-      startNext(source.origin)
+      if (isLater) startNext(source.origin)
       return false
     })
+    isLater = true
   }
 
   function send(request: R) {
