@@ -64,6 +64,8 @@ export function createExpiry({
 
     if (retentionOf && walk.retentionOf !== retentionOf) walk = newWalk(retentionOf)
     let looked = 0
+    /** What is written of these cannot be read yet. */
+    const walked = new Set<string>()
     if (!walk.isOver) {
       for (const { key, value: room } of byName.getRange({ start: walk.from, limit: ROOMS_AT_ONCE })) {
         walk.from = key // this room first, at the next call
@@ -73,6 +75,7 @@ export function createExpiry({
         const retention = walk.retentionOf?.(key) ?? room.retention
         if (room.dueAt !== undefined && isSame(retention, room.retention)) continue
         room.retention = retention
+        walked.add(key)
         look(key, room)
         rooms.put(key, room, time, writes)
       }
@@ -82,6 +85,7 @@ export function createExpiry({
     for (const { value: name } of pastDue) {
       if (isEnough()) break
       looked++
+      if (walked.has(name)) continue
       const room = byName.get(name) as Room
       rooms.unschedule(room, writes)
       const isPast = isEmpty(room) && time - room.oldestAt > EMPTY_MS

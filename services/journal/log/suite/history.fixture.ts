@@ -151,6 +151,20 @@ export function testHistory({ setup, idBytes, trimsMax }: Suite) {
     expect(await append({ text: 'y'.repeat(1_000) })).toMatchObject([{ position: { seq: 7 } }])
   })
 
+  test.each([
+    ['longer', 2 * DAY_MS, [1, 2]],
+    ['shorter', DAY_MS / 2, []],
+  ])('a history that becomes %s as its messages are past their age holds', async (_, ageMs, held) => {
+    const { append, read, log, clock } = await setup()
+    await append({ messageId: undefined }, { messageId: undefined })
+    clock.at += DAY_MS + 1
+    const retentionOf = () => ({ ...roomy, ageMs })
+    for (let call = 0; call < 3; call++) await log.expire(retentionOf)
+    const { seqs, head } = await read('room:1')
+    expect(seqs).toEqual(held)
+    expect(log.stats().bytes).toBe(head.bytes + ROOM_BYTES)
+  })
+
   test('of a history that became far shorter all goes in parts, whether or not somebody publishes', async () => {
     const { append, read, log, clock } = await setup()
     const long = { messageId: undefined, retention: { ...roomy, messages: 100_000 } }

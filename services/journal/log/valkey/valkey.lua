@@ -621,6 +621,9 @@ local function note(_, args)
   return 1
 end
 
+-- So many bytes went out of the outbox. Returns those left. Of nothing, -bytes would be -0, which HINCRBY refuses.
+local function lighten(bytes) return redis.call('HINCRBY', LOG, 'outbox', whole(0 - bytes)) end
+
 -- An entry of the outbox is {id, {'e', epoch, 'a', at, 'f', from, 'm', messageId, 'd', data}}, and perhaps 'x'.
 local function untoldEntryBytes(name, entry)
   local fields = entry[2]
@@ -668,7 +671,7 @@ local function take(_, args)
     end
     placeUntold(name, gap ~= '')
   end
-  return redis.call('HINCRBY', LOG, 'outbox', whole(-bytes))
+  return lighten(bytes)
 end
 
 -- room, seqs. Returns the bytes of the outbox.
@@ -684,7 +687,7 @@ local function remove(_, args)
     end
   end
   placeUntold(name, redis.call('HEXISTS', OUTBOX_GAPS, name) == 1)
-  return redis.call('HINCRBY', LOG, 'outbox', whole(-bytes))
+  return lighten(bytes)
 end
 
 -- A journal, and for how long it tells. Returns {whether it does, the bytes of the outbox}.
