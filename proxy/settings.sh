@@ -108,7 +108,8 @@ flag
 # costs nginx 0.5 ms of CPU.
 
 # Requests under way at one time of one client; a WebSocket or event stream counts for as long as it is open. No more than
-# a quarter may be others. A client is an IPv4 address, or a /64 of IPv6, which is what one customer gets.
+# a quarter may be others, and a sixteenth what is sent to event streams. A client is an IPv4 address, or a /64 of IPv6,
+# which is what one customer gets.
 setting PROXY_CONNECTIONS_PER_ADDRESS 4096
 whole 1 65535
 # WebSocket handshakes a second of one client.
@@ -211,6 +212,8 @@ its stream module; see docs/deploy/proxy.md, Against floods"
 # An answer that is not read takes up to 272 KiB here. A longer one also keeps one of a gateway's 5,000 HTTP connections.
 # Over HTTP/2 a client has a hundred of them on each connection.
 PROXY_ANSWERS_PER_ADDRESS=$(((PROXY_CONNECTIONS_PER_ADDRESS + 3) / 4))
+# A body that is still to come takes up to 1 MiB in a file, in a container of its memory.
+PROXY_BODIES_PER_ADDRESS=$(((PROXY_CONNECTIONS_PER_ADDRESS + 15) / 16))
 # Above PROXY_CONNECTIONS_PER_ADDRESS, for idle connections of browsers, and so that most clients are answered with 429.
 PROXY_OPEN_PER_ADDRESS=$((PROXY_CONNECTIONS_PER_ADDRESS * 5 / 4 + 16))
 [ "$PROXY_OPEN_PER_ADDRESS" -le 65535 ] || PROXY_OPEN_PER_ADDRESS=65535
@@ -272,5 +275,5 @@ fi
 set +f
 export PROXY_GATEWAY_LINES PROXY_RESOLVER_LINE PROXY_CLIENT_HEADER PROXY_LISTEN_LINES PROXY_EXEMPT_LINES PROXY_TRUSTED_LINES \
   PROXY_BALANCER_LINES PROXY_HTTP2_LINE PROXY_FOREIGN_LINES PROXY_METRICS_LINES PROXY_CLIENTS_MAX PROXY_STREAM PROXY_MODULES_LINE \
-  PROXY_NO_STREAM PROXY_ANSWERS_PER_ADDRESS PROXY_OPEN_PER_ADDRESS PROXY_HTTP_LISTEN_LINES PROXY_HTTPS_LISTEN_LINES \
-  PROXY_STREAM_TRUSTED_LINES
+  PROXY_NO_STREAM PROXY_ANSWERS_PER_ADDRESS PROXY_BODIES_PER_ADDRESS PROXY_OPEN_PER_ADDRESS PROXY_HTTP_LISTEN_LINES \
+  PROXY_HTTPS_LISTEN_LINES PROXY_STREAM_TRUSTED_LINES

@@ -136,6 +136,7 @@ test.each([
     PROXY_STREAM: counted,
     PROXY_MODULES_LINE: isModule ? `load_module "${modules}/ngx_stream_module.so";` : '',
     PROXY_ANSWERS_PER_ADDRESS: '1024',
+    PROXY_BODIES_PER_ADDRESS: '256',
     PROXY_OPEN_PER_ADDRESS: '5136',
   })
   const listens = counted === 'on' ? /listen unix:https.sock ssl;/ : /listen 127.0.0.1:8443 ssl backlog=4096;/
