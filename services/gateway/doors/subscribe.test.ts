@@ -145,12 +145,95 @@ describe('a client that holds a newer value than this gateway, for it comes from
     expect(await client.received()).toMatchObject([{ type: 'value', data: 8 }])
   })
 
+  test('is sent nothing where the fetcher could not ask, and hears why, once', async () => {
+    const { backbone, client, other, pass, resume } = await lagging()
+    await resume(7)
+    backbone.failed('tick:1', 'backend_error')
+    expect(await client.received()).toMatchObject([{ type: 'error', code: 'backend_error', subscribed: true }])
+    await pass(60_000)
+    backbone.failed('tick:1', 'backend_error')
+    expect(await client.received()).toEqual([])
+    expect(await other.received()).toMatchObject([{ type: 'stale' }])
+    expect(backbone.calls.filter(call => call === 'get tick:1')).toHaveLength(1)
+
+    backbone.value('tick:1', '6', { order: 6 }, false)
+    expect(await client.received()).toEqual([])
+    backbone.value('tick:1', '7', { order: 7 })
+    expect(await client.received()).toMatchObject([{ type: 'current', order: 7 }])
+  })
+
+  test('is sent nothing older where the value of this gateway is stale', async () => {
+    const { backbone, client, pass, resume } = await lagging()
+    backbone.failed('tick:1', 'backend_error')
+    await pass(60_000)
+    expect(await resume(7)).toEqual([subscribed])
+    backbone.failed('tick:1', 'backend_error')
+    expect(await client.received()).toMatchObject([{ type: 'error', code: 'backend_error', subscribed: true }])
+    backbone.value('tick:1', '7', { order: 7 })
+    expect(await client.received()).toMatchObject([{ type: 'current', order: 7 }])
+  })
+
+  test('is sent nothing of what was between, where the value has come back', async () => {
+    const { backbone, client, other } = await lagging()
+    const version = versionOf(Buffer.from('5'))
+    expect(await client.ask(subscribe({ key: 'tick:1', version, order: 7 }))).toEqual([subscribed])
+    backbone.value('tick:1', '6', { order: 6 }, false)
+    expect(await client.received()).toEqual([])
+    backbone.value('tick:1', '5', { order: 7 }, false)
+    expect(await client.received()).toMatchObject([{ type: 'current', version, order: 7 }])
+    expect((await other.received()).map(({ data }) => data)).toEqual([6, 5])
+  })
+
+  test('is sent nothing that was on its way when it came', async () => {
+    const { gateway, backbone, client, pass, resume } = await lagging()
+    await pass(1_001)
+    void gateway.singleFlight.want('tick:1')
+    await resume(7)
+    backbone.value('tick:1', '6', { order: 6 })
+    expect(await client.received()).toEqual([])
+    expect(backbone.calls.at(-1)).toBe('get tick:1')
+    backbone.value('tick:1', '7', { order: 7 })
+    expect(await client.received()).toMatchObject([{ type: 'current', order: 7 }])
+  })
+
+  test('is sent nothing that it was due before', async () => {
+    const { backbone, client } = await lagging()
+    client.send(subscribe('tick:1'))
+    client.send(subscribe({ key: 'tick:1', order: 7 }))
+    expect((await client.received()).map(({ type }) => type)).toEqual(['subscribed', 'subscribed'])
+    backbone.value('tick:1', '7', { order: 7 })
+    expect(await client.received()).toMatchObject([{ data: 7 }])
+  })
+
+  test('does not keep those waiting who came to a cold key before', async () => {
+    const { backbone, connect } = createTestGateway()
+    const [client, other] = [await connect(), await connect()]
+    await other.ask(subscribe('tick:1'))
+    await client.ask(subscribe({ key: 'tick:1', order: Number.MAX_SAFE_INTEGER }))
+    backbone.value('tick:1', '6', { order: 6 }, false)
+    expect(await other.received()).toMatchObject([{ data: 6 }])
+    expect(await client.received()).toEqual([])
+  })
+
   test('is served by nodes that give no numbers as if it had named none', async () => {
     const { backbone, client, resume } = await lagging()
     backbone.value('tick:1', '6', {}, false)
     expect(await resume(7)).toMatchObject([subscribed, { type: 'value', data: 6 }])
     expect((await client.received()).length).toBe(0)
   })
+})
+
+test('a value that came back is sent with its number of now', async () => {
+  const { backbone, connect } = createTestGateway()
+  const [bytes, json] = [await connect('keycast.v1.bytes'), await connect()]
+  for (const client of [bytes, json]) await client.ask(subscribe('tick:1'))
+  const version = backbone.value('tick:1', '1', { order: 5 })
+  for (const client of [bytes, json]) expect(await client.received()).toMatchObject([{ version, order: 5 }])
+  backbone.current('tick:1', version, { order: 7 })
+  for (const client of [bytes, json]) {
+    expect(await client.ask(subscribe('tick:1'))).toMatchObject([{}, { type: 'value', version, order: 7 }])
+    expect(await client.ask(subscribe({ key: 'tick:1', version }))).toMatchObject([{}, { type: 'current', order: 7 }])
+  }
 })
 
 test('a client that has the latest version is sent current instead of the value', async () => {

@@ -7,7 +7,7 @@ import { type Cache, type Entry, isMissing, isWanted, type Result } from './cach
 import type { Failure } from './failure.ts'
 import { type Paying, passOn } from './payer-choice.ts'
 import { askedAtOf, endRefreshes } from './staleness.ts'
-import { createValue, type Value } from './value.ts'
+import { createValue, type Value, withOrder } from './value.ts'
 import type { Values } from './values.ts'
 
 /**
@@ -125,7 +125,7 @@ export function applyAnswer(
     case 'value':
       confirm(entry, answer, askedAtMs)
       awaitRefreshes(entry, answer.next, nowMs, confirmations)
-      if (entry.value?.version === answer.version) return reorder(entry.value, answer)
+      if (entry.value?.version === answer.version) return renumber(entry, entry.value, answer)
       entry.value = createValue(answer, entry.key)
       entry.wasFound = true
       return 'value'
@@ -133,16 +133,16 @@ export function applyAnswer(
       if (entry.value?.version !== answer.version) return undefined
       confirm(entry, answer, askedAtMs)
       awaitRefreshes(entry, answer.next, nowMs, confirmations)
-      return reorder(entry.value, answer)
+      return renumber(entry, entry.value, answer)
     case 'failed':
       return answer.code === 'not_found' ? takeNotFound(entry, answer, nowMs) : takeFailure(entry, answer, nowMs)
   }
 }
 
 /** Another node may number the same version higher; a node that does not know the number yet may number it lower. */
-function reorder(value: Value, { order, rank }: { order?: number; rank?: number }): Change {
-  if (order !== undefined && order > (value.order ?? 0)) value.order = order
+function renumber(entry: Entry, value: Value, { order, rank }: { order?: number; rank?: number }): Change {
   if (rank !== undefined && rank > (value.rank ?? -1)) value.rank = rank
+  if (order !== undefined && order > (value.order ?? 0)) entry.value = withOrder(value, order)
   return 'confirmed'
 }
 

@@ -3,7 +3,7 @@
 // others the least recently used goes first.
 import { readViewerKey } from '@keycast/backbone'
 import type { ErrorCode, Problem } from '@keycast/protocol'
-import { createUniqueQueue, type Payer, type UniqueQueue, type ValueNamespace } from '@keycast/service'
+import { createUniqueQueue, type UniqueQueue, type ValueNamespace } from '@keycast/service'
 import type { Kind, Topic } from '../topics.ts'
 import type { Failure } from './failure.ts'
 import type { Paying } from './payer-choice.ts'
@@ -37,14 +37,14 @@ interface Waiter extends Paying {
 }
 
 /**
- * Another gateway has sent somebody the value with the number `order`, who came here then. Whoever waits for a first value
- * is sent none with a lower one before the fetcher has said what is the latest, and is told after `untilMs` that it takes
- * long. `payer`: of the first of them, for anybody may invent a number.
+ * Clients to whom another gateway has sent the value with the number `order`: none is sent one with a lower number before
+ * the fetcher has said what is the latest, in so many `answers` to gets. After `untilMs` the `untold` are told that it
+ * takes long.
  */
 export interface Lag {
-  order: number
+  waiting: Map<ValueSubscription, { order: number; answers: number }>
+  untold: Set<ValueSubscription>
   untilMs: number
-  payer: Payer | undefined
 }
 
 export interface Entry extends Topic {

@@ -37,7 +37,7 @@ export function assembleValues(deps: Deps) {
     onRemoved: ownValues.removed,
   })
   const staleness = createStaleness({ ...deps, calendar })
-  const subscriptions = createSubscriptions({ ...deps, cache, staleness, onOpened: ownValues.opened })
+  const subscriptions = createSubscriptions({ ...deps, cache, calendar, staleness, onOpened: ownValues.opened })
   const values = createValues({ ...deps, cache })
   const singleFlight = createSingleFlight({ ...deps, subscriptions, cache, calendar })
   const onAnswer = createAnswers({ ...deps, cache, ownValues, values, singleFlight, subscriptions })

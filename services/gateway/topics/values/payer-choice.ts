@@ -19,11 +19,13 @@ const LOOKED_AT_MAX = 16
 const loadOf = ({ account }: Paying) => account?.keys ?? 0
 
 /**
- * For a get one of those who wait for it, or who named a later version: whoever watches the key may have asked in vain for
- * a long time.
+ * For a get one of those who wait for it, or who named a later version, for anybody may invent one: whoever watches the key
+ * may have asked in vain for a long time.
  */
 export const payerOf = (entry: Entry | undefined, type: 'watch' | 'get') =>
-  (type === 'get' ? (entry?.waiters[0] ?? entry?.lag) : undefined)?.payer ?? entry?.paying?.payer
+  (type === 'get' ? (entry?.waiters[0] ?? firstOf(entry?.lag)) : undefined)?.payer ?? entry?.paying?.payer
+
+const firstOf = (lag: Entry['lag']) => lag?.waiting.keys().next().value?.session
 
 /**
  * One more wants a key.

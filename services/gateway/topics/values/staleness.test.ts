@@ -107,6 +107,21 @@ test('a problem that ends before it was written is not sent', async () => {
   expect(await client.received()).toMatchObject([{ type: 'value', version }])
 })
 
+test('so does one that comes to a key of which no fetcher has said anything since it is watched', async () => {
+  const { gateway, backbone, connect, pass } = createTestGateway()
+  void gateway.singleFlight.want('tick:1')
+  backbone.value('tick:1', '1')
+  await pass(1_001)
+  backbone.nodesAlive = 0
+  await (await connect()).ask(subscribe('tick:1'))
+  await pass(10_000)
+  expect(await (await connect()).ask(subscribe('tick:1'))).toMatchObject([
+    { type: 'subscribed' },
+    { type: 'value', data: 1 },
+    { type: 'stale', code: 'fetcher_unavailable' },
+  ])
+})
+
 test('a later comer gets the value, or word that it holds it, and then stale', async () => {
   const { backbone, connect, pass, version } = await watching()
   await pass(3_000)

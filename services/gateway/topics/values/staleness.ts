@@ -98,7 +98,7 @@ export function createStaleness({ calendar, backbone, now }: Deps) {
     if (entry.stale) return checkStale(entry)
     const staleAtMs = staleFrom(entry)
     if (now() < staleAtMs) {
-      calendar.schedule(entry, Math.min(staleAtMs, entry.lag?.untilMs ?? staleAtMs))
+      calendar.schedule(entry, staleAtMs)
       return undefined
     }
     entry.failure ??= silence(entry)

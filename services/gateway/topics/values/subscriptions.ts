@@ -9,7 +9,7 @@ import {
   namespaceOf,
   type Problem,
 } from '@keycast/protocol'
-import { ANSWER_GRACE_MS, type ValueNamespaces } from '@keycast/service'
+import { ANSWER_GRACE_MS, type Calendar, type ValueNamespaces } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import type { Lasting } from '../../gate/gate.ts'
 import type { Session } from '../../sessions/session.ts'
@@ -18,7 +18,7 @@ import { attach, detach, FROM_NOTHING, type Kind, type Start, type Subscription 
 import type { Change } from './answers.ts'
 import { type Cache, createEntry, type Entry, type Lag, NOBODY } from './cache.ts'
 import { addDueFrames, CHANGED, CURRENT, mustWait, PROBLEM, VALUE } from './due-values.ts'
-import { type Failure, silentOwner } from './failure.ts'
+import { type Failure, problemNow, silentOwner } from './failure.ts'
 import { passOn, share } from './payer-choice.ts'
 import { askedAtOf, endRefreshes, type Staleness } from './staleness.ts'
 import { hasReached } from './value.ts'
@@ -46,6 +46,7 @@ interface Deps {
   namespaces: ValueNamespaces
   gate: { release(session: Session, act: Lasting, key: string): void }
   cache: Cache
+  calendar: Pick<Calendar<Entry>, 'schedule'>
   backbone: Pick<Backbone, 'watch' | 'unwatch' | 'renewWatch' | 'get' | 'nodesAlive'>
   outbox: {
     owe(subscription: Subscription, bits: number): void
@@ -64,6 +65,7 @@ export function createSubscriptions({
   namespaces,
   gate,
   cache,
+  calendar,
   backbone,
   outbox,
   staleness,
@@ -150,9 +152,10 @@ export function createSubscriptions({
     const { topic: entry } = subscription
     const { value } = entry
     // The fetcher keeps a watched key fresh. A key that was not watched may be old, unless its age says otherwise.
-    const isKnown = value && (entry.isWatchAnswered || now() - askedAtOf(entry) <= entry.maxAgeMs)
-    // A gateway that sent the client its version may have heard of a change a moment before this one.
-    if (isKnown && (value.version === version || hasReached(value, order) || entry.stale)) {
+    const isKnown = value && (entry.isWatchAnswered || entry.stale || now() - askedAtOf(entry) <= entry.maxAgeMs)
+    // A gateway that sent the client its version may have heard of a change a moment before this one, also where the version
+    // is the same: it may have come back.
+    if (isKnown && hasReached(value, order)) {
       counts.subscribeHits++
       endPending(subscription)
       return owe(subscription, value.version === version ? CURRENT : VALUE)
@@ -163,38 +166,56 @@ export function createSubscriptions({
     // A client that is told `not_found` is sent the whole value when the key has one again.
     subscription.clientVersion = entry.failure?.problem.code === 'not_found' ? undefined : version
     if (!value && entry.failure) owe(subscription, PROBLEM)
-    if (isKnown && !entry.lag) counts.asked++
-    if (order !== undefined && !entry.stale) awaitOrder(subscription, order)
+    if (order !== undefined) awaitOrder(subscription, order)
     if (isKnown) {
+      counts.asked++
       backbone.get(entry.wireKey)
-      check(entry)
     }
   }
 
-  /** Whoever is pending is sent no value before the one with that number, unless the fetcher says that it is the latest. */
-  function awaitOrder({ session, topic: entry }: ValueSubscription, order: number) {
-    const { lag, namespace } = entry
-    entry.lag = {
-      order: Math.max(order, lag?.order ?? 0),
-      untilMs: Math.min(lag?.untilMs ?? Number.POSITIVE_INFINITY, now() + namespace.timeoutMs + ANSWER_GRACE_MS),
-      payer: lag ? lag.payer : session.payer,
-    }
+  /** The subscription is sent no value before the one with that number, unless the fetcher says that there is none. */
+  function awaitOrder(subscription: ValueSubscription, order: number) {
+    const { topic: entry } = subscription
+    // The answer to a get that is under way already may be older than the client's value.
+    const answers = entry.lag || entry.waiters.length > 0 ? 2 : 1
+    entry.lag ??= { waiting: new Map(), untold: new Set(), untilMs: Number.POSITIVE_INFINITY }
+    const { waiting, untold, untilMs } = entry.lag
+    waiting.set(subscription, { order, answers })
+    untold.add(subscription)
+    entry.lag.untilMs = Math.min(untilMs, now() + entry.namespace.timeoutMs + ANSWER_GRACE_MS)
+    calendar.schedule(entry, entry.lag.untilMs)
   }
 
   /** The answer to a get that was asked after a client came is no older than the client's value; a watch's may be. */
-  function catchUp(entry: Entry, isLatest: boolean) {
+  function catchUp(entry: Entry, change: Change, isLatest: boolean) {
     const { lag, value } = entry
     if (!lag) return
-    if (isLatest || (value && hasReached(value, lag.order))) entry.lag = undefined
-    else backbone.get(entry.wireKey)
+    if (change === 'failed') {
+      // It says nothing of what is the latest. The fetcher tries again by itself.
+      if (isLatest) lag.untilMs = now()
+      return
+    }
+    for (const [subscription, waits] of lag.waiting) {
+      if (isLatest) waits.answers--
+      if (waits.answers === 0 || (value && hasReached(value, waits.order))) trust(subscription)
+    }
+    if (entry.lag) backbone.get(entry.wireKey)
+  }
+
+  /** What is known of its key is no older than what its client holds. */
+  function trust(subscription: ValueSubscription) {
+    const { topic } = subscription
+    topic.lag?.waiting.delete(subscription)
+    topic.lag?.untold.delete(subscription)
+    if (topic.lag?.waiting.size === 0) topic.lag = undefined
   }
 
   function endPending(subscription: ValueSubscription) {
     if (!subscription.isPending) return
     subscription.isPending = false
     if (!subscription.session.encoding.delta) subscription.clientVersion = undefined
-    const { topic } = subscription
-    if (--topic.pendingSubscriptions === 0) topic.lag = undefined
+    subscription.topic.pendingSubscriptions--
+    trust(subscription)
   }
 
   /** The session is sent the latest state at the time of writing, however often it changed until then. */
@@ -205,7 +226,10 @@ export function createSubscriptions({
 
   function write(subscription: ValueSubscription, pieces: Piece[], _: number, nowMs: number) {
     if (mustWait(subscription)) return 0
-    const bytes = addDueFrames(pieces, subscription, counts, nowMs)
+    const { value, lag } = subscription.topic
+    // Of what it was due before it named a later version nothing is written, either.
+    const isBehind = value && lag?.waiting.has(subscription)
+    const bytes = isBehind ? 0 : addDueFrames(pieces, subscription, counts, nowMs)
     subscription.due = 0
     return bytes
   }
@@ -237,7 +261,7 @@ export function createSubscriptions({
    */
   function changed(entry: Entry, change: Change, isLatest = true) {
     if (entry.subscriptions.length === 0) return
-    catchUp(entry, isLatest)
+    catchUp(entry, change, isLatest)
     switch (change) {
       case 'value':
         clearProblem(entry)
@@ -285,19 +309,23 @@ export function createSubscriptions({
    */
   function check(entry: Entry) {
     if (entry.value && entry.lag && now() >= entry.lag.untilMs) tellLate(entry, entry.lag)
+    if (entry.lag) calendar.schedule(entry, entry.lag.untilMs)
     const due = staleness.check(entry)
-    if (due === 'problem') entry.lag = undefined
     if (due === 'over') clearProblem(entry)
     if (due) oweAll(entry, due === 'over' ? CURRENT : PROBLEM)
   }
 
-  /** The fetcher has not said in time what is the latest. Only those hear of it who came with a later version, and wait on. */
-  function tellLate({ key, wireKey, namespace, subscriptions }: Entry, lag: Lag) {
+  /**
+   * The fetcher has not said in time what is the latest, or could not. Only those hear of it who came with a later version,
+   * each once, and wait on.
+   */
+  function tellLate({ key, wireKey, namespace, failure }: Entry, lag: Lag) {
     lag.untilMs = Number.POSITIVE_INFINITY
-    const problem = silentOwner(namespace, backbone.nodesAlive(wireKey))
+    const problem = failure ? problemNow(failure, now()) : silentOwner(namespace, backbone.nodesAlive(wireKey))
     const error = errorMessage(problem, { key, subscribed: true })
     const text = encode(error)
-    for (const { isPending, session } of subscriptions) if (isPending) outbox.sendError(session, error, text)
+    for (const { session } of lag.untold) outbox.sendError(session, error, text)
+    lag.untold.clear()
   }
 
   /**
@@ -313,7 +341,7 @@ export function createSubscriptions({
     for (let index = 0; index < subscriptions.length; index++) {
       const subscription = subscriptions[index]
       if (subscription.isPending && value) {
-        if (entry.lag) continue
+        if (entry.lag?.waiting.has(subscription)) continue
         owe(subscription, subscription.clientVersion === value.version ? CURRENT : VALUE)
         endPending(subscription)
       } else if (bits !== 0) {

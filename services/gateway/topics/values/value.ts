@@ -68,6 +68,16 @@ export function createValue(answer: Content, key: string = answer.key): Value {
   }
 }
 
+/** The same value, whose frames are made anew: a client that is told too low a number may be sent an older value elsewhere. */
+export const withOrder = (value: Value, order: number): Value => ({
+  ...value,
+  order,
+  forms: emptySlots(),
+  framedBy: undefined,
+  currentFrames: undefined,
+  compressedBytes: 0,
+})
+
 /** Whether a value is none before the one of a number. Without a number of its own nobody knows. */
 export const hasReached = ({ order }: Value, reached = 0) => order === undefined || order >= reached
 
