@@ -35,6 +35,8 @@ export function createEventStream({ response, headers, idAfter, world }: Options
   const socket = response.socket as Socket
   let code: number | undefined
   let unfinishedBytes = 0
+  /** What cuts each request that is to come. */
+  const awaited = new Set<() => void>()
   let isAnswered = false
 
   response.removeHeader('transfer-encoding')
@@ -48,6 +50,11 @@ export function createEventStream({ response, headers, idAfter, world }: Options
   })
   const retryMs = Math.round(RETRY_MS.min + world.random() * (RETRY_MS.max - RETRY_MS.min))
   response.write(`retry: ${retryMs}\n\n`)
+
+  /** They count for the session: without it their memory would be nobody's. */
+  function cutAwaited() {
+    for (const cut of awaited) cut()
+  }
 
   let serving: { session: Session; events: TransportEvents }
 
@@ -63,13 +70,29 @@ export function createEventStream({ response, headers, idAfter, world }: Options
     serve(session, events) {
       serving = { session, events }
       socket.on('drain', () => events.onDrain(session))
-      socket.once('close', () => events.onClose(session, code ?? 1006))
+      socket.once('close', () => {
+        cutAwaited()
+        events.onClose(session, code ?? 1006)
+      })
     },
 
-    /** So many bytes of requests are to come, more or fewer than before. */
-    awaits(bytes: number) {
-      unfinishedBytes += bytes
-      serving.events.onUnfinished(serving.session, unfinishedBytes)
+    /**
+     * So many bytes of a request are to come.
+     *
+     * @param cut ends the request
+     * @returns to be called once it has come, or is over
+     */
+    awaits(bytes: number, cut: () => void): () => void {
+      const report = (more: number) => {
+        unfinishedBytes += more
+        serving.events.onUnfinished(serving.session, unfinishedBytes)
+      }
+      awaited.add(cut)
+      report(bytes)
+      return () => {
+        awaited.delete(cut)
+        report(-bytes)
+      }
     },
 
     /** The client said something, in a request of its own. */
@@ -101,6 +124,7 @@ export function createEventStream({ response, headers, idAfter, world }: Options
 
     close(given: number, reason: string) {
       code = given
+      cutAwaited()
       socket.end(namedEvent(CLOSE, { code, reason }))
       const stay = serving.events.after(CLOSE_MS, () => socket.destroy())
       socket.once('close', stay)
@@ -109,5 +133,9 @@ export function createEventStream({ response, headers, idAfter, world }: Options
     terminate() {
       socket.destroy()
     },
-  } satisfies Transport & { awaits: (bytes: number) => void; hear: (message: Buffer) => void; pong: () => void }
+  } satisfies Transport & {
+    awaits: (bytes: number, cut: () => void) => () => void
+    hear: (message: Buffer) => void
+    pong: () => void
+  }
 }

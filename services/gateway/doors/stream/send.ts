@@ -36,8 +36,10 @@ export function addSend(app: FastifyInstance, { streams, messageBytesMax }: Send
     const bytes = Number(request.headers['content-length'] ?? messageBytesMax)
     // Fastify would close the connection: a proxy that still sends sees it break, and its client no reason.
     if (bytes > messageBytesMax) return void sendProblem(reply, tooLong(messageBytesMax), 413)
-    stream.awaits(bytes)
-    reply.raw.once('close', () => stream.awaits(-bytes))
+    reply.raw.once(
+      'close',
+      stream.awaits(bytes, () => request.raw.destroy()),
+    )
     done()
   }
 

@@ -469,3 +469,20 @@ test('a client that has answered a comment is gone once it answers no more; one 
   while (gateway.streams.streams.size > 1) await turn()
   expect([...gateway.streams.streams.keys()]).toEqual([silent.response.headers['keycast-stream']])
 })
+
+test.each(['the client', 'the gateway'])(
+  'requests that are to come end with their stream, whoever ends it: %s',
+  async by => {
+    const { app, gateway, stream, begin } = await setup({ settings: { messageBytesMax: 1_000_000 } })
+    const { sent, response } = await stream('')
+    const taken = once(app.server, 'request')
+    const request = begin(String(response.headers['keycast-stream']))
+    await taken
+    const ended = new Promise(resolve =>
+      request.once('error', () => resolve('cut')).once('response', () => resolve('answered')),
+    )
+    if (by === 'the client') sent.destroy()
+    else void gateway.drain()
+    expect(await ended).toBe('cut')
+  },
+)
