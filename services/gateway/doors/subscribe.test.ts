@@ -508,3 +508,18 @@ test('a subscribe that resumes rooms looks the namespace of each up once', async
 
   expect(looks).toEqual(['room', 'room'])
 })
+
+test('keys are paid for by the account also where the message that names them ends its session', async () => {
+  const settings = { keysPerSessionMax: 500, requestsPerSecondMax: 20 }
+  const { connect, pass } = createTestGateway({ settings })
+  const from = { peer: { address: '192.0.2.1', isNamed: true } }
+  const bad = Array.from({ length: 700 }, (_, n) => `${n}`)
+  for (let round = 0; round < 20; round++) {
+    const keys = Array.from({ length: 500 }, (_, n) => `tick:${round * 500 + n}`)
+    const client = await connect('', '', from)
+    client.send(subscribe(...keys, ...bad))
+    client.connection.emit('close', 1006, Buffer.alloc(0))
+    await pass(1_000)
+  }
+  expect(await (await connect('', '', from)).ask(subscribe('tick:1'))).toMatchObject([{ code: 'rate_limited' }])
+})

@@ -27,25 +27,26 @@ export const createSubscribe = ({ topics, outbox, rateLimit }: Deps) => {
 
     // If a key is named twice, the last one counts.
     const wanted = new Map(keys.map(each => [each.key, each]))
-    const askedBefore = topics.asked()
     const accepted = []
     const refused = []
     let roomsAccepted = 0
     for (const start of wanted.values()) {
       const { key } = start
+      const askedBefore = topics.asked()
       const subscribed = topics.subscribe(session, key, start, id)
-      if (subscribed === 'value') accepted.push({ key })
-      else if (subscribed === 'room') roomsAccepted++
-      else {
+      if (typeof subscribed === 'string') {
+        if (subscribed === 'value') accepted.push({ key })
+        else roomsAccepted++
+        // At once: what is charged below may end the session, which has no account then.
+        const watchedAnew = topics.asked() - askedBefore
+        rateLimit.chargeKeys(session, { watchedAnew, watchedBefore: 1 - watchedAnew })
+      } else {
         refused.push(errorMessage(subscribed, { id, key, subscribed: session.subscriptions.has(key) }))
         // Each error is many times longer than a bad key. Without a price, one message could ask for megabytes of errors.
         const isCharged = refused.length % REFUSALS_PER_TOKEN === 0
         if (isCharged && rateLimit.charge(session, 1) === Number.POSITIVE_INFINITY) return
       }
     }
-
-    const watchedAnew = topics.asked() - askedBefore
-    rateLimit.chargeKeys(session, { watchedAnew, watchedBefore: accepted.length + roomsAccepted - watchedAnew })
 
     // The states follow by themselves: due values are written after the messages that are queued here.
     if (accepted.length > 0 || roomsAccepted === 0) outbox.send(session, { type: 'subscribed', id, keys: accepted })
