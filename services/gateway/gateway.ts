@@ -146,7 +146,9 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
       const { decided, authorize, times } = given.namespaces.take(next)
       topics.ease(times)
       access.takeOver(policy)
-      gate.askAgain(access.viewers.of(undefined), key => authorize.has(namespaceOf(key)))
+      // Also where none decided for a while: what the one before that said does not count.
+      const asked = new Set([...authorize, ...decided])
+      gate.askAgain(access.viewers.of(undefined), key => asked.has(namespaceOf(key)) && gate.isViewers(key))
       recheck.start(decided)
     },
 

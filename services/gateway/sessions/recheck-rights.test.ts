@@ -156,6 +156,24 @@ test('a backend that is asked otherwise is asked at once, and who was admitted s
   expect(await client.received()).toMatchObject([{ code: 'forbidden', key: 'own:1' }])
 })
 
+test('what a backend said does not count where another decides after a time without any', async () => {
+  const bench = start()
+  const client = await bench.connect()
+  await client.ask(subscribe('own:1'))
+  bench.backbone.questions.shift()?.resolve({ verdict: 'admitted', ageMs: 0, message: '' })
+  await bench.turn()
+  take(bench, {}, [{ ...namespaces, own: {}, doc: { authorize } }, rooms])
+  await bench.turn()
+  const other = { ...authorize, urlFor: () => 'http://127.0.0.1/other' }
+  take(bench, {}, [{ ...namespaces, own: { authorize: other } }, rooms])
+  await bench.turn()
+  bench.backbone.value('own:1', '1')
+  expect(await client.received()).toEqual([])
+  expect(await (await bench.connect()).ask(subscribe('own:1'))).toMatchObject([{ type: 'subscribed' }])
+  bench.backbone.questions.shift()?.resolve({ verdict: 'refused', ageMs: 0, message: '' })
+  expect(await client.received()).toMatchObject([{ code: 'forbidden', key: 'own:1' }])
+})
+
 test('a value is not called stale because the file allows less age than its node knows yet', async () => {
   const bench = start()
   const client = await bench.connect()
