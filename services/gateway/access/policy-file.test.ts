@@ -315,4 +315,6 @@ test('to read is to read a history and to be told of members, unless a rule of t
   expect(byRead('anonymous: { read: ["room:*"] }')).toEqual(['history', 'members'])
   expect(byRead('anonymous: { read: ["room:*"] }, everyone: { history: ["room:*"] }')).toEqual(['members'])
   expect(byRead('anonymous: { members: [] }, everyone: { history: [] }')).toEqual([])
+  // All lines below them taken out.
+  expect(byRead('anonymous: , everyone: ')).toEqual(['history', 'members'])
 })

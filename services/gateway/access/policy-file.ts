@@ -143,10 +143,10 @@ export function readAccess({ path, text, env, origins, namespaces, profile }: Op
     const lines = unaccepted.map(({ verb, name }) => `${placeOf(['anonymous', verb])}: ${riskOf(verb, name)}`)
     if (lines.length > 0) throw refuse(lines)
   }
-  const { anonymous = {}, everyone = {} } = value as { anonymous?: object; everyone?: object }
+  const { anonymous, everyone } = value as { anonymous?: object | null; everyone?: object | null }
   const policy: Policy = {
     ...rules,
-    byRead: grantedByRead.filter(verb => !Object.hasOwn(anonymous, verb) && !Object.hasOwn(everyone, verb)),
+    byRead: grantedByRead.filter(verb => !Object.hasOwn({ ...anonymous, ...everyone }, verb)),
     tokens: tokens.flatMap(({ issuer }) => issuer ?? []),
     cookie: cookie === '' ? undefined : cookie,
     lifetimeMsMax: maxLifetime,

@@ -59,6 +59,7 @@ async function setup({
           refused?.problem ?? { asker, act, key, wireKey, rights, grants: rights?.grants, viewer, namespace: undefined }
         )
       },
+      check: () => undefined,
       recheck: ({ asker }) => asker.revoked?.(),
       isViewers: key => key.startsWith('own:'),
       takesQuery: key => key.startsWith('tasks:'),

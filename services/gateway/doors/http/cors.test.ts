@@ -40,6 +40,7 @@ function setUp(origins: string) {
           if (key === 'tick:none') return { code: 'not_found' }
           return { asker, act, key, wireKey: key, rights: asker.rights, viewer: asker.viewer } as any
         },
+        check: () => undefined,
         recheck: () => undefined,
         isViewers: () => false,
         takesQuery: () => false,

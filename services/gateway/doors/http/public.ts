@@ -43,7 +43,7 @@ const PENDING_MAX = 4_000
 const BODY_BYTES_MAX = 1_024
 
 interface Deps {
-  gate: ValuesDeps['gate'] & WaitDeps['gate']
+  gate: ValuesDeps['gate'] & WaitDeps['gate'] & Parameters<typeof createAdmit>[0]['gate']
   values: ValuesDeps['values']
   coded: ValuesDeps['coded']
   singleFlight: ValuesDeps['singleFlight']

@@ -29,7 +29,7 @@ async function setup({ beforeEdgeMs = EDGE_MS / 2, settings = {}, connectionsMax
   const first = edgeAfter(KEY, START_MS)
   const test = createTestGateway({
     startAtMs: timeOfEdge(KEY, first) - beforeEdgeMs,
-    namespaces: { tick: {}, shut: {}, asked: { authorize }, own: { isPerUser: true } },
+    namespaces: { tick: {}, shut: {}, asked: { authorize }, own: { isPerUser: true }, hidden: { authorize } },
     policy: {
       anonymous: readRule({ read: ['tick:*', 'asked:*', 'own:*'] }, { user: false, strict: true }).rule,
     },
@@ -160,6 +160,7 @@ test.each([
   ['no query', `/v1/wait/${KEY}`, 400],
   ['a key that no namespace has', '/v1/wait/none:1?after=x&cursor=1.2', 401],
   ['a key that anonymous clients may not read', '/v1/wait/shut:1?after=x&cursor=1.2', 401],
+  ['nor, where a backend decides', '/v1/wait/hidden:1?after=x&cursor=1.2', 401],
   ['a key whose readers a backend decides', '/v1/wait/asked:1?after=x&cursor=1.2', 403],
   ["a user's own value", '/v1/wait/own:1?after=x&cursor=1.2', 403],
 ])('no cache keeps the answer to %s', async (_, path, status) => {

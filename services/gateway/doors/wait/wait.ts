@@ -8,7 +8,7 @@ import type { Payer } from '@keycast/service'
 import type { FastifyInstance, FastifyReply, onSendHookHandler } from 'fastify'
 import type { Rights } from '../../access/rights.ts'
 import type { Counts } from '../../counts.ts'
-import { type Act, type Admitted, type Asker, notForAll } from '../../gate/gate.ts'
+import { type Act, notForAll } from '../../gate/gate.ts'
 import type { Entry } from '../../topics/values/cache.ts'
 import { problemNow } from '../../topics/values/failure.ts'
 import type { Paying } from '../../topics/values/payer-choice.ts'
@@ -23,7 +23,7 @@ import type { WaitedKey, WaitedKeys } from './waited-keys.ts'
 
 export interface WaitDeps {
   readonly gate: {
-    enter(asker: Asker, act: Act, key: string): Admitted | Problem | Promise<Admitted | Problem>
+    check(rights: Rights, act: Act, key: string): Problem | undefined
     isViewers(key: string): boolean
   }
   readonly peek: (key: string) => Entry | undefined
@@ -75,9 +75,6 @@ export function addWait(
   app: FastifyInstance,
   { gate, peek, waitedKeys, connectionsMax, anonymous, payingOf, unreadBodies, counts, now, wallNow }: WaitDeps,
 ) {
-  // A request that asks for nothing new is charged to nobody: it comes from a cache, for any number of viewers.
-  const asker: Asker = { rights: anonymous, viewer: undefined, account: undefined, payer: undefined }
-
   const waitingMax = Math.floor(connectionsMax * SHARE_OF_CONNECTIONS)
   let waiting = 0
   /** Connections on which a request waits. Another one, sent before the answer, would be a place without a connection. */
@@ -96,7 +93,8 @@ export function addWait(
       const { '*': key } = request.params as { '*': string }
       const cursor = readWaitQuery(request.raw.url ?? '')
       if (!cursor) return sendProblem(reply, BAD_QUERY)
-      const problem = await problemOf(key)
+      // The rights first: else the answer would tell that a backend decides about a key that the client may not read.
+      const problem = gate.check(anonymous, 'get', key) ?? (gate.isViewers(key) ? notForAll : undefined)
       if (problem) return sendProblem(reply, problem)
       // A gateway that drained, or whose clock is a little ahead, may have given the cursor.
       if (cursor.edge > edgeAfter(key, wallNow()) + 1) return sendProblem(reply, BAD_QUERY)
@@ -116,12 +114,6 @@ export function addWait(
       }
     },
   )
-
-  async function problemOf(key: string): Promise<Problem | undefined> {
-    if (gate.isViewers(key)) return notForAll
-    const entered = await gate.enter(asker, 'get', key)
-    return isProblem(entered) ? entered : undefined
-  }
 
   async function answer(
     waited: WaitedKey,
