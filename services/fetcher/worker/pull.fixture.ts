@@ -17,7 +17,7 @@ afterEach(() => {
 export const secret = 'Bearer of-a-secret'
 
 /** A backend that counts what it is asked, and a puller; both end with the test. */
-export async function setup(handler: RequestListener) {
+export async function setup(handler: RequestListener, { turn } = realWorld) {
   const requests: IncomingMessage[] = []
   const server = createServer((request, response) => {
     requests.push(request)
@@ -28,7 +28,7 @@ export async function setup(handler: RequestListener) {
   await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
   const { port } = server.address() as AddressInfo
   const clientConnections = createConnections(realWorld)
-  const puller = createPuller({ ...realWorld, connections: clientConnections })
+  const puller = createPuller({ ...realWorld, turn, connections: clientConnections })
   cleanups.push(() => {
     clientConnections.close()
     server.close()

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { versionOf } from '@keycast/protocol'
+import { realWorld } from '@keycast/service'
+import { eventually } from '../../../test/support/deadline.ts'
 import { answering, json, secret, setup } from './pull.fixture.ts'
 
 test('200 with JSON is a value, its bytes as they came', async () => {
@@ -275,4 +277,26 @@ test('a proxy of the environment is not used', async () => {
   } finally {
     process.env = before
   }
+})
+
+test('of large bodies that come together one is read each turn, and others wait for none', async () => {
+  const turns: (() => void)[] = []
+  let body = JSON.stringify('x'.repeat(300_000))
+  const { pull, requests } = await setup((_, response) => void response.writeHead(200, json).end(body), {
+    ...realWorld,
+    turn: run => turns.push(run),
+  })
+  let read = 0
+  const count = () => read++
+  const pulls = Array.from({ length: 3 }, () => pull({ bytesMax: 400_000 }).then(count))
+  await eventually(() => requests.length === 3 && turns.length === 1, 'a large body')
+  body = '1'
+  await pull()
+  for (let turn = 1; turn <= 3; turn++) {
+    expect(read).toBe(turn - 1)
+    await eventually(() => turns.length === turn, 'the next turn')
+    turns[turn - 1]()
+    await eventually(() => read === turn, 'a body')
+  }
+  await Promise.all(pulls)
 })

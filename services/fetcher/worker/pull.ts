@@ -1,5 +1,6 @@
 // One lease, one request (and those it is redirected to), one result, whatever happens. A worker retries nothing: the primary does.
 
+import type { World } from '@keycast/service'
 import { axios } from '@keycast/service/axios'
 import type { AxiosResponse, InternalAxiosRequestConfig } from 'axios'
 import type { FailedResult, Lease } from '../worker-messages.ts'
@@ -9,6 +10,9 @@ import { inflate } from './http/inflate.ts'
 import { failureOfHead, type Pulled, resultOf } from './response.ts'
 
 export type Puller = ReturnType<typeof createPuller>
+
+/** Such a body takes a millisecond to be checked and hashed. */
+const LARGE_BYTES = 2 ** 18
 
 /** More than any chain that ends. */
 const REDIRECTS_MAX = 5
@@ -23,14 +27,20 @@ interface Options {
   now: () => number
   wallNow: () => number
   random: () => number
+  turn: World['turn']
 }
 
-export function createPuller({ connections, now, wallNow, random }: Options) {
+export function createPuller({ connections, now, wallNow, random, turn }: Options) {
+  /** Large bodies take turns: a beat, or another backend's response, comes between two of them. */
+  let last: Promise<void> = Promise.resolve()
+  const turnOfLarge = () => (last = last.then(() => new Promise<void>(turn)))
+
   /** axios's way to the network. */
   async function adapter(config: Config): Promise<AxiosResponse<Response>> {
     const received = await connections.send(config.exchange)
     const isEncoded = received.headers['content-encoding'] !== undefined
     const data = isEncoded ? await inflate(received, config.exchange.bytesMax) : received
+    if (data.body.length > LARGE_BYTES) await turnOfLarge()
     return { status: data.status, statusText: '', headers: noHeaders, data, config }
   }
 
