@@ -200,6 +200,22 @@ test('after its connection was lost a journal listens to the rooms that are watc
   expect(valkey.cli('PUBSUB', 'SHARDCHANNELS')).toBe('keycast:news:room:2')
 })
 
+test('a journal that listens to many rooms is not cut off by a Valkey that started again', async () => {
+  const bounded = await startValkey({ settings: ['--client-output-buffer-limit', 'pubsub 512kb 512kb 60'] })
+  replicas.push(bounded)
+  const log = await open({ url: bounded.url })
+  await bounded.kill()
+  const rooms = 20_000
+  for (let n = 0; n < rooms; n++) log.watch(`room:${'x'.repeat(200)}${n}`)
+  await bounded.restart()
+  await eventually(() => log.append([publishOf()]), isKept)
+  await eventually(
+    async () => bounded.cli('CLIENT', 'LIST', 'TYPE', 'pubsub'),
+    clients => clients.includes(`ssub=${rooms}`),
+  )
+  expect(bounded.cli('INFO', 'stats')).toContain('client_output_buffer_limit_disconnections:0')
+})
+
 test('the journals of a Valkey say one id, also after a restart; emptied, it is another log', async () => {
   const [one, other] = [await open(), await open()]
   const id = one.id()

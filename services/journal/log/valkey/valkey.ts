@@ -33,6 +33,9 @@ const ACKNOWLEDGE_MS = 2_000
 const EXPIRE_AT_ONCE = 200
 const HEADS_AT_ONCE = 1_000
 
+/** Valkey cuts off a client to which it owes 32 MiB of replies, of one command as well. */
+const SUBSCRIBE_AT_ONCE = 1_000
+
 const CHANNEL = 'keycast:news:'
 
 /** As in valkey.lua: it has every room. */
@@ -116,7 +119,10 @@ export async function openValkeyLog({
       if (!/already exists/.test((error as Error).message)) throw error
     }
     await renew(session)
-    if (watched.size > 0) await session.subscribe([...watched].map(room => CHANNEL + room))
+    const channels = [...watched].map(room => CHANNEL + room)
+    for (let start = 0; start < channels.length; start += SUBSCRIBE_AT_ONCE) {
+      await session.subscribe(channels.slice(start, start + SUBSCRIBE_AT_ONCE))
+    }
     report.info({ where: connection.where, epoch }, 'Valkey is connected')
   }
 
