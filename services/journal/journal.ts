@@ -169,7 +169,7 @@ export function createJournal({
     isTold: notifier.isTold,
     between: committer.between,
     onDeleted(room, notice) {
-      rooms.forget(room)
+      deliveries.forget(room)
       if (!notice) return
       if (notifier.isTold(room)) notifier.onKept(room, notice.message.at)
       const { epoch, oldest, message } = notice

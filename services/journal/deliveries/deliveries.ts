@@ -62,6 +62,15 @@ export function createDeliveries({ log, rooms, isRoom, tell, counts, onReadFaile
       links.delete(id)
     },
 
+    /** Drops copies of a room's messages: some of them were deleted. */
+    forget(room: string) {
+      rooms.forget(room)
+      for (const { watches, histories } of links.values()) {
+        watches.forget(room)
+        histories.forget(room)
+      }
+    },
+
     onUncertain,
     onReadFailed,
 

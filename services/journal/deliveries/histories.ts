@@ -75,6 +75,11 @@ export function createHistories({ link, slots, log, isRoom, tell, counts, onRead
     if (gets.get(key) === wanted) tell(link, key)
   }
 
+  /** Some messages of the room are gone: what was read of it before is read anew. */
+  function forget(room: string) {
+    for (const { key, payer } of [...gets.values()]) if (readHistoryKey(key)?.room === room) get({ key, payer })
+  }
+
   /** @returns `undefined` if nobody asked for it */
   function answersFor(key: string): Answer[] | undefined {
     const wanted = gets.get(key)
@@ -88,5 +93,5 @@ export function createHistories({ link, slots, log, isRoom, tell, counts, onRead
     return []
   }
 
-  return { get, cancel, answersFor }
+  return { get, cancel, forget, answersFor }
 }

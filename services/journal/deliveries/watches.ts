@@ -90,6 +90,15 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
     slots.release(watched)
   }
 
+  /** Some messages of the room are gone: what was read of it, or is being read, is read anew. */
+  function forget(key: string) {
+    const watched = watches.get(key)
+    if (!watched?.takesSlot) return
+    slots.release(watched)
+    watches.set(key, { ...watched, read: undefined, isReading: false })
+    tell(link, key)
+  }
+
   /** Tells where the room stands, and where its stream continues for this link. */
   async function place(watched: Watch) {
     const { key, position } = watched
@@ -243,6 +252,7 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
   return {
     watch,
     unwatch,
+    forget,
     answersFor,
     headsForBeat,
     /** The link is gone. */
