@@ -41,14 +41,25 @@ export function createExpiry({
   checkOwner,
   commit,
 }: Deps): Log['expire'] {
+  /** Fewer where the disk is nearly full: a large commit wants more room than there is, and none would make some. */
+  let writesMax = WRITES_MAX
+
   /** The walk over all rooms, in case their `history` changed since their last publish. */
   let walk = newWalk()
 
   async function expireIds() {
     const before = { ...state.counts }
     const writes: Write[] = []
-    const forgetIndex = ids.expire(openMs(), writes)
-    if (writes.length > 0 && (await commit(writes, before))) forgetIndex()
+    const forgetIndex = ids.expire(openMs(), writes, writesMax)
+    if (await commitPart(writes, before)) forgetIndex()
+  }
+
+  /** @returns false if the disk has no room for so much */
+  async function commitPart(writes: Write[], before: State['counts']) {
+    if (writes.length === 0) return true
+    const isKept = await commit(writes, before)
+    writesMax = isKept ? Math.min(WRITES_MAX, writesMax * 2) : Math.ceil(writesMax / 4)
+    return isKept
   }
 
   return async retentionOf => {
@@ -57,9 +68,9 @@ export function createExpiry({
     const time = clock.read()
     const writes: Write[] = []
     const trimmed: { room: string; head: Head }[] = []
-    const isEnough = () => writes.length >= WRITES_MAX
+    const isEnough = () => writes.length >= writesMax
     const look = (name: string, room: Room) => {
-      if (rooms.trim(room, time, writes, WRITES_MAX) > 0) trimmed.push({ room: name, head: rooms.head(name, room) })
+      if (rooms.trim(room, time, writes, writesMax) > 0) trimmed.push({ room: name, head: rooms.head(name, room) })
     }
 
     if (retentionOf && walk.retentionOf !== retentionOf) walk = newWalk(retentionOf)
@@ -101,12 +112,13 @@ export function createExpiry({
       rooms.put(name, room, time, writes)
     }
     checkOwner()
-    if (writes.length > 0 && !(await commit(writes, before))) {
+    const more = looked >= ROOMS_AT_ONCE || isEnough() || !walk.isOver
+    if (!(await commitPart(writes, before))) {
       walk = newWalk(walk.retentionOf)
-      return { trimmed: [], more: false }
+      return { trimmed: [], more: writesMax > 1 }
     }
     await expireIds()
-    return { trimmed, more: looked >= ROOMS_AT_ONCE || isEnough() || !walk.isOver }
+    return { trimmed, more }
   }
 }
 

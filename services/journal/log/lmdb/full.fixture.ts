@@ -11,7 +11,9 @@ process.on('unhandledRejection', reason => void unhandled.push(String(reason)))
 const [, , folder] = process.argv
 const ballast = join(folder, 'ballast')
 writeFileSync(ballast, Buffer.alloc(2_000_000))
-const open = () => openLmdbLog({ ...realWorld, folder: join(folder, 'log'), bytesMax: 2 ** 30 })
+let aheadMs = 0
+const wallNow = () => Date.now() + aheadMs
+const open = () => openLmdbLog({ ...realWorld, wallNow, folder: join(folder, 'log'), bytesMax: 2 ** 30 })
 let log = await open()
 const batch = Array.from({ length: 4 }, () => ({
   room: 'room:1',
@@ -40,6 +42,18 @@ const reopened = {
 rmSync(ballast)
 const healed = await log.append(batch)
 const { messages } = await log.read('room:1', { after: 0, limit: 1_000, bytesMax: 1e9 })
+
+const small = {
+  ...batch[0],
+  room: 'room:2',
+  data: Buffer.from('1'),
+  retention: { ...batch[0].retention, ageMs: 1_000 },
+}
+for (let n = 0; n < 30; n++) await log.append(Array(20).fill(small))
+const { seq: smallOnes } = await log.head('room:2')
+aheadMs = 60_000
+for (let call = 0; call < 30; call++) await log.expire()
+const { oldest } = await log.head('room:2')
 await log.close()
 const seqs = messages.map(message => message.seq)
 console.log(
@@ -55,6 +69,8 @@ console.log(
     reopened,
     healed,
     seqs,
+    smallOnes,
+    oldest,
     unhandled,
   }),
 )

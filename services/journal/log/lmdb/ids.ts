@@ -157,10 +157,10 @@ export function createIds({ tables: { recentIds, heldIds, messages }, state, sal
      * Ends the five minutes of the oldest ids: each moves to its message, or is forgotten with it. The batch must not
      * trim messages as well: those that it takes still count as held.
      *
-     * @param writes collects what is to be written
+     * @param writes collects what is to be written, some `writesMax`
      * @returns to be called once it is
      */
-    expire(openMs: number, writes: Write[]): () => void {
+    expire(openMs: number, writes: Write[], writesMax: number): () => void {
       /** The first message held, by room. */
       const oldest = new Map<number, number>()
       function oldestIn(room: number) {
@@ -172,7 +172,8 @@ export function createIds({ tables: { recentIds, heldIds, messages }, state, sal
       let looked = 0
       let moved = 0
       for (const { key: first, value: record } of recentIds.getRange({})) {
-        if (openMs - record.readDoubleBE(8) <= ID_MS || looked >= LOOK_MAX || moved >= MOVE_MAX) break
+        if (openMs - record.readDoubleBE(8) <= ID_MS) break
+        if (looked >= LOOK_MAX || moved >= MOVE_MAX || writes.length >= writesMax) break
         for (let offset = HEAD_BYTES; offset < record.length; offset += ENTRY_BYTES) {
           looked++
           const room = record.readUIntBE(offset, NUMBER_BYTES)
