@@ -42,6 +42,12 @@ export interface Histograms {
   delay(ms: number): void
 }
 
+/**
+ * A client's number is believed until so many gets were answered: the first one may have been under way when the client came,
+ * and its answer be older than the client's value.
+ */
+const ANSWERS = 2
+
 interface Deps {
   namespaces: ValueNamespaces
   gate: { release(session: Session, act: Lasting, key: string): void }
@@ -176,17 +182,15 @@ export function createSubscriptions({
   /** The subscription is sent no value before the one with that number, unless the fetcher says that there is none. */
   function awaitOrder(subscription: ValueSubscription, order: number) {
     const { topic: entry } = subscription
-    // The answer to a get that is under way already may be older than the client's value.
-    const answers = entry.lag || entry.waiters.length > 0 ? 2 : 1
     entry.lag ??= { waiting: new Map(), untold: new Set(), untilMs: Number.POSITIVE_INFINITY }
     const { waiting, untold, untilMs } = entry.lag
-    waiting.set(subscription, { order, answers })
+    waiting.set(subscription, { order, answers: ANSWERS })
     untold.add(subscription)
     entry.lag.untilMs = Math.min(untilMs, now() + entry.namespace.timeoutMs + ANSWER_GRACE_MS)
     calendar.schedule(entry, entry.lag.untilMs)
   }
 
-  /** The answer to a get that was asked after a client came is no older than the client's value; a watch's may be. */
+  /** @param isLatest of the answer: whether it is that of a get; a watch's may be older than a client's value */
   function catchUp(entry: Entry, change: Change, isLatest: boolean) {
     const { lag, value } = entry
     if (!lag) return
