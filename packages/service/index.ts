@@ -51,7 +51,7 @@ export type {
 } from './namespaces/namespaces.ts'
 export type { Notify, RoomsNotify } from './namespaces/notify-schema.ts'
 export type { PushedNamespace } from './namespaces/pushed-schema.ts'
-export { revocationsRoom, withReserved } from './namespaces/reserved.ts'
+export { callsRoom, RESERVED_PREFIX, revocationsRoom, withReserved } from './namespaces/reserved.ts'
 export { allOfValues, needsJournal, valuesAndRooms } from './namespaces/values-and-rooms.ts'
 export { substituteVariables } from './namespaces/variables.ts'
 export { http } from './node-http.ts'

@@ -69,7 +69,7 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
   const doors = assembleDoors({ ...all, namespaces, links, access, gate, topics, sessions, outbox })
 
   // From here on parts call those that were built after them.
-  links.start({ ...topics.events, values: changes.beside(topics.events.values), revocations: access.revocationEvents })
+  links.start({ ...topics.events, values: changes.beside(topics.events.values), reserved: access.reservedEvents })
   const askAgain = (change: Change) => gate.changed(change, access.viewers.of(change.user))
   access.start({
     askAgain,

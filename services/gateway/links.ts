@@ -16,8 +16,8 @@ export type Links = ReturnType<typeof createLinks>
 interface Handlers {
   values: Required<BackboneEvents>
   rooms: Required<Omit<RoomsEvents, 'heldVersion' | 'onPushed'>>
-  /** Of the messages of a room that no client can name. */
-  revocations: { room: string; events: MessageEvents } | undefined
+  /** Of the messages of rooms that no client can name, by room. */
+  reserved: ReadonlyMap<string, MessageEvents> | undefined
 }
 
 interface Deps {
@@ -48,8 +48,7 @@ export function createLinks({ createBackbone, createRoomsBackbone, pushed }: Dep
     },
   })
 
-  const eventsOf = (key: string): MessageEvents =>
-    key === handlers.revocations?.room ? handlers.revocations.events : handlers.rooms
+  const eventsOf = (key: string): MessageEvents => handlers.reserved?.get(key) ?? handlers.rooms
 
   /** Fetchers have the keys that are fetched, journals those that are handed over. */
   const of = (key: string) => (pushed.get(namespaceOf(key)) ? rooms.values : fetched)

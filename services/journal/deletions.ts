@@ -2,7 +2,7 @@
 // message, and so is whoever keeps copies.
 import { type DeleteCommand, type Deleted, readPushedKey } from '@keycast/backbone'
 import { type Problem, problemText } from '@keycast/protocol'
-import { revocationsRoom } from '@keycast/service'
+import { RESERVED_PREFIX } from '@keycast/service'
 import { type Deletion, type Log, LogBroken, type Untold } from './log/log.ts'
 
 /** Messages that one look for a user's reads. */
@@ -87,7 +87,8 @@ export function createDeletions({ log, isTold, between, onDeleted, turn }: Deps)
       // Names of users say nothing about who published there.
       for (const room of part.rooms) {
         // Values are nobody's messages.
-        if (room !== revocationsRoom && readPushedKey(room) === undefined) messages += await deleteOfIn(room, user)
+        if (!room.startsWith(RESERVED_PREFIX) && readPushedKey(room) === undefined)
+          messages += await deleteOfIn(room, user)
       }
       cursor = part.cursor
     }

@@ -1,12 +1,12 @@
 import { keyProblem, namespaceOf } from '@keycast/protocol'
-import { revocationsRoom, withReserved } from './reserved.ts'
+import { callsRoom, revocationsRoom, withReserved } from './reserved.ts'
 import { file } from './schema.ts'
 
 const none = { get: () => undefined, names: [] }
 
-test('the journal has the namespace of revocations, under a key that is one', () => {
-  expect(keyProblem(revocationsRoom)).toBeUndefined()
-  expect(withReserved(none).get(namespaceOf(revocationsRoom))).toMatchObject({ publish: 'server', members: 'none' })
+test.each([revocationsRoom, callsRoom])('the journal has the namespace of %s, under a key that is one', room => {
+  expect(keyProblem(room)).toBeUndefined()
+  expect(withReserved(none).get(namespaceOf(room))).toMatchObject({ publish: 'server', members: 'none' })
 })
 
 test('the journal keeps a revocation from a day ahead for as long as a token may live, and its issuer be ahead', () => {

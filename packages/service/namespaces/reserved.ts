@@ -9,6 +9,12 @@ export const RESERVED_PREFIX = 'keycast-'
 /** The room in which gateways tell each other of revocations. */
 export const revocationsRoom = 'keycast-revocations:all'
 
+/**
+ * The room for calls that concern the gateways there are, and none that starts later. Among the revocations they would take
+ * the place of those in the end, and be read by each gateway that starts.
+ */
+export const callsRoom = 'keycast-calls:all'
+
 /** As long as a token may live at most (`access.maxLifetime`): the journal does not read `access`. */
 const LIFETIME_MS_MAX = 10 * 8_784 * 3_600_000
 
@@ -26,6 +32,15 @@ const revocations: JournalNamespace = {
   names: 'any',
 }
 
+/** A gateway that is a minute behind has lost its journal, and is told of a gap. */
+const calls: JournalNamespace = {
+  ...revocations,
+  name: 'keycast-calls',
+  history: { messages: 10_000, ageMs: 60_000, bytes: 2 * 1_024 ** 2 },
+}
+
+const reserved = new Map([revocations, calls].map(each => [each.name, each]))
+
 /**
  * @param namespaces of keycast.yaml
  * @returns these, and Keycast's own
@@ -35,6 +50,6 @@ export function withReserved(namespaces: JournalNamespaces): JournalNamespaces {
     get names() {
       return namespaces.names
     },
-    get: name => (name === revocations.name ? revocations : namespaces.get(name)),
+    get: name => reserved.get(name) ?? namespaces.get(name),
   }
 }

@@ -1,5 +1,5 @@
 // Puts together what the gate decides by: rights, tokens and their revocation, and for whom backends are asked.
-import { type AllNamespaces, needsJournal, revocationsRoom, valuesAndRooms, type World } from '@keycast/service'
+import { type AllNamespaces, needsJournal, valuesAndRooms, type World } from '@keycast/service'
 import type { Counts } from '../counts.ts'
 import type { Links } from '../links.ts'
 import type { Log } from '../sessions/session-log.ts'
@@ -100,7 +100,7 @@ export function assembleAccess(deps: Deps) {
     shareClosing: shared?.close,
     /** Has the other gateways ask backends again, likewise. */
     shareAsking: shared?.ask,
-    revocationEvents: shared && { room: revocationsRoom, events: shared.events },
+    reservedEvents: shared?.events,
     missingRevocations: () => shared?.missing(),
 
     /** Resolves soon: a user who was signed out must not get in at a gateway that starts. */

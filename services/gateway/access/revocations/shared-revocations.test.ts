@@ -91,7 +91,7 @@ test.each([
     endAddress() {},
     askAgain() {},
   })
-  await shared.events.onHead('', { epoch: 'e', seq: 9, oldest: 1, after: 9 })
+  await shared.events.get(revocationsRoom)?.onHead('', { epoch: 'e', seq: 9, oldest: 1, after: 9 })
   await new Promise(setImmediate)
   expect([asked, later.length, isRead(shared)]).toEqual([expect.any(Number), 1, false])
   expect(asked).toBeLessThan(3)
@@ -126,6 +126,18 @@ test('an address that is closed at one gateway is closed at the others, each tim
   expect([later.applied, later.logged]).toEqual([[], []])
 })
 
+test('calls that concern the gateways there are take no place among revocations', async () => {
+  const journal = createJournal()
+  const { shared, backbone } = setup(journal)
+  await backbone.start()
+  await shared.start()
+  await shared.close('192.0.2.7')
+  await shared.ask({ user: 'ann' })
+  await shared.revoke(ann)
+  const kept = await backbone.history(revocationsRoom, { after: 0, limit: 9 }, { deadlineMs: 1_000 })
+  expect(kept).toMatchObject({ messages: [{ data: Buffer.from(JSON.stringify(ann)) }] })
+})
+
 /** @param refused how many of each batch have no place */
 function setup(journal: ReturnType<typeof createMemoryRooms>, refused = 0) {
   const applied: unknown[] = []
@@ -145,7 +157,12 @@ function setup(journal: ReturnType<typeof createMemoryRooms>, refused = 0) {
     ...realWorld,
     startMs: 0,
   })
-  Object.assign(events, shared.events)
+  Object.assign(events, {
+    onHead: (room, head) => shared.events.get(room)?.onHead(room, head),
+    onMessages: (room, batch) => shared.events.get(room)?.onMessages(room, batch),
+    onGap: (room, gap) => shared.events.get(room)?.onGap(room, gap),
+    onFailed: (room, failure) => shared.events.get(room)?.onFailed(room, failure),
+  } satisfies RoomsEvents)
   cleanUps.push(() => shared.stop())
   return { shared, backbone, applied, logged }
 }

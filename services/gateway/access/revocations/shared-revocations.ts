@@ -1,10 +1,11 @@
 // Revocations that every gateway follows: messages of a room that the journal keeps and no client can name. A gateway reads
-// the room's history when it starts, so it knows those of before. Closings by operators travel with them.
+// the room's history when it starts, so it knows those of before. Calls that concern only the gateways there are travel in
+// a room beside it: that an address is closed, and that backends are asked again.
 import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
 import { type Message, type MessageEvents, publishTo, type RoomsBackbone } from '@keycast/backbone'
 import { isProblem, type Problem, problemText } from '@keycast/protocol'
-import { revocationsRoom, type World } from '@keycast/service'
+import { callsRoom, revocationsRoom, type World } from '@keycast/service'
 import type { Log } from '../../sessions/session-log.ts'
 import type { Change } from '../backend/decisions.ts'
 import { type Revocation, readRevocation } from './revocations.ts'
@@ -90,7 +91,7 @@ export function createSharedRevocations({
     read = resolve
   })
 
-  /** @param areNew whether they are not of before, when an address was closed whose sessions now are others */
+  /** @param areNew whether they are not of before. Gateways once kept calls among the revocations: those of before are over */
   function applyAll(messages: Message[], areNew: boolean) {
     const given: { revocation: Revocation; atMs: number }[] = []
     let unread = 0
@@ -113,6 +114,8 @@ export function createSharedRevocations({
     wereDropped = true
     log?.warn({ refused }, 'revocations are not in force here: the list is full')
   }
+
+  const onMessages: MessageEvents['onMessages'] = (_, { messages }) => applyAll(messages, true)
 
   async function readHistory() {
     if (isReading) {
@@ -157,45 +160,51 @@ export function createSharedRevocations({
     endRetry = after(RETRY_MS, readHistory)
   }
 
-  async function publish(said: Revocation | Closing | Asking): Promise<Problem | undefined> {
+  async function publish(room: string, said: Revocation | Closing | Asking): Promise<Problem | undefined> {
     const data = Buffer.from(JSON.stringify(said))
     // The same again, after an answer that did not come, is one message.
     const messageId = createHash('sha256').update(data).digest('base64url')
-    const message = { room: revocationsRoom, messageId, from: FROM, data }
+    const message = { room, messageId, from: FROM, data }
     const outcome = await publishTo(backbone, message, { deadlineMs: PUBLISH_MS })
     return isProblem(outcome) ? outcome : undefined
   }
 
   return {
-    /** As the backbone says it of the room. */
-    events: {
-      // Messages follow from here on, so what the history holds now is all that is missing.
-      onHead: () => void (isRead || readHistory()),
-      onMessages: (_, { messages }) => applyAll(messages, true),
-      onGap() {
-        isRead = false
-        void readHistory()
-      },
-      // The watch stands, and is answered with a head once the journal can.
-      onFailed() {},
-    } as MessageEvents,
+    /** As the backbone says it of each room. */
+    events: new Map<string, MessageEvents>([
+      [
+        revocationsRoom,
+        {
+          // Messages follow from here on, so what the history holds now is all that is missing.
+          onHead: () => void (isRead || readHistory()),
+          onMessages,
+          onGap() {
+            isRead = false
+            void readHistory()
+          },
+          // The watch stands, and is answered with a head once the journal can.
+          onFailed() {},
+        },
+      ],
+      [callsRoom, { onHead() {}, onMessages, onGap() {}, onFailed() {} }],
+    ]),
 
     /**
      * Tells every gateway, also those that start later.
      *
      * @returns the reason why they may not know
      */
-    revoke: (revocation: Revocation) => publish(revocation),
+    revoke: (revocation: Revocation) => publish(revocationsRoom, revocation),
 
     /** Has every gateway there is close the sessions of an address; likewise. */
-    close: (address: string) => publish({ address, atMs: wallNow() }),
+    close: (address: string) => publish(callsRoom, { address, atMs: wallNow() }),
 
     /** Has every gateway there is ask backends again; likewise. */
-    ask: (change: Change) => publish({ ask: change, atMs: wallNow() }),
+    ask: (change: Change) => publish(callsRoom, { ask: change, atMs: wallNow() }),
 
     /** Resolves when the list was read, or when waiting for it would cost more. */
     async start() {
-      backbone.watch(revocationsRoom)
+      for (const room of [revocationsRoom, callsRoom]) backbone.watch(room)
       let endWait = () => {}
       const late = new Promise<void>(resolve => {
         endWait = after(startMs, resolve)
@@ -210,7 +219,7 @@ export function createSharedRevocations({
     stop() {
       isStopped = true
       endRetry()
-      backbone.unwatch(revocationsRoom)
+      for (const room of [revocationsRoom, callsRoom]) backbone.unwatch(room)
     },
 
     /**
