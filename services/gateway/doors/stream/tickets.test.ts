@@ -2,11 +2,11 @@ import { realWorld } from '@keycast/service'
 import type { Verified } from '../../access/tokens/tokens.ts'
 import { createTickets, TICKET_MS } from './tickets.ts'
 
-const of = (user: string) => ({ user }) as Verified
+const of = (user: string, expiresAtMs = 60_000) => ({ user, expiresAtMs }) as Verified
 const ann = of('ann')
 
 function setup() {
-  const world = { ...realWorld, nowMs: 0, now: () => world.nowMs }
+  const world = { ...realWorld, nowMs: 0, now: () => world.nowMs, wallNow: () => world.nowMs }
   return { world, tickets: createTickets(world) }
 }
 
@@ -17,6 +17,13 @@ test('a ticket stands for its token once', () => {
   expect(tickets.take(ticket)).toBe(ann)
   expect(tickets.take(ticket)).toBeUndefined()
   expect(tickets.take('another')).toBeUndefined()
+})
+
+test('a ticket is good for no longer than its token', () => {
+  const { world, tickets } = setup()
+  const ticket = tickets.give(of('ann', 5_000))
+  world.nowMs = 5_000
+  expect(tickets.take(ticket)).toBeUndefined()
 })
 
 test('a ticket is good for 30 s', () => {

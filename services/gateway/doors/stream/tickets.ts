@@ -17,7 +17,7 @@ const TICKETS_OF_USER_MAX = 100
 /** 128 bits: nobody guesses one. */
 const TICKET_BYTES = 16
 
-export function createTickets({ now, randomBytes }: Pick<World, 'now' | 'randomBytes'>) {
+export function createTickets({ now, wallNow, randomBytes }: Pick<World, 'now' | 'wallNow' | 'randomBytes'>) {
   /** In the order they were given, as those of each user. */
   const tickets = new Map<string, { verified: Verified; untilMs: number }>()
   const byUser = new Map<string, Set<string>>()
@@ -48,7 +48,7 @@ export function createTickets({ now, randomBytes }: Pick<World, 'now' | 'randomB
       const given = tickets.get(ticket)
       if (!given) return undefined
       drop(ticket, given.verified.user)
-      return given.untilMs > now() ? given.verified : undefined
+      return given.untilMs > now() && given.verified.expiresAtMs > wallNow() ? given.verified : undefined
     },
   }
 }
