@@ -115,11 +115,11 @@ export function createClientRooms(deps) {
       const { live } = room.state
       if (id === undefined) {
         // The gateway began the stream anew by itself: a live stream continues if it had stopped at that position.
-        if (live && each.recovered) continue
+        const isWhole = live && each.recovered
         // First, for a listener that hears of the change may close the handle.
-        subscriber.want(each.key)
-        // Messages before the answer may be of another epoch.
-        room.become({ live: false })
+        if (!isWhole) subscriber.want(each.key)
+        // What it had rested for is over. Else messages before the answer may be of another epoch.
+        room.become(isWhole ? { error: undefined } : { live: false })
       } else if (!live && room.askId === id) {
         if (each.epoch !== undefined) room.begin(each)
         else {

@@ -295,6 +295,8 @@ class Rooms:
             if request_id is None:
                 # The gateway began the stream anew by itself: a live one goes on if that is where it had stopped.
                 if entry.state.live and each.get("recovered"):
+                    # What it had rested for is over.
+                    entry.become(error=None)
                     continue
                 # First: a listener that hears of it may close the last handle, and the key is wanted no more.
                 self._subscriber.want(entry.key)
