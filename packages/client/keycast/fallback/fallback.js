@@ -18,7 +18,7 @@ import { overWebSocket } from './web-socket.js'
  * @property {(new (url: string, protocol: string) => import('../environment.js').Socket) | undefined} WebSocket
  * @property {(data: string | ArrayBuffer) => void} hear
  * @property {(code: number, reason: string, isRefused?: boolean) => void} end `isRefused`: by whoever serves gateways,
- *   who would refuse another way as well
+ *   who would refuse another way as well; or the way cannot serve this client, so that it is not kept in memory
  */
 
 /**
@@ -93,7 +93,7 @@ export function createFallback(options = {}) {
         clearTimeout(this.#timer)
         // A gateway that says why it closes was reached: another way would meet the same.
         if (!isHeard && code === LOST && !isRefused && ways[index + 1]) return this.#try(index + 1, target)
-        if (!isHeard) known.delete(target.origin)
+        if (!isHeard || isRefused) known.delete(target.origin)
         this.#isOver = true
         this.onclose?.({ code, reason })
       }

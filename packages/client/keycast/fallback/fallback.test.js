@@ -532,6 +532,31 @@ test('over requests that wait a ping asks whether gateways can be reached', asyn
   expect(take()).toMatchObject([{ code: 1006 }])
 })
 
+test('a client with a token, which requests that wait cannot serve, tries a WebSocket each time', async () => {
+  let count = 0
+  class SilentWebSocket {
+    onmessage = null
+    constructor() {
+      count++
+    }
+    close() {}
+  }
+  const { open, pass, settle } = setup({
+    WebSocket: SilentWebSocket,
+    answers: { '/v1/stream': heldBack, '/v1/keycast.js': library, '/keycast.js': library },
+  })
+  for (const times of [1, 2]) {
+    const { socket, take } = open()
+    await settle()
+    await pass(4_000)
+    await pass(4_000)
+    expect(take()).toMatchObject([{ type: 'welcome' }])
+    socket.send('{"type":"auth","id":"auth","token":"t"}')
+    expect(take()).toMatchObject([{ code: 1006 }])
+    expect(count).toBe(times)
+  }
+})
+
 test('an address is read relative to the page, as a WebSocket reads it', async () => {
   const page = /** @type {any} */ (globalThis)
   page.location = { href: 'https://example.com/page' }

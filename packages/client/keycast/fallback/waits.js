@@ -47,11 +47,11 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
   /** @param {object} fields */
   const sayError = fields => say({ type: 'error', subscribed: true, ...fields })
 
-  /** @param {string} reason */
-  function lose(reason) {
+  /** @param {string} reason @param {boolean} [isRefused] */
+  function lose(reason, isRefused) {
     if (session.signal.aborted) return
     close()
-    end(1006, reason)
+    end(1006, reason, isRefused)
   }
 
   function close() {
@@ -146,7 +146,7 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
       if (type === 'subscribe') return subscribe(message)
       if (type === 'get') return void get(message).catch(error => lose(String(error)))
       if (type === 'ping') return sayIfReached({ type: 'pong', id, count: 0 })
-      if (type === 'auth') return lose(noRooms.message)
+      if (type === 'auth') return lose(noRooms.message, true)
       if (type !== 'unsubscribe') return sayError({ id, key, subscribed: watches.has(key), ...noRooms })
       for (const each of keys) {
         watches.get(each)?.abort()
