@@ -503,3 +503,21 @@ async def test_at_most_10_000_messages_of_a_room_wait(setup: Setup) -> None:
     outcomes = await asyncio.gather(*published, return_exceptions=True)
     assert all(isinstance(outcome, KeycastError) for outcome in outcomes)
     assert room.pending == ()
+
+
+@run
+async def test_a_publish_past_its_deadline_is_not_sent_again_where_the_machine_slept(setup: Setup) -> None:
+    room = setup.keycast.room("room:1", follow=False)
+    sent, queued = room.publish("a"), room.publish("b")
+    later = room.publish("c", deadline=2 * 86_400)
+    assert (await setup.sent())["data"] == "a"
+    setup.world.date = lambda: setup.world.now_ms + 86_400_000
+    setup.world.socket.lose(1006)
+    await setup.world.pass_ms(1_000)
+    setup.world.deeds.clear()
+    setup.welcome()
+    await setup.world.settle()
+    codes = [getattr(each.exception(), "code", None) for each in (sent, queued)]
+    assert codes == ["publish_unknown", "not_sent"]
+    assert [deed["out"]["data"] for deed in setup.world.deeds if "out" in deed] == ["c"]
+    later.cancel()

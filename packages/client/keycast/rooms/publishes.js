@@ -26,6 +26,7 @@ import { bytesOf, PAUSE_DEFAULT_MS, requestBytesMax } from '../requests.js'
  * @property {(published: Published) => void} resolve
  * @property {(error: KeycastError) => void} reject
  * @property {() => void} clear
+ * @property {() => void} look gives it up if its deadline has passed
  *
  * @typedef {{ key: string, queue: Publish[], alarm: import('../timers.js').Alarm }} Lane
  *   `alarm`: set while the gateway wants a pause
@@ -145,6 +146,7 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
           resolve,
           reject,
           clear: alarm.clear,
+          look: () => date() - publish.shown.at >= deadlineMs && giveUp(),
         }
         /** @type {Lane} */
         const lane = lanes.get(key) ?? { key, queue: [], alarm: createAlarm() }
@@ -152,11 +154,12 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
         if (lane.queue.push(publish) > PENDING_MAX) {
           return fail(lane, publish, { code: 'too_many_waiting', message: 'full' })
         }
-        alarm.set(() => {
+        const giveUp = () => {
           if (publish.id) publish.isUnknown = true
           const message = `no outcome in ${deadlineMs} ms`
           fail(lane, publish, publish.error ?? { code: 'not_sent', message })
-        }, deadlineMs)
+        }
+        alarm.set(giveUp, deadlineMs)
         onChange(key)
         flush(lane)
       })
@@ -172,6 +175,8 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
 
     /** @param {Limits} next */
     opened(next) {
+      // Timers stand still while a page is hidden or a computer asleep: the journal may have forgotten an id by now.
+      for (const { queue } of [...lanes.values()]) for (const publish of [...queue]) publish.look()
       limits = next
       for (const lane of [...lanes.values()]) flush(lane)
     },

@@ -29,6 +29,8 @@ class _Publish:
         self.shown = PendingMessage(message_id, data, at)
         self.future: asyncio.Future[Published] = environment.future()
         self.alarm = Alarm(environment)
+        #: Gives it up if its deadline has passed.
+        self.look: Callable[[], None] = lambda: None
         #: Of the request under way; None where none is.
         self.id: int | None = None
         #: Whether a try may have succeeded whose answer is lost.
@@ -89,10 +91,15 @@ class Publishes:
             none = {"code": "not_sent", "message": f"no outcome within {deadline_ms / 1_000} s"}
             self._fail(lane, publish, KeycastError.of(publish.error or none, key))
 
+        def look() -> None:
+            if self._environment.date() - publish.shown.at * 1_000 >= deadline_ms:
+                on_deadline()
+
         def on_done(future: asyncio.Future[Published]) -> None:
             if future.cancelled() and publish in lane.queue:
                 self._remove(lane, publish)
 
+        publish.look = look
         publish.alarm.set(on_deadline, deadline_ms)
         publish.future.add_done_callback(on_done)
         self._on_change(key)
@@ -138,6 +145,10 @@ class Publishes:
             self._succeed(lane, publish, message, epoch)
 
     def opened(self, limits: dict[str, int]) -> None:
+        # The loop's clock stands still while a computer sleeps: the journal may have forgotten an id by now.
+        for lane in list(self._lanes.values()):
+            for publish in list(lane.queue):
+                publish.look()
         self._limits = limits
         for lane in list(self._lanes.values()):
             self._flush(lane)
