@@ -122,15 +122,24 @@ export function createRoomHandle({ room, reader, follow, bufferMessages = BUFFER
       if (!follow) throw new TypeError('this handle follows nothing: open one without "follow: false"')
       /** @type {any[]} */
       let queue = []
+      /** Its oldest part, the next item last: to shift a long list moves all of it. @type {any[]} */
+      let next = []
       return loop(
-        () => queue.shift(),
+        () => {
+          if (!next.length) {
+            next = queue.reverse()
+            queue = []
+          }
+          return next.pop()
+        },
         wake => {
           /** @param {any} item */
           const push = item => {
             // A part must not pass for the whole: a gap names the messages that the loop missed.
-            if (queue.length >= bufferMessages) {
-              const { position } = item
-              queue = [{ type: 'gap', position, oldest: queue[0].oldest ?? queue[0].position, reason: 'slow' }]
+            if (queue.length + next.length >= bufferMessages) {
+              const { oldest, position } = next.at(-1) ?? queue[0]
+              queue = [{ type: 'gap', position: item.position, oldest: oldest ?? position, reason: 'slow' }]
+              next = []
             } else queue.push(item)
             wake()
           }

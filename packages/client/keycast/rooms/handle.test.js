@@ -130,6 +130,20 @@ test('two calls of next() at once are given two messages, or both the end', asyn
   expect((await Promise.all(last)).map(({ done }) => done)).toEqual([true, true])
 })
 
+test('a gap names the first message that a loop missed, also where the loop was given some before', async () => {
+  const fake = createFakeKeycast()
+  const room = fake.keycast.room('room:1', { bufferMessages: 4 })
+  const loop = room[Symbol.asyncIterator]()
+  await soon()
+  const next = async () => (await loop.next()).value
+  for (const n of [1, 2, 3]) fake.publish('room:1', n)
+  expect((await next()).data).toBe(1)
+  for (const n of [4, 5, 6, 7]) fake.publish('room:1', n)
+  expect(await next()).toMatchObject({ reason: 'slow', oldest: { seq: 2 }, position: { seq: 6 } })
+  expect((await next()).data).toBe(7)
+  room.close()
+})
+
 test('a handle that its own listener closes, while the gateway begins the stream anew, is left', async () => {
   const { environment, socket, settle, done } = createWorld()
   const keycast = connect('ws://gateway/ws', { environment })

@@ -71,6 +71,8 @@ export function createMessageList(keycast, key, options = {}) {
   })
   /** Whether messages were shown before the user lost the right to see them. */
   let wasDropped = false
+  /** What was deleted while older messages are under way: they may have been read before. @type {import('./room.js').Message<T>[]} */
+  let deletions = []
   const listeners = createListeners(() => state)
 
   /** Those that failed as far as was known, and are not among these. @param {import('./room.js').Message<T>[]} kept */
@@ -96,7 +98,9 @@ export function createMessageList(keycast, key, options = {}) {
     become({ live, health, error, pending, joinedAs })
   })
   room.on('message', message => {
-    const all = shown([...state.messages, message])
+    if (message.deletes && state.isLoading) deletions.push(message)
+    // To look through all of them with each message would take a long list long.
+    const all = message.deletes ? shown([...state.messages, message]) : [...state.messages, ...shown([message])]
     const messages = all.slice(-keep)
     const isTrimmed = messages.length < all.length
     if (isTrimmed) top = messages[0].position
@@ -124,12 +128,13 @@ export function createMessageList(keycast, key, options = {}) {
     const before = top
     if (!before || !state.hasOlder || state.isLoading) return
     become({ isLoading: true })
+    deletions = []
     try {
       const part = await room.history({ before, limit: last })
       // A gap came meanwhile, or the oldest were let go: these messages do not stand before those of now.
       if (before !== top) return
       if (part.messages.length > 0) top = part.messages[0].position
-      const messages = shown([...part.messages, ...state.messages])
+      const messages = shown([...part.messages, ...state.messages, ...deletions])
       become({ messages, failed: failedBut(part.messages), hasOlder: part.more, isLoading: false })
     } catch (error) {
       if (before === top) become({ isLoading: false, error: /** @type {any} */ (error) })

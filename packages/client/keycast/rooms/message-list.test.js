@@ -195,3 +195,22 @@ test('deleted messages leave the list, what tells of them never enters it, and o
   expect(list.state.messages.map(({ data }) => data)).toEqual([1, 4, 6])
   expect(list.state.hasOlder).toBe(false)
 })
+
+test('what is deleted while older messages are under way is not among them', async () => {
+  const { environment, socket, settle, done } = createWorld()
+  const list = createMessageList(connect('ws://gateway/ws', { environment }), 'room:1')
+  const outs = () => done().flatMap(deed => ('out' in deed ? [deed.out] : []))
+  socket().say(welcome())
+  await settle()
+  const begun = { key: 'room:1', epoch: 'E', seq: 4, oldest: 1, recovered: false, count: 0 }
+  socket().say({ type: 'subscribed', id: outs()[0].id, keys: [begun] })
+  const loading = list.older()
+  await settle()
+  const [{ id }] = outs()
+  socket().say({ type: 'message', key: 'room:1', seq: 5, at: 1, deletes: [[3, 3]], data: null })
+  const messages = [2, 3, 4].map(seq => ({ seq, at: 1, data: seq }))
+  socket().say({ type: 'history', id, key: 'room:1', epoch: 'E', oldest: 1, newest: 4, more: true, messages })
+  await loading
+  expect(list.state.messages.map(({ data }) => data)).toEqual([2, 4])
+  list.close()
+})
