@@ -299,6 +299,45 @@ test("a tab whose join was refused keeps no other tab's user in the room", async
   expect(left).toEqual(['room:1'])
 })
 
+test('a tab whose name became somebody else’s does not join again at the next worker', async () => {
+  /** @type {string[]} */
+  const joins = []
+  /** @type {((state: any) => void)[]} */
+  const listeners = []
+  const room = {
+    key: 'room:1',
+    on() {},
+    subscribe: (/** @type {(state: any) => void} */ listener) => listeners.push(listener),
+    members: { subscribe() {} },
+    close() {},
+    leave: async () => {},
+    join: async (/** @type {string} */ name) => {
+      joins.push(name)
+      return { name, claim: 'c' }
+    },
+  }
+  const connect = () => ({ on() {}, state: { name: 'open' }, room: () => room, close() {} })
+  const locks = createLocks()
+  const host = createHost({ connect: /** @type {any} */ (connect), locks, lock: 'worker' })
+  /** @type {any[]} */
+  const ports = []
+  const reach = () => {
+    const [mine, its] = createPorts()
+    ports.push(its)
+    host.join(its)
+    return mine
+  }
+  const mine = createTab({ reach, locks, alone, url: 'ws://gateway/ws', options: {} }).room('room:1')
+  await mine.join('ann')
+  const error = new KeycastError({ code: 'name_taken', message: 'taken' })
+  listeners[0]({ live: true, health: 'live', error, joinedAs: undefined })
+  await settle()
+  expect(mine.state.error).toMatchObject({ code: 'name_taken' })
+  ports[0].postMessage({ gone: true })
+  await settle()
+  expect([ports.length, joins]).toEqual([2, ['ann']])
+})
+
 test('an error of the gateway is the error of the tab', async () => {
   const { fake, openTab } = setup()
   fake.set('a:1', 1)

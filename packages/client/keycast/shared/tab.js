@@ -308,6 +308,8 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
           reader.take(item)
         } else {
           reader.position ??= position
+          // Another has the name: a worker that comes next is not asked for it.
+          if (state.error?.code === 'name_taken') join = undefined
           show({ ...state, joinedAs: join && state.joinedAs, error: state.error && unpackError(state.error) })
         }
       },
