@@ -144,6 +144,24 @@ test('a gap names the first message that a loop missed, also where the loop was 
   room.close()
 })
 
+test('a program that changes a position misses no message: it cannot change one, and what it gave is copied', async () => {
+  const fake = createFakeKeycast()
+  fake.publish('room:1', 0)
+  const after = { epoch: 'fake', seq: 0 }
+  const room = fake.keycast.room('room:1', { after })
+  after.seq = 7
+  /** @type {unknown[]} */
+  const told = []
+  room.on('message', ({ data, position }) => {
+    told.push(data, Reflect.set(position, 'seq', 9))
+  })
+  await soon()
+  expect(Reflect.set(/** @type {any} */ (room.position), 'seq', 9)).toBe(false)
+  fake.publish('room:1', 1)
+  expect(told).toEqual([0, false, 1, false])
+  room.close()
+})
+
 test('a handle that its own listener closes, while the gateway begins the stream anew, is left', async () => {
   const { environment, socket, settle, done } = createWorld()
   const keycast = connect('ws://gateway/ws', { environment })

@@ -183,8 +183,8 @@ export class Room {
    * @param {{ epoch: string, seq: number, oldest: number, recovered: boolean, count: number }} begun
    */
   begin({ epoch, seq, oldest, recovered, count }) {
-    const head = { epoch, seq }
-    const from = { epoch, seq: seq - count }
+    const head = positionOf(epoch, seq)
+    const from = positionOf(epoch, seq - count)
     this.position = from
     this.isAsked = false
     this.refused = false
@@ -225,7 +225,7 @@ export class Room {
   /** @param {{ epoch: string, seq: number, oldest: number, reason: any }} gap that the gateway tells of */
   takeGap({ epoch, seq, oldest, reason }) {
     if (!this.#state.live) return
-    this.position = { epoch, seq }
+    this.position = positionOf(epoch, seq)
     for (const reader of [...this.readers]) {
       const { position } = reader
       if (!position) continue
@@ -238,9 +238,16 @@ export class Room {
   /** @param {Reader} reader @param {Position} position @param {number} oldest @param {Gap['reason']} reason */
   #tellGap(reader, position, oldest, reason) {
     reader.position = position
-    reader.take({ type: 'gap', position, oldest: { epoch: position.epoch, seq: oldest }, reason })
+    reader.take({ type: 'gap', position, oldest: positionOf(position.epoch, oldest), reason })
   }
 }
+
+/**
+ * Frozen: the stream goes on from it, so a program that changed its own would miss messages.
+ *
+ * @param {string} epoch @param {number} seq @returns {Position}
+ */
+export const positionOf = (epoch, seq) => Object.freeze({ epoch, seq })
 
 /**
  * @param {string} epoch
@@ -249,7 +256,7 @@ export class Room {
  */
 export const toMessage = (epoch, { seq, at, from, messageId, deleted, deletes, data }) => ({
   type: 'message',
-  position: { epoch, seq },
+  position: positionOf(epoch, seq),
   at,
   from,
   messageId,

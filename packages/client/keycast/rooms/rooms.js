@@ -6,7 +6,7 @@ import { badKey } from '../requests.js'
 import { createSubscriber } from '../subscriber.js'
 import { createRoomHandle } from './handle.js'
 import { createClientPublishes } from './publishes.js'
-import { checkOptions, checkPosition, Room, toMessage } from './room.js'
+import { checkOptions, checkPosition, positionOf, Room, toMessage } from './room.js'
 
 /**
  * @typedef {import('./room.js').Position} Position
@@ -264,7 +264,7 @@ export function createClientRooms(deps) {
       const room = rooms.get(key) ?? create(key)
       room.handles += 1
       /** @type {import('./room.js').Reader} */
-      const reader = { position: after ?? undefined, last, presence, take() {} }
+      const reader = { position: after ? positionOf(after.epoch, after.seq) : undefined, last, presence, take() {} }
       const refused = closed ?? badKey(key)
       if (refused) {
         room.ended = true
