@@ -353,6 +353,13 @@ test('an error of the gateway is the error of the tab', async () => {
   expect(handle.state.error).toBeInstanceOf(KeycastError)
 })
 
+test.each([undefined, null, 'no network', {}])('a function for tokens that throws %p has failed', async thrown => {
+  const { openTab, given } = setup()
+  openTab({ token: () => Promise.reject(thrown) })
+  await settle()
+  await expect(given().token()).rejects.toThrow(String(thrown))
+})
+
 test('a token is asked of another tab where the one that was asked dies', async () => {
   const { locks, openTab, given } = setup()
   openTab({ token: () => new Promise(() => {}) })

@@ -5,7 +5,7 @@ import { checkEvent, createListeners } from '../listeners.js'
 import { randomText } from '../random.js'
 import { badKey } from '../requests.js'
 import { createRoomHandle } from '../rooms/handle.js'
-import { checkOptions } from '../rooms/room.js'
+import { checkOptions, positionOf } from '../rooms/room.js'
 import { nothing } from '../values/entry.js'
 import { createHandle } from '../values/handle.js'
 import { unpackError } from './messages.js'
@@ -143,8 +143,9 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
     try {
       say({ answer: { token: await (typeof token === 'function' ? token() : token) } })
     } catch (error) {
-      const { message } = /** @type {Error} */ (error)
-      say({ answer: error instanceof TokenRefused ? { refused: message } : { failed: message } })
+      // Anything may be thrown, and an answer that says nothing would be taken for a token.
+      const why = String(/** @type {any} */ (error)?.message ?? error)
+      say({ answer: error instanceof TokenRefused ? { refused: why } : { failed: why } })
     }
   }
 
@@ -266,7 +267,7 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
     /** @type {import('../rooms/room.js').Reader} */
     const reader = { position: undefined, last, presence, take() {} }
     // Copied: a port carries no proxy, as frameworks make one of what they watch.
-    if (after) reader.position = { epoch: after.epoch, seq: after.seq }
+    if (after) reader.position = positionOf(after.epoch, after.seq)
     /** @type {any} */
     const members = {
       state: Object.freeze({ count: undefined, members: undefined }),
@@ -302,7 +303,7 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
           members.state = present
           members.listeners.tell(present)
         } else if (item) {
-          reader.position = item.position
+          reader.position = item.position = positionOf(item.position.epoch, item.position.seq)
           // It may come before the answer to its publish: shown as both it would be there twice.
           settled(item.messageId)
           reader.take(item)
