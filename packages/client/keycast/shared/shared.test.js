@@ -1,4 +1,5 @@
 // Tabs that share one client: a made-up gateway, ports that copy what they carry, and locks that end with their holder.
+import { jest } from '@jest/globals'
 import { KeycastError } from '../../keycast.js'
 import { createFakeKeycast } from '../../testing.js'
 import { createHost } from './host.js'
@@ -336,6 +337,56 @@ test('a tab whose name became somebody else’s does not join again at the next 
   ports[0].postMessage({ gone: true })
   await settle()
   expect([ports.length, joins]).toEqual([2, ['ann']])
+})
+
+test('a new handle of a tab asks again for a key that has ended', async () => {
+  const { fake, openTab } = setup()
+  const tab = openTab()
+  const first = tab.value('a:1')
+  await settle()
+  fake.fail('a:1', 'unknown_namespace')
+  await settle()
+  expect(first.state.health).toBe('ended')
+  fake.set('a:1', 1)
+  const second = tab.value('a:1')
+  await settle()
+  expect([first.state, second.state]).toMatchObject([{ health: 'live', value: 1 }, { health: 'live' }])
+})
+
+test('a tab whose worker dies before it says anything has a connection of its own', async () => {
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'queueMicrotask'] })
+  const { fake, locks, openTab } = setup()
+  fake.set('a:1', 1)
+  const hosts = []
+  const tab = openTab(
+    {},
+    {
+      reach: () => createPorts()[0],
+      alone() {
+        const connect = () => ({ ...fake.keycast, state: { name: 'open' }, close() {} })
+        const host = createHost({ connect: /** @type {any} */ (connect), locks, lock: 'alone' })
+        hosts.push(host)
+        const reach = () => {
+          const [mine, its] = createPorts()
+          host.join(its)
+          return mine
+        }
+        return { reach, locks }
+      },
+    },
+  )
+  const handle = tab.value('a:1')
+  await settle()
+  jest.advanceTimersByTime(19_999)
+  await settle()
+  expect([hosts.length, handle.state.value]).toEqual([0, undefined])
+  jest.advanceTimersByTime(1)
+  await settle()
+  expect([hosts.length, handle.state.value]).toEqual([1, 1])
+  // And only once.
+  jest.advanceTimersByTime(60_000)
+  expect(hosts.length).toBe(1)
+  jest.useRealTimers()
 })
 
 test('an error of the gateway is the error of the tab', async () => {

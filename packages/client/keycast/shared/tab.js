@@ -25,6 +25,9 @@ import { unpackError } from './messages.js'
  * @typedef {{ reach: (onError: () => void) => import('./host.js').Port, locks: import('./host.js').Locks }} Reach
  */
 
+/** A worker that says nothing in this time died as it began, or its script hangs on the way: no event tells of either. */
+const SILENT_MS = 20_000
+
 /**
  * @param {object} deps
  * @param {Reach['reach']} deps.reach
@@ -41,6 +44,8 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
   let lastId = 0
   /** Ends the lock by which the worker knows that this tab lives. */
   let letGo = () => {}
+  /** Set until the worker says something. @type {any} */
+  let patience
   /** @type {ConnectionState} */
   let state = { name: 'connecting' }
   /** @type {import('../client.js').Link} */
@@ -62,6 +67,7 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
     // Nothing would ever come, and nobody be told.
     const goAlone = () => {
       if (way !== shared || link.isClosed) return
+      clearTimeout(patience)
       way = alone()
       attach()
     }
@@ -72,9 +78,12 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
       return goAlone()
     }
     port = mine
+    patience = setTimeout(goAlone, SILENT_MS)
     port.onmessage = ({ data }) => {
       isHeard = true
-      if (port === mine) take(data)
+      if (port !== mine) return
+      clearTimeout(patience)
+      take(data)
     }
     const held = new Promise(resolve => {
       letGo = () => resolve(undefined)
@@ -107,6 +116,7 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
   function detach() {
     say({ bye: true })
     isAttached = false
+    clearTimeout(patience)
     letGo()
   }
 
@@ -238,7 +248,10 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
 
   /** @param {string} key */
   function value(key) {
-    const entry = entries.get(key) ?? createEntry(key)
+    const known = entries.get(key)
+    // A new handle asks again for a key whose subscription has ended.
+    if (known?.state.error && !known.state.error.subscribed) say({ retry: known.id })
+    const entry = known ?? createEntry(key)
     entry.handles += 1
     return createHandle(
       entry,
