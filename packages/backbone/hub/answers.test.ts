@@ -54,7 +54,8 @@ test('100,000 keys that a link is due are sent over many turns, in the order tol
     expect(turns).toBeLessThan(1_000)
     before = now
   }
-  expect(keysSent()).toEqual(keys)
+  // As one text: jest takes half a second to compare the two lists.
+  expect(keysSent().join() === keys.join()).toBe(true)
 })
 
 test('a key told again between two turns is sent once more, and a link closed between two turns nothing', async () => {
@@ -80,7 +81,8 @@ test('a key told again between two turns is sent once more, and a link closed be
 })
 
 test('a result follows what was told before it, also where new keys are told without end', async () => {
-  for (const toldEachTurn of [100, 2_000]) {
+  // Fewer than are sent in a turn, and more: then the link is always due something.
+  for (const toldEachTurn of [100, 500]) {
     const { answers, link, messages, keysSent, take } = setup()
     const keys = range(5_000)
     for (const key of keys) answers.tell(link, key)
