@@ -31,7 +31,7 @@ export {
 export { NAME_CHARACTERS_MAX, readMemberName } from './names.ts'
 export { isClaim, type Join, type Leave, type Member } from './presence-messages.ts'
 export { isProblem, type Problem, problemText, retryAfterMsOf } from './problem.ts'
-export { rawMember } from './raw-json.ts'
+export { rawMember, rawMembers } from './raw-json.ts'
 export {
   createMessageHeads,
   DATA_DEPTH_MAX,

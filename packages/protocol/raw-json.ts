@@ -1,29 +1,39 @@
 // Finds the text of one member in the text of a JSON object, so that the member is passed on as it was written. Text
 // made from the parsed value would lose digits of numbers, and members named twice.
 
+/** The text of a member, and how deep its value is nested: 0 for a scalar, 1 for `[]`. */
+interface Raw {
+  text: string
+  depth: number
+}
+
 /**
- * The text of a member, and how deep its value is nested: 0 for a scalar, 1 for `[]`. Of a member named twice the last
- * counts, as for `JSON.parse`.
+ * Of a member named twice the last counts, as for `JSON.parse`.
  *
  * @param text of a JSON object, which `JSON.parse` takes
  * @returns `undefined` if there is none
  */
-export function rawMember(text: string, name: string): { text: string; depth: number } | undefined {
-  let found: { text: string; depth: number } | undefined
+export function rawMember(text: string, name: string): Raw | undefined {
+  return rawMembers(text, each => each === name).get(name)
+}
+
+/** The same of all whose names are meant, by name. */
+export function rawMembers(text: string, isMeant: (name: string) => boolean): Map<string, Raw> {
+  const found = new Map<string, Raw>()
   let at = skipSpace(text, skipSpace(text, 0) + 1)
   while (text[at] === '"') {
     const nameEnd = endOfString(text, at)
     const start = skipSpace(text, skipSpace(text, nameEnd) + 1)
     const { end, depth } = endOfValue(text, start)
-    if (isName(text.slice(at, nameEnd), name)) found = { text: text.slice(start, end), depth }
+    const name = nameIn(text.slice(at, nameEnd))
+    if (isMeant(name)) found.set(name, { text: text.slice(start, end), depth })
     at = skipSpace(text, end)
     if (text[at] === ',') at = skipSpace(text, at + 1)
   }
   return found
 }
 
-const isName = (literal: string, name: string) =>
-  (literal.includes('\\') ? JSON.parse(literal) : literal.slice(1, -1)) === name
+const nameIn = (literal: string): string => (literal.includes('\\') ? JSON.parse(literal) : literal.slice(1, -1))
 
 function skipSpace(text: string, at: number): number {
   while (' \t\n\r'.includes(text[at]) && at < text.length) at++

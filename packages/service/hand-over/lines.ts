@@ -1,9 +1,10 @@
 // The lines of POST /v1/values, and the events of a stream of changes: each hands over the value of one key, or says that
 // it has none.
 import { isUtf8 } from 'node:buffer'
-import { excerpt, rawMember } from '@keycast/protocol'
+import { excerpt, rawMember, rawMembers } from '@keycast/protocol'
 import { z } from 'zod'
 import { isJsonType } from '../content.ts'
+import { isJson } from '../json-grammar.ts'
 
 /** A fetcher node cuts off a gateway that sends a larger part. */
 export const HANDED_OVER_BYTES_MAX = 2 ** 20 - 1
@@ -34,6 +35,9 @@ const line = z.strictObject({
 /** The same fields, beside which others may stand. */
 export const event = line.strip()
 
+/** Of lines, and of events. */
+const known = new Set([...Object.keys(line.shape), 'keys'])
+
 /** The lines of a body that are not empty. @returns `undefined` if it is no text */
 export function linesOf(body: Buffer): { number: number; text: string }[] | undefined {
   if (!isUtf8(body)) return undefined
@@ -46,7 +50,7 @@ export function readLine(
   { number, text }: { number: number; text: string },
   schema: typeof line | typeof event = line,
 ): Line | { problem: string } {
-  const parsed = schema.safeParse(jsonOf(text))
+  const parsed = schema.safeParse(fieldsOf(text))
   if (!parsed.success) return { problem: problemOf(parsed.error.issues[0]) }
   const { key, value, contentType = 'application/json', order: rank } = parsed.data
   const written = rawMember(text, 'value')
@@ -61,12 +65,19 @@ export function readLine(
   return { problem: `a value of ${excerpt(contentType)} must be a text: hand other bytes over by PUT` }
 }
 
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
+/**
+ * The fields of a JSON object. In the place of each list and map stands an empty list: a backend may send some that take
+ * half a second to be made, and a node has nothing else done meanwhile. Of those that nobody knows the first is enough.
+ *
+ * @returns `undefined` for any other text
+ */
+export function fieldsOf(text: string): Record<string, unknown> | undefined {
+  if (!text.trimStart().startsWith('{') || !isJson(Buffer.from(text))) return undefined
+  let others = 0
+  const members = rawMembers(text, name => known.has(name) || others++ === 0)
+  return Object.fromEntries(
+    Array.from(members, ([name, raw]) => [name, raw.depth > 0 ? [] : JSON.parse(raw.text)] as const),
+  )
 }
 
 function problemOf({ path: [field], code, message, ...rest }: z.core.$ZodIssue) {

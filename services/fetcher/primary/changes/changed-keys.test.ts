@@ -27,6 +27,10 @@ test.each([
   ['article:7', 'it names no key: {"key": "namespace:id"}'],
   ['null', 'it names no key: {"key": "namespace:id"}'],
   ['{"id":7}', 'it names no key: {"key": "namespace:id"}'],
+  ['{"keys":[["article:7"]]}', 'it names no key: {"key": "namespace:id"}'],
+  ['{"keys":{"article:7":1}}', 'keys is no list'],
+  ['{"keys":null}', 'keys is no list'],
+  ['{"key":["article:7"]}', 'it names no key: {"key": "namespace:id"}'],
   ['{"keys":["article:7",8]}', 'it names no key: {"key": "namespace:id"}'],
   ['{"keys":"article:7"}', 'keys is no list'],
   ['{"key":"room:7"}', '"room:7" is of no namespace that has this stream'],
@@ -66,4 +70,21 @@ test.each([
 
 test('a list of keys has no value', () => {
   expect(read('{"keys":["article:7"],"value":1}')).toEqual({ keys: ['article:7'] })
+})
+
+function cpuMs(work: () => void) {
+  const before = process.cpuUsage()
+  work()
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / 1_000
+}
+
+test('an event takes about as long whatever stands in it', () => {
+  const mapsOf = (member: (index: number) => string) =>
+    `{"key":"article:7","x":[${Array.from({ length: 50_000 }, (_, index) => `{${member(index)}}`)}]}`
+  const usual = mapsOf(() => '"name":"ab"')
+  const others = mapsOf(index => `"n${index.toString(36).padStart(5, '0')}":1`)
+  read(usual)
+  const usualMs = cpuMs(() => read(usual))
+  expect(cpuMs(() => expect(read(others)).toEqual({ keys: ['article:7'] }))).toBeLessThan(3 * usualMs + 20)
 })

@@ -1,9 +1,9 @@
 // The keys that an event of a backend names: `{"key": "article:7"}`, `{"keys": ["article:7", "article:8"]}`, or all of a
 // namespace, `{"key": "article:*"}`. Or the value of one, as a line of POST /v1/values has it: `{"key": …, "value": …}`.
 import type { HandedOver } from '@keycast/backbone'
-import { excerpt, idOf, keyProblem, namespaceOf } from '@keycast/protocol'
+import { excerpt, idOf, keyProblem, namespaceOf, rawMember } from '@keycast/protocol'
 import { idProblem, type Namespace, type Namespaces, readContent } from '@keycast/service'
-import { event, HANDED_OVER_BYTES_MAX, readLine } from '@keycast/service/hand-over'
+import { event, fieldsOf, HANDED_OVER_BYTES_MAX, readLine } from '@keycast/service/hand-over'
 
 /** All keys of a namespace. No key equals it: `*` stands in none. */
 export const allKeysOf = (name: string) => `${name}:*`
@@ -20,9 +20,11 @@ interface Changes {
 
 /** @param names of the namespaces whose stream it is */
 export function readChanges(data: string, namespaces: Namespaces, names: string[]): Changes {
-  const said = parsed(data)
-  const { key, keys = [key] } = said
-  if (!Array.isArray(keys)) return { keys: [], problem: 'keys is no list' }
+  const said = fieldsOf(data) ?? {}
+  const { key } = said
+  // Each is looked at below.
+  const keys = (said.keys === undefined ? [key] : keysIn(data)) as string[] | undefined
+  if (keys === undefined) return { keys: [], problem: 'keys is no list' }
   if (keys.length > KEYS_MAX) return { keys: names.map(allKeysOf) }
   for (const each of keys) {
     const problem = problemOf(each, namespaces, names)
@@ -60,11 +62,11 @@ function problemOf(key: unknown, namespaces: Namespaces, names: string[]) {
   return problem && `${excerpt(key)}: ${problem}`
 }
 
-/** @returns the fields of an object, whatever the text is */
-function parsed(data: string): { key?: unknown; keys?: unknown; value?: unknown; delete?: unknown } {
-  try {
-    return Object(JSON.parse(data))
-  } catch {
-    return {}
-  }
+/** @param data an object that has some @returns too many where there may be, `undefined` if they are no list */
+function keysIn(data: string): unknown[] | undefined {
+  const { text = '', depth = 0 } = rawMember(data, 'keys') ?? {}
+  if (!text.startsWith('[')) return undefined
+  if (depth > 1) return [undefined]
+  const many = text.split(',', KEYS_MAX + 1)
+  return many.length > KEYS_MAX ? many : JSON.parse(text)
 }
