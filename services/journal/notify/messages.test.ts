@@ -201,6 +201,22 @@ test('past its bytes the outbox loses the oldest messages of the rooms that wait
   expect(calls.at(-1)?.gap ?? calls.find(({ key }) => key === 'room:2')?.gap).not.toEqual(null)
 })
 
+test('of many rooms with a message each, as many are cut at once as are too many, and no more', async () => {
+  const { teller, publish, pass, log, counts } = setup({ answer: () => failed, bytesMax: 50_000 })
+  let takes = 0
+  const { take } = log.outbox
+  log.outbox.take = parts => {
+    takes++
+    return take(parts)
+  }
+  await teller.start()
+  for (let n = 1_000; n < 1_300; n++) await publish(`room:${n}`, 'x'.repeat(10_000))
+  await pass(1_000)
+  expect(log.outbox.stats().bytes).toBeLessThanOrEqual(50_000)
+  expect(takes).toBeLessThan(20)
+  expect(counts.dropped).toBeLessThanOrEqual(300)
+})
+
 test('gaps of more rooms than there is place for are dropped, as many at once as are too many: the outbox stays bounded', async () => {
   const { teller, publish, pass, log, logged, backend, calls } = setup({ answer: () => failed, bytesMax: 10_000 })
   await teller.start()

@@ -12,14 +12,23 @@ import {
   type World,
 } from '@keycast/service'
 import { createPace, type Outcome, type Pace, type Post, pauseMs } from '@keycast/service/notify'
-import { gapBytesOf, LogBroken, type Outbox, OWN_MS, type Position, type Untellable, type Untold } from '../log/log.ts'
+import {
+  gapBytesOf,
+  LogBroken,
+  type Outbox,
+  OWN_MS,
+  type Position,
+  type Untellable,
+  type Untold,
+  untoldBytesOf,
+} from '../log/log.ts'
 import { messagesBody } from './bodies.ts'
 
 /** Messages of one call, and bytes of their data. */
 const CALL_MESSAGES_MAX = 100
 const CALL_BYTES_MAX = 256 * 1_024
 
-/** Messages that are dropped at once. */
+/** Messages that are dropped at once: of each room, and bytes of all rooms. */
 const CUT_MESSAGES_MAX = 500
 const CUT_BYTES_MAX = 4 * 2 ** 20
 
@@ -322,18 +331,20 @@ export function createMessagesTeller({
   /**
    * Drops the first messages of a room, and leaves a gap to be named.
    *
+   * @param among so many rooms that are cut at a time
    * @param isPast whether the next one is to go
    * @returns whether anything went
    */
   async function cut(
     room: Room,
     why: 'age' | 'bytes',
+    among: number,
     isPast: (message: Untold, now: number) => boolean,
   ): Promise<boolean> {
     const { key } = room
     room.isBusy = true
     try {
-      const { gap, messages, now } = await read(key, { limit: CUT_MESSAGES_MAX, bytesMax: CUT_BYTES_MAX })
+      const { gap, messages, now } = await read(key, { limit: CUT_MESSAGES_MAX, bytesMax: CUT_BYTES_MAX / among })
       const left = messages.findIndex(message => !isPast(message, now))
       const dropped = left < 0 ? messages : messages.slice(0, left)
       room.firstAt = (left < 0 ? undefined : messages[left])?.at ?? wallNow()
@@ -361,32 +372,41 @@ export function createMessagesTeller({
 
   async function keepAge() {
     const past = logNow() - AGE_MS_MAX
-    for (const room of [...rooms.values()].filter(
-      ({ firstAt, isBusy, isGapAlone }) => !isBusy && !isGapAlone && firstAt < past,
-    )) {
-      if (!room.isBusy) await cut(room, 'age', ({ at }, now) => now - at > AGE_MS_MAX)
+    const isDue = ({ firstAt, isBusy, isGapAlone }: Room) => !isBusy && !isGapAlone && firstAt < past
+    const due = [...rooms.values()].filter(isDue)
+    for (let start = 0; start < due.length; start += TAKES_MAX) {
+      const part = due.slice(start, start + TAKES_MAX).filter(isDue)
+      await Promise.all(part.map(room => cut(room, 'age', part.length, ({ at }, now) => now - at > AGE_MS_MAX)))
     }
   }
 
   /** Rooms that were not told for the longest lose first. Gaps stay as long as there is anything else. */
   async function keepBytes() {
-    for (let skipped = 0; outbox.stats().bytes > bytesMax && skipped <= rooms.size; ) {
-      const [room] = rooms.values()
-      if (!room) return
-      if (room.isBusy || room.isGapAlone) {
-        putLast(room)
-        skipped++
-        continue
-      }
+    for (let isCut = true; isCut && outbox.stats().bytes > bytesMax; ) {
+      const due = roomsToCut()
       let excess = outbox.stats().bytes - bytesMax
-      const isCut = await cut(room, 'bytes', ({ data }) => {
-        const isPast = excess > 0
-        excess -= data.length
-        return isPast
-      })
-      skipped = isCut ? 0 : skipped + 1
+      const cuts = due.map(room =>
+        cut(room, 'bytes', due.length, message => {
+          const isPast = excess > 0
+          excess -= untoldBytesOf(room.key, message)
+          return isPast
+        }),
+      )
+      isCut = (await Promise.all(cuts)).includes(true)
     }
     if (outbox.stats().bytes > bytesMax) await dropGaps()
+  }
+
+  /** As many as have what is too much, if all have as much, and go out at once. */
+  function roomsToCut() {
+    const { bytes } = outbox.stats()
+    const count = Math.min(TAKES_MAX, Math.ceil(((bytes - bytesMax) * rooms.size) / bytes))
+    const due: Room[] = []
+    for (const room of rooms.values()) {
+      if (due.length >= count) break
+      if (!room.isBusy && !room.isGapAlone) due.push(room)
+    }
+    return due
   }
 
   /** Nothing but gaps, in more rooms than there is place for. */
