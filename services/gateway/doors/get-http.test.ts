@@ -56,7 +56,17 @@ async function setup({
         const { rights, viewer } = asker
         const wireKey = key.startsWith('own:') ? `${key} ${viewer?.name}` : key
         return (
-          refused?.problem ?? { asker, act, key, wireKey, rights, grants: rights?.grants, viewer, namespace: undefined }
+          refused?.problem ?? {
+            asker,
+            act,
+            key,
+            wireKey,
+            rights,
+            grants: rights?.grants,
+            viewer,
+            namespace: undefined,
+            authorize: undefined,
+          }
         )
       },
       check: () => undefined,

@@ -5,7 +5,7 @@ import type { Payer } from '@keycast/service'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Counts } from '../counts.ts'
 import { type Coding, type Codings, isCodable } from '../encodings/codings.ts'
-import type { Admitted, Asker } from '../gate/gate.ts'
+import { type Admitted, type Asker, askedOtherwise } from '../gate/gate.ts'
 import type { Found, Result } from '../topics/values/cache.ts'
 import type { Value } from '../topics/values/value.ts'
 import { chooseCoding } from './http/accept-encoding.ts'
@@ -66,7 +66,7 @@ export function addValues(
     const { result } = waited
     const form = result.value && (await formOf(request, result.value, isOwn))
     const refusal = gate.recheck(admitted)
-    if (refusal && refusal !== 'again') return sendProblem(reply, refusal)
+    if (refusal) return sendProblem(reply, refusal === 'again' ? askedOtherwise : refusal)
     if (!result.value) return sendProblem(reply, result.problem)
     const { order } = result.value
     // From here on the client may wait for changes: see wait/wait.ts.

@@ -3,7 +3,7 @@
 import { type History, historyBody, isProblem, type Problem, ProtocolError, readHistoryQuery } from '@keycast/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { Counts } from '../counts.ts'
-import type { Admitted } from '../gate/gate.ts'
+import { type Admitted, askedOtherwise } from '../gate/gate.ts'
 import type { Histories } from '../topics/rooms/histories.ts'
 import { type Admit, securityHeaders } from './http/admit.ts'
 import { countStatuses } from './http/count-statuses.ts'
@@ -41,7 +41,7 @@ export function addMessages(app: FastifyInstance, { gate, admit, histories, unre
     const { result: history, problem } = await reads.wait(payer, () => histories.read(asked, payer))
     if (problem) return sendProblem(reply, problem)
     const refusal = gate.recheck(admitted)
-    if (refusal && refusal !== 'again') return sendProblem(reply, refusal)
+    if (refusal) return sendProblem(reply, refusal === 'again' ? askedOtherwise : refusal)
     if (isProblem(history)) return sendProblem(reply, history)
     const { messages, ...head } = history
     const body = historyBody({ key, ...head }, messages)

@@ -295,7 +295,7 @@ const tooMany: Problem = {
 
 const otherViewer: Problem = {
   code: 'too_many_waiting',
-  message: 'the session has another user since the message came',
+  message: 'the session has another user, or another backend decides, since the message came',
   retryAfterMs: RETRY_MS,
 }
 

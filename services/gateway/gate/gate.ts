@@ -49,6 +49,8 @@ export interface Admitted {
   readonly viewer: Viewer | undefined
   /** `undefined` where keycast.yaml has it no more. */
   readonly namespace: KeyNamespace | undefined
+  /** Who decided then, of its namespace, which keycast.yaml may change. */
+  readonly authorize: KeyNamespace['authorize']
 }
 
 /** The namespace of a key: of values, or of rooms, whose `source` is the journal. */
@@ -134,6 +136,13 @@ export const notForAll: Problem = {
   message: 'only keys that everybody may read can be waited for: none with authorize, per: user or no-store',
 }
 
+/** Of a request over HTTP that another backend is to be asked about by now. */
+export const askedOtherwise: Problem = {
+  code: 'too_many_waiting',
+  message: 'keycast.yaml changed while the request waited: send it again',
+  retryAfterMs: 100,
+}
+
 /** A client repeats a publish that its session's change of user overtook after this time. */
 const RETRY_MS = 100
 
@@ -159,7 +168,17 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
   function admit(asker: Asker, act: Act, key: string, namespace: KeyNamespace | undefined): Admitted {
     const { rights, viewer } = asker
     const wireKey = isOwn(namespace) ? ownKeyOf(viewer, key) : key
-    return { asker, act, key, wireKey, rights, grants: rights.grants, viewer, namespace }
+    return {
+      asker,
+      act,
+      key,
+      wireKey,
+      rights,
+      grants: rights.grants,
+      viewer,
+      namespace,
+      authorize: namespace?.authorize,
+    }
   }
 
   async function enterDecided(asker: Asker, act: Act, key: string, decision: Promise<Problem | undefined>) {
@@ -175,12 +194,13 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
   /**
    * Must follow every wait after {@link enter}: the asker's rights, viewer and token may be others by now.
    *
-   * @returns 'again': the asker is another viewer by now, for whom the key has to be entered anew
+   * @returns 'again': the asker is another viewer by now, or another backend decides, so the key has to be entered anew
    */
-  function recheck({ asker, act, key, grants, viewer }: Admitted): Problem | 'again' | undefined {
+  function recheck({ asker, act, key, grants, viewer, authorize }: Admitted): Problem | 'again' | undefined {
     const revoked = asker.revoked?.()
     if (revoked) return revoked
     if (asker.viewer !== viewer && isViewers(key)) return 'again'
+    if (namespaceFor(key)?.authorize !== authorize) return 'again'
     return asker.rights.grants === grants ? undefined : check(asker.rights, act, key)
   }
 

@@ -156,6 +156,17 @@ test('a backend that is asked otherwise is asked at once, and who was admitted s
   expect(await client.received()).toMatchObject([{ code: 'forbidden', key: 'own:1' }])
 })
 
+test('a get that waits while a backend comes to decide is answered once it admitted the viewer, and not before', async () => {
+  const bench = start()
+  const client = await bench.connect()
+  await client.ask({ type: 'get', id: 1, key: 'doc:1' })
+  take(bench, {}, [{ ...namespaces, doc: { authorize } }, rooms])
+  bench.backbone.value('doc:1', '1')
+  expect(await client.received()).toEqual([])
+  bench.backbone.questions.shift()?.resolve({ verdict: 'refused', ageMs: 0, message: '' })
+  expect(await client.received()).toMatchObject([{ id: 1, code: 'forbidden' }])
+})
+
 test('what a backend said does not count where another decides after a time without any', async () => {
   const bench = start()
   const client = await bench.connect()
