@@ -233,3 +233,11 @@ async def test_a_key_of_values_is_no_room(fake: FakeKeycast) -> None:
         async for _ in fake.keycast.room("a:1"):
             pass
     assert raised.value.code == "not_a_room"
+
+
+@run
+async def test_time_alone_loses_no_connection(fake: FakeKeycast) -> None:
+    fake.pass_time(3_600)
+    fake.keycast.reconnect()
+    fake.pass_time(3_600)
+    assert fake.keycast.state.name == "open"

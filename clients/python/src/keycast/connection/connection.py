@@ -253,8 +253,9 @@ class Connection:
 
     def _ask(self) -> None:
         self._awaits_pong = True
-        self.send({"type": "ping", "id": "ping"})
+        # First: a gateway for tests answers at once.
         self._alarm.set(lambda: self._lost("the connection went silent"), PONG_MS)
+        self.send({"type": "ping", "id": "ping"})
 
     def _lost(self, reason: str, code: int | None = None) -> None:
         self._settle()
