@@ -1,4 +1,5 @@
 // The callers that may act as the backend or the operator, and the record of what operators did.
+import { excerpt } from '@keycast/protocol'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type ApiToken, createHolders, type Scope } from './api-tokens.ts'
 import { sendProblem } from './problems.ts'
@@ -52,7 +53,7 @@ export function createGuard({ tokens, audit, wallNow }: Deps) {
     if (caller === undefined) return
     const { method, url, body } = request
     const at = new Date(wallNow()).toISOString()
-    audit(JSON.stringify({ at, caller, method, path: url, body: body ?? undefined, status: statusCode }))
+    audit(JSON.stringify({ at, caller, method, path: url, body: shown(body) ?? undefined, status: statusCode }))
   }
 
   return {
@@ -62,4 +63,12 @@ export function createGuard({ tokens, audit, wallNow }: Deps) {
     refusal,
     record,
   }
+}
+
+/** Calls have no more levels. Deeper ones are cut: `JSON.stringify` fails on what is nested some thousand levels deep. */
+function shown(body: unknown, levels = 2): unknown {
+  if (typeof body !== 'object' || body === null) return body
+  if (levels === 0) return excerpt(body)
+  if (Array.isArray(body)) return body.map(each => shown(each, levels - 1))
+  return Object.fromEntries(Object.entries(body).map(([name, each]) => [name, shown(each, levels - 1)]))
 }

@@ -279,6 +279,13 @@ describe('POST /v1/access with ask', () => {
     expect(asked).toEqual([])
   })
 
+  test('one nested 8,000 deep is refused and recorded, without what is in it', async () => {
+    const { call, audited } = await setup()
+    const body = `{"ask":{"user":${'['.repeat(8_000)}${']'.repeat(8_000)}}}`
+    expect((await call('/v1/access', { method: 'POST', headers: json, body })).status).toBe(400)
+    expect(audited).toMatchObject([{ path: '/v1/access', body: { ask: { user: '[…]' } }, status: 400 }])
+  })
+
   test('without it the call is for admins alone, and leaves no line', async () => {
     const { call, audited } = await setup({ apiTokens: [{ name: 'b', scopes: ['revoke'], token: 'secret' }] })
     expect((await call('/v1/access', ask({ key: 'tick:1' }))).status).toBe(403)
