@@ -8,6 +8,8 @@ export type Every = (ms: number, tick: () => void) => () => void
 export interface World {
   /** Monotonic, in milliseconds. */
   readonly now: () => number
+  /** Monotonic, in milliseconds, and the same in all processes of a host. */
+  readonly hostNow: () => number
   /** In milliseconds since 1970. */
   readonly wallNow: () => number
   /** From 0 up to 1, which it never is. */
@@ -25,6 +27,8 @@ const TIMER_MS_MAX = 2 ** 31 - 1
 
 export const realWorld: World = Object.freeze({
   now: performance.now.bind(performance),
+  // Not by `performance.timeOrigin`, which goes with the wall clock: it may have been set between two starts.
+  hostNow: () => Number(process.hrtime.bigint()) / 1e6,
   wallNow: Date.now,
   random: Math.random,
   randomBytes: (size: number) => randomBytes(size),

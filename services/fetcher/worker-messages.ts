@@ -106,9 +106,10 @@ export type DeltaSkip = 'no_base' | 'size' | 'time' | 'gain'
 
 /**
  * With `nth` it is of that key of a batch, the second or a later one. The first key's comes last and ends the lease; alone,
- * it is of all.
+ * it is of all. `askedAt`: when the backend was asked, by the host's clock. Two values are told apart by it, and the lease
+ * may have waited long before that: a worker that stood still would have made of the newer value the older.
  */
-export type LeaseResult = { nth?: number } & Result
+export type LeaseResult = { nth?: number; askedAt?: number } & Result
 
 export type ResultMessage = { type: 'result'; lease: number } & LeaseResult
 
@@ -176,7 +177,8 @@ export function decodeFromWorker(parts: Buffer[]): Loaded<Credit | ResultMessage
     if (message.type === 'credit' && [message.credit, message.cpuMs, message.residentBytes].every(Number.isFinite)) {
       return { message: message as unknown as Credit }
     }
-    const whole = message.type === 'result' && typeof message.lease === 'number' && kinds.has(message.kind)
+    const { type, lease, kind, askedAt = 0 } = message
+    const whole = type === 'result' && typeof lease === 'number' && kinds.has(kind) && Number.isFinite(askedAt)
     const known = message.kind !== 'failed' || isErrorCode(message.code)
     if (!whole || !known) throw new WorkError('the primary was sent something that is neither credit nor result')
     const body = message.kind === 'value' || message.hasBody ? parts[next++] : undefined

@@ -154,6 +154,7 @@ export function createMemoryNetwork() {
 
   const world: World = {
     now,
+    hostNow: now,
     wallNow: now,
     every,
     after,

@@ -15,6 +15,7 @@ export function createTestWorld() {
   }
   const world: World = {
     now: () => at,
+    hostNow: () => at,
     wallNow: () => at,
     random: () => 1,
     randomBytes: size => Buffer.alloc(size, 1),

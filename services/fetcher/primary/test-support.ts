@@ -141,6 +141,7 @@ export function setup({
     } as unknown as Pick<Log, 'warn' | 'info'>,
     now,
     wallNow: now,
+    hostNow: now,
     random,
   }
   const streamMetrics = { event() {}, opened() {} }
@@ -271,7 +272,7 @@ export function setup({
     value(
       key: string,
       version: string,
-      { body = Buffer.from(version), delta, ...more }: Partial<Result> & { body?: Buffer; delta?: Buffer } = {},
+      { body = Buffer.from(version), delta, ...more }: Partial<LeaseResult> & { body?: Buffer; delta?: Buffer } = {},
     ) {
       const content = { kind: 'value', version, contentType: 'application/json', format: 'json' }
       const result = { ...content, status: 200, store: true, ...more } as Result

@@ -23,6 +23,7 @@ export async function setup(handler: RequestListener, { turn } = realWorld) {
     requests.push(request)
     handler(request, response)
   })
+  const times: (number | undefined)[] = []
   let connections = 0
   server.on('connection', () => connections++)
   await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
@@ -38,8 +39,15 @@ export async function setup(handler: RequestListener, { turn } = realWorld) {
     server,
     requests,
     connections: () => connections,
-    pull: (changes?: Partial<Lease>) =>
-      puller.pull(lease({ url: `http://127.0.0.1:${port}/conversations/1`, ...changes })),
+    async pull(changes?: Partial<Lease>) {
+      const { askedAt, ...pulled } = await puller.pull(
+        lease({ url: `http://127.0.0.1:${port}/conversations/1`, ...changes }),
+      )
+      times.push(askedAt)
+      return pulled
+    },
+    /** When the backend was asked for each result, by the host's clock. */
+    times,
   }
 }
 

@@ -28,6 +28,22 @@ test('200 with JSON is a value, its bytes as they came', async () => {
   expect(requests).toHaveLength(1)
 })
 
+test('a result says when its request was sent, the last one where it was redirected, and nothing where none was', async () => {
+  let arrivedAt = 0
+  const { pull, times } = await setup((request, response) => {
+    arrivedAt = realWorld.hostNow()
+    if (request.url === '/conversations/1') response.writeHead(302, { location: '/there' }).end()
+    else response.writeHead(200, json).end('1')
+  })
+  const before = realWorld.hostNow()
+  await pull({ redirects: true })
+  await pull({ url: 'http://127.0.0.1:1/' })
+  const [askedAt] = times as number[]
+  expect(askedAt).toBeGreaterThan(before)
+  expect(askedAt).toBeLessThanOrEqual(arrivedAt)
+  expect(times[1]).toBeUndefined()
+})
+
 test('a request carries the headers of its namespace and has a trace of its own', async () => {
   const { pull, requests } = await setup(answering(200, json, '1'))
 

@@ -47,31 +47,34 @@ export function createPuller({ connections, now, wallNow, random, turn }: Option
   // Not `axios.create`, whose defaults are merged anew for each request and say nothing here.
   const client = new axios.Axios({ adapter: config => adapter(config as Config), validateStatus: null })
 
-  async function send(lease: Lease, traceparent: string, url: string, timeoutMs: number): Promise<Response> {
+  function exchangeOf(lease: Lease, traceparent: string, url: string, timeoutMs: number) {
     const { body, bytesMax } = lease
     const method = body === undefined ? 'GET' : 'POST'
-    const exchange = new Exchange({ url, method, body, headers: headersOf(lease, traceparent), timeoutMs, bytesMax })
-    return (await client.request<Response>({ exchange } as Config)).data
+    return new Exchange({ url, method, body, headers: headersOf(lease, traceparent), timeoutMs, bytesMax })
   }
+
+  const send = async (exchange: Exchange) => (await client.request<Response>({ exchange } as Config)).data
 
   return {
     /** @returns never rejects, whatever a backend or a network does */
     async pull(lease: Lease): Promise<Pulled> {
       const traceparent = newTraceparent(random)
+      const endsAt = now() + lease.timeoutMs
+      let exchange = exchangeOf(lease, traceparent, lease.url, lease.timeoutMs)
       try {
-        const endsAt = now() + lease.timeoutMs
-        let response = await send(lease, traceparent, lease.url, lease.timeoutMs)
+        let response = await send(exchange)
         let url = redirectOf(lease, lease.url, response)
         for (let followed = 0; url !== undefined && followed < REDIRECTS_MAX; followed++) {
-          response = await send(lease, traceparent, url, Math.max(1, endsAt - now()))
+          exchange = exchangeOf(lease, traceparent, url, Math.max(1, endsAt - now()))
+          response = await send(exchange)
           url = redirectOf(lease, url, response)
         }
         const pulled = resultOf(lease, response, wallNow())
         if (pulled.result.kind === 'failed') pulled.result.traceparent = traceparent
-        return pulled
+        return { ...pulled, askedAt: exchange.askedAt }
       } catch (error) {
         if (!(error instanceof ExchangeError)) throw error
-        return { result: { ...failureOf(lease, error, wallNow()), traceparent } }
+        return { result: { ...failureOf(lease, error, wallNow()), traceparent }, askedAt: exchange.askedAt }
       }
     },
   }

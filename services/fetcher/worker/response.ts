@@ -7,11 +7,15 @@ import { readBatch } from './batch.ts'
 import type { Response } from './http/exchange.ts'
 import { confirmedFreshnessOf, freshnessOf, validatorsOf } from './response-headers.ts'
 
-/** `body` exactly where the result is a `value`, or `hasBody`. `others`: of a batch's other keys, unless the result is of all. */
+/**
+ * `body` exactly where the result is a `value`, or `hasBody`. `others`: of a batch's other keys, unless the result is of all.
+ * `askedAt`: when the request was sent, by the host's clock.
+ */
 export interface Pulled {
   result: Result
   body?: Buffer
   others?: Pulled[]
+  askedAt?: number
 }
 
 /** @param now milliseconds since 1970 */

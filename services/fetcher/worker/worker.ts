@@ -61,7 +61,10 @@ export function startWorker({
     pulling -= 1
     const keys = lease.batch?.keys
     // The first key's comes last: it ends the lease.
-    pulled.others?.forEach((other, index) => void send(lease, keys?.[index + 1] ?? lease, other, index + 1))
+    const { askedAt } = pulled
+    pulled.others?.forEach((other, index) => {
+      void send(lease, keys?.[index + 1] ?? lease, { ...other, askedAt }, index + 1)
+    })
     await send(lease, keys?.[0] ?? lease, pulled)
   }
 
@@ -72,7 +75,8 @@ export function startWorker({
     } catch (error) {
       sent = failed(lease, error)
     }
-    return socket.send({ type: 'result', lease: lease.lease, nth, ...sent.result }, sent.body, sent.delta)
+    const { askedAt } = pulled
+    return socket.send({ type: 'result', lease: lease.lease, nth, askedAt, ...sent.result }, sent.body, sent.delta)
   }
 
   async function resultOf(lease: Lease, body: Buffer | undefined): Promise<Pulled> {

@@ -109,6 +109,18 @@ test('its answer is as old as the second asking', () => {
   expect(take('a')).toMatchObject([{ ageMs: 100 }])
 })
 
+test('a value is as old as its worker says, which may have stood still before it asked', () => {
+  const { watch, value, take, sent, pass, now } = setup()
+  watch('a', K)
+  pass(1_400)
+  value(K, 'v1', { askedAt: now() - 30 })
+  expect(take('a')).toMatchObject([{ version: 'v1', ageMs: 30 }])
+
+  // Another node was leased the key later, asked for it before, and gave its gateway an older value.
+  watch('b', K, { version: 'v0', ageMs: 100 })
+  expect(sent('b')).toEqual(['value v1'])
+})
+
 test('a fetch that two workers died over has failed, and says nothing of the backend', () => {
   const { watch, lose, take, asked, primary, pass } = setup({ random: () => 1 })
   for (let id = 0; id < 30; id++) {

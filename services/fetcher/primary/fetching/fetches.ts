@@ -34,6 +34,8 @@ export interface Fetch extends Request {
   company: Fetch[] | undefined
   /** The source's, when it was sent. */
   requestChanges?: number
+  /** When the backend was asked, by this process's clock; absent where no worker said so. */
+  askedAt?: number
 }
 
 /** The part of the workers that fetches need. `lease` must only be called while there is credit. */
@@ -63,6 +65,8 @@ interface Deps {
   failureLog: FailureLog
   containment?: Containment
   now: () => number
+  /** By which workers say when they asked. */
+  hostNow: () => number
   /** In milliseconds since 1970, as tokens tell the time. */
   wallNow: () => number
   after: World['after']
@@ -78,6 +82,7 @@ export function createFetches({
   failureLog,
   containment = noContainment,
   now,
+  hostNow,
   wallNow,
   after,
   tokens,
@@ -258,10 +263,17 @@ export function createFetches({
 
   /** @param fetch of a lease */
   function take(fetch: Fetch, result: LeaseResult, body?: Buffer, delta?: Buffer) {
-    if (result.nth === undefined) return dispatcher.ended(fetch, result, body, delta)
+    const askedAt = result.askedAt === undefined ? undefined : now() - (hostNow() - result.askedAt)
+    if (result.nth === undefined) {
+      fetch.askedAt = askedAt
+      for (const other of fetch.company ?? []) other.askedAt = askedAt
+      return dispatcher.ended(fetch, result, body, delta)
+    }
     const other = fetch.company?.[result.nth - 1]
     // Said twice, it would end the key's next fetch in place of this one, which nobody would hear of any more.
-    if (other && other.entry.fetch === other) finish(other, result, body, delta, false)
+    if (!other || other.entry.fetch !== other) return
+    other.askedAt = askedAt
+    finish(other, result, body, delta, false)
   }
 
   function ended(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) {

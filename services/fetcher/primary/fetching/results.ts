@@ -10,7 +10,7 @@ import type { KeySource } from '../origins/origins.ts'
 import type { Schedule } from '../timing/schedule.ts'
 import type { Fetch, Fetches } from './fetches.ts'
 
-type Ended = Pick<Fetch, 'entry' | 'again' | 'superseded' | 'queuedAt' | 'sentAt' | 'authorization'>
+type Ended = Pick<Fetch, 'entry' | 'again' | 'superseded' | 'queuedAt' | 'sentAt' | 'askedAt' | 'authorization'>
 
 interface Deps {
   table: {
@@ -55,7 +55,7 @@ export function createResults({
    * @param closed whether it closed the namespace's breaker
    */
   function take(fetch: Ended, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) {
-    const { entry, again, queuedAt, sentAt = now() } = fetch
+    const { entry, again, queuedAt, sentAt = now(), askedAt = sentAt } = fetch
     if (entry.namespace.isPerUser && isForbidden(result)) {
       refreshes.end(entry)
       onForbidden(entry, fetch.authorization)
@@ -76,7 +76,7 @@ export function createResults({
       const isInTime = entry.refresh === undefined || sentAt >= entry.refresh.dueAt
       refreshes.end(entry)
       hold(entry, fits ? result : noRoom, body, delta, {
-        askedAt: sentAt,
+        askedAt,
         waitedMs: Math.round(sentAt - queuedAt),
         changed: again,
       })

@@ -42,13 +42,14 @@ interface Deps {
   lookup?: Lookup
   after: World['after']
   turn: World['turn']
+  hostNow: World['hostNow']
 }
 
 /**
  * Connections are as many as exchanges under way at one time, and the leases bound those. Nothing waits here for a
  * connection: it would use up its deadline, behind others that are still connecting.
  */
-export function createConnections({ lookup = createLookups(), after, turn }: Deps) {
+export function createConnections({ lookup = createLookups(), after, turn, hostNow }: Deps) {
   // One for all, as it keeps the TLS sessions. No time-out: an exchange that meets its deadline ends the connecting.
   const connector = buildConnector({ allowH2: false, timeout: 0, keepAliveInitialDelay: PROBE_MS, lookup })
   /** By origin, and the one used last at the end: the others may be closed. */
@@ -163,7 +164,7 @@ export function createConnections({ lookup = createLookups(), after, turn }: Dep
         // Over the whole exchange, and not from byte to byte: a body may drip. Timers run before sockets are read: a process
         // that stood still first reads what came meanwhile.
         const cancelDeadline = after(exchange.timeoutMs, () => turn(() => exchange.fail('deadline')))
-        exchange.begin(connection, resolve, reject, cancelDeadline)
+        exchange.begin(connection, resolve, reject, cancelDeadline, hostNow)
         connection.carry(exchange, url.slice(pathAt))
       })
     },

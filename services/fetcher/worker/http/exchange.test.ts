@@ -181,7 +181,15 @@ test('a body in chunks of one byte takes little more memory than its bytes', asy
   const bytes = Buffer.alloc(300_000, 'keycast')
   const exchange = new Exchange({ url: '', headers: {}, timeoutMs: 60_000, bytesMax: bytes.length })
   const connection = { destroy() {}, release() {}, isBroken: false }
-  const response = new Promise<Response>((resolve, reject) => exchange.begin(connection, resolve, reject, () => {}))
+  const response = new Promise<Response>((resolve, reject) =>
+    exchange.begin(
+      connection,
+      resolve,
+      reject,
+      () => {},
+      () => 0,
+    ),
+  )
   exchange.onResponseStart(undefined, 200, {})
   collectGarbage()
   const before = process.memoryUsage().heapUsed

@@ -86,11 +86,14 @@ export class Exchange {
   readonly timeoutMs: number
   readonly bytesMax: number
 
+  /** When the request was sent, by the host's clock; `undefined` before. */
+  askedAt: number | undefined
   /** Until it is over. */
   #connection: Connection | undefined
   #resolve: (response: Response) => void = () => {}
   #reject: (error: ExchangeError) => void = () => {}
   #cancelDeadline = () => {}
+  #hostNow: () => number = () => 0
   #head: Head | undefined
   #chunks: Buffer[] = []
   /** Of the chunks, those at the start that are joined ones. */
@@ -115,14 +118,18 @@ export class Exchange {
     resolve: (response: Response) => void,
     reject: (error: ExchangeError) => void,
     cancelDeadline: () => void,
+    hostNow: () => number,
   ) {
     this.#connection = connection
     this.#resolve = resolve
     this.#reject = reject
     this.#cancelDeadline = cancelDeadline
+    this.#hostNow = hostNow
   }
 
-  onRequestStart() {}
+  onRequestStart() {
+    this.askedAt = this.#hostNow()
+  }
 
   onResponseStart(_: unknown, status: number, headers: Record<string, string | string[] | undefined>) {
     if (status < 200) return // such as 103: the response itself follows
