@@ -22,6 +22,9 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 /** One worker is enough for so little, and starts sooner without a warm-up. */
 const SMALL = { FETCHER_WORKERS: '1', FETCHER_WARM_UP_PULLS: '0' }
 
+/** A run is mostly starts of processes, and four test files have those at one time: 20 s alone, over a minute beside others. */
+const RUN_MS_MAX = 120_000
+
 let output: string
 /** One for all reports: each page of its own would start a process. */
 let page: Page
@@ -55,7 +58,7 @@ function start(...args: string[]) {
   const ended = within(
     once(child, 'close').then(([code]) => ({ code, ...said })),
     () => `the end of loadtest ${args.join(' ')}:\n${said.err}\nthis`,
-    60_000,
+    RUN_MS_MAX,
   )
   return { child, ended }
 }
@@ -335,13 +338,17 @@ beforeAll(async () => {
   }
 })
 
-test.each(small)('%s runs end to end, its counts add up, and its report opens', async (scenario, _, check) => {
-  const done = (await runs.get(scenario)) as Awaited<ReturnType<typeof run>>
+test.each(small)(
+  '%s runs end to end, its counts add up, and its report opens',
+  async (scenario, _, check) => {
+    const done = (await runs.get(scenario)) as Awaited<ReturnType<typeof run>>
 
-  check(done.result.counts, done.result)
-  expect(done.result.addsUp).toBe(true)
-  await checkReport(done)
-})
+    check(done.result.counts, done.result)
+    expect(done.result.addsUp).toBe(true)
+    await checkReport(done)
+  },
+  2 * RUN_MS_MAX,
+)
 
 test('capacity counts what the gateway counts, and leaves a running system running', async () => {
   const { urls, watched } = shared
