@@ -1,4 +1,4 @@
-// What a link is sent of rooms whose messages are deleted while it has no credit.
+// Messages that are deleted while a link has no credit: it is sent none of them afterwards.
 import { realWorld } from '@keycast/service'
 import { createMemoryLog } from '../log/memory/memory.ts'
 import { createWatchedRooms } from '../watched-rooms.ts'

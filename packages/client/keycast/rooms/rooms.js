@@ -118,7 +118,7 @@ export function createClientRooms(deps) {
         const isWhole = live && each.recovered
         // First, for a listener that hears of the change may close the handle.
         if (!isWhole) subscriber.want(each.key)
-        // What it had rested for is over. Else messages before the answer may be of another epoch.
+        // The error that the room rested for is over. Else it waits: messages before the answer may be of another epoch.
         room.become(isWhole ? { error: undefined } : { live: false })
       } else if (!live && room.askId === id) {
         if (each.epoch !== undefined) room.begin(each)

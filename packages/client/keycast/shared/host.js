@@ -212,7 +212,7 @@ export function createHost({ connect, locks, lock, now = () => performance.now()
     if (!tabs.delete(tab)) return
     tab.port.onmessage = null
     tab.answer?.(isGone)
-    // What it reads is for nobody any more; what it publishes goes on.
+    // Its reads are for nobody any more. Its publishes go on.
     for (const controller of tab.calls.values()) controller.abort()
     for (const id of [...tab.handles.keys()]) close(tab, id)
     if (tabs.size > 0) return

@@ -1,5 +1,5 @@
-// What an operator deletes from a log in LMDB. Nothing is left of a deleted message but its place; a message of its own
-// tells readers.
+// Deletions by operators in a log in LMDB. Of a deleted message only its place is left; a message of its own tells
+// readers.
 import { bytesOf, type Log, type Message, NO_DATA, nothing, rangesOf, type SeqRange } from '../log.ts'
 import type { Commit, Write } from './commits.ts'
 import type { Ids } from './ids.ts'

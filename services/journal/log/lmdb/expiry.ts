@@ -1,5 +1,4 @@
-// What a log in LMDB forgets with time: messages past their age, rooms that were empty for long, and ids. Each call ends
-// soon.
+// A log in LMDB forgets messages past their age, rooms that were empty for long, and ids. Each call ends soon.
 import { ROOM_ITSELF } from '../charges.ts'
 import { EMPTY_MS, floorAbove, type Head, type Log, type Retention } from '../log.ts'
 import type { Commit, Write } from './commits.ts'

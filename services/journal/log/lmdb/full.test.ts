@@ -29,7 +29,7 @@ test('a full disk keeps nothing of a batch, leaves no rejection behind, can be o
   const next = [1, 2, 3, 4].map(more => ({ position: { seq: seen.kept + more }, duplicate: false }))
   expect(seen.healed).toMatchObject(next)
   expect(seen.seqs).toEqual(Array.from({ length: seen.kept + 4 }, (_, index) => index + 1))
-  // What is past its age goes in parts that there is room for.
+  // Messages past their age go in parts that there is room for.
   expect([seen.smallOnes, seen.oldest]).toEqual([600, 601])
   expect(seen.unhandled).toEqual([])
 })

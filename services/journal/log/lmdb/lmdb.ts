@@ -101,7 +101,7 @@ export async function openLmdbLog({
     return openBeforeMs + now() - openedAt
   }
 
-  /** As `commits.commit`. What was changed in memory for it is as before where it fails. */
+  /** As `commits.commit`. Where it fails, changes in memory that were made for it are undone. */
   async function commit(
     writes: Write[],
     before: Counts,

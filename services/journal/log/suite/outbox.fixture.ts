@@ -1,4 +1,4 @@
-// What backends are still to be told.
+// The outbox: messages that backends are still to be told of.
 import { EMPTY_MS, type Log } from '../log.ts'
 import { newId, roomy, type Suite } from './setup.fixture.ts'
 
