@@ -306,7 +306,10 @@ function note(sight: Sight, message: any, frame: Buffer) {
       const revision = data?.revision
       if (typeof revision === 'number') {
         if (sight.revision !== undefined && revision < sight.revision) {
-          wentBack.push(`${key} from ${sight.revision} to ${revision}`)
+          const meanwhile = sight.error?.code ?? sight.stale?.type ?? 'nothing else'
+          wentBack.push(
+            `${key} from ${sight.revision} (${sight.order}) to ${revision} (${order}), ${meanwhile} between`,
+          )
         }
         sight.revision = revision
         sight.revisions.push(revision)

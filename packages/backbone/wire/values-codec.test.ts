@@ -1,7 +1,7 @@
 import { errorCodes } from '@keycast/protocol'
 import type { Answer, Ruling, Taken } from '../backbone.ts'
 import { WireError } from './codec.ts'
-import { type AskCommand, type PutCommand, valuesCodec } from './values-codec.ts'
+import { type AskCommand, type PutCommand, positionOf, valuesCodec } from './values-codec.ts'
 
 const { encodeAnswer, decodeAnswer, readNotice, readPosition } = valuesCodec
 
@@ -91,6 +91,8 @@ test('positions and refreshes are read with the fields they need', () => {
     expect(() => readPosition({ ...planned, plan })).toThrow(WireError)
   }
   for (const position of [{}, { version: 'v' }, { ageMs: 5 }]) expect(() => readPosition(position)).toThrow(WireError)
+  const absent = { version: undefined, ageMs: 5 }
+  expect(readPosition(JSON.parse(JSON.stringify(positionOf(absent))))).toEqual(absent)
   expect(readNotice?.({ type: 'refresh', keys: ['a:1'] })).toEqual({ type: 'refresh', keys: ['a:1'] })
   expect(() => readNotice?.({ type: 'refresh', keys: [1] })).toThrow(WireError)
 })

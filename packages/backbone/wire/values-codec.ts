@@ -57,15 +57,23 @@ const GENERAL_CODE = 'backend_error'
 /** Replaces a format of a newer fetcher: bytes can always be given as bytes. */
 const GENERAL_FORMAT = 'base64'
 
+/** The version that a position of `not_found` has on the wire. */
+const ABSENT = ''
+
 /** Far above every time in milliseconds since 1970. */
 const ORDER_MAX = 2 ** 52
 
+/** @returns as nodes are told, also those of before there were such positions: none of their versions is the empty one */
+export const positionOf = (held: Held | undefined): Held | undefined =>
+  held && held.version === undefined ? { ...held, version: ABSENT } : held
+
 export const valuesCodec: Codec<Values> = {
   wire: 'values/2.4',
-  readPosition({ version, ageMs, order, rank, plan }) {
-    if (typeof version !== 'string' || !isAge(ageMs)) throw new WireError('a position is not a version and its age')
+  readPosition({ version: said, ageMs, order, rank, plan }) {
+    if (typeof said !== 'string' || !isAge(ageMs)) throw new WireError('a position is not a version and its age')
     if (order !== undefined && !isOrder(order)) throw new WireError('a position has no number to go by')
     if (rank !== undefined && !isRank(rank)) throw new WireError('the rank of a position is no number')
+    const version = said === ABSENT ? undefined : said
     if (plan === undefined) return { version, ageMs, order, rank }
     const { inMs, maxAgeMs, askedAgoMs } = plan ?? {}
     const isWhole = isAge(inMs) && isAge(maxAgeMs) && (askedAgoMs === undefined || isAge(askedAgoMs))

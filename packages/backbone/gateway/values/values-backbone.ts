@@ -9,7 +9,7 @@ import {
   FetcherUnavailable,
   type Ruling,
 } from '../../backbone.ts'
-import { type Values, valuesCodec } from '../../wire/values-codec.ts'
+import { positionOf, type Values, valuesCodec } from '../../wire/values-codec.ts'
 import { readViewerKey, userName } from '../../wire/viewer-key.ts'
 import type { Dial, Link, Log } from '../link.ts'
 import { createRouter, type NodeSource } from '../router.ts'
@@ -37,7 +37,7 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
     ...given,
     codec: valuesCodec,
     events: {
-      position: key => events.held(key),
+      position: key => positionOf(events.held(key)),
       payload: payloadOf,
       payer: (key, type) => events.payer?.(key, type),
       onAnswer(answer, isGot, link) {

@@ -108,6 +108,23 @@ describe('a watch', () => {
     expect(sent('a')).toEqual(['value v2'])
   })
 
+  test('is not sent an older value where the gateway was told that there is none', () => {
+    const { watch, value, fail, get, sent, asked, pass } = setup()
+    watch('a', K)
+    value(K, 'v1')
+    pass(100)
+    watch('b', K, { version: undefined, ageMs: 50 })
+    get('c', K, { version: undefined, ageMs: 50 })
+    expect([...sent('b'), ...sent('c')]).toEqual([])
+    expect(asked(K)).toBe(2)
+    fail(K, 'not_found')
+    expect([...sent('b'), ...sent('c')]).toEqual(['not_found', 'not_found'])
+    // The same state again is good for its time, though it took a while to the gateway.
+    get('c', K, { version: undefined, ageMs: -5 })
+    expect(sent('c')).toEqual(['not_found'])
+    expect(asked(K)).toBe(2)
+  })
+
   test('is sent what is later than what the gateway holds', () => {
     const { watch, value, sent, asked, pass } = setup()
     watch('a', K)

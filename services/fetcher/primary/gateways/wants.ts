@@ -147,7 +147,7 @@ export function createGatewayWants({
     if (table.get(key) !== entry) return // it took room that other keys need, and its links were refused
     if (!wasKept) viewers.came(entry)
 
-    if (quiet && held?.plan && isKeptByPlan(entry, held.version, held.plan)) {
+    if (quiet && held?.version !== undefined && held.plan && isKeptByPlan(entry, held.version, held.plan)) {
       metrics.wanted('plan')
       return interest.notify(link, entry, watcher)
     }

@@ -184,12 +184,13 @@ function number({ held }: Entry, version: string, wallMs: number) {
  */
 export function noteOrder(
   entry: Entry,
-  seen: { version: string; askedAt: number; order: number | undefined },
+  seen: { version: string | undefined; askedAt: number; order: number | undefined },
   wallMs: number,
 ): boolean {
   const { held } = entry
   const { version, order } = seen
-  if (order === undefined || order < held.order || order <= (held.reported?.order ?? 0)) return false
+  if (version === undefined || order === undefined) return false
+  if (order < held.order || order <= (held.reported?.order ?? 0)) return false
   if (order === held.order && held.value?.version === version) return false
   held.reported = { version, order }
   // The gateway knows something newer: the fetch that follows will say what.
@@ -203,7 +204,10 @@ export function noteOrder(
  *
  * @returns whether the held value may be an older one: the node that had the key before may have taken a newer
  */
-export function noteRank({ held }: Entry, { version, rank }: { version: string; rank: number | undefined }): boolean {
+export function noteRank(
+  { held }: Entry,
+  { version, rank }: { version: string | undefined; rank: number | undefined },
+): boolean {
   if (rank === undefined || rank <= (held.rank ?? -1)) return false
   held.rank = rank
   return held.value !== undefined && held.value.version !== version
@@ -284,10 +288,11 @@ export const isFresh = (entry: Entry, now: number) =>
   isAnswered(entry) && !entry.held.invalid && now - entry.held.askedAt <= entry.held.maxAgeMs
 
 /**
- * Whether the held state may be sent to a gateway that has `seen` already: it is the same, or was asked for later.
+ * Whether the held state may be sent to a gateway that has `seen` already: it is the same (a version, or none), or was
+ * asked for later.
  * Versions have no order; the times at which the backend was asked have one.
  *
  * @param entry that is answered
  */
 export const isNoOlder = ({ held }: Entry, seen: { version: string | undefined; askedAt: number }) =>
-  (held.value !== undefined && held.value.version === seen.version) || held.askedAt >= seen.askedAt
+  held.value?.version === seen.version || held.askedAt >= seen.askedAt

@@ -3,7 +3,7 @@
 import type { Answer, Backbone, Confirmations, FailedAnswer, KeptAnswer, Next } from '@keycast/backbone'
 import type { ErrorCode, Problem } from '@keycast/protocol'
 import type { Payer } from '@keycast/service'
-import { type Cache, type Entry, isMissing, isWanted, type Result } from './cache.ts'
+import { type Cache, type Entry, forget, isMissing, isWanted, type Result } from './cache.ts'
 import type { Failure } from './failure.ts'
 import { type Paying, passOn } from './payer-choice.ts'
 import { askedAtOf, endRefreshes } from './staleness.ts'
@@ -56,7 +56,7 @@ export function createAnswers({ cache, backbone, ownValues, values, singleFlight
       (isFirst && change === 'value' && isWanted(entry) && !cache.fits(entry)) ||
       (change === 'gone' && isMissing(entry) && isWanted(entry) && !cache.fitsMissing(entry))
     if (hasNoRoom) {
-      entry.value = undefined
+      forget(entry)
       entry.wasFound = false
       entry.failure = { problem: { code: 'capacity' }, atMs: now(), isLocal: false }
       change = 'refused'
@@ -85,7 +85,7 @@ export function createAnswers({ cache, backbone, ownValues, values, singleFlight
 
   /** @param entry has a viewer with another token */
   function askAgain(entry: Entry) {
-    entry.value = undefined
+    forget(entry)
     if (entry.waiters.length > 0) backbone.get(entry.wireKey)
     if (entry.subscriptions.length > 0) backbone.renewWatch(entry.wireKey)
     cache.update(entry)
@@ -185,7 +185,7 @@ function takeNotFound(entry: Entry, answer: FailedAnswer, nowMs: number): Change
 function takeFailure(entry: Entry, answer: FailedAnswer, nowMs: number): Change {
   endRefreshes(entry)
   // The value was fetched with a token that may no longer read it.
-  if (entry.viewer !== undefined && tokenCodes.has(answer.code)) entry.value = undefined
+  if (entry.viewer !== undefined && tokenCodes.has(answer.code)) forget(entry)
   entry.failure = failureOf(answer, answer.retryAfterMs, nowMs)
   return answer.retryAfterMs === undefined ? 'refused' : 'failed'
 }

@@ -58,7 +58,7 @@ export interface Entry extends Topic {
   value: Value | undefined
   /** Whether it has had a value since it was made. */
   wasFound: boolean
-  /** The time at which the backend was asked for the known state (value or `not_found`); never moves back. */
+  /** The time at which the backend was asked for the known state (value or `not_found`); never moves back while one is. */
   askedAtMs: number
   /** Silent refreshes, which move the time above on without an answer: see staleness.ts. */
   refreshes: Refreshes | undefined
@@ -249,6 +249,13 @@ export function createEntry(wireKey: string, namespace: ValueNamespace, kind: Ki
     calendarPage: Number.POSITIVE_INFINITY,
     bytes: 0,
   }
+}
+
+/** From now on nothing is known of the key: any answer is news. */
+export function forget(entry: Entry) {
+  entry.value = undefined
+  entry.refreshes = undefined
+  entry.askedAtMs = Number.NEGATIVE_INFINITY
 }
 
 /** Whether the backend never had anything under the key, as far as this gateway saw. Anyone can invent such keys. */

@@ -5,7 +5,7 @@ import type { Problem } from '@keycast/protocol'
 import type { TokenChoice } from '../../access/backend/token-choice.ts'
 import { isUsed, type Viewer } from '../../access/backend/viewers.ts'
 import type { Change } from './answers.ts'
-import type { Entry } from './cache.ts'
+import { type Entry, forget } from './cache.ts'
 
 /**
  * The fetcher is told of a viewer's token at most this often: a client may renew as often as it is given tokens, and
@@ -42,7 +42,7 @@ export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions
 
   /** @param hasToken whether its user has one that may be valid */
   function letGo(entry: Entry, hasToken: boolean) {
-    entry.value = undefined
+    forget(entry)
     entry.failure = hasToken ? undefined : { problem: tokenExpired, atMs: now(), isLocal: false }
     // The fetcher is told that there is no token, or which one replaces it.
     if (entry.subscriptions.length > 0) backbone.renewWatch(entry.wireKey)

@@ -298,7 +298,7 @@ test('a key the backend has no more is an error, and comes back as a whole value
   const { backbone, client, version } = await watching()
   backbone.failed('tick:1', 'not_found', { maxAgeMs: 1_000 })
   expect(await client.received()).toMatchObject([{ type: 'error', code: 'not_found', retryAfterMs: 500 }])
-  expect(backbone.held('tick:1')).toBeUndefined()
+  expect(backbone.held('tick:1')).toMatchObject({ version: undefined })
   backbone.failed('tick:1', 'not_found', { maxAgeMs: 1_000 })
   expect(await client.received()).toEqual([])
 

@@ -67,7 +67,7 @@ test.each(Array.from({ length: 20 }, (_, seed) => seed))('a random life, seed %i
     async () => {
       const key = pick(KEYS)
       const held = backbone.held(key)
-      if (held) backbone.current(key, held.version)
+      if (held?.version) backbone.current(key, held.version)
     },
     async () => {
       const code = pick(codes)

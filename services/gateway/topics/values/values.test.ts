@@ -26,6 +26,22 @@ test('who asks later that the backend has nothing is told the rest of the wait',
   expect(gateway.values.fresh('tick:1')).toMatchObject({ problem: { code: 'not_found', retryAfterMs: 300 } })
 })
 
+test('the fetcher is told of a value, and of its absence, also after a failure', async () => {
+  const { backbone, connect, pass } = createTestGateway()
+  const client = await connect()
+  await client.ask({ type: 'subscribe', keys: ['tick:1'] })
+  expect(backbone.held('tick:1')).toBeUndefined()
+  const version = backbone.value('tick:1', '1')
+  expect(backbone.held('tick:1')).toMatchObject({ version, ageMs: 0 })
+  await pass(100)
+  backbone.failed('tick:1', 'not_found', { ageMs: 20 })
+  expect(backbone.held('tick:1')).toEqual({ version: undefined, ageMs: 20 })
+  // It says nothing of what there is.
+  backbone.failed('tick:1', 'backend_error')
+  await pass(50)
+  expect(backbone.held('tick:1')).toEqual({ version: undefined, ageMs: 70 })
+})
+
 test('describe says why a key is as it is', async () => {
   const { gateway, backbone, connect, pass } = createTestGateway()
   const client = await connect()

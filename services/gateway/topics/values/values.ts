@@ -7,6 +7,9 @@ import { askedAtOf, latestAskedAtOf, planOf } from './staleness.ts'
 
 export type Values = ReturnType<typeof createValues>
 
+/** In the place of a value: the backend has none. */
+const ABSENT: Pick<Held, 'version' | 'order' | 'rank'> = { version: undefined }
+
 interface Deps {
   cache: { get(wireKey: string): Entry | undefined; peek(wireKey: string): Entry | undefined }
   backbone: Pick<Backbone, 'ownerOf'>
@@ -38,13 +41,13 @@ export function createValues({ cache, backbone, now }: Deps) {
     return { value: entry.value, ageMs: ageOf(entry), maxAgeMs: entry.maxAgeMs, store: entry.store }
   }
 
-  /** This gateway's version of a key, which the backbone tells the fetcher. */
+  /** What this gateway knows of a key, which the backbone tells the fetcher: an older state is no answer to it. */
   function held(wireKey: string): Held | undefined {
     const entry = cache.get(wireKey)
-    if (!entry?.value) return undefined
+    if (!entry || entry.askedAtMs === Number.NEGATIVE_INFINITY) return undefined
     const nowMs = now()
     const ageMs = Math.max(0, nowMs - latestAskedAtOf(entry))
-    const { version, order, rank } = entry.value
+    const { version, order, rank } = entry.value ?? ABSENT
     return { version, ageMs, order, rank, plan: planOf(entry, nowMs) }
   }
 
