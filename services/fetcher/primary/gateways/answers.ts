@@ -95,7 +95,7 @@ export function takeAnswer(
 
 function answerWaiter(entry: Entry, waiter: Waiter, now: number) {
   const { value, failure } = entry.held
-  if (failure && !(value && isFresh(entry, now))) {
+  if (failure && !(value && isFresh(entry, now) && isNoOlder(entry, waiter))) {
     const answer = failed(entry, now, absentForMs(entry, waiter.payer, now))
     if (answer && waiter.isOld) answer.onlyFor = waiter.payer
     return answer

@@ -108,6 +108,16 @@ describe('a watch', () => {
     expect(sent('a')).toEqual(['value v2'])
   })
 
+  test('of a failing key is sent the failure and not an older value, though that is fresh', () => {
+    const { watch, get, value, fail, sent, pass } = setup({ namespaces: { doc: { maxAgeMs: 10_000 } } })
+    watch('a', K)
+    value(K, 'v1')
+    pass(1_100)
+    fail(K, 'backend_error')
+    get('b', K, { version: 'v2', ageMs: 500 })
+    expect(sent('b')).toEqual(['backend_error'])
+  })
+
   test('is not sent an older value where the gateway was told that there is none', () => {
     const { watch, value, fail, get, sent, asked, pass } = setup()
     watch('a', K)
