@@ -98,7 +98,7 @@ const left = Object.entries(needs).flatMap(([file, programs]) => {
 
 export default {
   // Far above what a test takes: it ends what never would, and does not fail what a busy machine does slowly.
-  testTimeout: 60_000,
+  testTimeout: 180_000,
   // Tests that wait for the most part, and say so (`test.concurrent`), go on beside each other in their file.
   maxConcurrency: 12,
   projects: [

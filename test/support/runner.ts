@@ -15,38 +15,44 @@ const alone = [
 ]
 
 /**
- * Those that take 20 s or more, by how long they take; the rest follows as jest orders it. In a fresh checkout jest
- * orders by the files' sizes, and some of the smallest take half a minute: they would begin last, with little beside
- * them.
+ * Those that take 20 s or more: one that computes, one that waits, and so on, the longest of each first. The rest follows as
+ * jest orders it. In a fresh checkout jest orders by the files' sizes, and some of the smallest take half a minute: they
+ * would begin last, with little beside them.
  */
 const longest = [
-  'clients/browsers',
   'loadtest/scenarios',
-  'clients/fallback',
-  'clients/shared',
   'access/authorize',
+  'clients/browsers',
   'rooms/notify',
-  'journal/journal',
+  'clients/shared',
   'journal/valkey',
-  'loadtest/seeds',
-  'values/handed-over',
+  'clients/fallback',
+  'journal/journal',
   'operation/start',
-  'faults/rooms-valkey',
-  'faults/together',
+  'operation/monitoring',
   'clients/chat',
-  'faults/one-way',
-  'faults/rooms',
+  'values/handed-over',
+  'operation/deploy-pages',
   'faults/starved',
-  'strangers/floods',
-  'strangers/fuzz-nodes',
+  'loadtest/seeds',
   'faults/fetcher',
   'clients/python',
+  'faults/one-way',
+  'strangers/floods',
+  'rooms/faults',
+  'strangers/fuzz-parsers',
+  'faults/rooms',
   'strangers/fuzz-system',
   'rooms/presence',
-  'strangers/fuzz-parsers',
+  'values/deltas',
+  'faults/rooms-valkey',
+  'clients/compression',
+  'faults/together',
+  'clients/rooms',
   'values/pushed',
   'strangers/fuzz-python',
-  'operation/monitoring',
+  'strangers/shares',
+  'strangers/fuzz-nodes',
 ]
 
 // By its types the default export is a module that has one; in Node it is the class.
