@@ -83,13 +83,18 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
     endAddress: sessions.endAddress,
   })
   gate.start(topics.holders)
-  outbox.start({ onEnd: sessions.end, onWritable: doors.resumeGets })
   sessions.start(doors.handle)
 
   const recheck = createRecheck({
     ...given,
     gate,
     sessions: [sessions.all, doors.waits.waitedKeys.sessions],
+  })
+  outbox.start({
+    onEnd: sessions.end,
+    onWrite: recheck.look,
+    isRecheckDue: recheck.isDue,
+    onWritable: doors.resumeGets,
   })
 
   const sweeps = createSweeps({

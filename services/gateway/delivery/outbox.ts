@@ -19,6 +19,10 @@ export type Outbox = ReturnType<typeof createOutbox>
 interface OutboxEvents {
   /** Called when the session must be closed now, without what is queued for it. */
   onEnd: (session: Session, code: CloseCode, isUrgent?: boolean) => void
+  /** The session is to be written to: whatever its rights lost is to end first. Returns false where that goes on. */
+  onWrite: (session: Session) => boolean
+  /** Whether that is still to be done. */
+  isRecheckDue: (session: Session) => boolean
   /** The session takes values: those its client asked for go before those it is due. */
   onWritable: (session: Session) => void
 }
@@ -140,6 +144,9 @@ export function createOutbox({ slowClients, unsentBytesMax, containment, counts,
     return session.stalledAtMs === undefined
   }
 
+  /** Whether a change can be queued for the session now: else what it is due is written later, if it may still have it. */
+  const takesChanges = (session: Session) => isWritable(session) && !handlers.isRecheckDue(session)
+
   /** Closes the session once what is queued for it was written; at once where it does not take it. */
   function close(session: Session, code: CloseCode) {
     if (session.ended || session.closing) return
@@ -176,6 +183,7 @@ export function createOutbox({ slowClients, unsentBytesMax, containment, counts,
     if (session.stalledAtMs !== undefined) return
     // A close frame was sent, and nothing may follow it (RFC 6455 section 5.5.1).
     if (!session.transport.isOpen()) return discard(session)
+    if (!handlers.onWrite(session)) return
 
     // Answers to gets go before due values: a client that reads slower than its keys change is always due values. The
     // answers may fill the socket.
@@ -253,6 +261,7 @@ export function createOutbox({ slowClients, unsentBytesMax, containment, counts,
     forget,
     resume,
     isWritable,
+    takesChanges,
     close,
     drained,
     discard,

@@ -185,6 +185,26 @@ test('what a backend said does not count where another decides after a time with
   expect(await client.received()).toMatchObject([{ code: 'forbidden', key: 'own:1' }])
 })
 
+test('what comes after the change is shown to nobody by the file before, be sessions looked at ever so late', async () => {
+  const members = 'named' as const
+  const bench = createTestGateway({ namespaces, rooms: { room: {}, hall: { members } } })
+  const client = await bench.connect()
+  await client.ask({ type: 'subscribe', keys: ['tick:1', 'doc:1', 'room:1', { key: 'hall:1', presence: true }] })
+  const other = await bench.connect()
+  other.send({ type: 'publish', key: 'room:1', data: 1 })
+  bench.backbone.value('tick:1', '1')
+  bench.backbone.value('doc:1', '1')
+  // The client's turn to be written to comes before its turn to be looked at.
+  const next = readAs({ ...namespaces, doc: { authorize } }, { room: {}, hall: { members } })
+  bench.gateway.takeOver(next, createPolicy({ anonymous: rule(['doc:*']) }))
+  bench.backbone.value('tick:1', '2')
+  bench.backbone.value('doc:1', '2')
+  await bench.gateway.publishes.fromBackend({ key: 'room:1', from: 'ann', data: '1' })
+  const told = await client.received()
+  expect(told.filter(({ subscribed }) => !subscribed).map(({ key }) => key)).toEqual(['tick:1', 'room:1', 'hall:1'])
+  expect(told.filter(({ type }) => type !== 'error')).toEqual([])
+})
+
 test('a value is not called stale because the file allows less age than its node knows yet', async () => {
   const bench = start()
   const client = await bench.connect()

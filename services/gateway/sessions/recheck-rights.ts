@@ -1,4 +1,5 @@
-// keycast.yaml changed: goes through all sessions, in turns, and ends what they may not do any more.
+// keycast.yaml changed: goes through all sessions, in turns, and ends what they may not do any more. With 10,000 sessions
+// that takes seconds: one that is to be written to before its turn is looked at first.
 import { createTurns, type World } from '@keycast/service'
 import type { Session } from './session.ts'
 
@@ -9,8 +10,12 @@ interface Deps extends Pick<World, 'now' | 'turn'> {
 }
 
 export function createRecheck({ gate, sessions, now, turn }: Deps) {
-  /** Those still to be looked at; another change begins anew. */
+  /** Those that may still have to be looked at; another change begins anew. */
   let left: Iterator<Session> = all()
+  /** Those that were, until all were. */
+  let looked: Set<Session> | undefined
+  /** The one that is looked at: some of its keys were not yet. */
+  let current: Session | undefined
   let decided: ReadonlySet<string> = new Set()
   const turns = createTurns({ now, turn, step })
 
@@ -21,9 +26,29 @@ export function createRecheck({ gate, sessions, now, turn }: Deps) {
   /** @returns whether there are more */
   function step(): boolean {
     const { done, value: session } = left.next()
-    if (done) decided = new Set()
-    else if (!session.ended) gate.reconsider(session, decided)
+    if (done) {
+      decided = new Set()
+      looked = undefined
+    } else if (!session.ended) look(session)
     return !done
+  }
+
+  function isDue(session: Session) {
+    return session === current || (looked !== undefined && !looked.has(session))
+  }
+
+  /** Looks at a session, if that is due. @returns false where that is under way: nothing may be written to it meanwhile */
+  function look(session: Session): boolean {
+    if (session === current) return false
+    if (!isDue(session)) return true
+    looked?.add(session)
+    current = session
+    try {
+      gate.reconsider(session, decided)
+    } finally {
+      current = undefined
+    }
+    return true
   }
 
   return {
@@ -31,7 +56,10 @@ export function createRecheck({ gate, sessions, now, turn }: Deps) {
     start(names: ReadonlySet<string>) {
       decided = new Set([...decided, ...names])
       left = all()
+      looked = new Set()
       turns.start()
     },
+    look,
+    isDue,
   }
 }

@@ -217,6 +217,19 @@ test('a key that the fetcher refuses is asked for again by the next request', as
   expect((await answer).status).toBe(200)
 })
 
+test('a value for which a request was woken is not sent where keycast.yaml has closed the key meanwhile', async () => {
+  const { gateway, wait, waiting, begin, backbone } = await setup()
+  const version = await begin()
+  const answer = wait(version, ORDER)
+  await waiting(1)
+  backbone.value(KEY, '"w"', { order: ORDER + 1 })
+  // The session that stands for all who wait is told in this turn, and they in the next.
+  await new Promise(resolve => setImmediate(resolve))
+  const next = readAs({ tick: {}, shut: {}, asked: { authorize }, own: { isPerUser: true } })
+  gateway.takeOver(next, createPolicy({ anonymous: readRule({}, { user: false, strict: true }).rule }))
+  expect((await answer).status).toBe(401)
+})
+
 test('a fetcher that is late ends no wait: the next value answers it', async () => {
   const { connect, get, wait, waiting, backbone, pass, turn, first } = await setup()
   const got = get(`/v1/values/${KEY}`)

@@ -94,7 +94,7 @@ export function addWait(
       const cursor = readWaitQuery(request.raw.url ?? '')
       if (!cursor) return sendProblem(reply, BAD_QUERY)
       // The rights first: else the answer would tell that a backend decides about a key that the client may not read.
-      const problem = gate.check(anonymous, 'get', key) ?? (gate.isViewers(key) ? notForAll : undefined)
+      const problem = problemOf(key)
       if (problem) return sendProblem(reply, problem)
       // A gateway that drained, or whose clock is a little ahead, may have given the cursor.
       if (cursor.edge > edgeAfter(key, wallNow()) + 1) return sendProblem(reply, BAD_QUERY)
@@ -115,6 +115,10 @@ export function addWait(
     },
   )
 
+  function problemOf(key: string): Problem | undefined {
+    return gate.check(anonymous, 'get', key) ?? (gate.isViewers(key) ? notForAll : undefined)
+  }
+
   async function answer(
     waited: WaitedKey,
     cursor: { after: string } & Cursor,
@@ -124,7 +128,9 @@ export function addWait(
     const { key } = waited
     for (;;) {
       if (reply.raw.destroyed) return reply
-      if (waited.ended) return sendProblem(reply, waited.ended)
+      // It waits for its turn after it was woken, too: keycast.yaml may be another by now.
+      const problem = waited.ended ?? problemOf(key)
+      if (problem) return sendProblem(reply, problem)
       const entry = peek(key)
       // A value from before the watch may be old.
       const isCurrent = entry && (entry.isWatchAnswered || now() - askedAtOf(entry) <= entry.maxAgeMs)

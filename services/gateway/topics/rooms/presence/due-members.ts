@@ -15,7 +15,7 @@ interface Deps {
     owe(subscription: Subscription, bits: number): void
     send(session: Session, message: ControlMessage): void
     sendFrame(session: Session, frame: Buffer): void
-    isWritable(session: Session): boolean
+    takesChanges(session: Session): boolean
   }
   counts: Pick<Counts, 'sent' | 'conflated'>
 }
@@ -74,7 +74,7 @@ export function createDueMembers({ backbone, outbox, counts }: Deps) {
   /** @param frame of a change */
   function tell(subscription: RoomSubscription, frame: Buffer) {
     const { session } = subscription
-    if ((subscription.due & MEMBERS) === 0 && outbox.isWritable(session)) {
+    if ((subscription.due & MEMBERS) === 0 && outbox.takesChanges(session)) {
       counts.sent.presence++
       outbox.sendFrame(session, frame)
     } else {
