@@ -151,9 +151,10 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
       const { decided, authorize, times } = given.namespaces.take(next)
       topics.ease(times)
       access.takeOver(policy)
-      // Also where none decided for a while: what the one before that said does not count.
-      const asked = new Set([...authorize, ...decided])
-      gate.askAgain(access.viewers.of(undefined), key => asked.has(namespaceOf(key)) && gate.isViewers(key))
+      const isOf = (names: ReadonlySet<string>) => (key: string) => names.has(namespaceOf(key)) && gate.isViewers(key)
+      gate.askAgain(access.viewers.of(undefined), isOf(authorize))
+      // None decided for a while: what the one before that said does not count.
+      gate.askAgain(access.viewers.of(undefined), isOf(decided), false)
       recheck.start(decided)
     },
 

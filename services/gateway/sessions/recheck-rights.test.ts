@@ -38,6 +38,9 @@ async function clientOf(bench: Bench, token: string) {
   return client
 }
 
+const answer = ({ backbone }: Bench, verdict: 'admitted' | 'failed') =>
+  backbone.questions.shift()?.resolve({ verdict, ageMs: verdict === 'admitted' ? 0 : undefined, message: '' } as never)
+
 test('subscriptions that anybody had end with the right to them, and the others stay', async () => {
   const bench = start()
   const client = await bench.connect()
@@ -183,6 +186,30 @@ test('what a backend said does not count where another decides after a time with
   expect(await (await bench.connect()).ask(subscribe('own:1'))).toMatchObject([{ type: 'subscribed' }])
   bench.backbone.questions.shift()?.resolve({ verdict: 'refused', ageMs: 0, message: '' })
   expect(await client.received()).toMatchObject([{ code: 'forbidden', key: 'own:1' }])
+})
+
+test.each([
+  ['a question that was under way then is answered', true],
+  ['sessions were not looked at between the two', false],
+])('where a backend decides after a time without any, it admits nobody by failing, though %s', async (_, isAsking) => {
+  const bench = start()
+  const client = await bench.connect()
+  await client.ask(subscribe('own:1'))
+  answer(bench, 'admitted')
+  await bench.turn()
+  if (isAsking) bench.gateway.askAgain({ key: 'own:1' })
+  if (isAsking) await bench.pass(250)
+  take(bench, {}, [{ ...namespaces, own: {}, doc: { authorize } }, rooms])
+  if (isAsking) await bench.turn()
+  const other = { ...authorize, urlFor: () => 'http://127.0.0.1/other' }
+  take(bench, {}, [{ ...namespaces, own: { authorize: other } }, rooms])
+  await bench.turn()
+  if (isAsking) answer(bench, 'admitted')
+  await bench.turn()
+  answer(bench, 'failed')
+  await bench.turn()
+  bench.backbone.value('own:1', '1')
+  expect(await client.received()).toMatchObject([{ code: 'backend_error', key: 'own:1', subscribed: true }])
 })
 
 test('what comes after the change is shown to nobody by the file before, be sessions looked at ever so late', async () => {

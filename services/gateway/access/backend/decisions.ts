@@ -270,25 +270,28 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   }
 
   /**
-   * The backend may decide otherwise by now: it is asked again. Who was admitted stays until it says no.
+   * The backend may decide otherwise by now: it is asked again.
    *
    * @param isMeant given a key
+   * @param mayStay whether who is there stays until it says no
    * @returns how many decisions that were
    */
-  function askAgain(viewers: Iterable<Viewer>, isMeant: (key: string) => boolean): number {
+  function askAgain(viewers: Iterable<Viewer>, isMeant: (key: string) => boolean, mayStay = true): number {
     const meant = Array.from(viewers, ({ decisions }) =>
       [...decisions.values()].filter(({ key }) => isMeant(key)),
     ).flat()
     for (const decision of meant) {
       decision.askedAgainAtMs = now()
       decision.authorize = decision.namespace.authorize ?? decision.authorize
-      unsettle(decision)
+      unsettle(decision, mayStay)
     }
     return meant.length
   }
 
-  function unsettle(decision: Decision) {
-    decision.admittedAtMs = Math.min(decision.admittedAtMs, now() - keepMsOf(decision))
+  /** What was said counts no more: where the backend fails from now on, it admits nobody but those who are there. */
+  function unsettle(decision: Decision, mayStay: boolean) {
+    const untilMs = mayStay && isSomebodyThere(decision) ? now() - keepMsOf(decision) : Number.NEGATIVE_INFINITY
+    decision.admittedAtMs = Math.min(decision.admittedAtMs, untilMs)
     decision.problemUntilMs = Number.NEGATIVE_INFINITY
     if (idle.delete(decision)) drop(decision)
     else if (decision.sessions.size > 0) calendar.schedule(decision, now())
@@ -314,7 +317,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
 
     /** A viewer is not known any more, or its tokens were revoked: what was decided for it does not hold. */
     forget(viewer: Viewer) {
-      for (const decision of viewer.decisions.values()) unsettle(decision)
+      for (const decision of viewer.decisions.values()) unsettle(decision, true)
     },
 
     askAgain,
@@ -339,6 +342,11 @@ const textOf = ({ user, key }: Change) => JSON.stringify([user, key])
 const laneOf = (asker: Asker | undefined) => asker?.account ?? asker
 
 const firstSession = ({ sessions }: Decision): Session | undefined => sessions.keys().next().value
+
+function isSomebodyThere({ sessions }: Decision) {
+  for (const { ended } of sessions.keys()) if (!ended) return true
+  return false
+}
 
 const isWaitedFor = ({ sessions, waiters }: Decision) => sessions.size > 0 || (waiters?.size ?? 0) > 0
 

@@ -93,3 +93,18 @@ test('a gateway that the user was never at says so, too; one that holds another 
   tab.send({ type: 'get', id: 1, key: KEY })
   expect(backbone.questions[0].maxAgeMs).toBeUndefined()
 })
+
+test('after a revocation a backend that fails lets no next token in by what it said of the one before', async () => {
+  const { backbone, client, decide, gateway, pass } = createDecidingGateway()
+  const stolen = await client('ann', 300)
+  stolen.send({ type: 'subscribe', id: 1, keys: [KEY] })
+  await decide(admitted)
+  await pass(KEEP_MS + 250)
+  gateway.revoke({ sub: 'ann', before: nowMs / 1_000 + 1 })
+  const ann = await client('ann', 60)
+  ann.send({ type: 'get', id: 1, key: KEY })
+  await decide(admitted)
+  expect(backbone.questions).toMatchObject([{ credentials: { authorization: `Bearer ${ann.token}` } }])
+  await decide(failed)
+  expect(await ann.received()).toMatchObject([{ code: 'backend_error', id: 1 }])
+})
