@@ -45,6 +45,8 @@ export const PARKED = 1 << 31
 export type Start = Omit<Wanted, 'key'> & {
   /** Of the request, where the beginning of the stream answers it. */
   id?: RequestId
+  /** The gateway paused the stream of a room, and goes on there: no right to the history is needed. */
+  isPaused?: boolean
 }
 
 export interface Kind {

@@ -16,7 +16,7 @@ function setUp(count: number, bytes = 10) {
   const counts = createCounts()
   const watching = { begin() {} }
   const add = createDueMessages({
-    gate: { check: () => undefined },
+    gate: { check: () => undefined, grants: () => true },
     tails,
     watching,
     onBehind: subscription => void behind.push(subscription),

@@ -13,7 +13,10 @@ import { type Encoded, framesAfter } from './shared-frames.ts'
 export type DueMessages = ReturnType<typeof createDueMessages>
 
 interface Deps {
-  gate: { check(rights: Rights, act: Act, key: string): Problem | undefined }
+  gate: {
+    check(rights: Rights, act: Act, key: string): Problem | undefined
+    grants(rights: Rights, act: Act, key: string): boolean
+  }
   tails: { following(room: Room, cursor: number): Encoded | undefined }
   watching: { begin(subscription: RoomSubscription): void }
   /** The messages after its cursor are not held any more. */
@@ -63,11 +66,15 @@ export function createDueMessages({ gate, tails, watching, onBehind, counts }: D
   /** Every message after the cursor follows. */
   function addBeginning(pieces: Piece[], subscription: RoomSubscription, placing: Placing, seq: number) {
     const { start, isRecovered } = placing
-    const { id, presence } = start
-    const { session, cursor } = subscription
+    const { id, presence, isPaused } = start
+    const { session } = subscription
     const { key, epoch = '', oldest } = subscription.topic
     subscription.placing = undefined
-    const begun = { key, epoch, seq, oldest, recovered: isRecovered, count: seq - cursor }
+    // The client may have had the right when it asked: the journal, or a backend that decides, may have been away since.
+    const mayHaveBefore = isPaused || subscription.cursor === seq || gate.grants(session.rights, 'history', key)
+    if (!mayHaveBefore) subscription.cursor = seq
+    const recovered = isRecovered && mayHaveBefore
+    const begun = { key, epoch, seq, oldest, recovered, count: seq - subscription.cursor }
     const bytes = add(pieces, { type: 'subscribed', id, keys: [begun] })
     if (!presence) return bytes
     const problem = gate.check(session.rights, 'members', key)

@@ -7,6 +7,14 @@ import { createTestGateway } from '../../test-support.ts'
 
 const startAtMs = 1_800_000_000_000
 const key = 'room:1'
+const authorize = {
+  urlFor: (id: string) => `http://127.0.0.1/${id}`,
+  origin: 'http://127.0.0.1',
+  pattern: 'http://127.0.0.1/{id}',
+  method: 'HEAD' as const,
+  keepMs: 10_000,
+  keepRefusedMs: 10_000,
+}
 const nothing = readRule({}, { user: false, strict: true }).rule
 
 const stops: (() => Promise<void>)[] = []
@@ -18,16 +26,18 @@ async function setUp() {
   const journal = createMemoryRooms({ at: () => startAtMs })
   const started = createTestGateway({
     startAtMs,
-    rooms: { room: { members: 'named' } },
+    rooms: { room: { members: 'named' }, asked: { authorize } },
     policy: { tokens: issuers, anonymous: nothing, everyone: nothing, byRead: [] },
     journal,
   })
   await started.gateway.start()
   stops.push(started.gateway.stop)
-  const append = (text: string) =>
-    journal.append({ room: key, messageId: undefined, from: 'bob', data: Buffer.from(JSON.stringify(text)) })
+  function append(text: string) {
+    const data = Buffer.from(JSON.stringify(text))
+    for (const room of [key, 'asked:1']) journal.append({ room, messageId: undefined, from: 'bob', data })
+  }
   const auth = async (client: any, verbs: string[]) => {
-    const keys = Object.fromEntries(verbs.map(verb => [verb, [key]]))
+    const keys = Object.fromEntries(verbs.map(verb => [verb, [key, 'asked:1']]))
     return authenticate(client, await sign({ nowMs: startAtMs, keys }), started.turn)
   }
   const clientWith = async (...verbs: string[]) => {
@@ -94,3 +104,23 @@ test('a renewed token without members ends what its session is told of them, and
   append('after')
   expect(await client.received()).toMatchObject([{ type: 'message' }])
 })
+
+test.each(['the journal', 'the backend that decides'])(
+  'the right to the history that a client has no more when %s answers shows it nothing of before',
+  async which => {
+    const { clientWith, auth, append, journal, backbone, turn } = await setUp()
+    const client = await clientWith('read', 'history')
+    const room = which === 'the journal' ? key : 'asked:1'
+    if (which === 'the journal') journal.setAway(true)
+    await client.ask({ type: 'subscribe', id: 1, keys: [{ key: room, last: 5 }] })
+    await auth(client, ['read'])
+    journal.setAway(false)
+    for (const { resolve } of backbone.questions) resolve({ verdict: 'admitted', ageMs: 0, message: '' })
+    await turn()
+    append('after')
+    expect((await client.received()).filter(({ type }) => type !== 'error')).toMatchObject([
+      { type: 'subscribed', keys: [{ recovered: false, count: 0 }] },
+      { type: 'message', data: 'after' },
+    ])
+  },
+)

@@ -134,7 +134,7 @@ export function createRooms({
     if (unplaced) return unplaced.start
     // The cursor is past a gap that the client was not told of. A stream that resumed there would look whole.
     const after = gap === undefined ? { epoch: room.epoch as string, seq: cursor } : undefined
-    return { version: undefined, after, presence: members !== undefined }
+    return { version: undefined, after, presence: members !== undefined, isPaused: true }
   }
 
   const kind: Kind = {
