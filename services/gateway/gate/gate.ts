@@ -77,6 +77,7 @@ interface Deps {
   readonly namespaces: ValueNamespaces & { readonly journal: JournalNamespaces }
   readonly decisions: {
     ask(asker: Asker, key: string): Problem | undefined | Promise<Problem | undefined>
+    refusal(asker: Asker, key: string): Problem | undefined
     register(session: Session, key: string, role: number): { isAdmitted: boolean; problem?: Problem }
     unregister(session: Session, key: string, role: number): void
     giveUp(asker: Asker): void
@@ -201,7 +202,8 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
     if (revoked) return revoked
     if (asker.viewer !== viewer && isViewers(key)) return 'again'
     if (namespaceFor(key)?.authorize !== authorize) return 'again'
-    return asker.rights.grants === grants ? undefined : check(asker.rights, act, key)
+    const problem = asker.rights.grants === grants ? undefined : check(asker.rights, act, key)
+    return problem ?? (authorize && decisions.refusal(asker, key))
   }
 
   /**

@@ -12,6 +12,7 @@ export const createTestGate = (
     ...given,
     decisions: {
       ask: () => undefined,
+      refusal: () => undefined,
       register: () => ({ isAdmitted: true }),
       unregister() {},
       giveUp() {},

@@ -444,3 +444,19 @@ test('where the backend decides otherwise, it is asked again at once, and no nod
   await bob.received()
   expect(backbone.questions[0].maxAgeMs).toBe(100)
 })
+
+test('a get under way for which the backend says no meanwhile is not answered with the value', async () => {
+  const { gateway, client, decide, backbone, pass } = setup()
+  const ann = await client('ann')
+  for (const id of [1, 2]) ann.send({ type: id === 1 ? 'subscribe' : 'get', id, key: KEY, keys: [KEY] })
+  await decide(admitted)
+  await ann.received()
+  gateway.askAgain({ key: KEY })
+  await pass(250)
+  await decide(refused)
+  backbone.value(KEY, '1')
+  expect(await ann.received()).toMatchObject([
+    { code: 'forbidden', subscribed: false },
+    { code: 'forbidden', id: 2 },
+  ])
+})

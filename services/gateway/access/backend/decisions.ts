@@ -302,8 +302,16 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     return problem
   }
 
+  /** The backend's no to an asker that was admitted a while ago, if it has said so since. */
+  function refusal({ viewer }: Pick<Asker, 'viewer'>, key: string): Problem | undefined {
+    const decision = viewer?.decisions.get(key)
+    const problem = decision && verdicts.known(decision)?.problem
+    return problem?.code === 'forbidden' ? countRefusal(problem) : undefined
+  }
+
   return {
     ask,
+    refusal,
     register,
     unregister,
 
