@@ -12,9 +12,6 @@ import {
   type ResultMessage,
 } from '../worker-messages.ts'
 
-/** A lease is a URL, its namespace's headers and two validators: some kilobytes at most; and there may be several. */
-const LEASES_BYTES_MAX = 2 ** 22
-
 export interface WorkSocket {
   /** Resolves once the socket has taken it; the credit given bounds what is queued until then. */
   send: (message: Credit | ResultMessage, body?: Buffer, delta?: Buffer) => Promise<void>
@@ -35,7 +32,7 @@ interface Options {
 
 export function openWorkSocket({ endpoint, onLease, onBroken, turn }: Options): WorkSocket {
   // No routing id: a reused one can stay deaf for ever. Linger 0: a primary that ends a worker reads nothing more.
-  const dealer = new Dealer({ linger: 0, maxMessageSize: LEASES_BYTES_MAX })
+  const dealer = new Dealer({ linger: 0 })
   let closed = false
   dealer.connect(endpoint)
   const writer = createWriter(dealer)

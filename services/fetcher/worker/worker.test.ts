@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { realWorld } from '@keycast/service'
 import { Router } from 'zeromq'
-import { decodeFromWorker, encodeWork, type Lease } from '../worker-messages.ts'
+import { decodeFromWorker, encodeWork, type Lease, MESSAGES_MAX } from '../worker-messages.ts'
 import type { Deltas } from './deltas.ts'
 import type { Pulled } from './response.ts'
 import { openWorkSocket } from './work-socket.ts'
@@ -69,6 +69,12 @@ async function setup({
     },
     lease: (number: number, changes?: Partial<Lease>) =>
       router.send([routingId, ...encodeWork([{ message: lease(number, changes) }])]),
+    /** In one message. */
+    leases: (count: number, changes?: Partial<Lease>) =>
+      router.send([
+        routingId,
+        ...encodeWork(Array.from({ length: count }, (_, number) => ({ message: lease(number, changes) }))),
+      ]),
     say: (text: string) => router.send([routingId, text]),
   }
 }
@@ -130,6 +136,12 @@ test('each lease ends in one result, values with their bytes', async () => {
   expect(first).toEqual({ message: { type: 'result', lease: 1, ...value.result }, body })
   expect(second).toEqual({ message: { type: 'result', lease: 2, ...current.result }, body: undefined })
   expect(pulled).toEqual(['http://127.0.0.1:1/1', 'http://127.0.0.1:1/2'])
+})
+
+test('as many leases as go in one message are taken, however long the headers of their namespace are', async () => {
+  const { leases, next } = await setup({ credit: MESSAGES_MAX })
+  await leases(MESSAGES_MAX, { headers: { authorization: 'x'.repeat(200_000) } })
+  for (let count = 0; count < MESSAGES_MAX; count++) expect((await next()).message).toMatchObject(current.result)
 })
 
 test('an empty body is a body', async () => {
