@@ -92,6 +92,17 @@ describe('a client that holds a newer value than this gateway, for it comes from
     expect(await client.received()).toMatchObject([{ type: 'value', data: 5, order: 5 }])
   })
 
+  test('has the backend asked where the fetcher knows of nothing so new: another node may have told another gateway', async () => {
+    const { backbone, resume } = await lagging()
+    await resume(7)
+    expect(backbone.held('tick:1')).toMatchObject({ order: 5 })
+    backbone.current('tick:1', versionOf(Buffer.from('5')), { order: 5 })
+    expect(backbone.calls.filter(call => call === 'get tick:1')).toHaveLength(2)
+    expect(backbone.held('tick:1')).toEqual({ version: undefined, ageMs: 0 })
+    const version = backbone.value('tick:1', '7', { order: 7 })
+    expect(backbone.held('tick:1')).toMatchObject({ version, order: 7 })
+  })
+
   test('holds back nobody else', async () => {
     const { connect, resume } = await lagging()
     await resume(7)

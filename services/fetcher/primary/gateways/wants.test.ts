@@ -118,6 +118,17 @@ describe('a watch', () => {
     expect(sent('b')).toEqual(['backend_error'])
   })
 
+  test('of a gateway that takes nothing from before now is not answered from memory', () => {
+    const { watch, value, get, sent, asked, pass } = setup()
+    watch('a', K)
+    value(K, 'v1')
+    pass(20)
+    get('b', K, { version: undefined, ageMs: 0 })
+    expect([sent('b'), asked(K)]).toEqual([[], 2])
+    value(K, 'v1')
+    expect(sent('b')).toEqual(['value v1'])
+  })
+
   test('is not sent an older value where the gateway was told that there is none', () => {
     const { watch, value, fail, get, sent, asked, pass } = setup()
     watch('a', K)

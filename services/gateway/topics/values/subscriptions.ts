@@ -43,8 +43,9 @@ export interface Histograms {
 }
 
 /**
- * A client's number is believed until so many gets were answered: the first one may have been under way when the client came,
- * and its answer be older than the client's value.
+ * A client's number is believed until so many gets were answered. The first may have been under way when the client came; or
+ * its node took the key for its own while another gateway asked another node, which was sent something newer. For the
+ * second the node asks the backend.
  */
 const ANSWERS = 2
 
@@ -182,7 +183,7 @@ export function createSubscriptions({
   /** The subscription is sent no value before the one with that number, unless the fetcher says that there is none. */
   function awaitOrder(subscription: ValueSubscription, order: number) {
     const { topic: entry } = subscription
-    entry.lag ??= { waiting: new Map(), untold: new Set(), untilMs: Number.POSITIVE_INFINITY }
+    entry.lag ??= { waiting: new Map(), untold: new Set(), isDoubted: false, untilMs: Number.POSITIVE_INFINITY }
     const { waiting, untold, untilMs } = entry.lag
     waiting.set(subscription, { order, answers: ANSWERS })
     untold.add(subscription)
@@ -203,7 +204,9 @@ export function createSubscriptions({
       if (isLatest) waits.answers--
       if (waits.answers === 0 || (value && hasReached(value, waits.order))) trust(subscription)
     }
-    if (entry.lag) backbone.get(entry.wireKey)
+    if (!entry.lag) return
+    entry.lag.isDoubted ||= isLatest
+    backbone.get(entry.wireKey)
   }
 
   /** What is known of its key is no older than what its client holds. */

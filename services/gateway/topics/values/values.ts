@@ -45,6 +45,8 @@ export function createValues({ cache, backbone, now }: Deps) {
   function held(wireKey: string): Held | undefined {
     const entry = cache.get(wireKey)
     if (!entry || entry.askedAtMs === Number.NEGATIVE_INFINITY) return undefined
+    // No state from before this moment is an answer.
+    if (entry.lag?.isDoubted) return { ...ABSENT, ageMs: 0 }
     const nowMs = now()
     const ageMs = Math.max(0, nowMs - latestAskedAtOf(entry))
     const { version, order, rank } = entry.value ?? ABSENT
