@@ -108,8 +108,8 @@ export interface Next {
  * The key's value. `ageMs`: since the backend was asked. `maxAgeMs`: how old it may get before a `get` asks again.
  * `store` false: to be held only while watched (`no-store`, `private`). `delta`: only where it starts `from` the
  * version the gateway holds or was last sent. `order` is the same at all gateways, and rises with every change, also
- * back to a former version: it is the time at which the version was found, in milliseconds since 1970, or more where
- * the number before it was no less. `rank`: the highest of the key's values that the backend handed over.
+ * back to a former version: it is the time at which the backend was asked for the version, in milliseconds since 1970, or
+ * more where the number before it was no less. `rank`: the highest of the key's values that the backend handed over.
  */
 interface ValueAnswer {
   type: 'value'

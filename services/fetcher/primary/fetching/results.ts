@@ -141,6 +141,7 @@ export function createResults({
     delta: Buffer | undefined,
     { askedAt, waitedMs, changed }: { askedAt: number; waitedMs: number; changed: boolean },
   ) {
+    const wallMs = wallNow() - Math.round(now() - askedAt)
     switch (result.kind) {
       case 'value': {
         const body = detached(received ?? Buffer.alloc(0))
@@ -151,13 +152,13 @@ export function createResults({
           waitedMs,
           cameAt: now(),
           invalid: changed,
-          wallMs: wallNow(),
+          wallMs,
         })
         return schedule.succeeded(entry)
       }
       case 'current': {
         if (!entry.held.value) return fail(entry, unexpectedCurrent, askedAt, changed)
-        confirmValue(entry, result, askedAt, changed, wallNow())
+        confirmValue(entry, result, askedAt, changed, wallMs)
         return schedule.succeeded(entry)
       }
       case 'failed': {

@@ -28,6 +28,18 @@ test('each change has a higher number, also one back to a former version', () =>
   expect(primary.change('v')).toBeGreaterThan(second)
 })
 
+test('a value is numbered by when it was asked for: another node that asked later, and was answered before, has the newer one', () => {
+  const [slow, quick] = [setup(), setup()]
+  for (const primary of [slow, quick]) primary.onWatch('a', { key: K, held: undefined })
+  const askedAt = slow.now()
+  for (const primary of [slow, quick]) primary.pass(20)
+  quick.value(K, 'w', { askedAt: quick.now() })
+  slow.pass(500)
+  slow.value(K, 'v', { askedAt })
+  expect(slow.orderSent('a')).toBe(askedAt)
+  expect(quick.orderSent('a')).toBe(askedAt + 20)
+})
+
 test('a version that stays keeps its number, and every gateway is given the same', () => {
   const primary = setup()
   primary.onWatch('a', { key: K, held: undefined })

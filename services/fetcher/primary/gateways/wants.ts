@@ -391,7 +391,8 @@ export function createGatewayWants({
     if (!held) return
     const { version, order, rank } = held
     if (noteRank(entry, { version, rank })) invalidate(entry)
-    if (noteOrder(entry, { version, order, askedAt: askedAtOf(held) }, wallNow())) interest.oweAll(entry)
+    const wallMs = wallNow() - Math.round(now() - entry.held.askedAt)
+    if (noteOrder(entry, { version, order, askedAt: askedAtOf(held) }, wallMs)) interest.oweAll(entry)
   }
 
   /** The time at which the backend was asked for the gateway's state. */

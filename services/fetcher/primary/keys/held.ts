@@ -92,7 +92,7 @@ export function newHeld(maxAgeMs: number): Held {
  * The backend sent a value.
  *
  * @param delta from the version that the result names
- * @param when `invalid`: changed since it was asked; `wallMs`: now, since 1970
+ * @param when `invalid`: changed since it was asked; `wallMs`: when it was asked, since 1970
  */
 export function holdValue(
   entry: Entry,
