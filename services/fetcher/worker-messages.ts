@@ -106,10 +106,15 @@ export type DeltaSkip = 'no_base' | 'size' | 'time' | 'gain'
 
 /**
  * With `nth` it is of that key of a batch, the second or a later one. The first key's comes last and ends the lease; alone,
- * it is of all. `askedAt`: when the backend was asked, by the host's clock. Two values are told apart by it, and the lease
- * may have waited long before that: a worker that stood still would have made of the newer value the older.
+ * it is of all. `askedAt`: when the backend was asked, by the host's clock; of a wait, when it had not answered yet. Two
+ * values are told apart by it. By the times of the lease and of its result a worker, or a primary, that stood still would
+ * have made of the newer value the older.
  */
 export type LeaseResult = { nth?: number; askedAt?: number } & Result
+
+/** By this process's own clock. */
+export const askedAtOf = ({ askedAt }: LeaseResult, { now, hostNow }: Pick<World, 'now' | 'hostNow'>) =>
+  askedAt === undefined ? undefined : now() - (hostNow() - askedAt)
 
 export type ResultMessage = { type: 'result'; lease: number } & LeaseResult
 

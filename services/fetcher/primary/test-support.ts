@@ -266,8 +266,8 @@ export function setup({
     /** Those under way. */
     waits: () => leased.filter(({ fetch }) => fetch.kind === 'wait'),
     /** Ends a wait for a change of the key. */
-    answerWait: (key: string, result: Result, body?: Buffer) =>
-      checked(primary.waits).ended(end(key, 'wait'), result, body, undefined),
+    answerWait: (key: string, result: LeaseResult, body?: Buffer) =>
+      checked(primary.waits).ended(end(key, 'wait'), { askedAt: at, ...result }, body, undefined),
     loseWait: (key: string) => checked(primary.waits).lost(end(key, 'wait')),
     value(
       key: string,

@@ -44,6 +44,22 @@ test('a result says when its request was sent, the last one where it was redirec
   expect(times[1]).toBeUndefined()
 })
 
+test('from a backend that waited, it says a time while that had not answered', async () => {
+  let arrivedAt = 0
+  let answeredAt = 0
+  const { pull, times } = await setup((_, response) => {
+    arrivedAt = realWorld.hostNow()
+    setTimeout(() => {
+      answeredAt = realWorld.hostNow()
+      response.writeHead(200, json).end('1')
+    }, 300)
+  })
+  await pull({ waitSeconds: 20, etag: '"v1"' })
+  const [askedAt] = times as number[]
+  expect(askedAt).toBeLessThanOrEqual(answeredAt)
+  expect(askedAt).toBeGreaterThan(arrivedAt)
+})
+
 test('a request carries the headers of its namespace and has a trace of its own', async () => {
   const { pull, requests } = await setup(answering(200, json, '1'))
 

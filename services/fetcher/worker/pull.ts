@@ -7,6 +7,7 @@ import type { FailedResult, Lease } from '../worker-messages.ts'
 import type { Connections } from './http/connections.ts'
 import { Exchange, ExchangeError, type Response } from './http/exchange.ts'
 import { inflate } from './http/inflate.ts'
+import { createReadClock } from './http/read-clock.ts'
 import { failureOfHead, type Pulled, resultOf } from './response.ts'
 
 export type Puller = ReturnType<typeof createPuller>
@@ -22,15 +23,13 @@ const noHeaders = new axios.AxiosHeaders()
 
 type Config = InternalAxiosRequestConfig & { exchange: Exchange }
 
-interface Options {
+interface Options extends Pick<World, 'now' | 'hostNow' | 'wallNow' | 'random' | 'every' | 'turn'> {
   connections: Connections
-  now: () => number
-  wallNow: () => number
-  random: () => number
-  turn: World['turn']
 }
 
-export function createPuller({ connections, now, wallNow, random, turn }: Options) {
+export function createPuller({ connections, ...world }: Options) {
+  const { now, wallNow, random, turn } = world
+  const readClock = createReadClock(world)
   /** Large bodies take turns: a beat, or another backend's response, comes between two of them. */
   let last: Promise<void> = Promise.resolve()
   const turnOfLarge = () => (last = last.then(() => new Promise<void>(turn)))
@@ -48,9 +47,10 @@ export function createPuller({ connections, now, wallNow, random, turn }: Option
   const client = new axios.Axios({ adapter: config => adapter(config as Config), validateStatus: null })
 
   function exchangeOf(lease: Lease, traceparent: string, url: string, timeoutMs: number) {
-    const { body, bytesMax } = lease
+    const { body, bytesMax, waitSeconds } = lease
     const method = body === undefined ? 'GET' : 'POST'
-    return new Exchange({ url, method, body, headers: headersOf(lease, traceparent), timeoutMs, bytesMax })
+    const readAt = waitSeconds === undefined ? undefined : readClock.readAt
+    return new Exchange({ url, method, body, headers: headersOf(lease, traceparent), timeoutMs, bytesMax, readAt })
   }
 
   const send = async (exchange: Exchange) => (await client.request<Response>({ exchange } as Config)).data
@@ -61,6 +61,8 @@ export function createPuller({ connections, now, wallNow, random, turn }: Option
       const traceparent = newTraceparent(random)
       const endsAt = now() + lease.timeoutMs
       let exchange = exchangeOf(lease, traceparent, lease.url, lease.timeoutMs)
+      const isWait = lease.waitSeconds !== undefined
+      if (isWait) readClock.use()
       try {
         let response = await send(exchange)
         let url = redirectOf(lease, lease.url, response)
@@ -75,6 +77,8 @@ export function createPuller({ connections, now, wallNow, random, turn }: Option
       } catch (error) {
         if (!(error instanceof ExchangeError)) throw error
         return { result: { ...failureOf(lease, error, wallNow()), traceparent }, askedAt: exchange.askedAt }
+      } finally {
+        if (isWait) readClock.release()
       }
     },
   }

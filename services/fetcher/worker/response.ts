@@ -9,7 +9,7 @@ import { confirmedFreshnessOf, freshnessOf, validatorsOf } from './response-head
 
 /**
  * `body` exactly where the result is a `value`, or `hasBody`. `others`: of a batch's other keys, unless the result is of all.
- * `askedAt`: when the request was sent, by the host's clock.
+ * `askedAt`: see exchange.ts.
  */
 export interface Pulled {
   result: Result

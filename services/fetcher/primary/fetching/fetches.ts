@@ -1,7 +1,13 @@
 // A fetch from start to end: wanted, queued, leased to a worker, ended with a result. At most one per key at a time.
 import { idOf } from '@keycast/protocol'
 import { type Batch, type Containment, headersOfKey, NO_LANE, noContainment, type World } from '@keycast/service'
-import type { FailedResult, Lease as LeaseMessage, LeaseResult, Result } from '../../worker-messages.ts'
+import {
+  askedAtOf,
+  type FailedResult,
+  type Lease as LeaseMessage,
+  type LeaseResult,
+  type Result,
+} from '../../worker-messages.ts'
 import type { FailureLog } from '../failure-log.ts'
 import type { Entry } from '../keys/entry.ts'
 import { isMissing } from '../keys/held.ts'
@@ -263,7 +269,7 @@ export function createFetches({
 
   /** @param fetch of a lease */
   function take(fetch: Fetch, result: LeaseResult, body?: Buffer, delta?: Buffer) {
-    const askedAt = result.askedAt === undefined ? undefined : now() - (hostNow() - result.askedAt)
+    const askedAt = askedAtOf(result, { now, hostNow })
     if (result.nth === undefined) {
       fetch.askedAt = askedAt
       for (const other of fetch.company ?? []) other.askedAt = askedAt

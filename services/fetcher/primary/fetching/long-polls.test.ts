@@ -61,6 +61,22 @@ test('a value is sent on as old as its response, and waited for anew at once', (
   expect(waited).toEqual(['changed'])
 })
 
+test('a value is as old as its worker says, also where the primary stood still meanwhile', () => {
+  const { watchHeld, pass, freeze, now, answerWait, watch, value: fetched, sent, take } = setup()
+  watchHeld(K)
+  pass(5_000)
+  const askedAt = now()
+  freeze(2_000)
+  answerWait(K, { ...value('v2', { waited: true }), askedAt }, body)
+  expect(take('a')).toMatchObject([{ type: 'value', version: 'v2', ageMs: 2_000 }])
+
+  // Another node was asked meanwhile, and found a newer one.
+  watch('b', K, { version: 'v3', ageMs: 1_000 })
+  expect(sent('b')).toEqual([])
+  fetched(K, 'v3')
+  expect(sent('b')).toEqual(['current v3'])
+})
+
 test('no change in all that time is waited for anew at once', () => {
   const { watchHeld, pass, answerWait, take, waitOf } = setup()
   watchHeld(K)

@@ -1,7 +1,7 @@
 // Long polling of backends (`refresh: wait`): a backend is asked with If-None-Match and `Prefer: wait` (RFC 7240 section
 // 4.3), and answers once there is another value. Waits have places of their own, beside those of fetches, and no queue: a
 // key that finds none is fetched each period, as where the backend knows no waiting.
-import type { Lease as LeaseMessage, Result } from '../../worker-messages.ts'
+import { askedAtOf, type Lease as LeaseMessage, type LeaseResult, type Result } from '../../worker-messages.ts'
 import type { Entry } from '../keys/entry.ts'
 import { isFailing } from '../keys/held.ts'
 import { isKept } from '../keys/interest.ts'
@@ -54,7 +54,7 @@ interface WaitEvents {
   want: (entry: Entry) => void
   /** @param fetch as one that was asked for when its response came */
   onResult: (
-    fetch: Pick<Fetch, 'entry' | 'again' | 'superseded' | 'queuedAt' | 'sentAt'>,
+    fetch: Pick<Fetch, 'entry' | 'again' | 'superseded' | 'queuedAt' | 'sentAt' | 'askedAt'>,
     result: Result,
     body: Buffer | undefined,
     delta: Buffer | undefined,
@@ -68,12 +68,13 @@ interface Deps {
   pool: { hasCredit: () => boolean; lease: (wait: Wait, message: Omit<LeaseMessage, 'type' | 'lease'>) => void }
   metrics: WaitMetrics
   now: () => number
+  hostNow: () => number
   wallNow: () => number
   /** `waitsMax`: to all backends, as many as workers have credit for beside that of fetches. */
   settings: { waitsMax: number }
 }
 
-export function createLongPolls({ pool, metrics, now, wallNow, settings: { waitsMax } }: Deps) {
+export function createLongPolls({ pool, metrics, now, hostNow, wallNow, settings: { waitsMax } }: Deps) {
   let events: WaitEvents
   let messageOf: (entry: Entry) => Omit<LeaseMessage, 'type' | 'lease'>
   /** The latest wait of each key. */
@@ -145,7 +146,7 @@ export function createLongPolls({ pool, metrics, now, wallNow, settings: { waits
     return isOfUse
   }
 
-  function ended(wait: Wait, result: Result, body: Buffer | undefined, delta: Buffer | undefined) {
+  function ended(wait: Wait, result: LeaseResult, body: Buffer | undefined, delta: Buffer | undefined) {
     const { entry, sentAt, origin } = wait
     const { namespace } = entry
     const isOfUse = leave(wait)
@@ -161,7 +162,9 @@ export function createLongPolls({ pool, metrics, now, wallNow, settings: { waits
     if (!hasAnswered) return events.want(entry)
     // The response is the news: it is as old as itself, and not as the request.
     const at = now()
-    events.onResult({ entry, again: false, superseded: false, queuedAt: at, sentAt: at }, result, body, delta, false)
+    const askedAt = askedAtOf(result, { now, hostNow }) ?? sentAt
+    const fetch = { entry, again: false, superseded: false, queuedAt: at, sentAt: at, askedAt }
+    events.onResult(fetch, result, body, delta, false)
     if (!waited || isFailing(entry) || !isKept(entry)) return
     // Otherwise a backend that takes no time to say that nothing changed would be asked all the time.
     const isSoon = result.kind === 'current' && at - sentAt < namespace.refreshMs

@@ -72,6 +72,8 @@ interface What {
   timeoutMs: number
   /** Of the body as it is sent. */
   bytesMax: number
+  /** Of a request that the backend answers once there is news: what had come by this time, by the host's clock, was read. */
+  readAt?: () => number
 }
 
 /**
@@ -86,8 +88,12 @@ export class Exchange {
   readonly timeoutMs: number
   readonly bytesMax: number
 
-  /** When the request was sent, by the host's clock; `undefined` before. */
+  /**
+   * When the request was sent, by the host's clock; `undefined` before. From a backend that waited: the last time at which
+   * the response had not come.
+   */
   askedAt: number | undefined
+  readonly #readAt: (() => number) | undefined
   /** Until it is over. */
   #connection: Connection | undefined
   #resolve: (response: Response) => void = () => {}
@@ -100,13 +106,14 @@ export class Exchange {
   #joined = 0
   #bytes = 0
 
-  constructor({ url, method = 'GET', body, headers, timeoutMs, bytesMax }: What) {
+  constructor({ url, method = 'GET', body, headers, timeoutMs, bytesMax, readAt }: What) {
     this.url = url
     this.method = method
     this.body = body
     this.headers = headers
     this.timeoutMs = timeoutMs
     this.bytesMax = bytesMax
+    this.#readAt = readAt
   }
 
   /**
@@ -133,6 +140,7 @@ export class Exchange {
 
   onResponseStart(_: unknown, status: number, headers: Record<string, string | string[] | undefined>) {
     if (status < 200) return // such as 103: the response itself follows
+    if (this.#readAt) this.askedAt = Math.max(this.askedAt ?? 0, this.#readAt())
     this.#head = { status, headers: oneValueEach(headers) }
   }
 
