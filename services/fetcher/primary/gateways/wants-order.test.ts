@@ -58,6 +58,20 @@ test('a node that comes to own a key goes on above what gateways report', () => 
   expect(primary.orderSent('a')).toBeGreaterThan(LATER)
 })
 
+test('what was asked for before that stays below it', () => {
+  const primary = setup()
+  primary.onWatch('a', { key: K, held: undefined })
+  const askedAt = primary.now()
+  primary.pass(500)
+  const order = primary.now()
+  primary.onWatch('b', { key: K, held: { version: 'w', ageMs: 100, order } })
+  primary.value(K, 'v', { askedAt })
+  expect(primary.orderSent('a')).toBeLessThan(order)
+  expect(primary.orderSent('b')).toBeUndefined()
+  primary.value(K, 'x')
+  for (const link of ['a', 'b']) expect(primary.orderSent(link)).toBeGreaterThan(order)
+})
+
 test('a version that a gateway reports and the backend confirms keeps the number it had', () => {
   const primary = setup()
   primary.onWatch('a', { key: K, held: { version: 'v', ageMs: 1, order: LATER } })

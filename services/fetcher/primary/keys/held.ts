@@ -54,8 +54,8 @@ export interface Held {
   takenOver: TakenOver | undefined
   /** Of the value's version, and of every later one more: see backbone.ts. 0 before the first. */
   order: number
-  /** The highest number that a gateway reported since the last fetch ended. */
-  reported: { version: string; order: number } | undefined
+  /** The highest number that a gateway reported, until a fetch has ended that began after the backend was asked for it. */
+  reported: { version: string; order: number; askedAt: number } | undefined
   /** The highest rank of a value that the backend handed over; absent where it gives none. */
   rank?: number
   /** Whether the backend ever had a value, as far as this entry knows. */
@@ -111,7 +111,7 @@ export function holdValue(
   const { takenOver } = entry.held
   // Links hold this string already.
   const version = takenOver?.version === result.version ? takenOver.version : result.version
-  number(entry, version, wallMs)
+  number(entry, version, askedAt, wallMs)
   entry.held.seen = 'found'
   entry.held.value = {
     version,
@@ -147,7 +147,7 @@ export function confirmValue(
   wallMs: number,
 ) {
   const value = entry.held.value as Value
-  number(entry, value.version, wallMs)
+  number(entry, value.version, askedAt, wallMs)
   const lifetimeMs = store === undefined ? (maxAgeMs ?? entry.held.maxAgeMs) : maxAgeMs
   Object.assign(value, { store: store ?? value.store, etag, lastModified })
   answered(entry, undefined, lifetimeMs, askedAt, invalid)
@@ -164,11 +164,15 @@ export function holdNotFound(entry: Entry, notFound: Failure, maxAgeMs: number |
   answered(entry, notFound, maxAgeMs, notFound.askedAt, invalid)
 }
 
-/** Gives the version that is the latest its number: the one that it has, or a higher one than any. */
-function number({ held }: Entry, version: string, wallMs: number) {
+/**
+ * Gives the version that is the latest its number: the one that it has, or a higher one than any. What was asked for before
+ * another version that a gateway has, is none later than that.
+ */
+function number({ held }: Entry, version: string, askedAt: number, wallMs: number) {
   const { value, order, reported } = held
-  held.reported = undefined
-  if (reported && reported.order >= order) {
+  const isReached = reported && (reported.version === version || askedAt >= reported.askedAt)
+  if (isReached) held.reported = undefined
+  if (isReached && reported.order >= order) {
     held.order = reported.version === version ? reported.order : Math.max(wallMs, reported.order + 1)
   } else if (value?.version !== version) {
     held.order = Math.max(wallMs, order + 1)
@@ -188,14 +192,14 @@ export function noteOrder(
   wallMs: number,
 ): boolean {
   const { held } = entry
-  const { version, order } = seen
+  const { version, order, askedAt } = seen
   if (version === undefined || order === undefined) return false
   if (order < held.order || order <= (held.reported?.order ?? 0)) return false
   if (order === held.order && held.value?.version === version) return false
-  held.reported = { version, order }
+  held.reported = { version, order, askedAt }
   // The gateway knows something newer: the fetch that follows will say what.
   if (!held.value || !isNoOlder(entry, seen)) return false
-  number(entry, held.value.version, wallMs)
+  number(entry, held.value.version, held.askedAt, wallMs)
   return true
 }
 
