@@ -8,10 +8,10 @@ import type { Change } from './answers.ts'
 import { type Entry, forget } from './cache.ts'
 
 /**
- * The fetcher is told of a viewer's token at most this often: a client may renew as often as it is given tokens, and
- * watch thousands of keys.
+ * A viewer's values are looked through at most this often for one reason: a client may bring another token as often as it is
+ * given tokens, or each of a few again and again, and have thousands of keys.
  */
-const RENEWAL_MS = 1_000
+const LOOK_MS = 1_000
 
 /** The client may ask again after this time: its user may have another token by then. */
 const RETRY_MS = 1_000
@@ -27,16 +27,41 @@ interface Deps {
 }
 
 export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions, now }: Deps) {
-  /** Viewers whose token the fetcher must be told of, when it is time. */
-  const due = new Set<Viewer>()
-  const saidAtMs = new WeakMap<Viewer, number>()
+  const renewals = seldom(say)
+  const expiries = seldom(dropExpired)
 
-  const isTime = (viewer: Viewer) => now() - (saidAtMs.get(viewer) ?? Number.NEGATIVE_INFINITY) >= RENEWAL_MS
+  /** Of one viewer at most once in {@link LOOK_MS}: at once, or with a later sweep. */
+  function seldom(look: (viewer: Viewer) => void) {
+    const due = new Set<Viewer>()
+    const lookedAtMs = new WeakMap<Viewer, number>()
 
+    function take(viewer: Viewer) {
+      if (ownValues.of(viewer).size === 0) return due.delete(viewer)
+      if (now() - (lookedAtMs.get(viewer) ?? Number.NEGATIVE_INFINITY) < LOOK_MS) return due.add(viewer)
+      due.delete(viewer)
+      lookedAtMs.set(viewer, now())
+      return look(viewer)
+    }
+
+    return {
+      take,
+      sweep: () => due.forEach(take),
+      cancel: (viewer: Viewer) => due.delete(viewer),
+    }
+  }
+
+  /** Tells the fetcher which values are to be asked for with another token. */
   function say(viewer: Viewer) {
-    saidAtMs.set(viewer, now())
     for (const entry of ownValues.of(viewer).keys()) {
       if (entry.subscriptions.length > 0 && ownValues.hasNewToken(entry)) backbone.renewWatch(entry.wireKey)
+    }
+  }
+
+  /** Drops values that were fetched with a token that is known no more. */
+  function dropExpired(viewer: Viewer) {
+    const digests = viewer.tokens.map(({ digest }) => digest)
+    for (const [entry, { askedWith }] of [...ownValues.of(viewer)]) {
+      if (askedWith === undefined || !digests.includes(askedWith)) letGo(entry, viewer.tokens.some(isUsed))
     }
   }
 
@@ -52,32 +77,22 @@ export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions
   }
 
   return {
-    /** The viewer's values are to be asked for with another token: the fetcher is told, now or when it is time. */
-    renewed(viewer: Viewer) {
-      if (ownValues.of(viewer).size === 0) return
-      if (isTime(viewer)) say(viewer)
-      else due.add(viewer)
-    },
+    /** The viewer's values are to be asked for with another token. */
+    renewed: renewals.take,
 
-    /** Tells the fetcher of the tokens that were renewed since. */
+    /** One of the viewer's tokens is known no more. */
+    expired: expiries.take,
+
+    /** Does what was not yet time. */
     sweep() {
-      for (const viewer of due) {
-        if (!isTime(viewer)) continue
-        due.delete(viewer)
-        say(viewer)
-      }
-    },
-
-    /** One of the viewer's tokens has expired: values fetched with it are dropped. */
-    expired(viewer: Viewer) {
-      const digests = viewer.tokens.map(({ digest }) => digest)
-      for (const [entry, { askedWith }] of [...ownValues.of(viewer)]) {
-        if (askedWith === undefined || !digests.includes(askedWith)) letGo(entry, viewer.tokens.some(isUsed))
-      }
+      renewals.sweep()
+      expiries.sweep()
     },
 
     /** The viewer's tokens were revoked, or the viewer was forgotten: all its own values are dropped. */
     ended(viewer: Viewer) {
+      // One that comes later under its name has other tokens.
+      expiries.cancel(viewer)
       for (const entry of [...ownValues.of(viewer).keys()]) letGo(entry, viewer.tokens.some(isUsed))
     },
   }
