@@ -294,6 +294,30 @@ describe.each(kinds)('with %s', kind => {
   })
 })
 
+test('so many tokens are remembered as take a bounded number of characters together', async () => {
+  const { verify } = setup([issuerOf('secret')])
+  const rightsOf = async (token: string) => {
+    const result = await verify(token)
+    if ('refused' in result) throw new Error(result.refused.reason)
+    return result.verified.rights
+  }
+  const checkAll = async (tokens: string[]) => {
+    const rights = []
+    for (const token of tokens) rights.push(await rightsOf(token))
+    return rights
+  }
+  const make = (count: number, x: string) =>
+    Promise.all(Array.from({ length: count }, (_, n) => sign('secret', { jti: String(n), x })))
+  const short = await make(1_000, '')
+  const checked = await checkAll(short)
+  expect((await checkAll(short)).every((rights, index) => rights === checked[index])).toBe(true)
+  const long = await make(200, 'x'.repeat(5_700))
+  const [first, last] = [await rightsOf(long[0]), (await checkAll(long)).at(-1)]
+  expect(await rightsOf(long.at(-1) as string)).toBe(last)
+  expect(await rightsOf(long[0])).not.toBe(first)
+  expect(await rightsOf(short[0])).not.toBe(checked[0])
+})
+
 test('where nobody may sign, no token is taken', async () => {
   expect(await setup([]).reasonOf(await sign('secret'))).toBe('not_accepted')
 })

@@ -25,8 +25,11 @@ const TOKEN_BYTES_MAX = 8_192
 
 const JTI_CHARACTERS_MAX = 512
 
-/** Code that polls brings the same token each time. At some 5 KB with its rights they take 20 MB. */
-const REMEMBERED_MAX = 4_000
+/**
+ * Code that polls brings the same token each time. With its rights a short one takes ten times its characters, and one that
+ * names hundreds of patterns up to ninety times: so many take 10 to 90 MB.
+ */
+const REMEMBERED_CHARACTERS_MAX = 2 ** 20
 
 /** For so long a token is good without its signature being checked again; then a key may have been taken back. */
 const REMEMBERED_MS = 60_000
@@ -95,7 +98,8 @@ export function createTokens({
   let signers = signersOf([])
 
   /** By the token's digest: no token is kept here. */
-  let remembered = createRecent<string, { verified: Verified; untilMs: number }>(REMEMBERED_MAX)
+  let remembered = createRecent<string, { verified: Verified; characters: number; untilMs: number }>()
+  let rememberedCharacters = 0
 
   /** @param known of before: those that stay keep the key sets that they have */
   function signersOf(known: Signer[]): Signer[] {
@@ -149,7 +153,7 @@ export function createTokens({
     }
     if ('refused' in result) return result
     attempts.giveBack(address)
-    remembered.set(digest, { verified: result.verified, untilMs: now() + REMEMBERED_MS })
+    remember(digest, result.verified, token.length)
     return { verified: withBearer(result.verified, token) }
   }
 
@@ -160,8 +164,21 @@ export function createTokens({
     const found = remembered.use(digest)
     if (!found) return undefined
     if (found.untilMs > now() && found.verified.expiresAtMs > wallNow()) return found.verified
-    remembered.delete(digest)
+    forget(digest)
     return undefined
+  }
+
+  function remember(digest: string, verified: Verified, characters: number) {
+    // The same token may have been checked twice at a time.
+    forget(digest)
+    remembered.set(digest, { verified, characters, untilMs: now() + REMEMBERED_MS })
+    rememberedCharacters += characters
+    while (rememberedCharacters > REMEMBERED_CHARACTERS_MAX) forget(remembered.oldest()?.key as string)
+  }
+
+  function forget(digest: string) {
+    rememberedCharacters -= remembered.get(digest)?.characters ?? 0
+    remembered.delete(digest)
   }
 
   async function verifyAnew(token: string): Promise<{ verified: Verified } | { refused: Refused }> {
@@ -280,7 +297,8 @@ export function createTokens({
     renew() {
       const before = signers
       signers = signersOf(before)
-      remembered = createRecent(REMEMBERED_MAX)
+      remembered = createRecent()
+      rememberedCharacters = 0
       for (const { jwks } of before) if (!signers.some(each => each.jwks === jwks)) jwks?.stop()
       void ask(signers.filter(({ jwks }) => !before.some(each => each.jwks === jwks)))
     },
