@@ -26,6 +26,13 @@ test.each([
   ['the proxy names what is no address', { from: '10.0.0.1', forwarded: '198.51.100.9, unknown' }, '10.0.0.1'],
   ['the proxy names nothing at the end', { from: '10.0.0.1', forwarded: '198.51.100.9, ' }, '10.0.0.1'],
   ['the proxy is seen over IPv6', { from: '::ffff:10.0.0.1', forwarded: '198.51.100.9' }, '198.51.100.9'],
+  [
+    'the proxy is seen over IPv6, in hexadecimal',
+    { from: '::FFFF:a00:1', forwarded: '::ffff:c633:6409' },
+    '198.51.100.9',
+  ],
+  ['all groups are written', { from: '10.0.0.1', forwarded: '0:0:0:0:0:ffff:198.51.100.9' }, '198.51.100.9'],
+  ['a proxy is trusted as IPv6', { from: '10.0.0.1', forwarded: '192.0.2.9', trusted: '::ffff:a00:1' }, '192.0.2.9'],
   ['the proxy has an IPv6 address', { from: 'fd00::1', forwarded: '2001:DB8::1' }, '2001:db8::1'],
   ['a port is written after it', { from: '10.0.0.1', forwarded: '198.51.100.9:4711' }, '198.51.100.9'],
   ['a port is written after an IPv6 one', { from: '10.0.0.1', forwarded: '[2001:db8::1]:4711' }, '2001:db8::1'],

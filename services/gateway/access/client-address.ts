@@ -1,13 +1,13 @@
 // The address that limits are counted by: the connection's own, or the one that a trusted proxy names.
 import type { IncomingMessage } from 'node:http'
-import { BlockList, isIP, type Socket } from 'node:net'
+import { BlockList, isIP, type Socket, SocketAddress } from 'node:net'
 import { excerpt } from '@keycast/protocol'
 
 /** Shared by connections without an address, such as one that is gone already. */
 const UNKNOWN = 'unknown'
 
-/** IPv4 in IPv6, as a listener on `::` shows it (RFC 4291 section 2.5.5.2). */
-const mappedGrammar = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
+/** IPv4 in IPv6 (RFC 4291 section 2.5.5.2), in the one way in which it should be written (RFC 5952 section 5). */
+const mappedGrammar = /^::ffff:([\d.]+)$/
 
 /**
  * Finds what is wrong with a list of networks, if anything.
@@ -106,13 +106,13 @@ export function limitKeyOf(address: string) {
     .join(':')}::/64`
 }
 
-/** @returns empty where it is none; an IPv4 one never as IPv6, and without a zone */
+/** @returns the one way to write it: an IPv4 one never as IPv6, and none with a zone; empty where it is none */
 export function plain(address: string): string {
-  const mapped = mappedGrammar.exec(address)?.[1]
-  if (mapped !== undefined) return isIP(mapped) === 4 ? mapped : ''
-  const zone = address.indexOf('%')
-  const bare = zone === -1 ? address : address.slice(0, zone)
-  return isIP(bare) === 0 ? '' : bare.toLowerCase()
+  const [bare] = address.split('%', 1)
+  const version = isIP(bare)
+  if (version !== 6) return version === 4 ? bare : ''
+  const written = new SocketAddress({ address: bare, family: 'ipv6' }).address
+  return mappedGrammar.exec(written)?.[1] ?? written
 }
 
 /** Some proxies add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
