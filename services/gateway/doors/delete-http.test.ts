@@ -35,7 +35,8 @@ async function setUp() {
       await gateway.publishes.fromBackend({ key, from, data: JSON.stringify(data) })
     }
   }
-  const remove = (path: string) => call(path, { method: 'DELETE', headers })
+  const remove = (path: string, more: Record<string, string> = {}) =>
+    call(path, { method: 'DELETE', headers: { ...headers, ...more } })
   return { ...started, publish, remove, audited }
 }
 
@@ -63,6 +64,13 @@ test('a message is deleted, its readers are told, and those who come later find 
     { caller: 'ann', method: 'DELETE', path: '/v1/rooms/room:1/messages/2', status: 200 },
     { caller: 'ann', method: 'DELETE', path: '/v1/rooms/room:1/messages/2', status: 200 },
   ])
+})
+
+test('a caller who names the type of a body that is empty is answered as any', async () => {
+  const { publish, remove } = await setUp()
+  await publish('room:1', ['ann', 'one'])
+  const response = await remove('/v1/rooms/room:1', { 'content-type': 'application/json' })
+  expect([response.status, response.json()]).toEqual([200, { messagesDeleted: 1 }])
 })
 
 test('all messages of a room are deleted', async () => {

@@ -1,6 +1,7 @@
 // DELETE of messages: an operator has one, all of a room, or all of a user deleted for good.
 import type { RoomsBackbone } from '@keycast/backbone'
 import { isProblem, isUser } from '@keycast/protocol'
+import { addScope } from '@keycast/service'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Guard } from './http/guard.ts'
 import { sendProblem } from './http/problems.ts'
@@ -15,23 +16,29 @@ interface Deps {
 }
 
 export function addDeletions(calls: FastifyInstance, { guard, gate, rooms }: Deps) {
-  calls.delete('/v1/rooms/:key', guard.recorded('admin'), async (request, reply) => {
-    const { key } = request.params as { key: string }
-    return answerOf(key, undefined, reply)
-  })
+  addScope(calls, 'deletions', async scope => {
+    // Some programs name the type of a body on each request. None is read here, so an empty one is no JSON that is wrong.
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_, _body, done) => done(null))
 
-  calls.delete('/v1/rooms/:key/messages/:seq', guard.recorded('admin'), async (request, reply) => {
-    const { key, seq } = request.params as { key: string; seq: string }
-    if (!/^\d{1,16}$/.test(seq) || !Number.isSafeInteger(Number(seq))) {
-      return sendProblem(reply, { code: 'bad_request', message: 'a message is named by its seq, a whole number' })
-    }
-    return answerOf(key, [Number(seq)], reply)
-  })
+    scope.delete('/v1/rooms/:key', guard.recorded('admin'), async (request, reply) => {
+      const { key } = request.params as { key: string }
+      return answerOf(key, undefined, reply)
+    })
 
-  calls.delete('/v1/users/:user/messages', guard.recorded('admin'), async (request, reply) => {
-    const { user } = request.params as { user: string }
-    if (!isUser(user)) return sendProblem(reply, { code: 'bad_request', message: 'this can be no user: see sub' })
-    return answer(reply, { user })
+    scope.delete('/v1/rooms/:key/messages/:seq', guard.recorded('admin'), async (request, reply) => {
+      const { key, seq } = request.params as { key: string; seq: string }
+      if (!/^\d{1,16}$/.test(seq) || !Number.isSafeInteger(Number(seq))) {
+        return sendProblem(reply, { code: 'bad_request', message: 'a message is named by its seq, a whole number' })
+      }
+      return answerOf(key, [Number(seq)], reply)
+    })
+
+    scope.delete('/v1/users/:user/messages', guard.recorded('admin'), async (request, reply) => {
+      const { user } = request.params as { user: string }
+      if (!isUser(user)) return sendProblem(reply, { code: 'bad_request', message: 'this can be no user: see sub' })
+      return answer(reply, { user })
+    })
   })
 
   function answerOf(key: string, seqs: number[] | undefined, reply: FastifyReply) {
