@@ -101,8 +101,8 @@ async function serve(values: Given<typeof options>['values']) {
   refuseSecond(directory, pidFile)
   let settings = configure(configuration)
   // Left by one that was killed.
-  for (const file of [pidFile, ...['http.sock', 'https.sock'].map(name => join(directory, name))])
-    rmSync(file, { force: true })
+  const sockets = ['http', 'https', 'told-http', 'told-https'].map(name => join(directory, `${name}.sock`))
+  for (const file of [pidFile, ...sockets]) rmSync(file, { force: true })
   if (settings.PROXY_STREAM !== 'on') console.error(`proxy: ${settings.PROXY_NO_STREAM}`)
 
   const server = spawn(nginx, [...inDirectory(configuration), '-g', 'daemon off;'], {

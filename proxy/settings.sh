@@ -221,7 +221,7 @@ PROXY_OPEN_PER_ADDRESS=$((PROXY_CONNECTIONS_PER_ADDRESS * 5 / 4 + 16))
 proxy_protocol=
 PROXY_CLIENT_HEADER=X-Forwarded-For
 if [ "$PROXY_PROTOCOL" = on ]; then
-  proxy_protocol=' proxy_protocol'
+  [ "$PROXY_STREAM" != off ] || proxy_protocol=' proxy_protocol'
   PROXY_CLIENT_HEADER=proxy_protocol
 fi
 PROXY_HTTP_LISTEN_LINES=
@@ -236,6 +236,21 @@ done
 PROXY_LISTEN_LINES="$PROXY_HTTP_LISTEN_LINES $PROXY_HTTPS_LISTEN_LINES"
 # In the folder that nginx is started in: the path of a socket may have no more than 107 bytes.
 [ "$PROXY_STREAM" = off ] || PROXY_LISTEN_LINES='listen unix:http.sock; listen unix:https.sock ssl;'
+
+# With the PROXY protocol a connection is counted for whoever made it, and again for the client that a balancer names. Counted
+# then alone, one that says nothing would count for nobody.
+PROXY_HTTP_SOCKET=http.sock
+PROXY_HTTPS_SOCKET=https.sock
+PROXY_TOLD_LINES=
+if [ "$PROXY_PROTOCOL" = on ]; then
+  PROXY_HTTP_SOCKET=told-http.sock
+  PROXY_HTTPS_SOCKET=told-https.sock
+  PROXY_TOLD_LINES="proxy_protocol_timeout 10s; limit_conn_zone \$limited_client zone=told:10m;"
+  for value in http https; do
+    PROXY_TOLD_LINES="$PROXY_TOLD_LINES server { listen unix:told-$value.sock proxy_protocol;"
+    PROXY_TOLD_LINES="$PROXY_TOLD_LINES limit_conn told $PROXY_OPEN_PER_ADDRESS; pass unix:$value.sock; }"
+  done
+fi
 
 # A server of its own, or none: one without a port would take port 80.
 PROXY_METRICS_LINES=
@@ -276,4 +291,4 @@ set +f
 export PROXY_GATEWAY_LINES PROXY_RESOLVER_LINE PROXY_CLIENT_HEADER PROXY_LISTEN_LINES PROXY_EXEMPT_LINES PROXY_TRUSTED_LINES \
   PROXY_BALANCER_LINES PROXY_HTTP2_LINE PROXY_FOREIGN_LINES PROXY_METRICS_LINES PROXY_CLIENTS_MAX PROXY_STREAM PROXY_MODULES_LINE \
   PROXY_NO_STREAM PROXY_ANSWERS_PER_ADDRESS PROXY_BODIES_PER_ADDRESS PROXY_OPEN_PER_ADDRESS PROXY_HTTP_LISTEN_LINES \
-  PROXY_HTTPS_LISTEN_LINES PROXY_STREAM_TRUSTED_LINES
+  PROXY_HTTPS_LISTEN_LINES PROXY_STREAM_TRUSTED_LINES PROXY_HTTP_SOCKET PROXY_HTTPS_SOCKET PROXY_TOLD_LINES

@@ -15,7 +15,7 @@ certificates "$PROXY_CERTIFICATES" $PROXY_NAMES
 
 # The folder of its sockets, which are left behind if nginx is killed.
 cd /tmp
-rm -f http.sock https.sock
+rm -f http.sock https.sock told-http.sock told-https.sock
 nginx -p /tmp -e stderr -c /etc/nginx/conf.d/nginx.conf -g 'daemon off;' &
 server=$!
 

@@ -92,21 +92,36 @@ test('a gateway without a proxy is flooded with headers', async () => {
   expect(said).toMatchObject([{ address: FLOODER }])
 })
 
-test('behind a balancer with the PROXY protocol it is the client who is counted', async () => {
-  const gateway = await startStandIn('gateway')
-  const env = { PROXY_PROTOCOL: 'on', PROXY_TRUSTED: '127.0.0.1', PROXY_CONNECTIONS_PER_ADDRESS: '8' }
-  const told = await startProxy([gateway.port], { env })
-  let cut = 0
-  const open = (client: string) => {
-    const socket = connectTcp(told.httpsPort, '127.0.0.1')
+describe('with the PROXY protocol', () => {
+  let told: Awaited<ReturnType<typeof startProxy>>
+  let cut: number
+  beforeEach(async () => {
+    const gateway = await startStandIn('gateway')
+    const env = { PROXY_PROTOCOL: 'on', PROXY_TRUSTED: '127.0.0.1', PROXY_CONNECTIONS_PER_ADDRESS: '8' }
+    told = await startProxy([gateway.port], { env })
+    cut = 0
+  })
+
+  function open(from: string, said: string) {
+    const socket = connectTcp({ port: told.httpsPort, host: '127.0.0.1', localAddress: from })
     atEnd(() => socket.destroy())
     socket.on('error', () => {})
     socket.on('close', () => cut++)
-    socket.write(`PROXY TCP4 ${client} 198.51.100.1 4711 443\r\n`)
+    if (said !== '') socket.write(said)
     socket.resume()
   }
-  // 8, a quarter, and 16.
-  for (let number = 0; number < 27; number++) open('192.0.2.7')
-  for (let number = 0; number < 20; number++) open('192.0.2.8')
-  await eventually(() => cut === 1, 'the end of one connection')
+  const ofClient = (client: string) => `PROXY TCP4 ${client} 198.51.100.1 4711 443\r\n`
+
+  test('behind a balancer it is the client who is counted', async () => {
+    // 8, a quarter, and 16.
+    for (let number = 0; number < 27; number++) open('127.0.0.1', ofClient('192.0.2.7'))
+    for (let number = 0; number < 20; number++) open('127.0.0.1', ofClient('192.0.2.8'))
+    await eventually(() => cut === 1, 'the end of one connection')
+  })
+
+  test.each(['', ofClient('192.0.2.9')])('whoever is no balancer is counted, whatever it says: %j', async said => {
+    for (let number = 0; number < 27; number++) open(FLOODER, said)
+    for (let number = 0; number < 30; number++) open('127.0.0.1', '')
+    await eventually(() => cut === 1, 'the end of one connection')
+  })
 })
