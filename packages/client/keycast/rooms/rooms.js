@@ -179,6 +179,7 @@ export function createClientRooms(deps) {
 
   /** Asks again for a room that was refused or has ended, and for the membership. @param {Room} room */
   function retry(room) {
+    if (closed || badKey(room.key)) return
     if (room.ended) {
       room.ended = false
       room.become({ error: undefined })
@@ -267,6 +268,8 @@ export function createClientRooms(deps) {
       const reader = { position: after ? positionOf(after.epoch, after.seq) : undefined, last, presence, take() {} }
       const refused = closed ?? badKey(key)
       if (refused) {
+        // It may be asked for when the client connects again.
+        if (follow) room.readers.add(reader)
         room.ended = true
         room.become({ error: refused })
       } else if (follow) {
@@ -280,9 +283,7 @@ export function createClientRooms(deps) {
         reader,
         follow,
         bufferMessages,
-        retry() {
-          if (!closed && !badKey(key)) retry(room)
-        },
+        retry: () => retry(room),
         onClose() {
           room.handles -= 1
           room.readers.delete(reader)

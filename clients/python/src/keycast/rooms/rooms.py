@@ -68,6 +68,9 @@ class Rooms:
         room = Room(self._environment, entry, reader, follow, buffer_messages, self)
         error = bad_key(key)
         if self._closed:
+            # It may be asked for when the client connects again.
+            if follow:
+                entry.readers[reader] = None
             entry.ended = True
             entry.become(error=self._closed)
         elif error:
