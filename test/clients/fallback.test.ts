@@ -101,7 +101,7 @@ describe.each([
     expect(await tab.evaluate('rooms[0].state.joinedAs')).toBe('Ann')
     await tab.close()
     await proxy.stop()
-  }, 180_000)
+  })
 
   test('without WebSockets the page and the chat work, across a killed gateway', async () => {
     const proxy = await startProxyWith({ 'location = /ws {': 'location = /ws { return 403;' })
@@ -150,7 +150,7 @@ describe.each([
     await shows(2)
     for (const tab of [page, chat]) await tab.close()
     await proxy.stop()
-  }, 180_000)
+  })
 
   test('EventSource alone: a room across a killed gateway', async () => {
     const proxy = await startProxy(behind.map(portOf))
@@ -191,7 +191,7 @@ describe.each([
     behind[holder] = await startGateway({ GATEWAY_PORT: String(port) })
     await tab.close()
     await proxy.stop()
-  }, 180_000)
+  })
 
   test('without WebSockets and with streams held back: values, by requests that wait', async () => {
     const proxy = await startProxyWith({
@@ -213,5 +213,5 @@ describe.each([
     await tab.close()
     expect((await request(proxy.url('/keycast.js'))).status).toBe(200)
     await proxy.stop()
-  }, 180_000)
+  })
 })

@@ -107,4 +107,4 @@ test('the fetcher, then the gateways are reloaded: no client misses the newest r
 
   await pm2.run('kill')
   await eventually(() => pm2.pids().length === 0, 'the end of everything pm2 started')
-}, 40_000)
+})

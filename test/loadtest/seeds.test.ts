@@ -63,4 +63,4 @@ test('every run of the plan is made, delivers all, and stands in one report; wha
   writeFileSync(join(folder, 'result.json'), JSON.stringify({ ...interrupted, machine: { cpu: 'another' } }))
   const refused = await seeds('--continue', folder)
   expect([refused.code, refused.said]).toEqual([1, expect.stringContaining('has machine {"cpu":"another"}')])
-}, 180_000)
+})

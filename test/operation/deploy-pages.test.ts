@@ -7,9 +7,6 @@ import { eventually } from '../support/deadline.ts'
 import { startHosts } from '../support/hosts.ts'
 import { newFolder } from '../support/journal.ts'
 
-/** The services of a page are many, and start one after the other. */
-const PAGE_MS = 240_000
-
 /** A node that is asked for what these tests ask for needs no more. */
 const lean = { FETCHER_WORKERS: '1', FETCHER_WARM_UP_PULLS: '0' }
 
@@ -38,77 +35,69 @@ socket.on('message', data => console.log(JSON.parse(data).type))
 socket.on('error', error => console.log(error.message))
 setInterval(() => {}, 1_000)`
 
-test(
-  'several-hosts.md: the services find each other, and clients from outside are told apart',
-  async () => {
-    const page = 'docs/deploy/several-hosts.md'
-    const [first, second, gateways, proxy, ...outside] = [2, 3, 4, 5, 8, 9].map(host => `10.0.0.${host}`)
-    const hosts = await startHosts([first, second, gateways, proxy, ...outside], {
-      ...lean,
-      PROVIDER_HOST: '10.0.0.1',
-      // The smoke test publishes without a token.
-      KEYCAST_CONFIG: configOf(
-        read('keycast.yaml').replace('\naccess:\n', '\naccess:\n  accept: [anonymous-publish, anonymous-join]\n'),
-      ),
-      // Of one address there may be three at each of two gateways: seven would be too many if all had the proxy's. Fewer
-      // would refuse a check of the smoke test whose gateway has not noticed yet that the one before has closed.
-      GATEWAY_SESSIONS_PER_ADDRESS_MAX: '3',
-    })
-    hosts.start('10.0.0.1', backend)
-    await hosts.run(first, listing(page, 'keycast secrets'))
+test('several-hosts.md: the services find each other, and clients from outside are told apart', async () => {
+  const page = 'docs/deploy/several-hosts.md'
+  const [first, second, gateways, proxy, ...outside] = [2, 3, 4, 5, 8, 9].map(host => `10.0.0.${host}`)
+  const hosts = await startHosts([first, second, gateways, proxy, ...outside], {
+    ...lean,
+    PROVIDER_HOST: '10.0.0.1',
+    // The smoke test publishes without a token.
+    KEYCAST_CONFIG: configOf(
+      read('keycast.yaml').replace('\naccess:\n', '\naccess:\n  accept: [anonymous-publish, anonymous-join]\n'),
+    ),
+    // Of one address there may be three at each of two gateways: seven would be too many if all had the proxy's. Fewer
+    // would refuse a check of the smoke test whose gateway has not noticed yet that the one before has closed.
+    GATEWAY_SESSIONS_PER_ADDRESS_MAX: '3',
+  })
+  hosts.start('10.0.0.1', backend)
+  await hosts.run(first, listing(page, 'keycast secrets'))
 
-    const fetcher = listing(page, '--only fetcher')
-    await hosts.run(first, `${fetcher}\n${listing(page, '--only journal')}`)
-    await hosts.run(second, fetcher.replaceAll(first, second))
-    await hosts.run(gateways, listing(page, '--only gateway,gateway-2'))
-    await hosts.run(proxy, listing(page, '-- proxy'))
+  const fetcher = listing(page, '--only fetcher')
+  await hosts.run(first, `${fetcher}\n${listing(page, '--only journal')}`)
+  await hosts.run(second, fetcher.replaceAll(first, second))
+  await hosts.run(gateways, listing(page, '--only gateway,gateway-2'))
+  await hosts.run(proxy, listing(page, '-- proxy'))
 
-    const state = await hosts.run(gateways, listing(page, 'keycast key'))
-    expect(state).toMatch(/10\.0\.0\.[23]/)
-    await hosts.run(outside[0], listing(page, 'keycast smoke'))
-    await hosts.run(outside[0], 'npx keycast smoke --url wss://10.0.0.5 --insecure --no-change')
+  const state = await hosts.run(gateways, listing(page, 'keycast key'))
+  expect(state).toMatch(/10\.0\.0\.[23]/)
+  await hosts.run(outside[0], listing(page, 'keycast smoke'))
+  await hosts.run(outside[0], 'npx keycast smoke --url wss://10.0.0.5 --insecure --no-change')
 
-    // The last of nine is let in if each is counted under its own address.
-    for (const address of [...outside, second].flatMap(each => [each, each, each])) {
-      const client = hosts.start(address, `exec node --input-type=module --eval "${viewer}"`)
-      let said = ''
-      client.stdout.setEncoding('utf8').on('data', chunk => (said += chunk))
-      await eventually(() => said, `an answer to the client at ${address}`)
-      expect([address, said.trim()]).toEqual([address, 'welcome'])
-    }
+  // The last of nine is let in if each is counted under its own address.
+  for (const address of [...outside, second].flatMap(each => [each, each, each])) {
+    const client = hosts.start(address, `exec node --input-type=module --eval "${viewer}"`)
+    let said = ''
+    client.stdout.setEncoding('utf8').on('data', chunk => (said += chunk))
+    await eventually(() => said, `an answer to the client at ${address}`)
+    expect([address, said.trim()]).toEqual([address, 'welcome'])
+  }
 
-    const status = (url: string) =>
-      hosts.run(outside[0], `curl --silent --insecure --output /dev/null --write-out '%{http_code}' ${url}`)
-    expect(await status('https://10.0.0.5/')).toBe('200')
-    expect(await status('http://10.0.0.5/')).toBe('301')
-    expect(await status('https://10.0.0.5/chat')).toBe('404')
-  },
-  PAGE_MS,
-)
+  const status = (url: string) =>
+    hosts.run(outside[0], `curl --silent --insecure --output /dev/null --write-out '%{http_code}' ${url}`)
+  expect(await status('https://10.0.0.5/')).toBe('200')
+  expect(await status('http://10.0.0.5/')).toBe('301')
+  expect(await status('https://10.0.0.5/chat')).toBe('404')
+})
 
-test(
-  'one-host.md: everything goes on in the background, is reached through the proxy, and stops in order',
-  async () => {
-    const page = 'docs/deploy/one-host.md'
-    const host = '10.0.0.2'
-    const article = 'article: { source: http, url: "http://10.0.0.1:3000/conversations/{id}" }'
-    const hosts = await startHosts([host], {
-      ...lean,
-      PROVIDER_HOST: '10.0.0.1',
-      KEYCAST_CONFIG: configOf(`namespaces: { ${article} }\naccess: { anonymous: { read: ["article:*"] } }\n`),
-    })
-    hosts.start('10.0.0.1', backend)
-    const said = await hosts.run(host, listing(page, 'keycast smoke'))
-    expect(said).not.toContain('FAILED')
-    const running = /nginx: master|services\/(gateway|fetcher|journal)/
-    const commands = () => hosts.run(host, `cat /proc/[0-9]*/cmdline | tr '\\0' ' '`)
-    expect(await commands()).toMatch(running)
-    expect(await hosts.run(host, 'npx pm2 save')).toContain('Successfully saved')
+test('one-host.md: everything goes on in the background, is reached through the proxy, and stops in order', async () => {
+  const page = 'docs/deploy/one-host.md'
+  const host = '10.0.0.2'
+  const article = 'article: { source: http, url: "http://10.0.0.1:3000/conversations/{id}" }'
+  const hosts = await startHosts([host], {
+    ...lean,
+    PROVIDER_HOST: '10.0.0.1',
+    KEYCAST_CONFIG: configOf(`namespaces: { ${article} }\naccess: { anonymous: { read: ["article:*"] } }\n`),
+  })
+  hosts.start('10.0.0.1', backend)
+  const said = await hosts.run(host, listing(page, 'keycast smoke'))
+  expect(said).not.toContain('FAILED')
+  const running = /nginx: master|services\/(gateway|fetcher|journal)/
+  const commands = () => hosts.run(host, `cat /proc/[0-9]*/cmdline | tr '\\0' ' '`)
+  expect(await commands()).toMatch(running)
+  expect(await hosts.run(host, 'npx pm2 save')).toContain('Successfully saved')
 
-    const [, stop] = /`(npx pm2 stop [^`]+)`/.exec(read(page)) ?? []
-    await hosts.run(host, stop)
-    expect(await hosts.run(host, 'cat $HOME/.pm2/logs/gateway-out.log')).toContain('"stopped"')
-    await eventually(async () => !running.test(await commands()), 'the end of nginx and every service')
-  },
-  PAGE_MS,
-)
+  const [, stop] = /`(npx pm2 stop [^`]+)`/.exec(read(page)) ?? []
+  await hosts.run(host, stop)
+  expect(await hosts.run(host, 'cat $HOME/.pm2/logs/gateway-out.log')).toContain('"stopped"')
+  await eventually(async () => !running.test(await commands()), 'the end of nginx and every service')
+})

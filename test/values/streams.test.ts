@@ -220,4 +220,4 @@ test('streams go on after the death of a gateway, with nothing missed and nothin
     expect(reader.messages.filter(({ type }) => type === 'gap')).toEqual([])
   }
   expect(readers.some(reader => reader.opened() > 1)).toBe(true)
-}, 120_000)
+})

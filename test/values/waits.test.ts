@@ -110,4 +110,4 @@ test(`${WAITERS} viewers cost the gateways two requests a change at most, and no
 
   backend.on('/docs/1', answers.json(documentOf(6)))
   await Promise.all(viewers.map(viewer => viewer.stop()))
-}, 120_000)
+})
