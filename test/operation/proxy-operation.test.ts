@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { Agent, get } from 'node:https'
 import { connect as connectTcp } from 'node:net'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
@@ -122,6 +123,31 @@ test('it listens on several addresses, IPv6 among them', async () => {
     const { headers } = await request(`http://${host}:${both.httpPort}/`)
     expect(headers.location).toBe(`https://${host}:${both.httpsPort}/`)
   }
+})
+
+test.each([
+  ['/nothing', 404],
+  ['/v1/values/a:1', 429],
+])('a client that asks for %s without end fills no log: %i', async (path, status) => {
+  const env = { PROXY_REQUESTS_PER_SECOND: '1' }
+  const flooded = await startProxy([first.port], { env })
+  const agent = new Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false })
+  const ask = () =>
+    new Promise((resolve, reject) => {
+      const headers = { 'user-agent': 'x'.repeat(4_000) }
+      get(flooded.url(path), { agent, headers }, response => {
+        response.resume().on('end', () => resolve(response.statusCode))
+      }).on('error', reject)
+    })
+  const answers = new Set<unknown>()
+  for (let asked = 0; asked < 600; asked++) answers.add(await ask())
+  agent.destroy()
+  expect(answers).toContain(status)
+  const lines = readFileSync(join(flooded.directory, 'access.log'), 'utf8').trim().split('\n')
+  expect(lines.length).toBeGreaterThanOrEqual(9)
+  expect(lines.length).toBeLessThan(60)
+  for (const line of lines) expect(JSON.parse(line).userAgent.length).toBeLessThanOrEqual(256)
+  expect(flooded.log()).not.toContain('limiting requests')
 })
 
 test('the log tells a request by its id, and what each gateway asked had to say', async () => {
