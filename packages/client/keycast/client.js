@@ -128,9 +128,11 @@ export function createClient(url, { token, WebSocket, environment: given = {}, .
 
     /**
      * Subscribes to a key. All handles of a key share one subscription and one copy of the value. Close each handle
-     * when it is no longer of use.
+     * when it is no longer of use. `order` is what a handle of another client had last: nothing older is shown.
      */
-    value: /** @type {<T = any>(key: string) => import('./values/handle.js').ValueHandle<T>} */ (values.value),
+    value: /** @type {<T = any>(key: string, order?: number) => import('./values/handle.js').ValueHandle<T>} */ (
+      values.value
+    ),
 
     /**
      * Asks for a value once: JSON parsed, text as a string, anything else as a Uint8Array. Waits while there is no

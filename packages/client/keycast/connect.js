@@ -23,8 +23,8 @@ export function connect(url, options) {
   const { value } = client
   return Object.assign(client, {
     /** @type {typeof value} */
-    value(key) {
-      const handle = value(key)
+    value(key, order) {
+      const handle = value(key, order)
       rooms.wantedAsValue(key)
       return handle
     },

@@ -161,8 +161,7 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, fail, for
     answered(message) {
       const { id, key, type, code } = message
       const request = underWay
-      // A refusal of a large request comes without its id; all other requests of a client are small.
-      if (!request || (id !== request.id && (id !== undefined || code !== 'rate_limited'))) return false
+      if (!request || id !== request.id) return false
       if (key) {
         settle(key)
         return false

@@ -112,15 +112,13 @@ class Subscriber:
         request = self._under_way
         if not request:
             return False
-        refused = message.get("code") == "rate_limited"
-        # A refusal of a large request comes without its id; all other requests of a client are small.
-        if message.get("id") != request.id and not (refused and "id" not in message):
+        if message.get("id") != request.id:
             return False
         if "key" in message:
             self._settle(message["key"])
             return False
         self._under_way = None
-        if refused:
+        if message.get("code") == "rate_limited":
             self._repeat(request, message.get("retryAfterMs", PAUSE_DEFAULT_MS))
         elif message["type"] == "error" and request.type == "subscribe":
             for key in request.keys:

@@ -60,10 +60,10 @@ export function createClientRooms(deps) {
   let closed
 
   /** @param {string} key @param {{ code: any, message: string, retryAfterMs?: number, subscribed?: boolean }} error */
-  function fail(key, { code, message, retryAfterMs, subscribed = false }) {
+  function fail(key, { subscribed = false, ...rest }) {
     const room = rooms.get(key)
     if (!room) return
-    const error = new KeycastError({ code, message, key, retryAfterMs, subscribed })
+    const error = new KeycastError({ ...rest, key, subscribed })
     room.refusals = room.refused ? room.refusals + 1 : 0
     room.refused = isRefusal(error)
     room.ended = !subscribed && !room.refused

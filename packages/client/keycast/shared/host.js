@@ -102,13 +102,13 @@ export function createHost({ connect, locks, lock, now = () => performance.now()
   }
 
   /** @param {Tab} tab @param {any} message */
-  function open(tab, { open: id, key, room: options, join }) {
+  function open(tab, { open: id, key, order, room: options, join }) {
     const client = /** @type {import('../connect.js').Keycast} */ (keycast)
     /** @param {any} message @param {number} [bytes] */
     const tell = (message, bytes) => say(tab, { of: id, ...message }, bytes)
     // Known first: the tab may be given up over the first thing that is said of it.
     if (!options) {
-      const handle = client.value(key)
+      const handle = client.value(key, order)
       tab.handles.set(id, handle)
       /** @type {any} */
       let before = nothing
@@ -120,7 +120,8 @@ export function createHost({ connect, locks, lock, now = () => performance.now()
         const told = { version, contentType, sizeBytes, stale, health, changedAt, error: error && packError(error) }
         const isChange = isNews || health !== before.health
         before = state
-        if (isChange) tell({ state: told, isNews, ...(isNew ? shownOf(state) : {}) }, isNew ? sizeBytes : 0)
+        const value = isNew ? shownOf(state) : {}
+        if (isChange) tell({ state: told, order: handle.order(), isNews, ...value }, isNew ? sizeBytes : 0)
       })
       return
     }

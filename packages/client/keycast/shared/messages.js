@@ -5,7 +5,7 @@ import { KeycastError } from '../errors.js'
  * One more with each change of what they say. Tabs that were loaded after an update then begin a worker of their own: one
  * that older tabs keep alive would not understand them.
  */
-export const LANGUAGE = 2
+export const LANGUAGE = 3
 
 /**
  * A state of a handle as it travels: an error without its class, a value only where it is another.

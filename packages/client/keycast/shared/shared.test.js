@@ -1,6 +1,7 @@
 // Tabs that share one client: a made-up gateway, ports that copy what they carry, and locks that end with their holder.
 import { jest } from '@jest/globals'
-import { KeycastError } from '../../keycast.js'
+import { connect, KeycastError } from '../../keycast.js'
+import { createWorld, welcome } from '../../test-support.js'
 import { createFakeKeycast } from '../../testing.js'
 import { createHost } from './host.js'
 import { createTab } from './tab.js'
@@ -159,6 +160,39 @@ test('a worker that dies is not noticed: values stay, and every message comes on
   expect(heard).toEqual(['one', 'two', 'three'])
   expect(new Set(shown)).toEqual(new Set([1]))
   expect(handle.state).toMatchObject({ value: 1, health: 'live' })
+})
+
+test('a worker that comes next asks for nothing older than what its tabs show', async () => {
+  const locks = createLocks()
+  const worlds = [createWorld({ page: false }), createWorld({ page: false })]
+  let number = 0
+  const reach = () => {
+    const { environment } = worlds[number]
+    const [mine, its] = createPorts()
+    createHost({
+      connect: (url, options) => connect(url, { ...options, environment }),
+      locks,
+      lock: `worker ${number}`,
+    }).join(its)
+    return mine
+  }
+  const tab = createTab({ reach, locks, alone, url: 'ws://gateway/ws', options: {} })
+  tab.value('a:1')
+  await settle()
+  worlds[0].socket().say(welcome())
+  const value = { type: 'value', key: 'a:1', version: 'v', order: 7, contentType: 'application/json' }
+  worlds[0].socket().say(value, Buffer.from('1'))
+  await settle()
+  number = 1
+  locks.kill('worker 0')
+  await settle()
+  worlds[1].done()
+  worlds[1].socket().say(welcome())
+  await settle()
+  const keys = [{ key: 'a:1', order: 7 }]
+  expect(worlds[1].done()).toEqual([{ out: { type: 'subscribe', id: expect.any(Number), keys } }])
+  tab.close()
+  await settle()
 })
 
 test('what a tab publishes is pending there alone, in its order', async () => {

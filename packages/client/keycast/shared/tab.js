@@ -204,6 +204,7 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
       link,
       state: nothing,
       news: undefined,
+      order: undefined,
       handles: 0,
       listeners: createListeners(() => (entry.state === nothing ? undefined : entry.state)),
       get ended() {
@@ -211,8 +212,9 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
       },
       id: 0,
       /** @param {any} message */
-      take({ state, isNews, unreadable, ...fields }) {
+      take({ state, order, isNews, unreadable, ...fields }) {
         const before = entry.state
+        entry.order = order
         const isClear = !(state.stale || state.error || before.stale || before.error)
         // A worker that comes after one that died knows nothing yet: what is shown stays meanwhile.
         const isKept = isClear && state.version === undefined
@@ -235,7 +237,8 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
       },
     }
     entry.id = open({
-      ask: () => ({ key }),
+      // A worker that comes next is asked for nothing older than what is shown.
+      ask: () => ({ key, order: entry.order }),
       take: entry.take,
       end(error) {
         entry.state = { ...entry.state, error, health: 'ended' }

@@ -19,6 +19,7 @@ import { createScope } from '../scope.js'
  *   on: (name: 'change', listener: (state: ValueState<T>) => void) => () => void,
  *   subscribe: (listener: (state: ValueState<T>) => void) => () => void,
  *   getSnapshot: () => ValueState<T>,
+ *   order: () => number | undefined,
  *   retry: () => void,
  *   close: () => void,
  * }} ValueHandle
@@ -52,6 +53,8 @@ export function createHandle(entry, ask, onClose) {
       return listen(entry.listeners, listener, true)
     },
     getSnapshot: () => entry.state,
+    /** The number of the value that came last, for a client that goes on in this one's place. */
+    order: () => entry.order,
     /** Asks the gateway now how the key stands, also after an error that ended the subscription. */
     retry: () => ask(entry),
     [Symbol.asyncIterator]() {

@@ -38,7 +38,8 @@ export function createValues(deps) {
     entryOf(key) {
       const entry = entries.get(key)
       const version = entry?.versions.latest?.version
-      return version ? { key, version, order: entry.order } : key
+      // Also without that version's bytes, which only deltas need: nothing older may come after what was shown.
+      return version || entry?.order ? { key, version, order: entry?.order } : key
     },
     fail,
     forget(key) {
@@ -111,9 +112,10 @@ export function createValues(deps) {
     failAsRoom,
     isSubscribed: subscriber.isSubscribed,
 
-    /** @param {string} key */
-    value(key) {
+    /** @param {string} key @param {number} [order] of a value that another client has shown */
+    value(key, order) {
       const entry = entries.get(key) ?? new Entry(key, deps, subscriber.want)
+      entry.order ??= order
       // A key that nobody wanted for a moment may have missed a delta meanwhile.
       const isInDoubt = !subscriber.isSubscribed(key) || !(entry.handles || (entry.answered && entry.versions.latest))
       retake(entry)

@@ -160,10 +160,13 @@ class Values:
 
     def _name(self, key: str, _: int) -> Any:
         entry = self._entries.get(key)
-        if not entry or not entry.held:
-            return key
-        named = {"key": key, "version": entry.held.version}
-        return named if entry.order is None else {**named, "order": entry.order}
+        named: dict[str, Any] = {"key": key}
+        if entry and entry.held:
+            named["version"] = entry.held.version
+        # Also without that version's bytes, which only deltas need: nothing older may come after what was shown.
+        if entry and entry.order is not None:
+            named["order"] = entry.order
+        return named if len(named) > 1 else key
 
     def _forget(self, key: str) -> None:
         entry = self._entries.get(key)
