@@ -75,7 +75,6 @@ const LAST_MAX = 500
 export class Room {
   /** @type {RoomState} */
   #state = Object.freeze({ live: false, health: 'loading', error: undefined, pending: [], joinedAs: undefined })
-  #want
 
   /**
    * @param {string} key
@@ -86,10 +85,13 @@ export class Room {
    */
   constructor(key, want, alarm, refusal, link) {
     this.key = key
-    this.#want = want
+    /** Nobody may want it any more, where the gateway has not heard so yet. */
+    this.want = () => {
+      if (this.readers.size) want()
+    }
     this.link = link
     this.listeners = createListeners(() => this.#state)
-    this.members = createMembers(want)
+    this.members = createMembers(this.want)
     /** @type {Set<Reader>} */
     this.readers = new Set()
     /** The number of handles that share it. */
@@ -152,7 +154,7 @@ export class Room {
     this.readers.add(reader)
     const isHere = this.#state.live && (!reader.presence || this.members.isWanted)
     if (isHere && !reader.position && !reader.last) reader.position = this.position
-    else if (!isHere || !isSame(reader.position, this.position)) this.#want()
+    else if (!isHere || !isSame(reader.position, this.position)) this.want()
   }
 
   /** The gateway sends nothing more of the room until it is asked again. */
@@ -202,7 +204,7 @@ export class Room {
       else if (position.seq < from.seq) isEnough = false
     }
     this.become({ live: true, error: undefined })
-    if (!isEnough) this.#want()
+    if (!isEnough) this.want()
   }
 
   /** @param {Parameters<typeof toMessage>[1]} message */
@@ -211,7 +213,7 @@ export class Room {
     const { epoch, seq } = this.position
     if (!(message.seq > seq)) return
     // No gateway leaves a hole: its idea of this client's position is wrong.
-    if (message.seq !== seq + 1) return this.#want()
+    if (message.seq !== seq + 1) return this.want()
     const item = toMessage(epoch, message)
     this.position = item.position
     this.become({ error: undefined })

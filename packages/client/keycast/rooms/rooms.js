@@ -117,7 +117,7 @@ export function createClientRooms(deps) {
         // The gateway began the stream anew by itself: a live stream continues if it had stopped at that position.
         const isWhole = live && each.recovered
         // First, for a listener that hears of the change may close the handle.
-        if (!isWhole) subscriber.want(each.key)
+        if (!isWhole) room.want()
         // The error that the room rested for is over. Else it waits: messages before the answer may be of another epoch.
         room.become(isWhole ? { error: undefined } : { live: false })
       } else if (!live && room.askId === id) {
@@ -141,10 +141,10 @@ export function createClientRooms(deps) {
     const wasValue = values.failAsRoom(key)
     const room = rooms.get(key)
     if (room && subscriber.isSubscribed(key)) {
-      // The value was asked for later: the stream does not continue as this client's readers need it.
-      if (id !== undefined && id > room.askId) {
+      // The value was asked for later than the room: the stream does not continue as this client's readers need it.
+      if (room.askId && /** @type {number} */ (id) > room.askId) {
         subscriber.ended(key)
-        subscriber.want(key)
+        room.want()
       }
       // Sent at once: it must not undo a later subscribe of the room.
     } else if (wasValue) unsubscribe(key)
@@ -185,7 +185,7 @@ export function createClientRooms(deps) {
       room.become({ error: undefined })
     }
     // A listener may have closed the client.
-    if (!closed && room.readers.size > 0) subscriber.want(room.key)
+    if (!closed) room.want()
     if (room.alarm.isSet()) rejoin(room)
   }
 

@@ -31,11 +31,10 @@ class RoomEntry:
     def __init__(self, key: str, environment: Environment, link: Link, want: Callable[[], None]) -> None:
         self.key = key
         self._link = link
-        #: Subscribes, or subscribes anew.
         self._want = want
         self.state = RoomState()
         self.listeners: Listeners[RoomState] = Listeners(environment, lambda: self.state)
-        self.members = Members(environment, want)
+        self.members = Members(environment, self.want)
         # A dict is a set that keeps its order.
         self.readers: dict[Reader, None] = {}
         #: How many handles share it.
@@ -67,6 +66,11 @@ class RoomEntry:
         self._asked_last: Reader | None = None
         self._asked_after: Position | None = None
 
+    def want(self) -> None:
+        """Subscribes, or subscribes anew. Nobody may want it any more, where the gateway has not heard so yet."""
+        if self.readers:
+            self._want()
+
     def become(self, **changes: Any) -> None:
         state = replace(self.state, **changes)
         state = replace(state, health=self._health(state))
@@ -95,7 +99,7 @@ class RoomEntry:
         if is_here and not reader.position and not reader.last:
             reader.position = self.position
         elif not is_here or reader.position is None or reader.position != self.position:
-            self._want()
+            self.want()
 
     def stop(self) -> None:
         """The gateway says nothing more of the room until it is asked again."""
@@ -153,7 +157,7 @@ class RoomEntry:
                 is_enough = False
         self.become(live=True, error=None)
         if not is_enough:
-            self._want()
+            self.want()
 
     def take(self, message: dict[str, Any]) -> None:
         before = self.position
@@ -161,7 +165,7 @@ class RoomEntry:
             return
         # A hole, which no gateway leaves: what it thinks of this client is wrong.
         if message["seq"] > before.seq + 1:
-            return self._want()
+            return self.want()
         item = Message.of(before.epoch, message)
         self.position = item.position
         self.become(error=None)

@@ -151,8 +151,8 @@ class Rooms:
             entry.ended = False
             entry.become(error=None)
         # A listener may have closed the client.
-        if not self._closed and entry.readers:
-            self._subscriber.want(entry.key)
+        if not self._closed:
+            entry.want()
         if entry.alarm.is_set:
             self._rejoin(entry)
 
@@ -302,7 +302,7 @@ class Rooms:
                     entry.become(error=None)
                     continue
                 # First: a listener that hears of it may close the last handle, and the key is wanted no more.
-                self._subscriber.want(entry.key)
+                entry.want()
                 # Messages before the answer may be of another epoch.
                 entry.become(live=False)
             elif entry.state.live or entry.ask_id != request_id:
@@ -321,9 +321,9 @@ class Rooms:
         entry = self._entries.get(key)
         if entry and self._subscriber.is_subscribed(key):
             # The value was asked for later: the stream does not go on as this client's readers need it.
-            if request_id is not None and request_id > entry.ask_id:
+            if request_id is not None and 0 < entry.ask_id < request_id:
                 self._subscriber.ended(key)
-                self._subscriber.want(key)
+                entry.want()
         elif was_value:
             self._unsubscribe(key)
 
