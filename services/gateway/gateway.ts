@@ -83,20 +83,15 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
     endAddress: sessions.endAddress,
   })
   gate.start(topics.holders)
+  outbox.start({ onEnd: sessions.end, onWritable: doors.resumeGets })
   sessions.start(doors.handle)
 
   const recheck = createRecheck({
     ...given,
     gate,
+    outbox,
     sessions: [sessions.all, doors.waits.waitedKeys.sessions],
   })
-  outbox.start({
-    onEnd: sessions.end,
-    onWrite: recheck.look,
-    isRecheckDue: recheck.isDue,
-    onWritable: doors.resumeGets,
-  })
-
   const sweeps = createSweeps({
     often: [topics.sweep, outbox.sweep, sessions.sweep, gate.sweep],
     seldom: [access.sweep, sessions.sweepSeldom],

@@ -16,13 +16,16 @@ export type CloseCode = keyof typeof closeCodes
 export type Outbox = ReturnType<typeof createOutbox>
 
 /** Parts that are built after the outbox, and are called by it. */
+/** While sessions are looked at for what their rights have lost. */
+export interface Recheck {
+  /** Before the session is written to. Returns false where that goes on. */
+  look: (session: Session) => boolean
+  isDue: (session: Session) => boolean
+}
+
 interface OutboxEvents {
   /** Called when the session must be closed now, without what is queued for it. */
   onEnd: (session: Session, code: CloseCode, isUrgent?: boolean) => void
-  /** The session is to be written to: whatever its rights lost is to end first. Returns false where that goes on. */
-  onWrite: (session: Session) => boolean
-  /** Whether that is still to be done. */
-  isRecheckDue: (session: Session) => boolean
   /** The session takes values: those its client asked for go before those it is due. */
   onWritable: (session: Session) => void
 }
@@ -45,6 +48,7 @@ interface Deps {
 
 export function createOutbox({ slowClients, unsentBytesMax, containment, counts, now, turn }: Deps) {
   let handlers: OutboxEvents
+  let recheck: Recheck | undefined
   // The sessions behind one that fails are still to be written to.
   const flushOne = containment.guard('session', flush, session => handlers.onEnd(session, 'internalError'))
   const flusher = createFlusher({ flush: flushOne, now, nextTurn: turn })
@@ -145,7 +149,7 @@ export function createOutbox({ slowClients, unsentBytesMax, containment, counts,
   }
 
   /** Whether a change can be queued for the session now: else what it is due is written later, if it may still have it. */
-  const takesChanges = (session: Session) => isWritable(session) && !handlers.isRecheckDue(session)
+  const takesChanges = (session: Session) => isWritable(session) && !recheck?.isDue(session)
 
   /** Closes the session once what is queued for it was written; at once where it does not take it. */
   function close(session: Session, code: CloseCode) {
@@ -183,7 +187,7 @@ export function createOutbox({ slowClients, unsentBytesMax, containment, counts,
     if (session.stalledAtMs !== undefined) return
     // A close frame was sent, and nothing may follow it (RFC 6455 section 5.5.1).
     if (!session.transport.isOpen()) return discard(session)
-    if (!handlers.onWrite(session)) return
+    if (recheck && !recheck.look(session)) return
 
     // Answers to gets go before due values: a client that reads slower than its keys change is always due values. The
     // answers may fill the socket.
@@ -272,6 +276,11 @@ export function createOutbox({ slowClients, unsentBytesMax, containment, counts,
 
     start(given: OutboxEvents) {
       handlers = given
+    },
+
+    /** @param first that is done before a session is written to; `undefined`: all were looked at */
+    recheckFirst(first: Recheck | undefined) {
+      recheck = first
     },
   }
 }
