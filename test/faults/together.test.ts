@@ -3,6 +3,7 @@
 // FAULT_RUN_SECONDS=600 npm run test:e2e -- --testPathPatterns faults/together
 import { answers, documentOf, startBackend } from '../support/backend.ts'
 import { startBlackhole } from '../support/blackhole.ts'
+import { atEnd } from '../support/cleanup.ts'
 import { connect, connectViewer } from '../support/client.ts'
 import { eventually, pause } from '../support/deadline.ts'
 import { msSince, show } from '../support/figures.ts'
@@ -140,6 +141,7 @@ const wander = async (url: string, goesOn: () => boolean) => {
 const suffer = async (): Promise<string[]> => {
   const until = performance.now() + ROUND_MS
   const changing = setInterval(change, 5)
+  atEnd(() => clearInterval(changing))
   const wandering = gateways.map(({ url }) => wander(url, () => performance.now() < until))
 
   const suffering = new Set<string>()

@@ -254,6 +254,11 @@ export async function connectViewer(urls: string[], keys: string[], { protocols 
       turn += 1
     }
   }
+  const stop = () => {
+    stopped = true
+    client?.socket.terminate()
+  }
+  atEnd(stop)
   run()
   return {
     sights,
@@ -278,10 +283,7 @@ export async function connectViewer(urls: string[], keys: string[], { protocols 
 
     /** Cuts its connection. */
     cut: () => client?.socket.terminate(),
-    stop() {
-      stopped = true
-      client?.socket.terminate()
-    },
+    stop,
   }
 }
 
