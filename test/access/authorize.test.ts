@@ -27,7 +27,7 @@ const room = {
 const moderator = await startBackend()
 const moderated = {
   source: 'journal',
-  publish: { ask: `\${RIGHTS_OF_MESSAGES}/rooms/{id}/ask`, timeout: '2s' },
+  publish: { ask: `\${RIGHTS_OF_MESSAGES}/rooms/{id}/ask`, timeout: '6s' },
   headers: { 'x-key': 'of-the-fetcher' },
 } as any
 const lenient = { ...moderated, publish: { ...moderated.publish, timeout: '300ms', otherwise: 'take' } }
@@ -485,7 +485,7 @@ test('messages: without an answer of use they are refused, or taken, as their na
   expect(await publish('asked:c', 'page')).toMatchObject(refused)
   expect(await publish('lenient:c', 'x')).toMatchObject({ type: 'published', seq: 1 })
   expect(await publish('lenient:d', 'slow')).toMatchObject({ type: 'published', seq: 1 })
-  expect(await publish('asked:d', 'slow')).toMatchObject({ ...refused, message: expect.stringContaining('2000 ms') })
+  expect(await publish('asked:d', 'slow')).toMatchObject({ ...refused, message: expect.stringContaining('6000 ms') })
   await moderator.down()
   expect(await publish('asked:c', 'down')).toMatchObject(refused)
   expect(await publish('lenient:c', 'down')).toMatchObject({ type: 'published', seq: 2 })

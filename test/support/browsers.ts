@@ -15,6 +15,9 @@ import { childrenOf, killAtEnd, killNow } from './processes.ts'
 /** A browser takes seconds to start, far more on a busy machine. */
 const START_MS = 90_000
 
+/** A busy machine's Firefox has taken half a minute to begin. */
+const ANSWER_MS = 90_000
+
 /**
  * Firefox draws the opening of each tab, keeps processes and a page ready for the next, and ends the process of each empty
  * page that a tab begins with: more than the tab itself costs.
@@ -229,7 +232,7 @@ async function connect(
     const id = ++lastId
     const answered = new Promise<any>(resolve => waiting.set(id, resolve))
     socket.send(JSON.stringify({ id, ...write(method, params, session) }))
-    const { result, error, message } = await within(answered, `the browser's answer to ${method}`)
+    const { result, error, message } = await within(answered, `the browser's answer to ${method}`, ANSWER_MS)
     if (error) throw new Error(`${method}: ${message ?? error.message ?? error}`)
     return result
   }

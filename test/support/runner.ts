@@ -15,44 +15,43 @@ const alone = [
 ]
 
 /**
- * Those that take 20 s or more: one that computes, one that waits, and so on, the longest of each first. The rest follows as
- * jest orders it. In a fresh checkout jest orders by the files' sizes, and some of the smallest take half a minute: they
- * would begin last, with little beside them.
+ * Those that take 20 s or more, by how long they take; the rest follows as jest orders it. In a fresh checkout jest
+ * orders by the files' sizes, and some of the smallest take half a minute: they would begin last, with little beside
+ * them.
  */
 const longest = [
-  'loadtest/scenarios',
-  'access/authorize',
   'clients/browsers',
-  'rooms/notify',
-  'clients/shared',
-  'journal/valkey',
+  'loadtest/scenarios',
   'clients/fallback',
+  'clients/shared',
+  'access/authorize',
+  'rooms/notify',
   'journal/journal',
-  'operation/start',
-  'operation/monitoring',
-  'clients/chat',
-  'values/handed-over',
-  'operation/deploy-pages',
-  'faults/starved',
+  'journal/valkey',
   'loadtest/seeds',
+  'values/handed-over',
+  'operation/start',
+  'faults/rooms-valkey',
+  'faults/together',
+  'clients/chat',
+  'faults/one-way',
+  'faults/rooms',
+  'faults/starved',
+  'strangers/floods',
+  'strangers/fuzz-nodes',
   'faults/fetcher',
   'clients/python',
-  'faults/one-way',
-  'strangers/floods',
-  'rooms/faults',
-  'strangers/fuzz-parsers',
-  'faults/rooms',
   'strangers/fuzz-system',
   'rooms/presence',
-  'values/deltas',
-  'faults/rooms-valkey',
-  'clients/compression',
-  'faults/together',
-  'clients/rooms',
+  'strangers/fuzz-parsers',
   'values/pushed',
   'strangers/fuzz-python',
-  'strangers/shares',
-  'strangers/fuzz-nodes',
+  'operation/monitoring',
+  'operation/deploy-pages',
+  'values/deltas',
+  'rooms/faults',
+  'clients/compression',
+  'clients/rooms',
 ]
 
 // By its types the default export is a module that has one; in Node it is the class.
