@@ -5,10 +5,10 @@ import type { ErrorCode, Problem } from '@keycast/protocol'
 import type { Content, Format, Payer } from '@keycast/service'
 
 /**
- * What a gateway itself holds: the version of its value, or `undefined` for the backend's `not_found`; and how long ago
- * the backend was asked for it, at the least. `order`: as the node gave it with that version; nodes before values/1.7 give none. `plan`: the value is confirmed, and
- * the node that the key was asked of would ask the backend next in `inMs`. A node that comes to own the key may leave it
- * at that.
+ * A gateway's own state of a key: the version of its value, or `undefined` where it was told `not_found`; and how long
+ * ago the backend was asked for it, at the least. `order`: as the node gave it with that version; nodes before values/1.7
+ * give none. `plan`: the value is confirmed, and the node that the key was asked of would ask the backend next in `inMs`.
+ * A node that comes to own the key may leave it at that.
  */
 export interface Held {
   version: string | undefined

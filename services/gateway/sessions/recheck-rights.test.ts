@@ -1,4 +1,4 @@
-import { authed } from '../access/backend/test-backend.ts'
+import { authed, authorize } from '../access/backend/test-backend.ts'
 import { readRule } from '../access/rule.ts'
 import { issuers, sign } from '../access/test-tokens.ts'
 import { createPolicy, createTestGateway, readAs } from '../test-support.ts'
@@ -6,14 +6,6 @@ import { createPolicy, createTestGateway, readAs } from '../test-support.ts'
 const nowMs = 1_800_000_000_000
 const rule = (read: string[]) => readRule({ read }, { user: true, strict: true }).rule
 const subscribe = (...keys: string[]) => ({ type: 'subscribe', keys })
-const authorize = {
-  urlFor: (id: string) => `http://127.0.0.1/${id}`,
-  origin: 'http://127.0.0.1',
-  pattern: 'http://127.0.0.1/{id}',
-  method: 'HEAD' as const,
-  keepMs: 10_000,
-  keepRefusedMs: 10_000,
-}
 const namespaces = { tick: {}, doc: {}, own: { authorize } }
 const rooms = { room: {}, hall: {} }
 

@@ -165,8 +165,8 @@ export function holdNotFound(entry: Entry, notFound: Failure, maxAgeMs: number |
 }
 
 /**
- * Gives the version that is the latest its number: the one that it has, or a higher one than any. What was asked for before
- * another version that a gateway has, is none later than that.
+ * Gives the version that is the latest its number: the one that it has, or a higher one than any. A version that was asked
+ * for before the one that a gateway reported gets no number above that one's.
  */
 function number({ held }: Entry, version: string, askedAt: number, wallMs: number) {
   const { value, order, reported } = held

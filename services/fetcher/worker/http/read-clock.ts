@@ -1,5 +1,5 @@
-// Up to which time all was read that had come over the network. A process may stand still, and what comes meanwhile is read
-// later: when that came nobody can say, but only when it had not come yet.
+// The time up to which all was read that had come over the network. A process may stand still, and reads later what comes
+// meanwhile. Nobody can say when that came; this clock says when it had not come yet.
 import type { World } from '@keycast/service'
 
 /** Precision. */

@@ -7,7 +7,7 @@ import { issuers, sign } from '../test-tokens.ts'
 
 export const nowMs = 1_800_000_000_000
 export const KEEP_MS = 10_000
-const authorize = {
+export const authorize = {
   urlFor: (id: string) => `http://127.0.0.1/${id}`,
   origin: 'http://127.0.0.1',
   pattern: 'http://127.0.0.1/{id}',

@@ -1,20 +1,13 @@
 // Rooms that a client may read from now on, and no more: what was before, and who is there, are rights of their own where
 // keycast.yaml names them.
 import { createMemoryRooms } from '@keycast/backbone/memory'
+import { authorize } from '../../access/backend/test-backend.ts'
 import { readRule } from '../../access/rule.ts'
 import { authenticate, issuers, sign } from '../../access/test-tokens.ts'
 import { createTestGateway } from '../../test-support.ts'
 
 const startAtMs = 1_800_000_000_000
 const key = 'room:1'
-const authorize = {
-  urlFor: (id: string) => `http://127.0.0.1/${id}`,
-  origin: 'http://127.0.0.1',
-  pattern: 'http://127.0.0.1/{id}',
-  method: 'HEAD' as const,
-  keepMs: 10_000,
-  keepRefusedMs: 10_000,
-}
 const nothing = readRule({}, { user: false, strict: true }).rule
 
 const stops: (() => Promise<void>)[] = []

@@ -38,8 +38,8 @@ interface Waiter extends Paying {
 
 /**
  * Clients to whom another gateway has sent the value with the number `order`: none is sent one with a lower number before
- * the fetcher has said what is the latest, in so many `answers` to gets. `isDoubted`: what it says from memory is not that,
- * so the backend must be asked. After `untilMs` the `untold` are told that it takes long.
+ * the fetcher has said what is the latest, in so many `answers` to gets. `isDoubted`: its node's memory is not
+ * believed, and the backend must be asked. After `untilMs` the `untold` are told that it takes long.
  */
 export interface Lag {
   waiting: Map<ValueSubscription, { order: number; answers: number }>
