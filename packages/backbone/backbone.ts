@@ -228,7 +228,7 @@ export interface Backbone {
 
 /** The functions that a gateway gives the backbone, which calls them of this object once it was started. */
 export interface BackboneEvents {
-  held: (key: string) => Held | undefined
+  held: (key: string, type: 'watch' | 'get') => Held | undefined
   /** The credentials of a viewer key's viewer; looked up each time a want is sent. */
   credentials?: (key: string) => Credentials | undefined
   /** Whom a key's owner charges for it; looked up likewise. */

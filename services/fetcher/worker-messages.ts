@@ -112,9 +112,15 @@ export type DeltaSkip = 'no_base' | 'size' | 'time' | 'gain'
  */
 export type LeaseResult = { nth?: number; askedAt?: number } & Result
 
-/** By this process's own clock. */
-export const askedAtOf = ({ askedAt }: LeaseResult, { now, hostNow }: Pick<World, 'now' | 'hostNow'>) =>
-  askedAt === undefined ? undefined : now() - (hostNow() - askedAt)
+/**
+ * By this process's own clock. Never before the lease was sent: this process may have stood still between the two clocks'
+ * readings, and whoever waits for a value from after that would wait for ever.
+ */
+export const askedAtOf = (
+  { askedAt }: LeaseResult,
+  sentAt: number,
+  { now, hostNow }: Pick<World, 'now' | 'hostNow'>,
+) => (askedAt === undefined ? sentAt : Math.max(sentAt, now() - (hostNow() - askedAt)))
 
 export type ResultMessage = { type: 'result'; lease: number } & LeaseResult
 

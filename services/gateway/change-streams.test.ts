@@ -55,7 +55,7 @@ function setup() {
     renewed,
     refreshes,
     handed,
-    held: () => events.held(KEY),
+    held: () => events.held(KEY, 'watch'),
     answer(version: string, order: number, changed: Changed[]) {
       const body = encodeChanged(changed)
       const content = { contentType: 'application/json', format: 'json', store: false, maxAgeMs: 0, ageMs: 0 } as const
@@ -133,7 +133,7 @@ test('a node that knows no streams does no harm', () => {
 
 test('keys are what they were', () => {
   const { events, others } = setup()
-  events.held('doc:1')
+  events.held('doc:1', 'watch')
   events.onAnswer({ type: 'failed', key: 'doc:1', code: 'not_found', message: 'no', ageMs: 0 }, false)
   expect(others).toEqual(['held doc:1', 'answer doc:1'])
 })

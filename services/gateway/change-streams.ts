@@ -93,7 +93,7 @@ export function createChanges({ namespaces, backbone, now, after, log }: Deps) {
       if (streams.size === 0) return values
       return {
         ...values,
-        held: key => (streams.get(key) ?? values).held(key),
+        held: (key, type) => (streams.get(key) ?? values).held(key, type),
         onAnswer: (answer, ...of) => (streams.get(answer.key) ?? values).onAnswer(answer, ...of),
       }
     },

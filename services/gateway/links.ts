@@ -41,7 +41,7 @@ export function createLinks({ createBackbone, createRoomsBackbone, pushed }: Dep
     onRouted: () => handlers.rooms.onRouted(),
     onMembers: (key, members) => handlers.rooms.onMembers(key, members),
     onPresence: (key, change) => handlers.rooms.onPresence(key, change),
-    heldVersion: key => handlers.values.held(key)?.version,
+    heldVersion: key => handlers.values.held(key, 'watch')?.version,
     onPushed(state, isGot) {
       const namespace = pushed.get(namespaceOf(state.key))
       if (namespace) handlers.values.onAnswer(answerOf(state, namespace.maxAgeMs), isGot)

@@ -169,7 +169,7 @@ export function createFakeBackbone() {
     },
 
     /** The gateway's version of a key, as it tells the fetcher. */
-    held: (key: string) => events.held(key),
+    held: (key: string, type: 'watch' | 'get' = 'watch') => events.held(key, type),
 
     /** The token with which the gateway has the backend asked for a key. */
     credentials: (key: string) => events.credentials?.(key),

@@ -43,7 +43,7 @@ export type Dial = (message: (parts: Buffer[]) => void) => Dialled
 
 export interface LinkEvents<S extends Service> {
   /** The gateway's position in the key; looked up when a want is sent. */
-  position: (key: string) => S['Position'] | undefined
+  position: (key: string, type: 'watch' | 'get') => S['Position'] | undefined
   /** Other fields of a want; looked up likewise. */
   payload?: PayloadOf<S>
   /** Whom the node charges for a want; looked up likewise. */

@@ -50,7 +50,7 @@ export const isWanted = ({ watch, get }: Want) => watch || get
 
 interface WantEvents<S extends Service> {
   /** The gateway's position in the key; looked up when a want is sent. */
-  position: (key: string) => S['Position'] | undefined
+  position: (key: string, type: 'watch' | 'get') => S['Position'] | undefined
   /** Other fields of a want; looked up likewise. */
   payload?: PayloadOf<S>
   /** Whom the node charges for it; looked up likewise. */
@@ -210,7 +210,7 @@ export function createWants<S extends Service>({ position, payload, payer, table
           noteTold(want, type, number)
           const { key } = want
           const said = payload?.(key, type)
-          wants.push({ key, position: position(key), payload: said, payer: payer?.(key, type) })
+          wants.push({ key, position: position(key, type), payload: said, payer: payer?.(key, type) })
           bytes += textIn(said)
         }
         if (number !== undefined) yield { number, saying: { type, wants } }

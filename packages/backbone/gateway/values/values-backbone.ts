@@ -37,7 +37,7 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
     ...given,
     codec: valuesCodec,
     events: {
-      position: key => positionOf(events.held(key)),
+      position: (key, type) => positionOf(events.held(key, type)),
       payload: payloadOf,
       payer: (key, type) => events.payer?.(key, type),
       onAnswer(answer, isGot, link) {

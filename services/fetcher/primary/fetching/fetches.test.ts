@@ -121,6 +121,14 @@ test('a value is as old as its worker says, which may have stood still before it
   expect(sent('b')).toEqual(['value v1'])
 })
 
+test('a value is no older than its lease, though the primary stands still between two clocks that tell its age', () => {
+  const { get, value, sent, pass, now } = setup()
+  pass(1_000)
+  get('a', K, { version: undefined, ageMs: 0 })
+  value(K, 'v1', { askedAt: now() - 5 })
+  expect(sent('a')).toEqual(['value v1'])
+})
+
 test('a fetch that two workers died over has failed, and says nothing of the backend', () => {
   const { watch, lose, take, asked, primary, pass } = setup({ random: () => 1 })
   for (let id = 0; id < 30; id++) {

@@ -269,7 +269,7 @@ export function createFetches({
 
   /** @param fetch of a lease */
   function take(fetch: Fetch, result: LeaseResult, body?: Buffer, delta?: Buffer) {
-    const askedAt = askedAtOf(result, { now, hostNow })
+    const askedAt = askedAtOf(result, fetch.sentAt ?? now(), { now, hostNow })
     if (result.nth === undefined) {
       fetch.askedAt = askedAt
       for (const other of fetch.company ?? []) other.askedAt = askedAt

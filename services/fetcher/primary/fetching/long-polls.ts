@@ -162,7 +162,7 @@ export function createLongPolls({ pool, metrics, now, hostNow, wallNow, settings
     if (!hasAnswered) return events.want(entry)
     // The response is the news: it is as old as itself, and not as the request.
     const at = now()
-    const askedAt = askedAtOf(result, { now, hostNow }) ?? sentAt
+    const askedAt = askedAtOf(result, sentAt, { now, hostNow })
     const fetch = { entry, again: false, superseded: false, queuedAt: at, sentAt: at, askedAt }
     events.onResult(fetch, result, body, delta, false)
     if (!waited || isFailing(entry) || !isKept(entry)) return

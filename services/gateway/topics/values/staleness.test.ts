@@ -383,7 +383,7 @@ describe('of a key whose fetcher tells of changes only', () => {
     confirmations.untilMs = startMs + 25_000
 
     expect(gateway.values.describe('tick:1').value).toMatchObject({ ageMs: 2_000 })
-    expect(gateway.values.held('tick:1')).toMatchObject({ ageMs: 1_000 })
+    expect(gateway.values.held('tick:1', 'watch')).toMatchObject({ ageMs: 1_000 })
     expect(gateway.values.fresh('tick:1')).toMatchObject({ ageMs: 2_000 })
   })
 

@@ -42,11 +42,11 @@ export function createValues({ cache, backbone, now }: Deps) {
   }
 
   /** What this gateway knows of a key, which the backbone tells the fetcher: an older state is no answer to it. */
-  function held(wireKey: string): Held | undefined {
+  function held(wireKey: string, type: 'watch' | 'get'): Held | undefined {
     const entry = cache.get(wireKey)
     if (!entry || entry.askedAtMs === Number.NEGATIVE_INFINITY) return undefined
     // No state from before this moment is an answer.
-    if (entry.lag?.isDoubted) return { ...ABSENT, ageMs: 0 }
+    if (type === 'get' && entry.lag?.isDoubted) return { ...ABSENT, ageMs: 0 }
     const nowMs = now()
     const ageMs = Math.max(0, nowMs - latestAskedAtOf(entry))
     const { version, order, rank } = entry.value ?? ABSENT
