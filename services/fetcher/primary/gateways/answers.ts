@@ -116,7 +116,7 @@ function answerWatcher(entry: Entry, watcher: Watcher, now: number): Answer | un
   const isCurrent = value?.version === watcher.version
   if (value && !isCurrent && isNoOlder(entry, watcher)) return state(entry, watcher.version, now)
   if (isDueFailure(entry, watcher)) return failed(entry, now)
-  const isNews = isOwed || watcher.failure !== undefined || watcher.askedAt < askedAt || isNoLongerAssured
+  const isNews = isOwed || watcher.failure !== undefined || watcher.askedAt < Math.floor(askedAt) || isNoLongerAssured
   return isCurrent && !failure && isNews ? state(entry, watcher.version, now) : undefined
 }
 

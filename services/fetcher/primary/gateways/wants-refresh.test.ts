@@ -29,6 +29,24 @@ describe('a refresh', () => {
     expect(asked(K)).toBe(3)
   })
 
+  test('brings what changed within the millisecond, too', () => {
+    const { watch, value, onRefresh, sent, pass } = setup({ namespaces: { doc: { refreshMs: 0 } } })
+    watch('a', K)
+    value(K, 'v1')
+    pass(0.2)
+    onRefresh(K)
+    value(K, 'v2')
+    expect(sent('a')).toEqual(['value v2'])
+    pass(0.2)
+    onRefresh(K)
+    value(K, 'v3')
+    expect(sent('a')).toEqual(['value v3'])
+    pass(5)
+    watch('b', K, { version: 'v4', ageMs: 0.1 })
+    value(K, 'v5')
+    expect(sent('b')).toEqual(['value v5'])
+  })
+
   test('of all keys of a namespace has each of its watched ones asked for, and no other', () => {
     const { watch, get, value, onRefresh, leased, pass } = setup({
       namespaces: { doc: { refreshMs: 0 }, list: { refreshMs: 0 } },

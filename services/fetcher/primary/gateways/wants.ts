@@ -137,7 +137,8 @@ export function createGatewayWants({
     const wasLetGo = entry.namespace.isPerUser && !held && watcherOf(entry, link) !== undefined
     const watcher = interest.watch(link, entry, {
       version: held?.version,
-      askedAt: askedAtOf(held),
+      // Rounded up it is still no later than now: what is fetched from now on is news.
+      askedAt: Math.min(askedAtOf(held), now() - 1),
       quiet,
       payer: table.shared(payer),
       credentials,

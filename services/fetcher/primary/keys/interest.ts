@@ -16,7 +16,6 @@ import {
   type Watcher,
   type Watchers,
   watcherIn,
-  wholeMs,
   withoutWatcher,
   withWatcher,
 } from './watchers.ts'
@@ -219,13 +218,15 @@ export function createInterest({ markDue, wheel, now }: Deps) {
     const isAssured = answer.type !== 'failed' && answer.next !== undefined
     watcher.state = (watcher.state & ~(OWED | ASSURED)) | (isAssured ? ASSURED : 0)
     watcher.failure = answer.type === 'failed' ? entry.held.failure : undefined
+    // Rounded down: what is found next is news, though the backend is asked within the same millisecond.
+    const askedAt = Math.floor(entry.held.askedAt)
     if (answer.type !== 'failed') {
       watcher.version = answer.version
-      watcher.askedAt = Math.max(watcher.askedAt, wholeMs(entry.held.askedAt))
+      watcher.askedAt = Math.max(watcher.askedAt, askedAt)
     } else if (answer.code === 'not_found') {
       // The gateway then drops its value.
       watcher.version = undefined
-      watcher.askedAt = wholeMs(entry.held.askedAt)
+      watcher.askedAt = askedAt
     }
   }
 

@@ -45,7 +45,7 @@ const NOBODY: Watcher[] = []
 export const noWatchers = () => NOBODY
 
 /**
- * @param what its gateway holds
+ * @param what its gateway holds; `askedAt` is rounded up, since it holds nothing older than it says
  * @returns that is owed an answer
  */
 export function newWatcher(
@@ -65,12 +65,9 @@ export function newWatcher(
   },
 ): Watcher {
   const state = quiet ? OWED | QUIET : OWED
-  const watcher = { link, version, askedAt: wholeMs(askedAt), failure: undefined, state, payer }
+  const watcher = { link, version, askedAt: Math.max(NEVER, Math.ceil(askedAt)), failure: undefined, state, payer }
   return credentials ? { ...watcher, credentials } : watcher
 }
-
-/** Rounded up: a gateway holds nothing older than it says. */
-export const wholeMs = (ms: number) => Math.max(NEVER, Math.ceil(ms))
 
 /** Whether the link was sent any state of the key. */
 export const isSentBefore = (watcher: Watcher | undefined) => watcher !== undefined && (watcher.state & OWED) === 0
