@@ -129,6 +129,18 @@ describe('a client that holds a newer value than this gateway, for it comes from
     expect(await other.received()).toMatchObject([{ data: 7 }])
   })
 
+  test('goes on to wait where others have waited for the key in vain', async () => {
+    const { backbone, client, other, pass, resume } = await lagging()
+    await resume(7)
+    await pass(2_000)
+    await other.ask({ type: 'get', id: 2, key: 'tick:1' })
+    await pass(4_000)
+    expect(await other.received()).toMatchObject([{ type: 'error', id: 2, code: 'fetcher_timeout' }])
+    backbone.value('tick:1', '7', { order: 7 })
+    expect((await client.received()).at(-1)).toMatchObject({ type: 'current', order: 7 })
+    expect(backbone.calls).not.toContain('cancelGet tick:1')
+  })
+
   test('costs as much as one that comes to a key that nobody watches', async () => {
     const settings = { keysPerSessionMax: 20, requestsPerSecondMax: 20 }
     const { backbone, connect } = createTestGateway({ settings })

@@ -66,7 +66,8 @@ export function createSingleFlight({ subscriptions, cache, backbone, calendar, c
       for (const waiter of entry.waiters) if (waiter.deadlineAtMs <= nowMs) waiter.resolve({ problem })
       entry.waiters = inTime.length > 0 ? inTime : NOBODY
       if (inTime.length === 0) {
-        backbone.cancelGet(entry.wireKey)
+        // Clients with a later version than this gateway wait for the same answer.
+        if (!entry.lag) backbone.cancelGet(entry.wireKey)
         cache.update(entry)
       }
     }
