@@ -15,7 +15,6 @@ export type CloseCode = keyof typeof closeCodes
 
 export type Outbox = ReturnType<typeof createOutbox>
 
-/** Parts that are built after the outbox, and are called by it. */
 /** While sessions are looked at for what their rights have lost. */
 export interface Recheck {
   /** Before the session is written to. Returns false where that goes on. */
@@ -23,6 +22,7 @@ export interface Recheck {
   isDue: (session: Session) => boolean
 }
 
+/** Parts that are built after the outbox, and are called by it. */
 interface OutboxEvents {
   /** Called when the session must be closed now, without what is queued for it. */
   onEnd: (session: Session, code: CloseCode, isUrgent?: boolean) => void
