@@ -1,7 +1,7 @@
 // Overlapping faults of every kind, drawn from a seed: no viewer is ever sent an older value, and in the end all hold the
 // backend's content. Ten minutes of it, with a seed that is printed:
 // FAULT_RUN_SECONDS=600 npm run test:e2e -- --testPathPatterns faults/together
-import { answers, documentOf, startBackend } from '../support/backend.ts'
+import { answers, documentOf, etagOf, type Handler, startBackend } from '../support/backend.ts'
 import { startBlackhole } from '../support/blackhole.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { connect, connectViewer } from '../support/client.ts'
@@ -24,28 +24,60 @@ const FAULT_MS_MAX = 5_000
 const CONVERGENCE_MS = 90_000
 
 const random = createRandom(seed)
-const keys = Array.from({ length: 40 }, (_, id) => `doc:${id}`)
+/**
+ * A fetcher asks for a `doc` again and again, for each alone or for many in one request; it is told that one changed, or
+ * waits for that.
+ */
+const names = ['doc', 'batched', 'told', 'waited']
+const keys = Array.from({ length: 40 }, (_, id) => `${names[id % names.length]}:${id}`)
 const revisions = new Map(keys.map(key => [key, 1]))
+const idOf = (key: string) => Number(key.split(':')[1])
+const contentOf = (key: string) => documentOf(revisions.get(key) as number, 200 + idOf(key) * 200)
 
-// The content is fixed when the request arrives; half of the answers then take their time.
-const backend = await startBackend()
-for (const [id, key] of keys.entries()) {
-  backend.on(`/docs/${id}`, (request, response) => {
-    const document = answers.json(documentOf(revisions.get(key) as number, 200 + id * 200))
-    const handler = random.integer(2) === 0 ? document : answers.slowly(() => random.integer(120), document)
-    handler(request, response)
-  })
-}
-const change = () => {
-  const key = random.pick(keys)
+/** Changes that are still to be said. */
+const untold = new Set<string>()
+/** Requests that wait for a change, by key. */
+const waiting = new Map<string, (() => void)[]>(keys.map(key => [key, []]))
+const change = (key = random.pick(keys)) => {
   revisions.set(key, (revisions.get(key) as number) + 1)
+  if (key.startsWith('told')) untold.add(key)
+  for (const answer of waiting.get(key)?.splice(0) ?? []) answer()
 }
+
+const backend = await startBackend()
+
+/** The content is fixed when the request arrives; half of the answers then take their time. */
+const serve: Handler = (request, response) => {
+  const { pathname, searchParams } = new URL(request.url ?? '', backend.origin)
+  const ids = searchParams.get('ids')?.split(',')
+  const key = keys[Number(pathname.split('/').pop())]
+  const content = ids ? `[${ids.map(id => `{"id":${id},${contentOf(keys[Number(id)]).slice(1)}`)}]` : contentOf(key)
+  const wait = request.headers.prefer
+  const document = answers.json(content, wait ? { 'preference-applied': String(wait) } : {})
+  if (wait && request.headers['if-none-match'] === etagOf(content)) {
+    waiting.get(key)?.push(() => serve(request, response))
+    return
+  }
+  const handler = random.integer(2) === 0 ? document : answers.slowly(() => random.integer(120), document)
+  handler(request, response)
+}
+backend.failWith(serve)
 
 const { fetchers, nodes, startFetcher, startGateway } = await startSystem({
   gateways: 0,
   fetchers: 2,
   env: { FETCHER_WORKERS: '2' },
-  namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', timeout: '500ms', maxAge: '100ms' } },
+  namespaces: {
+    doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', timeout: '500ms', maxAge: '100ms' },
+    batched: {
+      batch: { url: `${backend.origin}/docs?ids={ids}`, max: 20, items: '', id: '/id' },
+      refresh: '100ms',
+      timeout: '500ms',
+      maxAge: '100ms',
+    },
+    told: { url: `${backend.origin}/docs/{id}`, refresh: 0, timeout: '500ms', maxAge: '100ms' },
+    waited: { url: `${backend.origin}/docs/{id}`, refresh: 'wait', timeout: '500ms', maxAge: '100ms' },
+  },
 })
 const proxies = await Promise.all(
   fetchers.map(({ ports }) => Promise.all([startBlackhole(ports.requestsPort), startBlackhole(ports.answersPort)])),
@@ -113,7 +145,7 @@ const faults: { name: string; to: string; befall: (which: number) => Promise<voi
     async befall() {
       backend.failWith(random.pick(failures))
       await lasting()
-      backend.failWith(undefined)
+      backend.failWith(serve)
     },
   },
 ]
@@ -125,6 +157,20 @@ const failures = [
   answers.cutShort(documentOf(0, 5_000)),
   answers.content('{"revision":0', 'application/json'),
 ]
+
+/** Says what changed, again until a gateway has taken it. */
+const tell = async (goesOn: () => boolean) => {
+  while (goesOn() || untold.size > 0) {
+    const changed = [...untold]
+    untold.clear()
+    try {
+      if (changed.length > 0) await random.pick(gateways).refresh(changed)
+    } catch {
+      for (const key of changed) untold.add(key)
+    }
+    await pause(random.integer(30))
+  }
+}
 
 /** Somebody who comes and goes and asks for this and that, until told to stop. */
 const wander = async (url: string, goesOn: () => boolean) => {
@@ -146,9 +192,10 @@ const wander = async (url: string, goesOn: () => boolean) => {
 /** Faults of all kinds, until none is left. @returns what happened */
 const suffer = async (): Promise<string[]> => {
   const until = performance.now() + ROUND_MS
-  const changing = setInterval(change, 5)
+  const changing = setInterval(() => change(), 5)
   atEnd(() => clearInterval(changing))
-  const wandering = gateways.map(({ url }) => wander(url, () => performance.now() < until))
+  const goesOn = () => performance.now() < until
+  const wandering = [...gateways.map(({ url }) => wander(url, goesOn)), tell(goesOn)]
 
   const suffering = new Set<string>()
   const happening: Promise<void>[] = []
@@ -174,12 +221,15 @@ test(
   `${seconds} s of faults of all kinds, drawn from seed ${seed}: everybody converges, and no revision falls`,
   async () => {
     const viewers = await Promise.all(
-      Array.from({ length: 8 }, (_, index) => connectViewer([gateways[index % 2].url], keys)),
+      Array.from({ length: 8 }, (_, index) =>
+        connectViewer([gateways[index % 2].url], keys, { protocols: index % 4 < 2 ? [] : ['keycast.v1.bytes'] }),
+      ),
     )
     const until = performance.now() + seconds * 1_000
     do {
       const story = await suffer()
-      for (const key of keys) revisions.set(key, (revisions.get(key) as number) + 1)
+      for (const key of keys) change(key)
+      await tell(() => false)
       const wellAt = performance.now()
       await eventually(
         () =>

@@ -10,7 +10,7 @@ import type { AddressInfo } from 'node:net'
 import { atEnd } from './cleanup.ts'
 import { within } from './deadline.ts'
 
-type Handler = (request: Request, response: Response) => unknown
+export type Handler = (request: Request, response: Response) => unknown
 
 interface Asked {
   path: string
@@ -97,11 +97,13 @@ export async function startBackend(port = 0) {
   }
 }
 
+export const etagOf = (body: string | Buffer) => `"${createHash('sha1').update(body).digest('hex')}"`
+
 /** Answers to script a backend with. */
 export const answers = {
   /** JSON with an ETag, answered with 304 where the asker holds it. */
   json: (body: string | Buffer, headers: Record<string, string> = {}): Handler => {
-    const etag = `"${createHash('sha1').update(body).digest('hex')}"`
+    const etag = etagOf(body)
     return (request, response) => {
       if (request.headers['if-none-match'] === etag) return response.writeHead(304, { etag }).end()
       return response.writeHead(200, { 'content-type': 'application/json', etag, ...headers }).end(body)
