@@ -158,9 +158,14 @@ const failures = [
   answers.content('{"revision":0', 'application/json'),
 ]
 
+let isOver = false
+atEnd(() => {
+  isOver = true
+})
+
 /** Says what changed, again until a gateway has taken it. */
 const tell = async (goesOn: () => boolean) => {
-  while (goesOn() || untold.size > 0) {
+  while (!isOver && (goesOn() || untold.size > 0)) {
     const changed = [...untold]
     untold.clear()
     try {
