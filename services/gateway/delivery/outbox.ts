@@ -124,7 +124,8 @@ export function createOutbox({ slowClients, unsentBytesMax, containment, counts,
     session.dueEnded++
     // Most of them leave the list with the next flush. A session that is not flushed would pile them up.
     if (session.dueEnded * 2 <= session.due.length) return
-    session.due = session.due.filter(each => each.due !== 0)
+    // One that was owed something again since stands there twice.
+    session.due = [...new Set(session.due)].filter(each => each.due > 0)
     session.dueEnded = 0
   }
 
@@ -220,7 +221,8 @@ export function createOutbox({ slowClients, unsentBytesMax, containment, counts,
     let done = 0
     while (done < due.length && bytes < bytesMax) {
       const subscription = due[done++]
-      if (subscription.due === 0) {
+      // Nothing, or it is parked: it stood there twice.
+      if (subscription.due <= 0) {
         session.dueEnded--
         continue
       }

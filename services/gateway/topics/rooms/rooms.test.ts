@@ -362,3 +362,20 @@ test('a session that the errors of its own subscribe end leaves no subscription 
   expect(client.connection.closed?.code).toBe(4008)
   expect([session?.subscriptions.size, gateway.rooms.stats().rooms]).toEqual([0, 0])
 })
+
+test('a client that does not read and subscribes again and again is due each room once', async () => {
+  const { connect, append } = await setUp()
+  const keys = Array.from({ length: 20 }, (_, n) => `room:${n}`)
+  const client = await connect()
+  await client.ask({ type: 'subscribe', keys })
+  client.connection.stuck = true
+  append('1', 'room:0')
+  await client.received()
+  const { session } = client.connection
+  for (let n = 0; n < 100; n++) client.send({ type: 'subscribe', keys })
+  expect(session?.due.length).toBeLessThanOrEqual(2 * keys.length)
+  client.connection.drain()
+  const heard = await client.received()
+  expect(heard).toHaveLength(keys.length)
+  expect(session).toMatchObject({ due: [], dueEnded: 0 })
+})
