@@ -371,3 +371,22 @@ test('while the clock is ahead of the log, rooms are not looked at again and aga
   expect(reads).toBe(calls.length - callsBefore)
   expect([counts.dropped, teller.stats().oldestMs < HOUR_MS]).toEqual([0, true])
 })
+
+test('a room of which a slow backend is told all along keeps to the bound, too', async () => {
+  const ends: (() => void)[] = []
+  const { teller, publish, calls, pass, log, settle, counts } = setup({
+    answer: () => new Promise(resolve => ends.push(() => resolve(taken))),
+    bytesMax: 100_000,
+  })
+  await teller.start()
+  for (let second = 0; second < 20; second++) {
+    await publish('room:1', ...Array.from({ length: 150 }, () => 'a'))
+    await pass(1_000)
+    ends.shift()?.()
+    await settle()
+    expect(log.outbox.stats().bytes).toBeLessThan(200_000)
+  }
+  expect(counts.dropped).toBeGreaterThan(0)
+  const heard = calls.flatMap(({ gap, messages }) => [...(gap ? [gap.from.seq, gap.to.seq] : []), messages[0].seq])
+  expect(heard).toEqual(heard.toSorted((one, other) => one - other))
+})

@@ -80,6 +80,9 @@ interface Take {
   reject: (error: unknown) => void
 }
 
+/** Whether the next message of a room is to go. @param now by the log's clock */
+type IsPast = (message: Untold, now: number, room: string) => boolean
+
 interface Deps extends Pick<World, 'now' | 'wallNow' | 'random' | 'every' | 'after'> {
   outbox: Outbox
   /** Runs a task when nothing else writes. */
@@ -121,6 +124,8 @@ export function createMessagesTeller({
   const isLogDue = createOnceAMinute(now)
   /** Until then this journal is the one that tells. */
   let ownedUntil = outbox.own ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY
+  /** Of the rooms that are not being told nothing more can go: those that are make room themselves. */
+  let isOver = false
   let isLoaded = false
   let isLooking = false
   let isStopped = false
@@ -256,8 +261,9 @@ export function createMessagesTeller({
       else counts.told('told', messages.length)
     }
     room.failures = 0
-    room.isBusy = false
     room.isGapAlone = false
+    while (isOver && outbox.stats().bytes > bytesMax && (await dropFirst(room, 'bytes', 1, isExcess())));
+    room.isBusy = false
     putLast(room)
     enqueue(room)
     return lane.pace.end(true)
@@ -331,37 +337,36 @@ export function createMessagesTeller({
   /**
    * Drops the first messages of a room, and leaves a gap to be named.
    *
+   * @param room that is busy
    * @param among so many rooms that are cut at a time
-   * @param isPast whether the next one is to go
    * @returns whether anything went
    */
-  async function cut(
-    room: Room,
-    why: 'age' | 'bytes',
-    among: number,
-    isPast: (message: Untold, now: number) => boolean,
-  ): Promise<boolean> {
+  async function dropFirst(room: Room, why: 'age' | 'bytes', among: number, isPast: IsPast): Promise<boolean> {
     const { key } = room
+    const { gap, messages, now } = await read(key, { limit: CUT_MESSAGES_MAX, bytesMax: CUT_BYTES_MAX / among })
+    const left = messages.findIndex(message => !isPast(message, now, key))
+    const dropped = left < 0 ? messages : messages.slice(0, left)
+    room.firstAt = (left < 0 ? undefined : messages[left])?.at ?? wallNow()
+    room.isGapAlone = dropped.length === messages.length && (gap !== undefined || dropped.length > 0)
+    if (dropped.length === 0) return false
+    const to = dropped[dropped.length - 1]
+    const isTold = rulesOf(key) !== undefined
+    const named = { from: gap?.from ?? positionOf(dropped[0]), to: positionOf(to) }
+    await take({ room: key, upTo: to.seq, gap: isTold ? named : undefined })
+    counts.told('dropped', dropped.length)
+    if (isLogDue(`dropped ${why}`)) {
+      report.error(
+        { room: key, why, messages: dropped.length },
+        'messages that no backend took are dropped: their room is told a gap',
+      )
+    }
+    return true
+  }
+
+  async function cut(room: Room, ...how: [why: 'age' | 'bytes', among: number, isPast: IsPast]): Promise<boolean> {
     room.isBusy = true
     try {
-      const { gap, messages, now } = await read(key, { limit: CUT_MESSAGES_MAX, bytesMax: CUT_BYTES_MAX / among })
-      const left = messages.findIndex(message => !isPast(message, now))
-      const dropped = left < 0 ? messages : messages.slice(0, left)
-      room.firstAt = (left < 0 ? undefined : messages[left])?.at ?? wallNow()
-      room.isGapAlone = dropped.length === messages.length && (gap !== undefined || dropped.length > 0)
-      if (dropped.length === 0) return false
-      const to = dropped[dropped.length - 1]
-      const isTold = rulesOf(key) !== undefined
-      const named = { from: gap?.from ?? positionOf(dropped[0]), to: positionOf(to) }
-      await take({ room: key, upTo: to.seq, gap: isTold ? named : undefined })
-      counts.told('dropped', dropped.length)
-      if (isLogDue(`dropped ${why}`)) {
-        report.error(
-          { room: key, why, messages: dropped.length },
-          'messages that no backend took are dropped: their room is told a gap',
-        )
-      }
-      return true
+      return await dropFirst(room, ...how)
     } finally {
       room.isBusy = false
       putLast(room)
@@ -384,17 +389,21 @@ export function createMessagesTeller({
   async function keepBytes() {
     for (let isCut = true; isCut && outbox.stats().bytes > bytesMax; ) {
       const due = roomsToCut()
-      let excess = outbox.stats().bytes - bytesMax
-      const cuts = due.map(room =>
-        cut(room, 'bytes', due.length, message => {
-          const isPast = excess > 0
-          excess -= untoldBytesOf(room.key, message)
-          return isPast
-        }),
-      )
-      isCut = (await Promise.all(cuts)).includes(true)
+      const isPast = isExcess()
+      isCut = (await Promise.all(due.map(room => cut(room, 'bytes', due.length, isPast)))).includes(true)
     }
     if (outbox.stats().bytes > bytesMax) await dropGaps()
+    isOver = outbox.stats().bytes > bytesMax
+  }
+
+  /** As much is to go as is too much. */
+  function isExcess(): IsPast {
+    let excess = outbox.stats().bytes - bytesMax
+    return (message, _, room) => {
+      const isPast = excess > 0
+      excess -= untoldBytesOf(room, message)
+      return isPast
+    }
   }
 
   /** As many as have what is too much, if all have as much, and go out at once. */
