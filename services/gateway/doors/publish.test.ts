@@ -108,6 +108,19 @@ test('a publish is from the user of the session, with its data as it was written
   expect(counts.publishes.kept).toBe(1)
 })
 
+test('a session that has a user meanwhile has its publishes to a room in one order: those under way keep their payer', () => {
+  const { publish, keep, asked, session } = setUp()
+  session.payer = 'g.A1'
+  publish(1)
+  session.payer = 'a1.u1'
+  publish(2)
+  publish(3, '1', 'room:2')
+  keep(0)
+  keep(1)
+  publish(4)
+  expect(asked.map(({ payer }) => payer)).toEqual(['g.A1', 'g.A1', 'a1.u1', 'a1.u1'])
+})
+
 test('answers come in the order sent, those of what was refused at once too', () => {
   const { publish, publishes, keep, said } = setUp()
   publish(1)

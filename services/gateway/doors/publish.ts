@@ -34,9 +34,11 @@ interface Pending {
 
 /**
  * A session's publishes into one room, in the order in which they came. `unsent`: from the first one on that still waits.
- * `isSending`: some of these are being sent.
+ * `isSending`: some of these are being sent. `payer`: of all of them, also where the session has a user meanwhile. Payers
+ * take turns in the journal: a publish of another one would overtake those before it.
  */
 interface Lane {
+  payer: Payer | undefined
   pending: Pending[]
   unsent: Pending[]
   isSending: boolean
@@ -122,8 +124,8 @@ export function createPublishes({
     if (waits || waitsForOthers) lane.unsent.push(pending)
     if (waits) return publishAdmitted(session, entered, message, lane, pending, done)
     const admitted = { ...message, from: entered.rights.user ?? '' }
-    if (waitsForOthers) pending.send = () => publishLate(session, entered, admitted, done)
-    else publish(admitted, session.payer, done)
+    if (waitsForOthers) pending.send = () => publishLate(session, entered, admitted, lane.payer, done)
+    else publish(admitted, lane.payer, done)
   }
 
   /** The backend decides whom it lets into the room, and so who publishes there; or it is asked about each message. */
@@ -146,15 +148,21 @@ export function createPublishes({
       if (isProblem(taken)) return done(refuse(taken))
       message.data = taken
     }
-    pending.send = () => publishLate(session, entered, message, done)
+    pending.send = () => publishLate(session, entered, message, lane.payer, done)
     sendNext(lane)
   }
 
   /** It has waited, for a backend's word or its turn: a token that was revoked since publishes nothing. */
-  function publishLate(session: Session, entered: Admitted, message: AskedMessage, done: (outcome: Outcome) => void) {
+  function publishLate(
+    session: Session,
+    entered: Admitted,
+    message: AskedMessage,
+    payer: Payer | undefined,
+    done: (outcome: Outcome) => void,
+  ) {
     const changed = session.ended ? ended : gate.recheck(entered)
     if (changed) return done(refuse(changed === 'again' ? otherViewer : changed))
-    publish(message, session.payer, done)
+    publish(message, payer, done)
   }
 
   /** Sends what may be sent: nothing overtakes a publish that waits. */
@@ -230,7 +238,7 @@ export function createPublishes({
     publishers.set(session, publisher)
     publisher.bytes += pending.bytes
     totalBytes += pending.bytes
-    const lane = publisher.byRoom.get(key) ?? { pending: [], unsent: [], isSending: false }
+    const lane = publisher.byRoom.get(key) ?? { payer: session.payer, pending: [], unsent: [], isSending: false }
     publisher.byRoom.set(key, lane)
     lane.pending.push(pending)
     return lane
