@@ -17,7 +17,7 @@ interface Deps {
 export type Rooms = ReturnType<typeof createRooms>
 
 export function createRooms({ tables: { rooms, due, messages }, state, ids, charges, wallNow }: Deps) {
-  /** Of watched rooms that are not there, the seq that those who watch were told. */
+  /** Of watched rooms, the seq that those who came first were told: the room may not be there, or be about to go. */
   const floors = new Map<string, number>()
 
   const get = (name: string): Room | undefined => rooms.get(name)
@@ -112,7 +112,7 @@ export function createRooms({ tables: { rooms, due, messages }, state, ids, char
     /** One that is watched is not forgotten: its numbers would begin anew above another floor. */
     isWatched: (name: string) => floors.has(name),
     watch(name: string) {
-      if (!floors.has(name)) floors.set(name, state.counts.floor)
+      if (!floors.has(name)) floors.set(name, get(name)?.seq ?? state.counts.floor)
     },
     unwatch: (name: string) => void floors.delete(name),
   }

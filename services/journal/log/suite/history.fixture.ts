@@ -132,6 +132,30 @@ export function testHistory({ setup, idBytes, trimsMax }: Suite) {
     expect(await log.head('room:2')).toMatchObject({ seq: 1 })
   })
 
+  test.each([0, 1, 2, 5, 20])(
+    'a room goes on from where those were told who came as it was forgotten (%d)',
+    async turns => {
+      const { append, log, clock } = await setup()
+      if (log.news) return
+      await append({})
+      clock.at += DAY_MS + 1
+      await log.expire()
+      clock.at += EMPTY_MS + 1
+      const expiring = log.expire()
+      for (let turn = 0; turn < turns; turn++) await undefined
+      log.watch('room:1')
+      const { seq } = await log.head('room:1')
+      await expiring
+      expect(await append({})).toMatchObject([{ position: { seq: seq + 1 } }])
+      clock.at += DAY_MS + 1
+      await log.expire()
+      log.unwatch('room:1')
+      clock.at += EMPTY_MS + 1
+      await log.expire()
+      expect(log.stats()).toMatchObject({ rooms: 0, bytes: 0 })
+    },
+  )
+
   test('less history than before frees room though nobody can publish, and only in rooms that are still set', async () => {
     const { append, read, log, clock } = await setup({ bytesMax: 4_000 + 3 * ROOM_BYTES })
     for (const room of ['room:1', 'room:2', 'other:1']) {
