@@ -70,8 +70,10 @@ export function createAppend({
     const at = wallNow()
     const time = clock.read()
     const touched = new Map<string, Room>()
-    /** Of them, those of which nothing is kept yet. */
+    /** Of them, those that are not there yet. */
     const added = new Set<Room>()
+    /** Those that something came into: of the others readers would not hear what is trimmed. */
+    const grown = new Set<Room>()
     /** By hash. */
     const known = new Map<string, Known>()
     const minted: Minted[] = []
@@ -85,7 +87,7 @@ export function createAppend({
     })
     let trimsLeft = TRIMS_MAX
     for (const [name, room] of touched) {
-      if (added.has(room)) continue
+      if (!grown.has(room)) continue
       trimsLeft -= rooms.trim(room, time, writes, trimsLeft)
       rooms.put(name, room, time, writes)
     }
@@ -141,6 +143,7 @@ export function createAppend({
       if (value && room.oldest === room.seq) removeOnly(room)
       const seq = ++room.seq
       charges.add(name, [room.id, seq], payer, ownBytes, writes)
+      grown.add(room)
       room.retention = retention
       if (room.oldest === seq) room.oldestAt = at
       rooms.weigh(room, weight)

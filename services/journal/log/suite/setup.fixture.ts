@@ -14,6 +14,9 @@ export interface Deps {
   idBytes?: number
   /** Messages that one call trims. */
   trimsMax?: number
+  /** Whether it says itself what it trimmed. */
+  tellsTrims?: boolean
+  keepsFloors?: boolean
 }
 
 export type Suite = ReturnType<typeof createSuite>

@@ -4,6 +4,7 @@ import { testHistory } from './history.fixture.ts'
 import { testIds } from './ids.fixture.ts'
 import { testMessages } from './messages.fixture.ts'
 import { testOutbox } from './outbox.fixture.ts'
+import { testRandom } from './random.fixture.ts'
 import { createSuite, type Deps } from './setup.fixture.ts'
 import { testShares } from './shares.fixture.ts'
 import { testValues } from './values.fixture.ts'
@@ -17,4 +18,5 @@ export function testLog(deps: Deps) {
   testDeletion(suite)
   testValues(suite)
   testOutbox(suite)
+  testRandom(deps)
 }

@@ -15,6 +15,8 @@ afterAll(() => valkey.remove())
 
 testLog({
   idBytes: 192,
+  tellsTrims: false,
+  keepsFloors: false,
   async open(options) {
     valkey.cli('FLUSHALL')
     return openValkeyLog({
