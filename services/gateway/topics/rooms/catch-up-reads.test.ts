@@ -5,6 +5,7 @@ import { createRoom } from './room.ts'
 function setUp() {
   const room = createRoom('room:1', { history: { messages: 10 } } as any, noKind)
   room.epoch = 'E1'
+  room.reached = 900
   room.subscriptions = [{} as any]
   const asked: { range: any; payer: unknown; answer: (result: any) => void }[] = []
   const added: number[][] = []
@@ -53,6 +54,15 @@ test('those about as far behind share one read, and those further behind have th
   // It is over: the next one reads anew.
   pages.after(room, 100, undefined)
   expect(asked).toHaveLength(4)
+})
+
+test('who was sent more elsewhere than came here has the journal asked: a read under way may be of before that', () => {
+  const { room, asked, pages } = setUp()
+  pages.after(room, 800, undefined)
+  pages.after(room, 900, undefined)
+  pages.after(room, 901, undefined)
+  pages.after(room, 902, undefined)
+  expect(asked.map(({ range }) => range.after)).toEqual([800, 901, 902])
 })
 
 test('each part is read in the turn of the first who is behind there, and not before those of others', () => {

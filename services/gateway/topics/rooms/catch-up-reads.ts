@@ -67,6 +67,8 @@ export function createCatchUpReads({ backbone, tails, counts }: Deps) {
     after(room: Room, after: number, payer: Payer | undefined): Promise<Page> {
       for (const [from, reading] of room.reads) {
         if (from > after || after - from > JOIN_MESSAGES) continue
+        // The read may have begun before that message was there, and would not find where it stands.
+        if (after > room.reached) continue
         counts.pageReadsCoalesced++
         return reading
       }

@@ -95,6 +95,13 @@ test.each([
   expect(subscription).toMatchObject(expected)
 })
 
+test('a read that others began before the message of the position came loses no place', async () => {
+  const { begin, answer } = setUp()
+  const subscription = begin(after(40))
+  await answer({ newest: 39 })
+  expect(subscription).toMatchObject(placed(40, true))
+})
+
 test('the last few are as many as there are', async () => {
   const { begin, answer } = setUp()
   const subscription = begin({ after: undefined, last: 90, presence: false })

@@ -106,8 +106,9 @@ export function createStreamStart({
     if (subscription.placing !== placing) return place(subscription)
     if (isProblem(page)) return failed(subscription, placing, page)
     if (page.epoch !== room.epoch) return place(subscription)
-    // Compares with the journal's head, not with the messages that came here: another gateway may be a moment ahead.
-    const isWhole = seq + 1 >= page.oldest && seq <= page.newest
+    // Compares with the journal's head, too: another gateway may be a moment ahead. That of a read which others began may
+    // be older than what came here since.
+    const isWhole = seq + 1 >= page.oldest && seq <= Math.max(page.newest, room.reached)
     settle(subscription, placing, isWhole ? seq : room.reached, isWhole)
   }
 
