@@ -23,8 +23,8 @@ interface Deps {
   isTold: (room: string) => boolean
   /** Runs a task when nothing else writes. */
   between: (task: () => Promise<unknown>) => void
-  /** Once for each part of a room that went, and what tells of it with the last. */
-  onDeleted: (room: string, notice: Deletion['notice']) => void
+  /** Once for each part of a room that went. */
+  onDeleted: (room: string, notice: NonNullable<Deletion['notice']>) => void
   turn: (run: () => void) => void
 }
 
@@ -66,8 +66,9 @@ export function createDeletions({ log, isTold, between, onDeleted, turn }: Deps)
       const deletion = await writeAlone(() => log.delete(room, seqs, isTold(room)))
       if ('error' in deletion) throw new NotDeleted(deletion.error)
       messages += deletion.messages
-      if (deletion.messages > 0) onDeleted(room, deletion.notice)
+      if (deletion.notice) onDeleted(room, deletion.notice)
       if (!deletion.more) return messages
+      messages-- // What tells of this part goes with the next one: readers hear of each, whatever ends the next.
     }
   }
 

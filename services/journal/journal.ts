@@ -170,7 +170,6 @@ export function createJournal({
     between: committer.between,
     onDeleted(room, notice) {
       deliveries.forget(room)
-      if (!notice) return
       if (notifier.isTold(room)) notifier.onKept(room, notice.message.at)
       const { epoch, oldest, message } = notice
       for (const link of rooms.keep(room, epoch, message, oldest)) hub.tell(link, room)

@@ -86,8 +86,8 @@ export const nothing = ({ messages, bytes }: Retention): Retention => ({
 export const NO_DATA = Buffer.from('null')
 
 /**
- * What became of a deletion. `notice`: what tells readers; `undefined` where none of the messages is held, or there are
- * more to delete first. `messages`: how many are gone now.
+ * What became of a deletion. `notice`: what tells readers; `undefined` where none of the messages is held. `messages`: how
+ * many are gone now. `more`: some of the room are left, and this notice.
  */
 export interface Deletion {
   messages: number

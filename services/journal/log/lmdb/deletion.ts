@@ -89,10 +89,10 @@ export function createDeletion({
     const count = gone ? gone.length : room ? deleteAll(room, time, writes) : 0
     if (!room || count === 0) return { messages: 0, more: false, notice: undefined }
     const more = !gone && !isEmpty(room)
-    const message = more ? undefined : addNotice(room, gone ? rangesOf(gone) : [[1, room.seq]], writes)
-    if (message && isTold) outbox.put(name, { epoch, ...message }, writes)
+    const message = addNotice(room, gone ? rangesOf(gone) : [[1, room.oldest - 1]], writes)
+    if (isTold) outbox.put(name, { epoch, ...message }, writes)
     rooms.put(name, room, time, writes)
     if (!(await commit(writes, before))) return { error: 'log_full' }
-    return { messages: count, more, notice: message && { epoch, oldest: room.oldest, message } }
+    return { messages: count, more, notice: { epoch, oldest: room.oldest, message } }
   }
 }

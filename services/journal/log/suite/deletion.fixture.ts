@@ -71,25 +71,29 @@ export function testDeletion({ setup, idBytes }: Suite) {
       expect(messages.map(({ deleted = false }) => deleted)).toEqual([true, true, false, true, true])
     })
 
-    test('a room is emptied in calls that each end soon, and then says that all are gone', async () => {
+    test('a room is emptied in calls that each end soon, and each says what is gone', async () => {
       const { append, read, log } = await setup()
       const retention = { ...roomy, messages: 100_000 }
       for (let batch = 0; batch < 12; batch++) {
         await append(...Array.from({ length: 1_000 }, () => ({ retention, messageId: undefined })))
       }
-      let messages = 0
-      for (let more = true; more; ) {
+      let [messages, parts] = [0, 0]
+      for (let more = true; more; parts++) {
         const deletion = (await log.delete('room:1')) as Deletion
         messages += deletion.messages
         more = deletion.more
-        expect(deletion.notice === undefined).toBe(more)
+        const { head, messages: left } = await read('room:1')
+        expect(deletion.notice).toMatchObject({ oldest: head.oldest, message: { seq: head.seq } })
+        expect(left.at(-1)?.deletes).toEqual([[1, head.oldest - 1]])
       }
-      expect(messages).toBe(12_000)
+      // And what said so of the parts before.
+      expect(messages).toBe(12_000 + parts - 1)
       const { head, messages: left } = await read('room:1')
-      expect(head).toMatchObject({ seq: 12_001, oldest: 12_001, bytes: MESSAGE_BYTES + NO_DATA.length })
-      expect(left).toMatchObject([{ seq: 12_001, deletes: [[1, 12_000]] }])
+      const seq = 12_000 + parts
+      expect(head).toMatchObject({ seq, oldest: seq, bytes: MESSAGE_BYTES + NO_DATA.length })
+      expect(left).toMatchObject([{ seq, deletes: [[1, seq - 1]] }])
       expect(await log.delete('room:1')).toEqual({ messages: 0, more: false, notice: undefined })
-      expect(await append({})).toMatchObject([{ position: { seq: 12_002 } }])
+      expect(await append({})).toMatchObject([{ position: { seq: seq + 1 } }])
     })
 
     test('a deleted message that is sent again is the same one, and its id is forgotten as others are', async () => {

@@ -509,7 +509,7 @@ local function deleteAll(room, log, at)
   room.ageMs = -math.huge
   local gone = trim(room, log, at, TRIM_MAX)
   room.ageMs = ageMs
-  return gone, '[[1,' .. whole(room.seq) .. ']]'
+  return gone, '[[1,' .. whole(room.oldest - 1) .. ']]'
 end
 
 -- time or nothing, candidate, room, whether a backend is told; 'all', or 'some' and then seqs. Returns {epoch, bytes, rooms, how many went,
@@ -525,18 +525,15 @@ local function delete(_, args)
   end
   local isMore = args[5] == 'all' and room.oldest <= room.seq
   if count == 0 then return { epoch, bytesOfAll(log), log.rooms, 0, 0, {} } end
-  local told = {}
-  if not isMore then
-    local messages = 'keycast:messages:' .. room.name
-    room.seq = room.seq + 1
-    redis.call('XADD', messages, whole(room.seq) .. '-0', 'a', whole(at), 'f', '', 'm', '', 'd', 'null', 'x', deletes)
-    if args[4] == '1' then putUntold(room.name, whole(room.seq), epoch, whole(at), '', '', 'null', deletes) end
-    room.bytes = room.bytes + MESSAGE_BYTES + #'null'
-    log.bytes = log.bytes + MESSAGE_BYTES + #'null'
-    -- The first one may be among those that went.
-    room.oldestAt = tonumber(redis.call('XRANGE', messages, '-', '+', 'COUNT', 1)[1][2][2])
-    told = { room.seq, at, deletes, room.oldest }
-  end
+  local messages = 'keycast:messages:' .. room.name
+  room.seq = room.seq + 1
+  redis.call('XADD', messages, whole(room.seq) .. '-0', 'a', whole(at), 'f', '', 'm', '', 'd', 'null', 'x', deletes)
+  if args[4] == '1' then putUntold(room.name, whole(room.seq), epoch, whole(at), '', '', 'null', deletes) end
+  room.bytes = room.bytes + MESSAGE_BYTES + #'null'
+  log.bytes = log.bytes + MESSAGE_BYTES + #'null'
+  -- The first one may be among those that went.
+  room.oldestAt = tonumber(redis.call('XRANGE', messages, '-', '+', 'COUNT', 1)[1][2][2])
+  local told = { room.seq, at, deletes, room.oldest }
   saveRoom(room)
   saveLog(log)
   return { epoch, bytesOfAll(log), log.rooms, count, isMore and 1 or 0, told }

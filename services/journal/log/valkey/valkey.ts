@@ -314,11 +314,11 @@ export async function openValkeyLog({
       stored = { bytes, rooms }
       noteEpoch(String(epochNow))
       if (!(await isAcknowledged)) throw notAcknowledged()
-      if (told.length === 0) return { messages, more: more === 1, notice: undefined }
+      if (told.length === 0) return { messages, more: false, notice: undefined }
       const [seq, at, deletes, oldest] = told
       hintOf(session, room, { epoch, seq })
       const message = { seq, at, from: '', messageId: undefined, data: NO_DATA, deletes: JSON.parse(String(deletes)) }
-      return { messages, more: false, notice: { epoch, oldest, message } }
+      return { messages, more: more === 1, notice: { epoch, oldest, message } }
     },
 
     async rooms(cursor) {
