@@ -200,6 +200,34 @@ test('after its connection was lost a journal listens to the rooms that are watc
   expect(valkey.cli('PUBSUB', 'SHARDCHANNELS')).toBe('keycast:news:room:2')
 })
 
+test('a journal listens to rooms that gateways come to while its connection is made anew, and to none that they left', async () => {
+  const log = await open()
+  const rooms = new Set(Array.from({ length: 3_000 }, (_, n) => `room:${n}`))
+  for (const room of rooms) log.watch(room)
+  const heard = async () => valkey.cli('PUBSUB', 'SHARDCHANNELS').split('\n').sort().join()
+  const isAll = (channels: string) =>
+    channels ===
+    Array.from(rooms, room => `keycast:news:${room}`)
+      .sort()
+      .join()
+  await eventually(heard, isAll)
+  const listener = /^id=(\d+)/.exec(valkey.cli('CLIENT', 'LIST', 'TYPE', 'pubsub'))?.[1]
+  valkey.cli('CLIENT', 'KILL', 'ID', String(listener))
+  await eventually(
+    async () => log.notReady?.(),
+    reason => reason !== undefined,
+  )
+  for (let turn = 0; log.notReady?.() !== undefined; turn++) {
+    const [left, come] = [`room:${turn}`, `late:${turn}`]
+    log.unwatch(left)
+    rooms.delete(left)
+    log.watch(come)
+    rooms.add(come)
+    await new Promise(setImmediate)
+  }
+  await eventually(heard, isAll)
+})
+
 test('a journal that listens to many rooms is not cut off by a Valkey that started again', async () => {
   const bounded = await startValkey({ settings: ['--client-output-buffer-limit', 'pubsub 512kb 512kb 60'] })
   replicas.push(bounded)

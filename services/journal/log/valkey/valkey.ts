@@ -93,6 +93,8 @@ export async function openValkeyLog({
   /** The walk over all rooms that hold messages, in case their `history` changed since their last publish. */
   let walk = newWalk()
   const watched = new Set<string>()
+  /** By which it listens: rooms are come to and left while that is made. */
+  let listening: Session | undefined
   let onNews: (room: string, position: Position) => void = () => {}
 
   const connection = createConnection({
@@ -119,9 +121,11 @@ export async function openValkeyLog({
       if (!/already exists/.test((error as Error).message)) throw error
     }
     await renew(session)
-    const channels = [...watched].map(room => CHANNEL + room)
-    for (let start = 0; start < channels.length; start += SUBSCRIBE_AT_ONCE) {
-      await session.subscribe(channels.slice(start, start + SUBSCRIBE_AT_ONCE))
+    listening = session
+    const rooms = [...watched]
+    for (let start = 0; start < rooms.length; start += SUBSCRIBE_AT_ONCE) {
+      const part = rooms.slice(start, start + SUBSCRIBE_AT_ONCE).filter(room => watched.has(room))
+      if (part.length > 0) await session.subscribe(part.map(room => CHANNEL + room))
     }
     report.info({ where: connection.where, epoch }, 'Valkey is connected')
   }
@@ -330,18 +334,12 @@ export async function openValkeyLog({
 
     watch(room) {
       watched.add(room)
-      connection
-        .session()
-        ?.subscribe([CHANNEL + room])
-        .catch(() => {})
+      listening?.subscribe([CHANNEL + room]).catch(() => {})
     },
 
     unwatch(room) {
       watched.delete(room)
-      connection
-        .session()
-        ?.unsubscribe([CHANNEL + room])
-        .catch(() => {})
+      listening?.unsubscribe([CHANNEL + room]).catch(() => {})
     },
 
     outbox,
