@@ -50,15 +50,13 @@ export function createWaitWorld() {
     })
   }
 
-  let orders = 0
-
   /** @param {number} status @param {object} head @param {Uint8Array} [bytes] */
   function answerOf(status, head, bytes = Buffer.from(JSON.stringify(head))) {
-    const { version, contentType } = /** @type {any} */ (head)
+    const { version, contentType, order = 0 } = /** @type {any} */ (head)
     const headers = new Map([
       ['etag', version && `"${version}"`],
       ['content-type', contentType ?? 'text/javascript'],
-      ['keycast-cursor', status < 400 ? `${++orders}.1` : undefined],
+      ['keycast-cursor', status < 400 ? `${order}.1` : undefined],
     ])
     return {
       ok: status < 300,
@@ -95,7 +93,8 @@ export function createWaitWorld() {
         close(code)
       }
       socket.send = text => {
-        const message = JSON.parse(text)
+        // The order of an answer that has none in the transcript.
+        const message = JSON.parse(text, (name, of) => (name === 'order' && of === 0 ? undefined : of))
         deeds.push({ out: message })
         getting = message.type === 'get' ? message.id : undefined
         gets.add(getting)

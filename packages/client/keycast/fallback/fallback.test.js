@@ -476,7 +476,7 @@ test('where streams are held back, values come by requests that wait', async () 
     keys: [{ key: 'doc:1' }, { key: 'doc:2' }, { key: 'doc:3' }, { key: 'room:1' }],
   })
   const value = { type: 'value', key: 'doc:1', contentType: 'application/json' }
-  expect(said).toContainEqual({ ...value, version: 'v1', bytes: '{"n":1.0}' })
+  expect(said).toContainEqual({ ...value, version: 'v1', order: 7, bytes: '{"n":1.0}' })
   expect(said).toContainEqual({ type: 'error', key: 'doc:2', subscribed: true, code: 'not_found', message: 'nothing' })
   expect(said).toContainEqual({ type: 'error', key: 'doc:3', subscribed: false, code: 'forbidden', message: 'not you' })
   for (const key of ['room:1', 'room:2']) {
@@ -490,7 +490,7 @@ test('where streams are held back, values come by requests that wait', async () 
   expect(asked.at(-1)).toBe('/v1/wait/doc:1?after=v1&cursor=7.2')
   answer(new Response('2', { headers: { etag: '"v2"', 'keycast-cursor': '8.2', 'content-type': 'application/json' } }))
   await settle()
-  expect(take()).toEqual([{ ...value, version: 'v2', bytes: '2' }])
+  expect(take()).toEqual([{ ...value, version: 'v2', order: 8, bytes: '2' }])
   await pass(1_000)
   expect(asked.at(-1)).toBe('/v1/wait/doc:1?after=v2&cursor=8.2')
   socket.send(JSON.stringify({ type: 'unsubscribe', id: 2, keys: ['doc:1'] }))
@@ -649,8 +649,12 @@ async function setUpWaits(answers) {
   return { ...test, ...opened }
 }
 
-const first = () =>
-  new Response('1', { headers: { etag: '"v1"', 'keycast-cursor': '7.1', 'content-type': 'application/json' } })
+/** @param {string} version @param {string} cursor */
+const versioned = (version, cursor) =>
+  new Response('1', {
+    headers: { etag: `"${version}"`, 'keycast-cursor': cursor, 'content-type': 'application/json' },
+  })
+const first = () => versioned('v1', '7.1')
 
 test('a request beside a stream that three comments overtake ends the socket, for nothing else tells of it', async () => {
   const { open, settle, sent, answer, comment } = setUpHeld()
@@ -697,4 +701,26 @@ test('a page that stands in the place of all others is no gateway, nor is an ans
   waits.socket.send('{"type":"subscribe","id":1,"keys":["doc:1"]}')
   await waits.settle()
   expect(waits.take()).toContainEqual(expect.objectContaining({ key: 'doc:1', code: 'backend_unreachable' }))
+})
+
+test('a gateway that is behind shows nothing older over requests that wait, nor does a better way after them', async () => {
+  let [value, wait] = [() => versioned('old', '6.1'), () => versioned('v2', '8.1')]
+  const { socket, take, pass, settle } = await setUpWaits({
+    '/v1/values/doc:1': () => value(),
+    '/v1/wait/doc:1': () => wait(),
+  })
+  socket.send('{"type":"subscribe","id":1,"keys":[{"key":"doc:1","version":"v1","order":7}]}')
+  await settle()
+  expect(take()).toEqual([{ type: 'subscribed', id: 1, keys: [{ key: 'doc:1' }] }])
+  value = () => new Response(null, { status: 304, headers: { 'keycast-cursor': '7.1' } })
+  await pass(10_000)
+  expect(take()).toEqual([{ type: 'current', key: 'doc:1', version: 'v1', order: 7 }])
+  await pass(1_000)
+  expect(take()).toMatchObject([{ type: 'value', version: 'v2', order: 8 }])
+  wait = () => Response.json({ code: 'fetcher_unavailable', message: 'm' }, { status: 503 })
+  value = () => versioned('old', '7.1')
+  await pass(1_000)
+  await pass(10_000)
+  await pass(10_000)
+  expect(take()).toMatchObject([{ type: 'error', code: 'fetcher_unavailable' }])
 })

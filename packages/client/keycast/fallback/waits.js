@@ -70,45 +70,48 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
 
   sayIfReached(welcome)
 
-  /** @param {string} key @param {string | undefined} version that the client holds */
-  function watch(key, version) {
+  /** @param {any} entry of a subscribe: with the version and the order that the client holds */
+  function watch(entry) {
     const controller = new AbortController()
-    watches.get(key)?.abort()
-    watches.set(key, controller)
-    follow(key, version, controller.signal).catch(error => controller.signal.aborted || lose(String(error)))
+    watches.get(entry.key)?.abort()
+    watches.set(entry.key, controller)
+    follow(entry, controller.signal).catch(error => controller.signal.aborted || lose(String(error)))
   }
 
-  /** @param {string} key @param {string | undefined} version @param {AbortSignal} signal */
-  async function follow(key, version, signal) {
-    let cursor
+  /** @param {any} held @param {AbortSignal} signal */
+  async function follow(held, signal) {
+    const { key } = held
     while (!signal.aborted) {
       const rest = pause(REST_MS)
-      const { frame, problem, ...next } = await ask(key, version, cursor, signal)
+      const { frame, problem, ...next } = await ask(held, signal)
       if (signal.aborted) return
       const subscribed = !final.includes(problem?.code)
+      // Another gateway gives what it has in memory: it is asked again until it has what was shown.
+      const isOlder = next.order < held.order
       if (problem) sayError({ key, subscribed, ...(problem.code === 'unknown_namespace' ? noRooms : problem) })
-      else if (frame) hear(frame)
+      else if (frame && !isOlder) hear(frame)
       if (!subscribed) return
-      cursor = next.cursor
-      version = next.version ?? version
-      if (cursor === undefined) await pause(problem?.retryAfterMs ?? PACE_MS)
+      held = { ...held, cursor: undefined, ...(isOlder ? {} : next) }
+      if (held.cursor === undefined) await pause(problem?.retryAfterMs ?? PACE_MS)
       await rest
     }
   }
 
   /**
-   * @param {string} key @param {string} [version] @param {string | null} [cursor] @param {AbortSignal} [signal]
-   * @param {string | number} [id] of the one request that this answers
-   * @returns {Promise<any>} what to tell the client, and what to ask with next
+   * @param {any} held of a key; `id`: of the one request that this answers @param {AbortSignal} signal
+   * @returns {Promise<any>} what to tell the client, and what it holds then
    */
-  async function ask(key, version, cursor, signal, id) {
-    const isFirst = cursor === undefined
-    const path = isFirst ? `values/${pathOf(key)}` : `wait/${pathOf(key)}?after=${version}&cursor=${cursor}`
+  async function ask({ id, key, version, cursor: after }, signal) {
+    const isFirst = after === undefined
+    const path = isFirst ? `values/${pathOf(key)}` : `wait/${pathOf(key)}?after=${version}&cursor=${after}`
     const headers = isFirst && version !== undefined ? { 'if-none-match': `"${version}"` } : undefined
     const response = await fetch(addressOf(url, path), { headers, signal })
-    const next = { cursor: response.headers.get('keycast-cursor') ?? undefined }
-    if (response.status === 204 && next.cursor) return next
-    if (response.status === 304) return { ...next, frame: JSON.stringify({ type: 'current', id, key, version }) }
+    const cursor = response.headers.get('keycast-cursor') ?? undefined
+    if (response.status === 204 && cursor) return { cursor }
+    // Its first number.
+    const next = { cursor, order: cursor && parseInt(cursor, 10) }
+    const { order } = next
+    if (response.status === 304) return { ...next, frame: JSON.stringify({ type: 'current', id, key, version, order }) }
     if (!response.ok) {
       const { code = 'backend_unreachable', ...rest } = await problemOf(response)
       return { problem: { code, ...rest } }
@@ -116,13 +119,14 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
     const newer = /"(.*)"/.exec(response.headers.get('etag') ?? '')?.[1]
     // Somebody on the way answers in the gateway's place, as where one has to sign in to a network.
     if (newer === undefined) return { problem: { code: 'backend_unreachable', message: noGateway } }
-    const head = { type: 'value', id, key, version: newer, contentType: response.headers.get('content-type') }
+    const head = { type: 'value', id, key, version: newer, order, contentType: response.headers.get('content-type') }
     return { ...next, version: newer, frame: joined(head, new Uint8Array(await response.arrayBuffer())) }
   }
 
   /** @param {any} message */
-  async function get({ id, key, version }) {
-    const { frame, problem } = await ask(key, version, undefined, session.signal, id)
+  async function get(message) {
+    const { id, key } = message
+    const { frame, problem } = await ask(message, session.signal)
     if (frame) hear(frame)
     else sayError({ id, key, subscribed: watches.has(key), ...problem })
   }
@@ -135,7 +139,7 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
     say({ type: 'subscribed', id, keys: entries.filter(entry => !isRoom(entry)).map(({ key }) => ({ key })) })
     for (const entry of entries) {
       if (isRoom(entry)) sayError({ id, key: entry.key, ...noRooms })
-      else watch(entry.key, entry.version)
+      else watch(entry)
     }
   }
 
