@@ -7,8 +7,8 @@ import { createWorld } from './test-support.js'
 /** They say these themselves. */
 const ownMessages = ['subscribed', 'ok']
 
-/** For which a fallback waits for a way to speak. */
-const SILENT_MS = 4_000
+/** For which a fallback waits for a way to speak, and for an answer. */
+const patience = [4_000, 150_000]
 
 /** Between two requests for a key. */
 const REST_MS = 1_000
@@ -74,7 +74,7 @@ export function createWaitWorld() {
     // The client's own patience is what transcripts are about.
     setTimeout(task, ms) {
       if (ms === REST_MS) return queueMicrotask(task)
-      return ms === SILENT_MS ? undefined : environment.setTimeout(task, ms)
+      return patience.includes(ms) ? undefined : environment.setTimeout(task, ms)
     },
     clearTimeout: environment.clearTimeout,
   })

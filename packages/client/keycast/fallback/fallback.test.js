@@ -402,6 +402,8 @@ test('a way that worked and does no more is forgotten', async () => {
 test.each([
   [413, 1009],
   [404, 1006],
+  // By a page in a gateway's place.
+  [200, 1006],
 ])('a request that is answered with %i ends the socket with %i', async (status, code) => {
   const { open, settle } = setup({
     answers: {
@@ -723,4 +725,20 @@ test('a gateway that is behind shows nothing older over requests that wait, nor 
   await pass(10_000)
   await pass(10_000)
   expect(take()).toMatchObject([{ type: 'error', code: 'fetcher_unavailable' }])
+})
+
+test('a request that waits and is not answered in 150 s has died on the way, and ends the socket', async () => {
+  const never = () => new Promise(() => {})
+  const { socket, take, pass, settle } = await setUpWaits({
+    '/v1/values/doc:1': first,
+    '/v1/wait/doc:1': /** @type {any} */ (never),
+  })
+  socket.send('{"type":"subscribe","id":1,"keys":["doc:1"]}')
+  await settle()
+  await pass(1_000)
+  take()
+  await pass(149_000)
+  expect(take()).toEqual([])
+  await pass(1_000)
+  expect(take()).toEqual([{ code: 1006, reason: 'no answer' }])
 })

@@ -9,6 +9,9 @@ const PACE_MS = 10_000
 /** Each key is asked for so rarely, also where somebody on the way answers each request at once. */
 const REST_MS = 1_000
 
+/** A request waits 20 s at most, and a gateway gives 120 s to read its answer. One that takes longer has died on the way. */
+const ANSWER_MS = 150_000
+
 const noGateway = 'no gateway'
 
 /**
@@ -101,7 +104,11 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
    * @param {any} held of a key; `id`: of the one request that this answers @param {AbortSignal} signal
    * @returns {Promise<any>} what to tell the client, and what it holds then
    */
-  async function ask({ id, key, version, cursor: after }, signal) {
+  const ask = (held, signal) =>
+    Promise.race([answerTo(held, signal), pause(ANSWER_MS).then(() => Promise.reject('no answer'))])
+
+  /** @param {any} held @param {AbortSignal} signal */
+  async function answerTo({ id, key, version, cursor: after }, signal) {
     const isFirst = after === undefined
     const path = isFirst ? `values/${pathOf(key)}` : `wait/${pathOf(key)}?after=${version}&cursor=${after}`
     const headers = isFirst && version !== undefined ? { 'if-none-match': `"${version}"` } : undefined
