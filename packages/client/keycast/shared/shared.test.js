@@ -387,15 +387,21 @@ test('a new handle of a tab asks again for a key that has ended', async () => {
   expect([first.state, second.state]).toMatchObject([{ health: 'live', value: 1 }, { health: 'live' }])
 })
 
-test('a tab whose worker dies before it says anything has a connection of its own', async () => {
+test('a tab whose worker says nothing has a connection of its own, and one that begins late after all is told', async () => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'queueMicrotask'] })
   const { fake, locks, openTab } = setup()
   fake.set('a:1', 1)
   const hosts = []
+  /** @type {any[]} */
+  const said = []
   const tab = openTab(
     {},
     {
-      reach: () => createPorts()[0],
+      reach() {
+        const [mine, late] = createPorts()
+        late.onmessage = (/** @type {any} */ { data }) => said.push(data)
+        return mine
+      },
       alone() {
         const connect = () => ({ ...fake.keycast, state: { name: 'open' }, close() {} })
         const host = createHost({ connect: /** @type {any} */ (connect), locks, lock: 'alone' })
@@ -417,6 +423,7 @@ test('a tab whose worker dies before it says anything has a connection of its ow
   jest.advanceTimersByTime(1)
   await settle()
   expect([hosts.length, handle.state.value]).toEqual([1, 1])
+  expect(said.map(message => Object.keys(message)[0])).toEqual(['hello', 'open', 'bye'])
   // And only once.
   jest.advanceTimersByTime(60_000)
   expect(hosts.length).toBe(1)

@@ -67,7 +67,8 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
     // Nothing would ever come, and nobody be told.
     const goAlone = () => {
       if (way !== shared || link.isClosed) return
-      clearTimeout(patience)
+      // A worker that begins late would serve this tab as well, and ask it for tokens.
+      detach()
       way = alone()
       attach()
     }
