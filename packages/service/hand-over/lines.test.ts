@@ -6,11 +6,16 @@ const read = (text: string) => {
 }
 
 test('lines are counted as an editor does, and empty ones are left out', () => {
-  expect(linesOf(Buffer.from('{"a":1}\r\n\n  {"b":1}\n'))).toEqual([
+  expect(linesOf(Buffer.from('{"a":1}\r\n\n \t\r\n  {"b":"ü"}\n'), 2)).toEqual([
     { number: 1, text: '{"a":1}\r' },
-    { number: 3, text: '  {"b":1}' },
+    { number: 4, text: '  {"b":"ü"}' },
   ])
-  expect(linesOf(Buffer.from([0xff]))).toBeUndefined()
+  expect(linesOf(Buffer.from('1'), 2)).toEqual([{ number: 1, text: '1' }])
+  expect(linesOf(Buffer.from([0xff]), 2)).toBeUndefined()
+})
+
+test('of more lines than may be sent one more is read', () => {
+  expect(linesOf(Buffer.from('1\n'.repeat(5)), 2)).toHaveLength(3)
 })
 
 test('a value is taken as it is written', () => {

@@ -38,11 +38,31 @@ export const event = line.strip()
 /** Of lines, and of events. */
 const known = new Set([...Object.keys(line.shape), 'keys'])
 
-/** The lines of a body that are not empty. @returns `undefined` if it is no text */
-export function linesOf(body: Buffer): { number: number; text: string }[] | undefined {
+const LINE_FEED = 10
+const SPACE = 32
+
+/**
+ * The lines of a body that are not empty. One that has nothing but line feeds takes no memory for each.
+ *
+ * @param linesMax one more is given of those that are beyond it
+ * @returns `undefined` if it is no text
+ */
+export function linesOf(body: Buffer, linesMax: number): { number: number; text: string }[] | undefined {
   if (!isUtf8(body)) return undefined
-  const lines = body.toString().split('\n')
-  return lines.map((text, index) => ({ number: index + 1, text })).filter(({ text }) => text.trim() !== '')
+  const lines = []
+  let start = 0
+  let isEmpty = true
+  for (let at = 0, number = 1; at <= body.length && lines.length <= linesMax; at++) {
+    if (at < body.length && body[at] !== LINE_FEED) {
+      isEmpty &&= body[at] <= SPACE
+      continue
+    }
+    if (!isEmpty) lines.push({ number, text: body.toString('utf8', start, at) })
+    number++
+    start = at + 1
+    isEmpty = true
+  }
+  return lines
 }
 
 /** @param schema `event`, where other fields are passed over */

@@ -98,7 +98,7 @@ export function addHandOver(calls: FastifyInstance, { guard, gate, namespaces, b
   async function readBatch(
     body: Buffer,
   ): Promise<{ values: HandedOver[]; numbers: number[] } | { problems: string[] }> {
-    const lines = linesOf(body)
+    const lines = linesOf(body, LINES_MAX)
     if (!lines?.length) return { problems: ['the body must be lines of JSON in UTF-8, as in {"key":K,"value":V}'] }
     if (lines.length > LINES_MAX) return { problems: [`at most ${LINES_MAX} lines may be sent at once`] }
     const values: HandedOver[] = []
