@@ -488,6 +488,8 @@ test('where streams are held back, values come by requests that wait', async () 
   expect(asked).toContain('/v1/wait/doc:1?after=v1&cursor=7.1')
   answer(new Response(null, { status: 204, headers: { 'keycast-cursor': '7.2' } }))
   await settle()
+  // That nothing has changed is a sign of life, too.
+  expect(take()).toEqual([{ type: 'pong' }])
   await pass(1_000)
   expect(asked.at(-1)).toBe('/v1/wait/doc:1?after=v1&cursor=7.2')
   answer(new Response('2', { headers: { etag: '"v2"', 'keycast-cursor': '8.2', 'content-type': 'application/json' } }))

@@ -114,7 +114,8 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
     const headers = isFirst && version !== undefined ? { 'if-none-match': `"${version}"` } : undefined
     const response = await fetch(addressOf(url, path), { headers, signal })
     const cursor = response.headers.get('keycast-cursor') ?? undefined
-    if (response.status === 204 && cursor) return { cursor }
+    // A sign of life: a ping would wait for one of the few connections that a page has over HTTP/1.1.
+    if (response.status === 204 && cursor) return { cursor, frame: '{"type":"pong"}' }
     // Its first number.
     const next = { cursor, order: cursor && parseInt(cursor, 10) }
     const { order } = next
