@@ -708,25 +708,33 @@ test('a page that stands in the place of all others is no gateway, nor is an ans
 })
 
 test('a gateway that is behind shows nothing older over requests that wait, nor does a better way after them', async () => {
-  let [value, wait] = [() => versioned('old', '6.1'), () => versioned('v2', '8.1')]
-  const { socket, take, pass, settle } = await setUpWaits({
+  let value = () => versioned('old', '6.1')
+  /** @type {(response: Response) => void} */
+  let answer = () => {}
+  const { socket, take, pass, settle, asked } = await setUpWaits({
     '/v1/values/doc:1': () => value(),
-    '/v1/wait/doc:1': () => wait(),
+    '/v1/wait/doc:1': () =>
+      new Promise(resolve => {
+        answer = resolve
+      }),
   })
+  const current = { type: 'current', key: 'doc:1', version: 'v1', order: 7 }
   socket.send('{"type":"subscribe","id":1,"keys":[{"key":"doc:1","version":"v1","order":7}]}')
   await settle()
-  expect(take()).toEqual([{ type: 'subscribed', id: 1, keys: [{ key: 'doc:1' }] }])
-  value = () => new Response(null, { status: 304, headers: { 'keycast-cursor': '7.1' } })
-  await pass(10_000)
-  expect(take()).toEqual([{ type: 'current', key: 'doc:1', version: 'v1', order: 7 }])
+  expect(take()).toEqual([{ type: 'subscribed', id: 1, keys: [{ key: 'doc:1' }] }, current])
   await pass(1_000)
+  // So that the gateway asks for what it has missed.
+  expect(asked.at(-1)).toBe('/v1/wait/doc:1?after=v1&cursor=7.1')
+  answer(Response.json({ code: 'fetcher_unavailable', message: 'm' }, { status: 503 }))
+  value = () => new Response(null, { status: 304, headers: { 'keycast-cursor': '6.2' } })
+  await settle()
+  await pass(10_000)
+  expect(take()).toEqual([expect.objectContaining({ type: 'error', code: 'fetcher_unavailable' }), current])
+  await pass(1_000)
+  expect(asked.at(-1)).toBe('/v1/wait/doc:1?after=v1&cursor=7.2')
+  answer(versioned('v2', '8.2'))
+  await settle()
   expect(take()).toMatchObject([{ type: 'value', version: 'v2', order: 8 }])
-  wait = () => Response.json({ code: 'fetcher_unavailable', message: 'm' }, { status: 503 })
-  value = () => versioned('old', '7.1')
-  await pass(1_000)
-  await pass(10_000)
-  await pass(10_000)
-  expect(take()).toMatchObject([{ type: 'error', code: 'fetcher_unavailable' }])
 })
 
 test('a request that waits and is not answered in 150 s has died on the way, and ends the socket', async () => {

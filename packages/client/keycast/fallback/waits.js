@@ -89,12 +89,10 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
       const { frame, problem, ...next } = await ask(held, signal)
       if (signal.aborted) return
       const subscribed = !final.includes(problem?.code)
-      // Another gateway gives what it has in memory: it is asked again until it has what was shown.
-      const isOlder = next.order < held.order
       if (problem) sayError({ key, subscribed, ...(problem.code === 'unknown_namespace' ? noRooms : problem) })
-      else if (frame && !isOlder) hear(frame)
+      else hear(frame)
       if (!subscribed) return
-      held = { ...held, cursor: undefined, ...(isOlder ? {} : next) }
+      held = { ...held, cursor: undefined, ...next }
       if (held.cursor === undefined) await pause(problem?.retryAfterMs ?? PACE_MS)
       await rest
     }
@@ -108,27 +106,33 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
     Promise.race([answerTo(held, signal), pause(ANSWER_MS).then(() => Promise.reject('no answer'))])
 
   /** @param {any} held @param {AbortSignal} signal */
-  async function answerTo({ id, key, version, cursor: after }, signal) {
+  async function answerTo({ id, key, version, order: shown, cursor: after }, signal) {
     const isFirst = after === undefined
     const path = isFirst ? `values/${pathOf(key)}` : `wait/${pathOf(key)}?after=${version}&cursor=${after}`
     const headers = isFirst && version !== undefined ? { 'if-none-match': `"${version}"` } : undefined
     const response = await fetch(addressOf(url, path), { headers, signal })
+    const { status } = response
     const cursor = response.headers.get('keycast-cursor') ?? undefined
     // A sign of life: a ping would wait for one of the few connections that a page has over HTTP/1.1.
-    if (response.status === 204 && cursor) return { cursor, frame: '{"type":"pong"}' }
-    // Its first number.
-    const next = { cursor, order: cursor && parseInt(cursor, 10) }
-    const { order } = next
-    if (response.status === 304) return { ...next, frame: JSON.stringify({ type: 'current', id, key, version, order }) }
-    if (!response.ok) {
+    if (status === 204 && cursor) return { cursor, frame: '{"type":"pong"}' }
+    if (!response.ok && status !== 304) {
       const { code = 'backend_unreachable', ...rest } = await problemOf(response)
       return { problem: { code, ...rest } }
+    }
+    const bytes = new Uint8Array(await response.arrayBuffer())
+    const [number, edge] = cursor?.split('.') ?? []
+    // Another gateway gives what it has in memory. A request that waits has it look for what is newer than what was shown.
+    const isOlder = Number(number) < shown
+    const order = isOlder ? shown : number && Number(number)
+    const next = { cursor: cursor && `${order}.${edge}`, order }
+    if (status === 304 || isOlder) {
+      return { ...next, frame: JSON.stringify({ type: 'current', id, key, version, order }) }
     }
     const newer = /"(.*)"/.exec(response.headers.get('etag') ?? '')?.[1]
     // Somebody on the way answers in the gateway's place, as where one has to sign in to a network.
     if (newer === undefined) return { problem: { code: 'backend_unreachable', message: noGateway } }
     const head = { type: 'value', id, key, version: newer, order, contentType: response.headers.get('content-type') }
-    return { ...next, version: newer, frame: joined(head, new Uint8Array(await response.arrayBuffer())) }
+    return { ...next, version: newer, frame: joined(head, bytes) }
   }
 
   /** @param {any} message */
