@@ -14,7 +14,7 @@ const PENDING_MAX = 4
 /** Rights to each key that a session holds are looked at again: so many count as one more request. */
 const KEYS_PER_REQUEST = 10
 
-/** A user with too many sessions is told to come back after this time, in milliseconds. */
+/** A user with too many sessions or keys is told to come back after this time, in milliseconds. */
 const FULL_RETRY_MS = 5_000
 
 interface Deps {
@@ -24,7 +24,7 @@ interface Deps {
   readonly revocations: { isRevoked(token: Issued): boolean }
   readonly accounts: {
     of(user: string | undefined, peer: Peer): Account | undefined
-    hasRoom(account: Account | undefined): boolean
+    hasRoom(account: Account | undefined, keys: number): boolean
   }
   readonly credentials: { renew(session: Session, verified: Verified, id: RequestId | undefined): void }
   readonly outbox: { send(session: Session, message: ControlMessage): void }
@@ -58,8 +58,8 @@ export const createAuth = ({ identify, revocations, accounts, credentials, outbo
     }
     // The token may have been revoked while it waited for the one before it.
     if (revocations.isRevoked(verified)) return refuse(session, id, tokenRefused)
-    if (!session.verified && !accounts.hasRoom(accounts.of(verified.user, session))) {
-      const message = 'this user has too many sessions: close some'
+    if (!session.verified && !accounts.hasRoom(accounts.of(verified.user, session), session.subscriptions.size)) {
+      const message = 'this user has too many sessions or keys: close some'
       return outbox.send(session, errorMessage({ code: 'rate_limited', message, retryAfterMs: FULL_RETRY_MS }, { id }))
     }
     credentials.renew(session, verified, id)

@@ -82,8 +82,10 @@ export function createAccounts({
     payerOf: (user: string | undefined, { address, isNamed }: Peer): Payer | undefined =>
       payers({ user, address: isNamed && sessionsPerAddressMax > 0 ? address : undefined }),
 
-    /** Whether one more session fits. */
-    hasRoom: (account: Account | undefined) => account === undefined || account.sessions < account.sessionsMax,
+    /** Whether one more session fits. @param keys that it is subscribed to */
+    hasRoom: (account: Account | undefined, keys = 0) =>
+      account === undefined ||
+      (account.sessions < account.sessionsMax && (keys === 0 || account.keys + keys <= account.keysMax)),
 
     /** Counts a session under an account, and under no other any more. */
     move(session: Session, account: Account | undefined) {

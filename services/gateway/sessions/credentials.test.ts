@@ -223,6 +223,22 @@ test('what anybody may do, an anonymous session does; with a token it may do tha
   expect((await client.received()).map(({ key }) => key)).toEqual(['tick:open', 'tick:mine'])
 })
 
+test('keys that sessions took before they had a user count for the user: no more than those of four sessions', async () => {
+  const { connect, pass } = setup({
+    policy: { anonymous: readRule({ read: ['tick:*'] }, { user: false, strict: true }).rule },
+    settings: { keysPerSessionMax: 10 },
+  })
+  const answers = []
+  for (let n = 0; n < 6; n++) {
+    const client = await connect()
+    await client.ask({ type: 'subscribe', keys: Array.from({ length: 9 }, (_, key) => `tick:${key}`) })
+    const [answer] = await auth(client)
+    answers.push(answer.code ?? answer.type)
+    await pass(1_000)
+  }
+  expect(answers).toEqual([...Array(4).fill('authed'), 'rate_limited', 'rate_limited'])
+})
+
 test('2,000 sessions renew at once, and none misses a change meanwhile', async () => {
   const SESSIONS = 2_000
   const { gateway, connect, backbone, turn } = setup()
