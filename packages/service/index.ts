@@ -1,5 +1,6 @@
 // The parts that every service needs: settings, log, shutdown. A part that loads a large library (HTTP server, metrics,
 // YAML) is imported by a path of its own: a fetcher's workers would load all of them at each start and use none.
+export { createLoads } from './accounts/loads.ts'
 export { accountsOf, createPayers, isPayer, type Payer } from './accounts/payer.ts'
 export { createStock, type Holder, type Stock, weightOf } from './accounts/stock.ts'
 export { BEAT_MS, createAwakeClock, SILENT_MS } from './beats.ts'

@@ -164,7 +164,7 @@ export const settings = {
     env: 'GATEWAY_UNSENT_TOTAL_BYTES_MAX',
     default: 256 * 1024 ** 2,
     min: 1024 ** 2,
-    doc: 'Written or queued for all clients that do not read, together; above it those with most are closed. A value written to many counts once. Values sent over HTTP and not read have a limit of the same size, and each user and address a share of it.',
+    doc: 'Written or queued for all clients that do not read, together; above it whoever holds most loses the largest. A value written to many counts once. Values sent over HTTP and not read have a limit of the same size, and each user and address a share of it.',
   }),
   stallMsMax: setting.milliseconds({
     env: 'GATEWAY_STALL_MS_MAX',

@@ -65,6 +65,14 @@ test('when all hold too much, those that hold most are closed first, and no more
   expect(slowClients.size()).toBe(2)
 })
 
+test('many that hold a little each, but most together, cost the client of another nothing', () => {
+  const { stall, sweepAfter } = setup({ unsentTotalBytesMax: 1_000_000 })
+  stall('other', Buffer.alloc(2 * LARGE)).payer = 'a2.u2'
+  for (let number = 0; number < 9; number++)
+    stall(`${number}`, Buffer.alloc(LARGE + number)).payer = `a1.u${number % 3}`
+  expect(sweepAfter(1)).toEqual(['8 slow urgent', '7 slow urgent'])
+})
+
 test('answers that wait for a message count, too: they are the memory of a client that publishes and does not read', () => {
   const { stall, sweepAfter } = setup({ unsentTotalBytesMax: 1_000_000 })
   stall('reading little')

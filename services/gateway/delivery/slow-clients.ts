@@ -1,6 +1,7 @@
-// Slow clients: sessions whose sockets do not drain. Those that take nothing at all for too long are closed, and those that
-// hold most where all of them together hold too much memory. They are checked now and then, never per message. A session whose own
+// Slow clients: sessions whose sockets do not drain. Those that take nothing at all for too long are closed. Where all of
+// them together hold too much memory, the account that holds most loses its largest. They are checked now and then, never per message. A session whose own
 // queue passes its limit is cut by outbox.ts.
+import { createLoads } from '@keycast/service'
 import type { Session } from '../sessions/session.ts'
 import type { Piece } from '../transport/transport.ts'
 
@@ -69,7 +70,8 @@ export function createSlowClients({ stallMsMax, unsentTotalBytesMax, now }: Deps
   const holdersOf = (memory: ArrayBufferLike) => pins.get(memory) as number
 
   /**
-   * Closes the sessions that have not taken anything for too long, and those that hold most where all hold too much.
+   * Closes the sessions that have not taken anything for too long, and the largest of those who hold most where all hold
+   * too much.
    */
   function sweep(end: End) {
     const nowMs = now()
@@ -90,13 +92,14 @@ export function createSlowClients({ stallMsMax, unsentTotalBytesMax, now }: Deps
 
   /** @param ownBytes of all that are stalled */
   function relieve(ownBytes: number, end: End) {
-    const largestFirst = [...stalls]
-      .map(([session, stall]) => ({ session, own: ownBytesOf(session, stall), shared: shareOf(stall) }))
-      .sort((one, other) => other.own + other.shared - one.own - one.shared)
+    const loads = createLoads<Session>()
+    for (const [session, stall] of stalls)
+      loads.set(session, session.payer, ownBytesOf(session, stall) + shareOf(stall))
     let leftBytes = ownBytes
-    for (const { session, own } of largestFirst) {
+    for (let session = loads.largest(); session; session = loads.largest()) {
       if (leftBytes + pinnedBytes <= unsentTotalBytesMax) return
-      leftBytes -= own
+      leftBytes -= ownBytesOf(session, stalls.get(session) as Stall)
+      loads.delete(session)
       end(session, 'slow', true)
     }
   }

@@ -24,6 +24,21 @@ test('sessions that take little each, but most together, cost another client not
   expect(unfinished.report(createSession('guest', 'g.N2.A4'), 300)).toBe(flood[7])
 })
 
+test('it is found at once, however many sessions there are: strangers choose how often it is looked for', () => {
+  const unfinished = createUnfinished({ messageBytesMax: 1_024, bytesMax: 9_000_000 })
+  const payer = (number: number) => `g.N1.A${number % 9}`
+  const sessions = Array.from({ length: 9_000 }, (_, number) => createSession(`${number}`, payer(number)))
+  for (const session of sessions) expect(unfinished.report(session, 1_000)).toBeUndefined()
+  const beganAt = performance.now()
+  for (let number = 0; number < 1_000; number++) {
+    const session = unfinished.report(createSession(`next ${number}`, payer(number)), 1_000) as Session
+    expect(session).toBeDefined()
+    unfinished.forget(session)
+  }
+  // A look at all of them took ten seconds.
+  expect(performance.now() - beganAt).toBeLessThan(1_000)
+})
+
 test('a message that became whole takes nothing any more', () => {
   const unfinished = createUnfinished({ messageBytesMax: 1_024, bytesMax: 1_000 })
   const session = createSession('any')
