@@ -87,8 +87,8 @@ function setup({
     kept,
     told,
     questions,
-    ask: (key: string, credentials: Credentials & { maxAgeMs?: number } = tokenOf('ann'), link = 'a') =>
-      onCommand(link, String(++nextId), { key, ...credentials }),
+    ask: (key: string, credentials: Credentials & { maxAgeMs?: number } = tokenOf('ann'), link = 'a', payer?: string) =>
+      onCommand(link, String(++nextId), { key, ...credentials }, undefined, payer),
     /** The backend answers what it was asked first. */
     answer(status: number, retryAfterMs?: number) {
       const first = leased.shift() as (typeof leased)[number]
@@ -359,6 +359,13 @@ test('where too many wait, further ones are told so at once', () => {
   expect(told.map(({ decision }) => decision.message)).toEqual([
     'too many wait for the backend to be asked whether this may be read',
   ])
+})
+
+test('one finds a place where nobody waits, though with many namespaces a share of each is less than one', () => {
+  const { ask, told, leased } = setup({ cap: 2, queuedMax: 4 })
+  for (const number of [1, 2, 3, 4]) ask(viewerKey(`doc:${number}`, viewerOf('ann')), tokenOf('ann'), 'a', 'a1.u1')
+  expect(leased.map(({ message }) => message.url)).toEqual(['http://rights/1', 'http://rights/2'])
+  expect(told).toHaveLength(1)
 })
 
 test('a slow backend has no questions to another one refused', () => {

@@ -199,10 +199,15 @@ export function createAuthorize({
   }
 
   function open(key: string, settings: AuthorizeSettings): Kept {
-    while (byKey.size >= keptMax && decided.size > 0) byKey.delete((decided.take() as Kept).key)
+    dropOver(keptMax - 1)
     const kept: Kept = { key, ...anew(settings) }
     byKey.set(key, kept)
     return kept
+  }
+
+  /** As many may be asked about at a time: they stay until they are decided. */
+  function dropOver(max: number) {
+    while (byKey.size > max && decided.size > 0) byKey.delete((decided.take() as Kept).key)
   }
 
   /**
@@ -249,6 +254,7 @@ export function createAuthorize({
     }
     // Last: it may end at once, where a breaker is open, and change what is kept.
     for (const asked of again) answer(asked)
+    dropOver(keptMax)
   }
 
   /** A URL that the backend does not have is a refusal for everybody, which nobody else would hear of. */

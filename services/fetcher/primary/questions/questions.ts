@@ -186,7 +186,9 @@ export function createQuestions({ kind, namespaces, pool, cap, inTurns, metrics,
     if (!source.breaker.admits()) return refuse(ask)
     const { weight } = ask
     const place = placeOf(ask)
-    if (place.queued + weight > queuedPerSourceMax() || !place.stock.hasRoom(payer, weight)) {
+    const hasRoom = place.queued + weight <= queuedPerSourceMax() && place.stock.hasRoom(payer, weight)
+    // One may always wait: where many namespaces have a part each, the share of a user may be less than a question.
+    if (place.queued > 0 && !hasRoom) {
       return fail(ask, `too many wait for the backend to be asked ${what}`, FULL_RETRY_MS, true)
     }
     place.queued += weight
