@@ -44,6 +44,19 @@ export function createStock({ free }: { free: () => number }) {
     return accountsOf(payer).every(name => (accounts.get(name)?.held ?? 0) + amount <= left * weightOf(name))
   }
 
+  /**
+   * Whether a payer that takes something over would hold more than it could if it were alone.
+   *
+   * @param from whom; what both are in holds no more than before
+   * @param pool how much there is in all
+   */
+  const isPast = (payer: Payer, amount: number, from: Holder, pool: number) =>
+    accountsOf(payer).some(name => {
+      if (from.accounts.some(account => account.name === name)) return false
+      const weight = weightOf(name)
+      return (accounts.get(name)?.held ?? 0) + amount > (pool * weight) / (1 + weight)
+    })
+
   /** @param amount to be added to what is held */
   function change(holder: Holder, amount: number) {
     holder.held += amount
@@ -56,6 +69,7 @@ export function createStock({ free }: { free: () => number }) {
 
   return {
     hasRoom,
+    isPast,
     change,
 
     /** Charges a payer, whether there is room or not. @param amount more than 0 */

@@ -49,7 +49,11 @@ interface Deps extends World {
 export function createPrimary({ settings, ...given }: Deps) {
   const { namespaces, markDue, wheel, log, now, random } = given
   const sources = createKeySources({ namespaces, inFlightMax: settings.inFlightMax, now })
-  const table = createKeyTable({ bytesMax: settings.cacheBytesMax, onEvicted: entry => refusals.refuseAll(entry) })
+  const table = createKeyTable({
+    bytesMax: settings.cacheBytesMax,
+    onEvicted: entry => refusals.refuseAll(entry),
+    onUnpaid: entry => refusals.refuseShares(entry),
+  })
   const interest = createInterest({ markDue, wheel, now })
   const inTurns = createInTurns({ wheel, now })
   const failureLog = createFailureLog({

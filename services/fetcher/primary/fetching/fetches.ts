@@ -1,6 +1,14 @@
 // A fetch from start to end: wanted, queued, leased to a worker, ended with a result. At most one per key at a time.
 import { idOf } from '@keycast/protocol'
-import { type Batch, type Containment, headersOfKey, NO_LANE, noContainment, type World } from '@keycast/service'
+import {
+  accountsOf,
+  type Batch,
+  type Containment,
+  headersOfKey,
+  NO_LANE,
+  noContainment,
+  type World,
+} from '@keycast/service'
 import {
   askedAtOf,
   type FailedResult,
@@ -364,8 +372,8 @@ const withoutValidators = (result: Result): Result =>
 /** That there is no such value is an answer, too. */
 const hasFailed = (result: Result): result is FailedResult => result.kind === 'failed' && result.code !== 'not_found'
 
-/** Accounts take turns. */
-const pathOf = ({ holder }: Entry) => holder?.accounts ?? NO_LANE
+/** Accounts take turns, by their names: one that let go of all and comes again is the same. */
+const pathOf = ({ holder }: Entry) => (holder ? accountsOf(holder.payer) : NO_LANE)
 
 /** Anybody can make up keys, and those must keep no other waiting. After a refresh call the key may be there. */
 function laneOf(entry: Entry): Lane {

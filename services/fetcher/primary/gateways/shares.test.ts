@@ -53,11 +53,23 @@ test('a key that many watch is charged to one who holds little', () => {
   for (const key of keysOf(40)) watch('a2.u2', key, 'b')
   watch('a1.u1', 'doc:more')
   expect(refusals()).toEqual([])
-  // And to the first again, once the other has left.
+  // And to the first again, once the other has left, as far as it may hold so much.
   primary.onLinkLost('b')
   primary.pass(2_000)
+  expect(refusals()).toHaveLength(1)
   watch('a1.u1', 'doc:another')
   expect(refusals()).toHaveLength(1)
+})
+
+test('guests who hold all that guests may leave keys to each other', () => {
+  const { primary, watch, refusals } = node()
+  const guests = Array.from({ length: 40 }, (_, guest) => `g.A${guest}`)
+  for (const [number, key] of keysOf(400).entries()) watch(guests[number % 40], key)
+  expect(refusals().length).toBeGreaterThan(100)
+  for (const [number, key] of keysOf(100).entries()) watch(guests[(number + 1) % 40], key, 'b')
+  for (const key of keysOf(100)) primary.onUnwatch('a', key)
+  primary.pass(2_000)
+  expect(refusals('b')).toEqual([])
 })
 
 test('a first value for which the payer has no room is refused, one that has grown is not', () => {
@@ -77,5 +89,50 @@ test('fetches of accounts take turns: 200 new keys of one keep no other waiting'
   for (const key of keysOf(200)) primary.onWatch('a', { key, payer: 'a1.u1' })
   primary.onWatch('a', { key: 'doc:other', payer: 'a2.u2' })
   for (let fetches = 0; fetches < 2; fetches++) primary.value(primary.leased()[0], 'v1')
+  expect(primary.leased()).toEqual(['doc:other'])
+})
+
+test.each(['another gateway', 'the same gateway'])('two who open keys for each other at %s hold two shares', where => {
+  const { primary, watch, refusals } = node()
+  const link = where === 'the same gateway' ? 'a' : 'b'
+  for (let round = 0; round < 20; round++) {
+    const keys = keysOf(100).map(key => `${key}-${round}`)
+    for (const key of keys) watch('a1.u1', key)
+    const refused = new Set(refusals().map(({ key }) => key))
+    // Each is left to the other.
+    for (const key of keys) if (!refused.has(key)) watch('a2.u2', key, link)
+    if (link === 'b') for (const key of keys) primary.onUnwatch('a', key)
+    primary.pass(2_000)
+    refusals(link)
+  }
+  expect(primary.primary.table.wantedBytes()).toBeLessThanOrEqual(room(200))
+  for (let id = 0; id < 50; id++) watch('a3.u3', `doc:other-${id}`)
+  expect(refusals()).toEqual([])
+})
+
+test('a key whose payer left stays with one who may pay, be others past their share', () => {
+  const { primary, watch, refusals } = node()
+  for (const key of keysOf(100)) watch('a1.u1', key, 'b')
+  watch('a2.u2', 'doc:popular')
+  watch('a1.u1', 'doc:popular', 'b')
+  watch('a3.u3', 'doc:popular', 'c')
+  primary.onLinkLost('a')
+  primary.pass(2_000)
+  expect([refusals('b'), refusals('c')]).toEqual([[], []])
+  primary.onLinkLost('c')
+  primary.pass(2_000)
+  expect(refusals('b')).toMatchObject([{ key: 'doc:popular', payer: 'a1.u1' }])
+})
+
+test('of one that comes and goes all fetches have one turn, whoever its keys were left to', () => {
+  const primary = setup({ cacheBytesMax: room(10_000), credit: 1 })
+  for (let round = 0; round < 5; round++) {
+    const keys = keysOf(10).map(key => `${key}-${round}`)
+    for (const key of keys) primary.onWatch('a', { key, payer: 'a1.u1' })
+    for (const key of keys) primary.onWatch('b', { key, payer: 'a2.u2' })
+    for (const key of keys) primary.onUnwatch('a', key)
+  }
+  primary.onWatch('a', { key: 'doc:other', payer: 'a3.u3' })
+  for (let fetches = 0; fetches < 3; fetches++) primary.value(primary.leased()[0], 'v1')
   expect(primary.leased()).toEqual(['doc:other'])
 })

@@ -33,9 +33,11 @@ interface Options {
   bytesMax: number
   /** A wanted key must go: all its links are to be told, and the entry recounted. */
   onEvicted?: (entry: Entry) => void
+  /** The one who paid has left, and nobody else who wants the key may pay for it; likewise. */
+  onUnpaid?: (entry: Entry) => void
 }
 
-export function createKeyTable({ bytesMax, onEvicted = () => {} }: Options) {
+export function createKeyTable({ bytesMax, onEvicted = () => {}, onUnpaid = () => {} }: Options) {
   const entries = new Map<string, Entry>()
   /** Users' own values, by the key that they share. */
   const own = new Map<string, Set<Entry>>()
@@ -93,22 +95,32 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }: Options) {
   const hasShareFor = (entry: Entry, bodyBytes: number) =>
     stock.hasRoom(entry.holder?.payer, bareCostOf(entry) + bodyBytes - entry.bytes)
 
-  /** Charges an entry to the payer who holds least of those who want it, once that is less than half. */
-  function charge(entry: Entry, inUse: boolean) {
+  /**
+   * Charges an entry to the payer who holds least of those who want it, once that is less than half.
+   *
+   * @returns false where it is to go, as none of them may pay
+   */
+  function charge(entry: Entry, inUse: boolean): boolean {
     const { holder } = entry
     const payer = inUse ? leastLoaded(entry) : undefined
     // A fetch may be under way that nobody wants any more.
-    if (payer === holder?.payer || (inUse && payer === undefined)) return
+    if (inUse && payer === undefined) return payersOf(entry).next().done === true
+    if (payer === holder?.payer) return true
     if (holder) stock.change(holder, -entry.bytes)
     entry.holder = stock.charge(payer, entry.bytes)
+    return true
   }
 
   function leastLoaded(entry: Entry): Payer | undefined {
+    const { holder, bytes } = entry
     let least: Payer | undefined
     let leastLoad = Number.POSITIVE_INFINITY
     for (const payer of payersOf(entry)) {
-      const load = stock.loadOf(payer) * (payer === entry.holder?.payer ? 0.5 : 1)
+      const isOther = payer !== holder?.payer
+      const load = stock.loadOf(payer) * (isOther ? 1 : 0.5)
       if (load >= leastLoad) continue
+      // Else two could open keys for each other until one holds all there is.
+      if (holder && isOther && stock.isPast(payer, bytes, holder, bytesMax)) continue
       least = payer
       leastLoad = load
     }
@@ -137,12 +149,13 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }: Options) {
     bytes += cost - entry.bytes
     if (entry.holder) stock.change(entry.holder, cost - entry.bytes)
     entry.bytes = cost
-    charge(entry, inUse)
+    const isPaid = charge(entry, inUse)
     if (!inUse && !entry.held.value && !entry.held.failure) return remove(entry)
     const evictable = evictableOf(entry, inUse)
     evictable?.queue.add(entry)
     if (evictable) evictable.bytes += cost
     makeRoom()
+    if (!isPaid && entries.get(entry.key) === entry) onUnpaid(entry)
   }
 
   /** @returns `undefined` for one that stays */
