@@ -4,11 +4,13 @@
 import type { Backbone } from '@keycast/backbone'
 import { namespaceOf, type Problem } from '@keycast/protocol'
 import {
+  accountsOf,
   createCalendar,
   createRecent,
   createStock,
   createUniqueQueue,
   type Deciding,
+  type LanePath,
   type UniqueQueue,
   type World,
   workTurn,
@@ -21,7 +23,7 @@ import { type Answer, createVerdicts, type Decision, keepMsOf, newDecision, type
 import type { Viewer } from './viewers.ts'
 
 /** For whom a door asks: a session, or the sender of an HTTP request. */
-export type Asker = Pick<Session, 'viewer' | 'account' | 'payer'>
+export type Asker = Pick<Session, 'viewer' | 'payer'>
 
 /** The roles of a session in a key, one or both. */
 export const SUBSCRIBED = 1
@@ -204,16 +206,16 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
 
   /** @param asker for whom; those of one viewer take turns */
   function question(decision: Decision, asker: Asker | undefined) {
-    const lane = laneOf(asker)
+    const path = pathOf(asker)
     if (decision.isAsking) {
       counts.decisions.coalesced++
-      return questions.coalesce(decision, lane)
+      return questions.coalesce(decision, path)
     }
     counts.decisions.asked++
     decision.isAsking = true
     decision.payer = asker?.payer
     idle.delete(decision)
-    questions.add(decision, lane)
+    questions.add(decision, path)
   }
 
   /** @param answer `undefined` where the backend was not asked */
@@ -346,8 +348,8 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
 
 const textOf = ({ user, key }: Change) => JSON.stringify([user, key])
 
-/** One whose proxy names no client has no account, and stands for itself. */
-const laneOf = (asker: Asker | undefined) => asker?.account ?? asker
+/** One whom nobody can charge stands for itself. */
+const pathOf = (asker: Asker | undefined): LanePath => (asker?.payer === undefined ? [asker] : accountsOf(asker.payer))
 
 const firstSession = ({ sessions }: Decision): Session | undefined => sessions.keys().next().value
 

@@ -88,6 +88,20 @@ test('without a token one address that asks for very many keys does not keep ano
   expect(backbone.questions.at(-1)?.key).toBe('page:front|anonymous')
 })
 
+test('however many addresses of one network ask, it has 32 turns to the one of a visitor', async () => {
+  const { backbone, connect, decide } = createDecidingGateway()
+  const from = (address: string) => connect('', '', { peer: { address, isNamed: true } })
+  for (let n = 0; n < 300; n++) {
+    const busy = await from(`2001:db8:1:${n.toString(16)}::/64`)
+    busy.send({ type: 'subscribe', id: 1, keys: keysOf(`${n}-`, 2, 'page').map(key => ({ key })) })
+  }
+  const visitor = await from('192.0.2.2')
+  visitor.send({ type: 'get', id: 1, key: 'page:front' })
+  let asked = backbone.questions.length
+  for (; backbone.questions.at(-1)?.key !== 'page:front|anonymous'; asked++) await decide(admitted)
+  expect(asked).toBeLessThanOrEqual(64 + 32 + 1)
+})
+
 test('one address whose sessions all wait for one slow word keeps no other from asking', async () => {
   const { connect, backbone } = createDecidingGateway({ getsWaitingMax: 1_000, requestsPerSecondMax: 100_000 })
   const from = (address: string) => connect('', '', { peer: { address, isNamed: true } })

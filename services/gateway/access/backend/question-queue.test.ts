@@ -18,7 +18,7 @@ function setup({ hasToken = true }: { hasToken?: boolean } = {}) {
   const viewers = { ann: {} as any, bob: {} as any }
   return {
     ...queue,
-    add: (decision: Decision, lane = 'one') => queue.add(decision, lane),
+    add: (decision: Decision, lane = 'one') => queue.add(decision, [lane]),
     state,
     sent,
     concluded,
@@ -89,8 +89,8 @@ test('accounts of one viewer take turns, also where both wait for the same', asy
   const all = Array.from({ length: 100 }, (_, i) => decision(`doc:${i}`))
   for (const each of all) add(each, 'busy')
   add(decision('doc:front-page'), 'visitor')
-  coalesce(all[99], 'visitor')
-  coalesce(all[0], 'visitor')
+  coalesce(all[99], ['visitor'])
+  coalesce(all[0], ['visitor'])
   for (let i = 0; i < 4; i++) await answer()
   expect(keysOf(sent.slice(60))).toEqual(['doc:64', 'doc:front-page', 'doc:65', 'doc:99'])
 })

@@ -5,6 +5,7 @@ import {
   createTurns,
   createUniqueQueue,
   type FairQueue,
+  type LanePath,
   type UniqueQueue,
   type World,
 } from '@keycast/service'
@@ -74,13 +75,13 @@ export function createQuestionQueue<A>({ ask, conclude, now, turn }: Deps<A>) {
      * Sends a question now, or as soon as there is room.
      *
      * @param decision that is not being asked about
-     * @param lane for whom; those of one viewer take turns
+     * @param path for whom; those of one viewer take turns
      */
-    add(decision: Decision, lane: unknown) {
+    add(decision: Decision, path: LanePath) {
       const { viewer } = decision
       const line = lines.get(viewer) ?? { underWay: 0, waiting: createFairQueue() }
       lines.set(viewer, line)
-      line.waiting.add(decision, [lane])
+      line.waiting.add(decision, path)
       sendNext(viewer, line)
     },
 
@@ -89,9 +90,9 @@ export function createQuestionQueue<A>({ ask, conclude, now, turn }: Deps<A>) {
      *
      * @param decision that is being asked about
      */
-    coalesce(decision: Decision, lane: unknown) {
+    coalesce(decision: Decision, path: LanePath) {
       const waiting = lines.get(decision.viewer)?.waiting
-      if (waiting?.has(decision)) waiting.add(decision, [lane])
+      if (waiting?.has(decision)) waiting.add(decision, path)
     },
 
     /**
