@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { connect as connectHttp2 } from 'node:http2'
 import { Agent, get } from 'node:https'
 import { connect as connectTcp } from 'node:net'
 import { join } from 'node:path'
@@ -148,6 +149,28 @@ test.each([
   expect(lines.length).toBeLessThan(60)
   for (const line of lines) expect(JSON.parse(line).userAgent.length).toBeLessThanOrEqual(256)
   expect(flooded.log()).not.toContain('limiting requests')
+})
+
+test.each([
+  ['bodies that are too long', 413, { 'content-length': '2000' }],
+  ['a method that is none', 405, { ':method': 'X'.repeat(3_000) }],
+  ['a path of two lines', 404, { ':path': `/%0A${'x'.repeat(3_000)}` }],
+])('over HTTP/2, where each costs a client some bytes, %s fill no log either: %i', async (_, status, headers) => {
+  const flooded = await startProxy([first.port])
+  const session = connectHttp2(flooded.url('/'), { rejectUnauthorized: false })
+  const answers = new Set<unknown>()
+  for (let asked = 0; asked < 600; asked++) {
+    const stream = session.request(headers, { endStream: false })
+    const [answer] = await once(stream, 'response')
+    answers.add(answer[':status'])
+    stream.close()
+  }
+  session.destroy()
+  expect([...answers]).toEqual([status])
+  const lines = (await flooded.requests(9)).map(line => line as { method: string; path: string })
+  expect(lines.length).toBeLessThan(60)
+  for (const { method, path } of lines) expect([method.length <= 32, path.length <= 2_048]).toEqual([true, true])
+  expect(flooded.log().length).toBeLessThan(10_000)
 })
 
 test('the log tells a request by its id, and what each gateway asked had to say', async () => {
