@@ -44,6 +44,24 @@ test('those who read histories take turns', () => {
   expect(told).toEqual(['room:100', 'room:other'])
 })
 
+test('rooms have turns as the networks of guests have, and not one among them all', () => {
+  const told: string[] = []
+  const slots = createReadSlots(key => told.push(key))
+  const readers = Array.from({ length: 16 }, (_, n) => reader(n))
+  for (const each of readers) slots.take(each)
+  for (let n = 0; n < 100; n++)
+    for (let guest = 0; guest < 32; guest++) slots.take({ ...reader(n), key: 'part', payer: `g.A${guest}` })
+  for (let n = 0; n < 100; n++) slots.take(reader(1_000 + n))
+  for (let n = 0; n < 200; n++) {
+    const next = reader(n)
+    slots.release(readers[0])
+    slots.ended(readers[0])
+    slots.take(next)
+    readers[0] = next
+  }
+  expect(told.filter(key => key !== 'part').length).toBeGreaterThanOrEqual(64)
+})
+
 test('a slot stays taken until its read is over, though nobody wants the result any more', () => {
   const told: string[] = []
   const slots = createReadSlots(key => told.push(key))

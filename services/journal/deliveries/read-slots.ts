@@ -1,6 +1,6 @@
 // Limits the reads of the log that a link may have under way, and the results that wait for its credit. A link that
 // returns with 10,000 rooms thus holds 16 parts of histories and not 10,000. Those who read histories take turns.
-import { accountsOf, createFairQueue, NO_LANE, type Payer } from '@keycast/service'
+import { accountsOf, createFairQueue, type Payer } from '@keycast/service'
 
 /** Reads per link. */
 const SLOTS_MAX = 16
@@ -13,7 +13,7 @@ interface Reader {
   key: string
   takesSlot: boolean
   isReading: boolean
-  /** Who reads it; nobody for a watch, which all who follow the room share. */
+  /** Who reads it; nobody for a watch, which all who follow the room share. So rooms have turns as guests' networks have. */
   payer?: Payer
 }
 
@@ -38,7 +38,7 @@ export function createReadSlots(tell: (key: string) => void) {
     take(reader: Reader): boolean {
       if (reader.takesSlot) return false
       if (taken >= SLOTS_MAX || reader.isReading) {
-        waiting.add(reader, reader.payer === undefined ? NO_LANE : accountsOf(reader.payer))
+        waiting.add(reader, reader.payer === undefined ? [undefined, reader.key] : accountsOf(reader.payer))
         return false
       }
       reader.takesSlot = reader.isReading = true
