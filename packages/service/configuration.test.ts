@@ -119,11 +119,11 @@ test('SIGHUP has the file taken over at once, also one that is the same: files t
   expect(taken).toEqual(['second', 'second'])
 })
 
-test('once stopped it looks at nothing', async () => {
+test('once stopped it looks at nothing, and SIGHUP ends no process that stops', async () => {
   const { configuration, signals, look, write, taken } = setup()
   configuration.stop()
   write('second')
-  signals.emit('SIGHUP')
+  expect(signals.emit('SIGHUP')).toBe(true)
   await look(3)
   expect(taken).toEqual([])
 })

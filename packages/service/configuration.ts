@@ -28,7 +28,6 @@ interface Deps extends Pick<World, 'every'> {
   /** The process, unless a test says otherwise. */
   signals?: {
     on: (signal: 'SIGHUP', run: () => void) => unknown
-    off: (signal: 'SIGHUP', run: () => void) => unknown
   }
 }
 
@@ -96,7 +95,9 @@ export function createConfiguration({ path, takeOver, metrics, log, every, signa
     }
   }
 
-  const onSignal = () => look(true)
+  /** Nothing while the service starts or stops: where nobody listens, the signal ends the process. */
+  let onSignal = () => {}
+  signals.on('SIGHUP', () => onSignal())
 
   return {
     text: inForce,
@@ -104,11 +105,11 @@ export function createConfiguration({ path, takeOver, metrics, log, every, signa
     /** Resolves once the look under way is over, if there is one. */
     looked: async () => looking,
     start() {
-      signals.on('SIGHUP', onSignal)
+      onSignal = () => look(true)
       stopLooking = every(CONFIG_LOOK_MS, () => look(false))
     },
     stop() {
-      signals.off('SIGHUP', onSignal)
+      onSignal = () => {}
       stopLooking()
     },
   }

@@ -49,6 +49,7 @@ export async function runWorker() {
   // A terminal or a supervisor may signal the whole group, but only the primary ends workers.
   process.on('SIGINT', () => {})
   process.on('SIGTERM', () => {})
+  process.on('SIGHUP', () => {})
 
   const lookup = createLookups()
   // Separate connections: bytes that a misbehaving server sends late after a value must never be read as a verdict.
