@@ -65,10 +65,14 @@ export function createGuard({ tokens, audit, wallNow }: Deps) {
   }
 }
 
-/** Calls have no more levels. Deeper ones are cut: `JSON.stringify` fails on what is nested some thousand levels deep. */
+/**
+ * Without a token that was sent to the wrong call. Calls have no more levels. Deeper ones are cut: `JSON.stringify` fails on
+ * what is nested some thousand levels deep.
+ */
 function shown(body: unknown, levels = 2): unknown {
   if (typeof body !== 'object' || body === null) return body
   if (levels === 0) return excerpt(body)
   if (Array.isArray(body)) return body.map(each => shown(each, levels - 1))
-  return Object.fromEntries(Object.entries(body).map(([name, each]) => [name, shown(each, levels - 1)]))
+  const fields = Object.entries(body).map(([name, each]) => [name, name === 'token' ? '…' : shown(each, levels - 1)])
+  return Object.fromEntries(fields)
 }

@@ -279,6 +279,15 @@ describe('POST /v1/access with ask', () => {
     expect(asked).toEqual([])
   })
 
+  test.each([
+    ['revoke', { user: 'ann', token: 'x.y.z' }],
+    ['access', { ask: { user: 'ann' }, token: 'x.y.z' }],
+  ])('no token that is sent to /v1/%s by mistake is recorded', async (path, body) => {
+    const { call, audited } = await setup()
+    await call(`/v1/${path}`, ask(body))
+    expect(audited).toMatchObject([{ path: `/v1/${path}`, body: { token: '…' } }])
+  })
+
   test('one nested 8,000 deep is refused and recorded, without what is in it', async () => {
     const { call, audited } = await setup()
     const body = `{"ask":{"user":${'['.repeat(8_000)}${']'.repeat(8_000)}}}`
