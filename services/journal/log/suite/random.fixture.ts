@@ -100,7 +100,10 @@ export function testRandom({ open, tellsTrims = true, keepsFloors = true }: Deps
           return
         }
         const limit = pick([1, 2, 10])
-        const range = pick([{ after: Math.max(0, last - integer(8)) }, { before: last + 1 - integer(3) }])
+        const range = pick<{ after?: number; before: number } | { after: number }>([
+          { after: Math.max(0, last - integer(8)) },
+          { before: last + 1 - integer(3) },
+        ])
         const { head, messages } = await log.read(name, { ...range, limit, bytesMax: pick([1, 100, 1e6]) })
         checks.push(() => {
           expect(head.oldest).toBeLessThanOrEqual(head.seq + 1)
@@ -108,7 +111,7 @@ export function testRandom({ open, tellsTrims = true, keepsFloors = true }: Deps
             expect(head.oldest).toBeGreaterThanOrEqual(oldest)
           for (const [index, { seq }] of messages.entries())
             if (index > 0) expect(seq).toBe(messages[index - 1].seq + 1)
-          if ('after' in range) {
+          if (!('before' in range)) {
             const begin = Math.max(range.after + 1, head.oldest)
             if (begin <= head.seq) expect(messages[0]?.seq).toBe(begin)
             else expect(messages).toEqual([])
