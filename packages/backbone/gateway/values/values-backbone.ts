@@ -151,6 +151,12 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
 type Incarnation = Pick<Link<Values>, 'id'>
 
 /**
+ * A beat may be under way for so much longer than the answer did that said when a key's refresh is due. Without it a
+ * refresh that has begun, and up to whose time all others are over, would be taken for over itself.
+ */
+const CARRIED_MS = 1_000
+
+/**
  * The time up to which each node has confirmed its refreshes. A confirmation belongs to one incarnation of a link: another
  * incarnation has other watches, so its confirmations must not count for this one.
  */
@@ -180,7 +186,7 @@ export function createConfirmed({ now }: { now: () => number }) {
       const nowMs = now()
       for (const [namespace, lagMs] of Object.entries(lagsMs)) {
         const confirmations = confirmationsOf(link, namespace)
-        confirmations.untilMs = Math.max(confirmations.untilMs, nowMs - lagMs)
+        confirmations.untilMs = Math.max(confirmations.untilMs, nowMs - lagMs - CARRIED_MS)
       }
     },
   }
