@@ -3,6 +3,21 @@ import { setup } from '../test-support.ts'
 const K = 'doc:1'
 
 describe('a watch', () => {
+  test('of a gateway whose value is as young as the fetch under way is sent what the next one brings, at once', () => {
+    const { watch, value, pass, leased, sent } = setup({ namespaces: { doc: { refreshMs: 60_000 } } })
+    watch('b', K)
+    value(K, 'v1')
+    pass(60_000)
+    expect(leased()).toEqual([K])
+    pass(5)
+    watch('a', K, { version: 'v1', ageMs: 2 })
+    expect(sent('a')).toEqual(['current v1'])
+    value(K, 'v2')
+    expect(sent('a')).toEqual([])
+    value(K, 'v2')
+    expect(sent('a')).toEqual(['value v2'])
+  })
+
   test('of a key nothing is held of has it fetched, and is sent the value', () => {
     const { watch, value, take, leased, lease, pass } = setup()
     watch('a', K)

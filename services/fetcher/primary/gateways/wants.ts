@@ -154,6 +154,8 @@ export function createGatewayWants({
     }
     if (!isAnsweredByMemory(entry, watcher, wasKept)) return ask(entry, watcher)
     metrics.wanted('memory')
+    // What that one brings may be older than what the gateway holds, and is then not sent.
+    if (entry.fetch) fetches.wantSince(entry, watcher.askedAt)
     interest.notify(link, entry, watcher)
     if (wasKept) return
     schedule.begin(entry)
