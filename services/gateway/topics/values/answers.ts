@@ -48,6 +48,8 @@ export function createAnswers({ cache, backbone, ownValues, values, singleFlight
       if (isWanted(entry)) backbone.get(entry.wireKey)
       return
     }
+    // Its node had not heard yet that nobody watches it any more.
+    if (entry.subscriptions.length === 0) endRefreshes(entry)
     entry.isWatchAnswered = entry.isWatchAnswered || entry.subscriptions.length > 0
     if (entry.waiters.length > 0) answerWaiters(entry, isForGet, answer.type === 'failed' ? answer.onlyFor : undefined)
     // The waiting requests are answered. A newer version of a stored value is always taken: an update must not end a

@@ -11,7 +11,7 @@ import { createOwnValueTokens } from './own-value-tokens.ts'
 import { createOwnValues } from './own-values.ts'
 import { payerOf } from './payer-choice.ts'
 import { createSingleFlight } from './single-flight.ts'
-import { createStaleness } from './staleness.ts'
+import { createStaleness, leaveNode } from './staleness.ts'
 import { createSubscriptions, type Histograms } from './subscriptions.ts'
 import { createValues } from './values.ts'
 
@@ -78,7 +78,12 @@ export function assembleValues(deps: Deps) {
   }
 
   const events: Required<BackboneEvents> = {
-    held: values.held,
+    held(key, type) {
+      const held = values.held(key, type)
+      const entry = cache.peek(key)
+      if (entry) leaveNode(entry)
+      return held
+    },
     credentials: key => ownValues.credentialsFor(cache.peek(key)),
     payer: (key, type) => payerOf(cache.peek(key), type),
     onAnswer,

@@ -18,3 +18,13 @@ test('want waits as long as an answer may take', async () => {
   expect(await wanted).toMatchObject({ problem: { code: 'fetcher_timeout' } })
   expect(backbone.calls).toEqual(['get tick:1', 'cancelGet tick:1'])
 })
+
+test('a key that is watched is asked for anew where it waited in vain: that would have said what confirms it', async () => {
+  const { gateway, backbone, connect, pass } = createTestGateway()
+  const client = await connect()
+  await client.ask({ type: 'subscribe', keys: ['tick:1'] })
+  const wanted = gateway.singleFlight.want('tick:1')
+  await pass(10_000)
+  await wanted
+  expect(backbone.calls).toEqual(['watch tick:1', 'get tick:1', 'cancelGet tick:1', 'renewWatch tick:1'])
+})

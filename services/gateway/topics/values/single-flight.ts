@@ -13,7 +13,7 @@ const NOBODYS: Paying = { payer: undefined, account: undefined }
 interface Deps {
   subscriptions: { open(wireKey: string): Entry }
   cache: Cache
-  backbone: Pick<Backbone, 'get' | 'cancelGet' | 'nodesAlive'>
+  backbone: Pick<Backbone, 'get' | 'cancelGet' | 'renewWatch' | 'nodesAlive'>
   calendar: Pick<Calendar<Entry>, 'schedule'>
   counts: Pick<Counts, 'coalesced'>
   now: () => number
@@ -66,8 +66,10 @@ export function createSingleFlight({ subscriptions, cache, backbone, calendar, c
       for (const waiter of entry.waiters) if (waiter.deadlineAtMs <= nowMs) waiter.resolve({ problem })
       entry.waiters = inTime.length > 0 ? inTime : NOBODY
       if (inTime.length === 0) {
-        // Clients with a later version than this gateway wait for the same answer.
-        if (!entry.lag) backbone.cancelGet(entry.wireKey)
+        backbone.cancelGet(entry.wireKey)
+        // Its answer would have said what confirms the key from then on: see leaveNode in staleness.ts. And clients with a
+        // later version than this gateway waited for it, too: the watch's answer has the key asked for again for them.
+        if (entry.subscriptions.length > 0) backbone.renewWatch(entry.wireKey)
         cache.update(entry)
       }
     }

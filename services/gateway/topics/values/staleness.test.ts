@@ -440,6 +440,30 @@ describe('of a key whose fetcher tells of changes only', () => {
 
     expect(gateway.values.describe('tick:1').value).toMatchObject({ ageMs: 16_000 })
   })
+
+  test('nor is it where a get of it is answered before its node has heard of that', async () => {
+    const { client, backbone, confirmations, startMs, gateway, pass } = await watchingQuietly()
+    await pass(5_000)
+    const got = gateway.singleFlight.want('tick:1')
+    await client.ask({ type: 'unsubscribe', keys: ['tick:1'] })
+    backbone.value('tick:1', '1', { next: { inMs: 9_000, everyMs: REFRESH_MS } }, true, confirmations)
+    await got
+    confirmations.untilMs = startMs + 65_000
+    await pass(60_000)
+
+    expect(gateway.values.describe('tick:1').value).toMatchObject({ ageMs: 60_000 })
+  })
+
+  test.each(['watch', 'get'] as const)('nothing confirms it before the answer to another %s', async type => {
+    const { backbone, confirmations, startMs, gateway, pass } = await watchingQuietly()
+    await pass(5_000)
+    confirmations.untilMs = startMs + 5_000
+    expect(backbone.held('tick:1', type)).toMatchObject({ plan: { inMs: 9_000, askedAgoMs: 1_000 } })
+    confirmations.untilMs = startMs + 20_000
+    await pass(15_000)
+
+    expect(gateway.values.describe('tick:1').value).toMatchObject({ ageMs: 16_000 })
+  })
 })
 
 /** Asked at 1,000; refreshed at 10,000 and each 5,000 after that. */

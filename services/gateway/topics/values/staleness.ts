@@ -208,6 +208,14 @@ export function planOf(
   }
 }
 
+/**
+ * A node is asked for the key: before its answer nothing more confirms it. It may be another node than before. And whoever is
+ * asked tells of nothing that a refresh brings, or that it takes long, before it answers.
+ */
+export function leaveNode({ refreshes }: Pick<Entry, 'refreshes'>) {
+  if (refreshes) refreshes.confirmations = { ...refreshes.confirmations }
+}
+
 /** Stops relying on silent refreshes: from now on only answers about the key count. */
 export function endRefreshes(entry: Pick<Entry, 'askedAtMs' | 'refreshes'>) {
   entry.askedAtMs = askedAtOf(entry)
