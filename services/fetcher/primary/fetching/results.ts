@@ -73,7 +73,7 @@ export function createResults({
       // old, and get the next value that fits.
       const before = termsOf(entry)
       // A result that was asked for before the refresh was due says less than the links were told already.
-      const isInTime = entry.refresh === undefined || sentAt >= entry.refresh.dueAt
+      const isInTime = entry.refresh === undefined || sentAt >= entry.refresh.againAt
       refreshes.end(entry)
       hold(entry, fits ? result : noRoom, body, delta, {
         askedAt,
@@ -99,9 +99,9 @@ export function createResults({
 
   /** Takes no notice of a result: the entry has a newer value. Those who came meanwhile are given that. */
   function passOver(entry: Entry, again: boolean) {
-    refreshes.end(entry)
     interest.notifyAll(entry)
-    if (again && (isKept(entry) || isCold(entry))) fetches.want(entry)
+    // A refresh that is under way came due since that value came.
+    if ((again || entry.refresh) && (isKept(entry) || isCold(entry))) fetches.want(entry)
     // Whoever came since the value counted on this fetch to begin the key's period.
     else if (isKept(entry) && entry.timing.timer === undefined) schedule.begin(entry)
     table.recount(entry)

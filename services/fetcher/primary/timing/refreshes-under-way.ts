@@ -4,10 +4,14 @@ import type { Next } from '@keycast/backbone'
 import { createUniqueQueue, type Namespaces, type UniqueQueue, workTurn } from '@keycast/service'
 import type { Entry } from '../keys/entry.ts'
 
-/** A refresh from its time on until its fetch ended. `isOverdue`: it takes so long that links are told, key by key. */
+/**
+ * A refresh from its time on until its fetch ended. `againAt`: it was due once more then. `isOverdue`: it takes so long that
+ * links are told, key by key.
+ */
 export interface Refresh {
   entry: Entry
   dueAt: number
+  againAt: number
   isOverdue: boolean
 }
 
@@ -44,8 +48,9 @@ export function createRefreshes({ namespaces, wheel, onOverdue, now }: Deps) {
   /** A refresh is due. */
   function begin(entry: Entry, dueAt: number) {
     const queue = underWay.get(entry.namespace.name)
+    if (entry.refresh) entry.refresh.againAt = dueAt
     if (!queue || entry.refresh) return
-    entry.refresh = { entry, dueAt, isOverdue: false }
+    entry.refresh = { entry, dueAt, againAt: dueAt, isOverdue: false }
     queue.add(entry.refresh)
   }
 
