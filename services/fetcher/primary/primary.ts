@@ -66,7 +66,7 @@ export function createPrimary({ settings, ...given }: Deps) {
   const fetches = createFetches({ ...given, sources, inTurns, failureLog })
   const { want } = fetches
   const firstBackoff = createBackoff({ initialMs: BACKOFF_MS_INITIAL, random })
-  const refreshes = createRefreshes({ namespaces, wheel, onOverdue: interest.notifyAll, now })
+  const refreshes = createRefreshes({ namespaces, wheel, onOverdue: interest.notifyWatchers, now })
   const waits = createLongPolls({ ...given, settings })
   const schedule = createSchedule({ wheel, firstBackoff, refreshes, want, beginWait: waits.begin, now, random })
   const recovery = createRecovery({ wheel, inTurns, schedule, want, now, random })

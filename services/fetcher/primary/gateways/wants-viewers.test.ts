@@ -119,6 +119,18 @@ test('a value fetched with a revoked token is not sent beside a failure of the n
   expect(sent('a')).toEqual(['backend_error'])
 })
 
+test('whoever was to be sent such a value is sent the one that the other token brings', () => {
+  const { watch, get, token, value, sent } = setup()
+  watch('a', ann, undefined, token('revoked'))
+  value(ann, 'of revoked')
+  sent('a')
+  get('b', ann, undefined, token('other', 30_000))
+  watch('a', ann, undefined, token('other', 30_000))
+  expect(sent('b')).toEqual([])
+  value(ann, 'of other')
+  expect(sent('b')).toEqual(['value of other'])
+})
+
 test('what a revoked token brings after it was revoked is replaced by what the other token brings', () => {
   const { watch, headersOf, token, value, sent } = setup({ namespaces: { me: { isPerUser: true, refreshMs: 0 } } })
   watch('a', ann, undefined, token('revoked'))

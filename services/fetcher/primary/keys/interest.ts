@@ -182,10 +182,10 @@ export function createInterest({ markDue, wheel, now }: Deps) {
   /**
    * The held state of a key changed, was confirmed, or failed to be fetched.
    *
-   * @param how `isAsAssured`: the refresh brought nothing new, in time
+   * @param how see {@link notifyWatchers}
    */
-  function notifyAll(entry: Entry, { isAsAssured = false }: { isAsAssured?: boolean } = {}) {
-    const { watchers, waiters } = entry.interest
+  function notifyAll(entry: Entry, how?: { isAsAssured: boolean }) {
+    const { waiters } = entry.interest
     if (waiters) {
       for (const [link, waiter] of waiters) {
         waiter.ready ||= isFailing(entry) || (!waiter.needsFollowUp && isNoOlder(entry, waiter))
@@ -193,7 +193,12 @@ export function createInterest({ markDue, wheel, now }: Deps) {
         if (waiter.ready) markDue(link, entry.key)
       }
     }
-    for (const watcher of eachWatcher(watchers)) {
+    notifyWatchers(entry, how)
+  }
+
+  /** @param how `isAsAssured`: the refresh brought nothing new, in time */
+  function notifyWatchers(entry: Entry, { isAsAssured }: { isAsAssured: boolean } = { isAsAssured: false }) {
+    for (const watcher of eachWatcher(entry.interest.watchers)) {
       if (!isAsAssured || (watcher.state & ASSURED) === 0) notify(watcher.link, entry, watcher)
     }
   }
@@ -212,7 +217,10 @@ export function createInterest({ markDue, wheel, now }: Deps) {
    * @param answer `undefined` where there is nothing to send
    */
   function noteSent(link: string, entry: Entry, answer: Answer | undefined) {
-    stopWaiting(link, entry)
+    const waiter = waiterOf(entry, link)
+    // The value that was ready was dropped since: what the next fetch brings is the answer.
+    if (waiter && !answer) waiter.ready = false
+    else stopWaiting(link, entry)
     const watcher = watcherOf(entry, link)
     if (!watcher || !answer) return
     const isAssured = answer.type !== 'failed' && answer.next !== undefined
@@ -240,6 +248,7 @@ export function createInterest({ markDue, wheel, now }: Deps) {
     linger,
     notify,
     notifyAll,
+    notifyWatchers,
     oweAll,
     noteSent,
     /** The links that want something. */

@@ -7,8 +7,8 @@ const K = 'doc:1'
 const PERIOD_MS = 10_000
 
 /** A key that link `a` watches and has been sent, refreshed half a period from now. */
-function watching({ quiet = true, refreshMs = PERIOD_MS } = {}) {
-  const primary = setup({ namespaces: { doc: { refreshMs, maxAgeMs: 60_000, timeoutMs: 5_000 } } })
+function watching({ quiet = true, refreshMs = PERIOD_MS, maxAgeMs = 60_000 } = {}) {
+  const primary = setup({ namespaces: { doc: { refreshMs, maxAgeMs, timeoutMs: 5_000 } } })
   primary.onWatch('a', { key: K, held: undefined, quiet })
   primary.value(K, 'v1')
   const [first] = primary.take('a')
@@ -102,6 +102,18 @@ test('a refresh that takes long is told of by itself, and holds up no other', ()
   expect(primary.take('a')).toMatchObject([{ type: 'current', next: { everyMs: PERIOD_MS } }])
 })
 
+test('whoever waits for one that takes long is given what it brings, and nothing older', () => {
+  const primary = watching({ maxAgeMs: 0 })
+  untilLeased(primary)
+  primary.get('b', K)
+  primary.pass(OVERDUE_MS + TICK_MS)
+
+  primary.lagsMs?.()
+  expect(primary.sent('b')).toEqual([])
+  primary.value(K, 'v2')
+  expect(primary.sent('b')).toEqual(['value v2'])
+})
+
 test('with many that take long none of them waits for all to be told of', () => {
   const keys = keysOf(10)
   const primary = setup({ namespaces: { doc: { refreshMs: PERIOD_MS } }, markDueMs: 1 })
@@ -141,6 +153,28 @@ test('what was asked for before the refresh was due is told with its age', () =>
   primary.pass(10 * TICK_MS)
   primary.current(K)
   expect(primary.take('a')).toMatchObject([{ type: 'current', version: 'v1' }])
+})
+
+test('so is what was asked for before it was due again', () => {
+  const primary = watching()
+  untilLeased(primary)
+  primary.pass(PERIOD_MS)
+  primary.current(K)
+  expect(primary.take('a')).toMatchObject([{ type: 'current', version: 'v1' }])
+})
+
+test('a refresh that comes due while what is fetched was replaced by a value handed over is made after that', () => {
+  const primary = watching()
+  primary.pass(PERIOD_MS / 2 - 10 * TICK_MS)
+  primary.onRefresh(K)
+  primary.handOver(K, 'v2')
+  primary.pass(20 * TICK_MS)
+  expect(primary.leases()).toHaveLength(1)
+  primary.value(K, 'v1')
+
+  expect(primary.leased()).toEqual([K])
+  primary.pass(OVERDUE_MS / 2)
+  expect(primary.lag()).toBeGreaterThanOrEqual(OVERDUE_MS / 2)
 })
 
 test('a key that is no longer watched holds up nothing', () => {
