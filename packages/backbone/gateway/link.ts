@@ -48,8 +48,8 @@ export interface LinkEvents<S extends Service> {
   payload?: PayloadOf<S>
   /** Whom the node charges for a want; looked up likewise. */
   payer?: (key: string, type: 'watch' | 'get') => Payer | undefined
-  /** `isGot`: it answers and ends the key's get. `link`: this one, as below. */
-  onAnswer: (answer: S['Answer'], isGot: boolean, link: Link<S>) => void
+  /** `isGot`: it answers and ends the key's get. `link`: this one, as below. `isBefore`: a get was said since. */
+  onAnswer: (answer: S['Answer'], isGot: boolean, link: Link<S>, isBefore: boolean) => void
   /** The node's progress when it sent a beat: comes after all answers before it. */
   onHeads?: (heads: S['Heads'], link: Link<S>) => void
   /** Whether the node is used that answers from this log, which has come so far. */
@@ -322,7 +322,7 @@ export function createLink<S extends Service>({
       if (answer === undefined) onUnknownAnswer()
       else {
         const what = wants.take(answer.key, message.reached)
-        if (what !== 'earlier') events.onAnswer(answer, what === 'got', self)
+        if (what !== 'earlier') events.onAnswer(answer, what === 'got', self, what === 'before')
       }
     }
     if (message.logAt !== undefined) events.onLogAt?.(message.logAt)

@@ -160,12 +160,14 @@ export function createWants<S extends Service>({ position, payload, payer, table
   /**
    * Notes that the node answered for a key after it had heard the first `reached` requests.
    *
-   * @returns `earlier`: the answer belongs to an interest that ended; `got`: it answers and ends the key's get
+   * @returns `earlier`: the answer belongs to an interest that ended; `got`: it answers and ends the key's get; `before`:
+   * that answer is still to come
    */
-  function take(key: string, reached: number): 'earlier' | 'state' | 'got' {
+  function take(key: string, reached: number): 'earlier' | 'state' | 'before' | 'got' {
     const want = ofKey(key)
     if (!want || !isWanted(want) || want.generation !== generation || reached < want.since) return 'earlier'
-    if (!want.getTold || reached < want.getNumber) return 'state'
+    if (!want.getTold) return 'state'
+    if (reached < want.getNumber) return 'before'
     want.getTold = false
     want.get = false
     forgetIfIdle(want)

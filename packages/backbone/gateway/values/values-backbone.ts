@@ -40,8 +40,9 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
       position: (key, type) => positionOf(events.held(key, type)),
       payload: payloadOf,
       payer: (key, type) => events.payer?.(key, type),
-      onAnswer(answer, isGot, link) {
-        const isSaidToGoOn = answer.type !== 'failed' && answer.next !== undefined
+      onAnswer(answer, isGot, link, isBefore) {
+        // A link that waits for the answer to a get is not told when a refresh takes long.
+        const isSaidToGoOn = answer.type !== 'failed' && answer.next !== undefined && !isBefore
         events.onAnswer(answer, isGot, isSaidToGoOn ? confirmed.of(link, answer.key) : undefined)
       },
       onHeads: ({ lagsMs }, link) => confirmed.take(link, lagsMs),
