@@ -137,7 +137,7 @@ describe('a client that holds a newer value than this gateway, for it comes from
     await pass(4_000)
     expect(await other.received()).toMatchObject([{ type: 'error', id: 2, code: 'fetcher_timeout' }])
     expect(backbone.calls.slice(-2)).toEqual(['cancelGet tick:1', 'renewWatch tick:1'])
-    backbone.current('tick:1', versionOf(Buffer.from('5')), { order: 5 }, false)
+    backbone.current('tick:1', versionOf(Buffer.from('5')), { order: 5 })
     expect(backbone.calls.at(-1)).toBe('get tick:1')
     backbone.value('tick:1', '7', { order: 7 })
     expect((await client.received()).at(-1)).toMatchObject({ type: 'current', order: 7 })
