@@ -160,8 +160,8 @@ export function createWants<S extends Service>({ position, payload, payer, table
   /**
    * Notes that the node answered for a key after it had heard the first `reached` requests.
    *
-   * @returns `earlier`: the answer belongs to an interest that ended; `got`: it answers and ends the key's get; `before`:
-   * that answer is still to come
+   * @returns `earlier`: the answer belongs to an interest that ended; `got`: it answers and ends the key's get;
+   * `before`: that answer is still to come
    */
   function take(key: string, reached: number): 'earlier' | 'state' | 'before' | 'got' {
     const want = ofKey(key)

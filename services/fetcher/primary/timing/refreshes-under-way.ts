@@ -5,8 +5,8 @@ import { createUniqueQueue, type Namespaces, type UniqueQueue, workTurn } from '
 import type { Entry } from '../keys/entry.ts'
 
 /**
- * A refresh from its time on until its fetch ended. `againAt`: it was due once more then. `isOverdue`: it takes so long that
- * links are told, key by key.
+ * A refresh from its time on until its fetch ended. `againAt`: it was due once more then. `isOverdue`: it takes so long
+ * that links are told, key by key.
  */
 export interface Refresh {
   entry: Entry

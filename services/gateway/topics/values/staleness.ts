@@ -209,8 +209,8 @@ export function planOf(
 }
 
 /**
- * A node is asked for the key: before its answer nothing more confirms it. It may be another node than before. And whoever is
- * asked tells of nothing that a refresh brings, or that it takes long, before it answers.
+ * A node is asked for the key: before its answer nothing more confirms it. It may be another node than before. And
+ * before it answers a get it tells of nothing else, such as that a refresh takes long.
  */
 export function leaveNode({ refreshes }: Pick<Entry, 'refreshes'>) {
   if (refreshes) refreshes.confirmations = { ...refreshes.confirmations }
