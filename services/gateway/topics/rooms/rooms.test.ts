@@ -1,4 +1,5 @@
 // Rooms through a whole gateway and a journal in memory: each rule of what a client is sent.
+import { createMemoryRooms } from '@keycast/backbone/memory'
 import { createTestGateway } from '../../test-support.ts'
 
 const key = 'room:1'
@@ -225,6 +226,26 @@ test('another history is a gap for everybody, after which the stream goes on', a
   const heard = await client.received()
   expect(heard[0]).toEqual({ type: 'gap', key, epoch: 'E2', seq: 0, oldest: 1, reason: 'epoch' })
   expect(seqsOf(heard)).toEqual([1])
+})
+
+test('a gap of this gateway is none for who was sent more by another: they are told nothing, and nothing twice', async () => {
+  const memory = createMemoryRooms()
+  let events = {} as Parameters<typeof memory.backbone>[0]
+  const backbone: typeof memory.backbone = given => {
+    events = given
+    return memory.backbone(given)
+  }
+  const { connect, append } = await setUp({ rooms: { room: {} }, journal: { ...memory, backbone } })
+  const ahead = await connect()
+  await ahead.ask({ type: 'subscribe', id: 1, keys: [key] })
+  for (let n = 1; n <= 9; n++) append(String(n))
+  expect(seqsOf(await ahead.received())).toHaveLength(9)
+  // As a journal says it to one that had come to 5, when 8 was the last.
+  events.onGap(key, { epoch: 'E1', seq: 8, oldest: 7, reason: 'trimmed' })
+  const message = { seq: 9, at: 1, from: 'ann', messageId: undefined, data: Buffer.from('9') }
+  events.onMessages(key, { epoch: 'E1', oldest: 7, messages: [message] })
+  append('10')
+  expect(await ahead.received()).toMatchObject([{ type: 'message', seq: 10 }])
 })
 
 test('a client that does not read costs a cursor: it is sent on from the journal, and past the history it is told', async () => {

@@ -96,6 +96,11 @@ export function createRooms({
         streamStart.placeAnew(subscription)
         continue
       }
+      // It came from a gateway that is further, and misses nothing.
+      if (!isOtherEpoch && reason === 'trimmed' && subscription.cursor + 1 >= oldest) {
+        outbox.owe(subscription, MESSAGES)
+        continue
+      }
       counts.gaps[reason]++
       subscription.gap = reason
       subscription.cursor = seq
