@@ -122,6 +122,20 @@ test.each([
   expect(gateway.counts.sent.welcome).toBe(0)
 })
 
+test('an upgrade that comes too early ends all answers before it, also those whose turn has not come', async () => {
+  const over: Promise<unknown>[] = []
+  const { open } = await serve(app => {
+    limitRequests(app.server)
+    app.get('/waits', (_, reply) => void over.push(once(reply.raw, 'close')))
+  })
+  const client = await open()
+  client.write(`${GET.replace('nothing', 'waits').repeat(2)}${upgradeTo('/ws', 'websocket')}`)
+  client.resume()
+  await once(client, 'close')
+  await Promise.all(over)
+  expect(over).toHaveLength(2)
+})
+
 test('a few requests may come at once, and any number one after another', async () => {
   const { open } = await serve(({ server }) => limitRequests(server))
   const client = await open()

@@ -1,6 +1,6 @@
 // Limits the connections that are no sessions, the requests on each, and the time in which a client must read a response.
 // Otherwise clients that stop half-way would hold them for ever.
-import type { RequestListener, Server } from 'node:http'
+import type { RequestListener, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { World } from '@keycast/service'
@@ -92,22 +92,27 @@ const REQUESTS_MAX = 8
  *   would count them
  */
 export function limitRequests(server: Server) {
-  /** Of each connection, the requests without an answer; of a session's more than any may have. */
-  const unanswered = new WeakMap<Duplex, number>()
+  /** Of each connection, the answers that are not over. */
+  const unanswered = new WeakMap<Duplex, Set<ServerResponse>>()
+  const sessions = new WeakSet<Duplex>()
   const [handle] = server.listeners('request') as RequestListener[]
 
   const take: RequestListener = (request, response) => {
     const { socket } = request
-    const before = unanswered.get(socket) ?? 0
-    if (before >= REQUESTS_MAX) return void socket.destroy()
-    unanswered.set(socket, before + 1)
-    response.once('close', () => unanswered.set(socket, (unanswered.get(socket) as number) - 1))
+    const responses = unanswered.get(socket) ?? new Set()
+    if (sessions.has(socket) || responses.size >= REQUESTS_MAX) return void socket.destroy()
+    unanswered.set(socket, responses.add(response))
+    response.once('close', () => responses.delete(response))
     handle(request, response)
   }
   // Node would answer the second kind by itself, with 417. It need not be refused (RFC 9110 section 10.1.1).
   server.off('request', handle).on('request', take).on('checkExpectation', take)
-  server.on('session', socket => unanswered.set(socket, Number.POSITIVE_INFINITY))
+  server.on('session', socket => sessions.add(socket))
   server.on('upgrade', (_, socket) => {
-    if (unanswered.get(socket)) socket.destroy()
+    const responses = unanswered.get(socket)
+    if (!sessions.has(socket) && !responses?.size) return
+    // Node no longer ends those whose turn has not come: what is held for them would be for ever.
+    for (const response of responses ?? []) response.destroy()
+    socket.destroy()
   })
 }
