@@ -15,6 +15,7 @@ import { overWebSocket } from './web-socket.js'
  * @property {string} protocol
  * @property {typeof globalThis.fetch} fetch
  * @property {(task: () => void, ms: number) => any} setTimeout
+ * @property {(timer: any) => void} clearTimeout
  * @property {(new (url: string, protocol: string) => import('../environment.js').Socket) | undefined} WebSocket
  * @property {(data: string | ArrayBuffer) => void} hear
  * @property {(code: number, reason: string, isRefused?: boolean) => void} end `isRefused`: by whoever serves gateways,
@@ -107,6 +108,7 @@ export function createFallback(options = {}) {
         // As a WebSocket: a token must not go to wherever a redirect leads, nor a value come from there.
         fetch: (address, init) => fetch(address, { ...init, redirect: 'error' }),
         setTimeout,
+        clearTimeout,
         end,
         hear: data => {
           if (isGone || this.#isOver) return

@@ -467,7 +467,7 @@ test('where streams are held back, values come by requests that wait', async () 
   const { socket, take } = open()
   await settle()
   await pass(4_000)
-  expect(take()).toMatchObject([{ type: 'welcome', limits: { keysPerSession: 100 } }])
+  expect(take()).toMatchObject([{ type: 'welcome' }])
   const keys = ['doc:1', { key: 'doc:2' }, 'doc:3', 'room:1', { key: 'room:2', last: 50 }]
   socket.send(JSON.stringify({ type: 'subscribe', id: 1, keys }))
   await settle()
@@ -751,4 +751,25 @@ test('a request that waits and is not answered in 150 s has died on the way, and
   expect(take()).toEqual([])
   await pass(1_000)
   expect(take()).toEqual([{ code: 1006, reason: 'no answer' }])
+})
+
+test('of more than 100 keys the others come when some leave, over requests that wait, or with a better way', async () => {
+  const keys = Array.from({ length: 101 }, (_, id) => `doc:${id}`)
+  const { socket, take, pass, settle } = await setUpWaits(
+    Object.fromEntries(
+      keys.flatMap(key => [
+        [`/v1/values/${key}`, () => versioned(key, '7.1')],
+        [`/v1/wait/${key}`, () => new Promise(() => {})],
+      ]),
+    ),
+  )
+  socket.send(JSON.stringify({ type: 'subscribe', id: 1, keys }))
+  await settle()
+  const error = { type: 'error', key: 'doc:100', code: 'too_many_keys', subscribed: true, retryAfterMs: 30_000 }
+  const told = take()
+  expect(told.filter(({ type }) => type === 'value')).toHaveLength(100)
+  expect(told).toContainEqual(expect.objectContaining(error))
+  socket.send('{"type":"unsubscribe","id":2,"keys":["doc:3"]}')
+  await pass(30_000)
+  expect(take()).toContainEqual(expect.objectContaining({ type: 'value', key: 'doc:100' }))
 })

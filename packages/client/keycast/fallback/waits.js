@@ -14,15 +14,18 @@ const ANSWER_MS = 150_000
 
 const noGateway = 'no gateway'
 
+/** Each takes a request that waits. */
+const KEYS_MAX = 100
+
 /**
- * Its limits are this client's own: each key takes a request that waits. Where nothing changes the client asks for a sign of
- * life: a connection that died on the way tells nobody, and a request would wait on it for ever.
+ * Its limits are this client's own. None is of keys: one that was refused would not come back with a better way. Where
+ * nothing is heard the client asks for a sign of life: a connection that died on the way tells nobody.
  */
 const welcome = {
   type: 'welcome',
   session: 'waits',
   heartbeatMs: 60_000,
-  limits: { messageBytes: 262_144, keysPerSession: 100, requestsPerSecond: 100 },
+  limits: { messageBytes: 262_144, keysPerSession: 1e9, requestsPerSecond: 100 },
 }
 
 /** What takes a journal. It comes back with a better way. */
@@ -32,11 +35,14 @@ const noRooms = {
   retryAfterMs: 30_000,
 }
 
+/** Comes when others leave, and with a better way. */
+const tooMany = { code: 'too_many_keys', message: `${KEYS_MAX} at most`, retryAfterMs: 30_000 }
+
 /** Codes that no later answer to the same request changes. */
 const final = ['bad_key', 'unauthenticated', 'forbidden']
 
 /** @param {import('./fallback.js').Surroundings} surroundings @returns {import('./fallback.js').Way} */
-export function overWaits({ url, fetch, setTimeout, hear, end }) {
+export function overWaits({ url, fetch, setTimeout, clearTimeout, hear, end }) {
   const session = new AbortController()
   /** By key. @type {Map<string, AbortController>} */
   const watches = new Map()
@@ -86,7 +92,8 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
     const { key } = held
     while (!signal.aborted) {
       const rest = pause(REST_MS)
-      const { frame, problem, ...next } = await ask(held, signal)
+      const isBeyond = [...watches.keys()].indexOf(key) >= KEYS_MAX
+      const { frame, problem, ...next } = isBeyond ? { problem: tooMany } : await ask(held, signal)
       if (signal.aborted) return
       const subscribed = !final.includes(problem?.code)
       if (problem) sayError({ key, subscribed, ...(problem.code === 'unknown_namespace' ? noRooms : problem) })
@@ -103,7 +110,13 @@ export function overWaits({ url, fetch, setTimeout, hear, end }) {
    * @returns {Promise<any>} what to tell the client, and what it holds then
    */
   const ask = (held, signal) =>
-    Promise.race([answerTo(held, signal), pause(ANSWER_MS).then(() => Promise.reject('no answer'))])
+    new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject('no answer'), ANSWER_MS)
+      // A timer that goes on would keep the answer.
+      answerTo(held, signal)
+        .then(resolve, reject)
+        .finally(() => clearTimeout(timer))
+    })
 
   /** @param {any} held @param {AbortSignal} signal */
   async function answerTo({ id, key, version, order: shown, cursor: after }, signal) {
