@@ -65,9 +65,20 @@ async function openAs(room: string, name: string, options?: object) {
     /** The messages that are still being sent, or failed. */
     unsettled: () => page.locator('#messages .pending, #messages .failed').count(),
     banner: page.locator('#banner-text'),
-    has: (count: number) =>
-      eventually(async () => (await page.locator('#messages .text').count()) === count, `${count} messages`),
+    has: (count: number) => hasAll(() => page.locator('#messages .text').allTextContents(), count),
   }
+}
+
+/** A failure names what there is: messages may be missing, or there twice. */
+function hasAll(texts: () => Promise<string[]>, count: number) {
+  let there: string[] = []
+  return eventually(
+    async () => {
+      there = await texts()
+      return there.length === count
+    },
+    () => `${count} messages in place of ${there.length} (${there.join(', ')})`,
+  )
 }
 
 /** Somebody whose tab can be put to sleep. */
@@ -82,7 +93,7 @@ async function openInTab(room: string, name: string) {
   const texts = () => tab.evaluate(`[...document.querySelectorAll('#messages .text')].map(each => each.textContent)`)
   return {
     texts,
-    has: (count: number) => eventually(async () => (await texts()).length === count, `${count} messages`),
+    has: (count: number) => hasAll(texts, count),
     async sleep() {
       await browser.open('about:blank')
       await tab.until(`document.visibilityState === 'hidden'`, 'the tab being hidden')

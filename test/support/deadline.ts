@@ -13,7 +13,7 @@ export async function within<T>(
   const late = new Promise((_, reject) => {
     const error = new Error() // made here for its stack, which names the waiting test
     timer = setTimeout(() => {
-      error.message = `${typeof what === 'string' ? what : what()} did not happen within ${deadlineMs} ms`
+      error.message = tooLate(what, deadlineMs)
       reject(error)
     }, deadlineMs)
   })
@@ -23,6 +23,9 @@ export async function within<T>(
     clearTimeout(timer)
   }
 }
+
+const tooLate = (what: string | (() => string), deadlineMs: number) =>
+  `${typeof what === 'string' ? what : what()} did not happen within ${deadlineMs} ms`
 
 /** Between two questions at least, and at most. */
 const ASK_EVERY_MS = 25
@@ -36,7 +39,7 @@ const ASK_EVERY_MS_MAX = 250
  */
 export async function eventually<T>(
   ask: () => Promise<T> | T,
-  what: string,
+  what: string | (() => string),
   { everyMs, deadlineMs = DEADLINE_MS }: { everyMs?: number; deadlineMs?: number } = {},
 ): Promise<NonNullable<T>> {
   const startedAt = performance.now()
@@ -44,7 +47,7 @@ export async function eventually<T>(
     const answer = await ask()
     if (answer) return answer
     const passedMs = performance.now() - startedAt
-    if (passedMs > deadlineMs) throw new Error(`${what} did not happen within ${deadlineMs} ms`)
+    if (passedMs > deadlineMs) throw new Error(tooLate(what, deadlineMs))
     await pause(everyMs ?? Math.min(ASK_EVERY_MS_MAX, Math.max(ASK_EVERY_MS, passedMs / 10)))
   }
 }
