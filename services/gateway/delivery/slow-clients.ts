@@ -1,6 +1,6 @@
 // Slow clients: sessions whose sockets do not drain. Those that take nothing at all for too long are closed. Where all of
-// them together hold too much memory, the account that holds most loses its largest. They are checked now and then, never per message. A session whose own
-// queue passes its limit is cut by outbox.ts.
+// them together hold too much memory, the account that holds most loses its largest. They are checked now and then, never
+// per message. A session whose own queue passes its limit is cut by outbox.ts.
 import { createLoads } from '@keycast/service'
 import type { Session } from '../sessions/session.ts'
 import type { Piece } from '../transport/transport.ts'

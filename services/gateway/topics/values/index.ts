@@ -78,6 +78,7 @@ export function assembleValues(deps: Deps) {
   }
 
   const events: Required<BackboneEvents> = {
+    // Looked up each time a node is about to be asked.
     held(key, type) {
       const held = values.held(key, type)
       const entry = cache.peek(key)
