@@ -1,6 +1,6 @@
-// What is held of something that is short, to find who is to lose some: of the network that holds most, the address that
-// holds most, and so on down to a single item. So many who hold a little each do not cost another their own. Finding it
-// takes no walk over all of them: strangers choose how often it is looked for.
+// Finds who is to lose some of a thing that is short: of all networks the one that holds most, of its addresses the one
+// that holds most, and so on down to a single item. So a thousand who hold a little each do not cost another their own. No
+// walk over all of them is needed: strangers choose how often somebody is looked for.
 import { accountsOf, type Payer } from './payer.ts'
 
 /** An account, or an item. `index`: its place in the heap around it. */
@@ -9,7 +9,7 @@ interface Load {
   readonly name: unknown
   amount: number
   index: number
-  /** None is larger than the one at half its place. */
+  /** Of those within it: a binary heap, the largest first. */
   heap: Load[]
   byName: Map<unknown, Load> | undefined
 }

@@ -13,7 +13,7 @@ interface Reader {
   key: string
   takesSlot: boolean
   isReading: boolean
-  /** Who reads it; nobody for a watch, which all who follow the room share. So rooms have turns as guests' networks have. */
+  /** The account that reads it; absent for a watch, which is for all who follow the room: rooms take turns as accounts do. */
   payer?: Payer
 }
 

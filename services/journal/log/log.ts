@@ -86,7 +86,7 @@ export const nothing = ({ messages, bytes }: Retention): Retention => ({
 export const NO_DATA = Buffer.from('null')
 
 /**
- * What became of a deletion. `notice`: what tells readers; `undefined` where none of the messages is held. `messages`: how
+ * The outcome of a deletion. `notice`: what tells readers; `undefined` where none of the messages is held. `messages`: how
  * many are gone now. `more`: some of the room are left, and this notice.
  */
 export interface Deletion {

@@ -92,8 +92,9 @@ export function overWaits({ url, fetch, setTimeout, clearTimeout, hear, end }) {
     const { key } = held
     while (!signal.aborted) {
       const rest = pause(REST_MS)
-      const isBeyond = [...watches.keys()].indexOf(key) >= KEYS_MAX
-      const { frame, problem, ...next } = isBeyond ? { problem: tooMany } : await ask(held, signal)
+      let left = KEYS_MAX
+      for (const each of watches.keys()) if (each === key || !--left) break
+      const { frame, problem, ...next } = left ? await ask(held, signal) : { problem: tooMany }
       if (signal.aborted) return
       const subscribed = !final.includes(problem?.code)
       if (problem) sayError({ key, subscribed, ...(problem.code === 'unknown_namespace' ? noRooms : problem) })
@@ -133,11 +134,12 @@ export function overWaits({ url, fetch, setTimeout, clearTimeout, hear, end }) {
       return { problem: { code, ...rest } }
     }
     const bytes = new Uint8Array(await response.arrayBuffer())
-    const [number, edge] = cursor?.split('.') ?? []
+    /** The first number of a cursor. @type {any} */
+    const came = cursor && parseInt(cursor, 10)
     // Another gateway gives what it has in memory. A request that waits has it look for what is newer than what was shown.
-    const isOlder = Number(number) < shown
-    const order = isOlder ? shown : number && Number(number)
-    const next = { cursor: cursor && `${order}.${edge}`, order }
+    const isOlder = came < shown
+    const order = isOlder ? shown : came
+    const next = { cursor: cursor?.replace(/\d+/, order), order }
     if (status === 304 || isOlder) {
       return { ...next, frame: JSON.stringify({ type: 'current', id, key, version, order }) }
     }

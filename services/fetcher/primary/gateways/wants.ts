@@ -154,7 +154,7 @@ export function createGatewayWants({
     }
     if (!isAnsweredByMemory(entry, watcher, wasKept)) return ask(entry, watcher)
     metrics.wanted('memory')
-    // What that one brings may be older than what the gateway holds, and is then not sent.
+    // The fetch under way may bring something older than the gateway holds, which is not sent: another follows it.
     if (entry.fetch) fetches.wantSince(entry, watcher.askedAt)
     interest.notify(link, entry, watcher)
     if (wasKept) return
