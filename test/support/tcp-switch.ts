@@ -5,6 +5,8 @@ import { atEnd } from './cleanup.ts'
 /** @param target port on this host */
 export async function startSwitch(target: number) {
   const sockets = new Set<Socket>()
+  /** Of what becomes of them, their other ends are not told. */
+  const silenced = new WeakSet<Socket>()
   let isSilent = false
   let bytesBack = 0
 
@@ -24,10 +26,10 @@ export async function startSwitch(target: number) {
     ]) {
       sockets.add(from)
       from.setNoDelay(true)
-      from.on('error', () => to.destroy())
+      from.on('error', () => {})
       from.on('close', () => {
         sockets.delete(from)
-        to.destroy()
+        if (!silenced.has(from)) to.destroy()
       })
       from.pipe(to)
     }
@@ -54,6 +56,7 @@ export async function startSwitch(target: number) {
     silence() {
       isSilent = true
       for (const socket of sockets) {
+        silenced.add(socket)
         socket.unpipe()
         socket.pause()
       }
