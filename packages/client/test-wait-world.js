@@ -70,7 +70,6 @@ export function createWaitWorld() {
   const Fallback = createFallback({
     WebSocket: BlockedWebSocket,
     fetch,
-    now: environment.now,
     // The client's own patience is what transcripts are about.
     setTimeout(task, ms) {
       if (ms === REST_MS) return queueMicrotask(task)

@@ -28,7 +28,6 @@ import { overWebSocket } from './web-socket.js'
  * @property {Surroundings['fetch']} [fetch]
  * @property {(task: () => void, ms: number) => any} [setTimeout]
  * @property {(timer: any) => void} [clearTimeout]
- * @property {() => number} [now] monotonic, in milliseconds
  */
 
 /** In the order in which they are tried. @type {((surroundings: Surroundings) => Way)[]} */
@@ -37,8 +36,12 @@ const ways = [overWebSocket, overEventStream, overWaits]
 /** A way that says nothing in this time is blocked or held back. All but the last fit into the client's own patience. */
 const SILENT_MS = 4_000
 
-/** From then on a new connection tries a WebSocket again: the network may be another. */
-const AGAIN_MS = 600_000
+/**
+ * While a worse way serves, the better ones are tried again after this time, then ever more rarely. They may have failed
+ * because all was away for a moment, and the network may be another by now.
+ */
+const AGAIN_MS = 5_000
+const AGAIN_MS_MAX = 600_000
 
 /** A WebSocket's code for a connection that broke, or never was. */
 const LOST = 1006
@@ -56,10 +59,58 @@ export function createFallback(options = {}) {
     fetch = (/** @type {any[]} */ ...of) => world.fetch(...of),
     setTimeout = world.setTimeout.bind(world),
     clearTimeout = world.clearTimeout.bind(world),
-    now = () => performance.now(),
   } = options
-  /** The way that spoke last where WebSockets did not, by origin. @type {Map<string, { index: number, untilMs: number }>} */
+  /** The way that spoke last, by origin. @type {Map<string, number>} */
   const known = new Map()
+
+  /**
+   * Tries a way: it is heard before long, or it ends.
+   *
+   * @param {number} index of the way
+   * @param {{ url: string, protocol: string }} target
+   * @param {(data: string | ArrayBuffer) => void} hear
+   * @param {(end: { code: number, reason: string, isRefused: boolean }) => void} onEnd not called of one that was closed
+   * @returns {Way}
+   */
+  function attempt(index, target, hear, onEnd) {
+    let isOver = false
+    function stop() {
+      isOver = true
+      clearTimeout(timer)
+    }
+    /** @param {number} code @param {string} reason */
+    function end(code, reason, isRefused = false) {
+      if (isOver) return
+      stop()
+      onEnd({ code, reason, isRefused })
+    }
+    const way = ways[index]({
+      ...target,
+      WebSocket,
+      // As a WebSocket: a token must not go to wherever a redirect leads, nor a value come from there.
+      fetch: (address, init) => fetch(address, { ...init, redirect: 'error' }),
+      setTimeout,
+      clearTimeout,
+      end,
+      hear(data) {
+        if (isOver) return
+        clearTimeout(timer)
+        hear(data)
+      },
+    })
+    const timer = setTimeout(() => {
+      way.close()
+      end(LOST, 'no answer')
+    }, SILENT_MS)
+    return {
+      send: way.send,
+      close(code) {
+        if (isOver) return
+        stop()
+        way.close(code)
+      },
+    }
+  }
 
   return class FallbackSocket {
     binaryType = 'arraybuffer'
@@ -71,58 +122,68 @@ export function createFallback(options = {}) {
     onerror = null
     /** @type {Way | undefined} */
     #way
-    /** @type {any} */
+    /** A better one that is tried meanwhile. @type {Way | undefined} */
+    #better
+    /** Until the next is. @type {any} */
     #timer
-    #isOver = false
+    /** @type {string} */
+    #origin
+    /** @type {{ url: string, protocol: string }} */
+    #target
 
     /** @param {string | URL} url @param {string} [protocol] */
     constructor(url, protocol = '') {
       // As a WebSocket reads it: relative to the page.
       const { href, origin } = new URL(url, world.location?.href)
-      if (now() >= (known.get(origin)?.untilMs ?? 0)) known.delete(origin)
-      this.#try(known.get(origin)?.index ?? 0, { url: href.replace(/^http/, 'ws'), origin, protocol })
+      this.#origin = origin
+      this.#target = { url: href.replace(/^http/, 'ws'), protocol }
+      this.#try(known.get(origin) ?? 0)
     }
 
-    /** @param {number} index of a way @param {{ url: string, origin: string, protocol: string }} target */
-    #try(index, target) {
+    /** @param {number} index of a way */
+    #try(index) {
       let isHeard = false
-      let isGone = false
-      /** @param {number} code @param {string} reason @param {boolean} [isRefused] */
-      const end = (code, reason, isRefused) => {
-        if (isGone || this.#isOver) return
-        isGone = true
-        clearTimeout(this.#timer)
-        // A gateway that says why it closes was reached: another way would meet the same.
-        if (!isHeard && code === LOST && !isRefused && ways[index + 1]) return this.#try(index + 1, target)
-        if (!isHeard || isRefused) known.delete(target.origin)
-        this.#isOver = true
-        this.onclose?.({ code, reason })
-      }
-      this.#timer = setTimeout(() => {
-        this.#way?.close()
-        end(LOST, 'no answer')
-      }, SILENT_MS)
-      this.#way = ways[index]({
-        ...target,
-        WebSocket,
-        // As a WebSocket: a token must not go to wherever a redirect leads, nor a value come from there.
-        fetch: (address, init) => fetch(address, { ...init, redirect: 'error' }),
-        setTimeout,
-        clearTimeout,
-        end,
-        hear: data => {
-          if (isGone || this.#isOver) return
-          if (!isHeard) {
-            isHeard = true
-            clearTimeout(this.#timer)
-            if (index === 0) known.delete(target.origin)
-            else if (known.get(target.origin)?.index !== index) {
-              known.set(target.origin, { index, untilMs: now() + AGAIN_MS })
-            }
-          }
+      this.#way = attempt(
+        index,
+        this.#target,
+        data => {
+          if (!isHeard) this.#served(index)
+          isHeard = true
           this.onmessage?.({ data })
         },
-      })
+        ({ code, reason, isRefused }) => {
+          // A gateway that says why it closes was reached: another way would meet the same.
+          if (!isHeard && code === LOST && !isRefused && ways[index + 1]) return this.#try(index + 1)
+          if (!isHeard || isRefused) known.delete(this.#origin)
+          this.close()
+          this.onclose?.({ code, reason })
+        },
+      )
+    }
+
+    /** @param {number} index of the way that speaks */
+    #served(index) {
+      known.set(this.#origin, index)
+      let waitMs = AGAIN_MS
+      /** @param {number} better */
+      const look = better => {
+        if (better === index) return wait()
+        this.#better = attempt(
+          better,
+          this.#target,
+          () => {
+            known.set(this.#origin, better)
+            this.close()
+            this.onclose?.({ code: LOST, reason: 'there is a better way' })
+          },
+          () => look(better + 1),
+        )
+      }
+      const wait = () => {
+        this.#timer = setTimeout(() => look(0), waitMs)
+        waitMs = Math.min(2 * waitMs, AGAIN_MS_MAX)
+      }
+      if (index > 0) wait()
     }
 
     /** @param {string} text */
@@ -132,9 +193,8 @@ export function createFallback(options = {}) {
 
     /** @param {number} [code] */
     close(code) {
-      if (this.#isOver) return
-      this.#isOver = true
       clearTimeout(this.#timer)
+      this.#better?.close()
       this.#way?.close(code)
     }
   }
