@@ -3,7 +3,7 @@ import { answers, createGate, documentOf, startBackend } from '../support/backen
 import { type Client, connect } from '../support/client.ts'
 import { eventually } from '../support/deadline.ts'
 import { msSince, show } from '../support/figures.ts'
-import { childrenOf, isAlive, pidOfPort } from '../support/processes.ts'
+import { childrenOf, isAlive, pidBehind } from '../support/processes.ts'
 import { type Gateway, type System, startSystem } from '../support/system.ts'
 
 const TIMEOUT_MS = 1_000
@@ -33,11 +33,7 @@ const converge = async (viewers: Client[], keys: string[], revision: number) => 
 }
 
 /** The last request for a path: which worker made it. */
-const workerBehind = (path: string, workers: number[]) => {
-  const worker = pidOfPort(backend.askedFor(path).at(-1)?.remotePort ?? 0, workers)
-  if (worker === undefined) throw new Error(`no worker is behind the last request for ${path}`)
-  return worker
-}
+const workerBehind = (path: string, workers: () => number[]) => pidBehind(() => backend.askedFor(path), workers)
 
 describe('a worker', () => {
   let system: System
@@ -55,11 +51,11 @@ describe('a worker', () => {
     const gate = createGate(answers.json(documentOf(2)))
     backend.on('/docs/kill', gate.handler)
     await backend.until(() => gate.held() === 1, 'a fetch under way')
-    const worker = workerBehind('/docs/kill', workersNow())
+    const worker = await workerBehind('/docs/kill', workersNow)
     process.kill(worker, 'SIGKILL')
     const killedAt = performance.now()
     await backend.until(() => gate.held() === 2, 'the fetch being made again')
-    expect(workerBehind('/docs/kill', workersNow())).not.toBe(worker)
+    expect(await workerBehind('/docs/kill', workersNow)).not.toBe(worker)
     gate.open()
     await converge(viewers, ['doc:kill'], 2)
     show(`worker killed mid-fetch: converged after ${msSince(killedAt)}`)
@@ -78,7 +74,7 @@ describe('a worker', () => {
     const gate = createGate(answers.json(documentOf(2)))
     backend.on('/docs/stop', gate.handler)
     await backend.until(() => gate.held() === 1, 'a fetch under way')
-    const worker = workerBehind('/docs/stop', workersNow())
+    const worker = await workerBehind('/docs/stop', workersNow)
     process.kill(worker, 'SIGSTOP')
     const stoppedAt = performance.now()
     gate.open()

@@ -7,7 +7,7 @@ import { createGate, documentOf, startBackend } from '../support/backend.ts'
 import { connect } from '../support/client.ts'
 import { eventually } from '../support/deadline.ts'
 import { msSince, show } from '../support/figures.ts'
-import { childrenOf, isAlive, killAtEnd, killNow, pidOfPort } from '../support/processes.ts'
+import { childrenOf, isAlive, killAtEnd, killNow, pidBehind } from '../support/processes.ts'
 import { startSystem } from '../support/system.ts'
 
 /** The CPU that starved processes share with many that take all they get. */
@@ -90,7 +90,7 @@ test('a worker that hangs in an endless loop is killed, and its lease is given a
   const gate = createGate(largeOf(4))
   backend.on('/docs/7', gate.handler)
   await backend.until(() => gate.held() === 1, 'a fetch under way')
-  const worker = pidOfPort(backend.askedFor('/docs/7').at(-1)?.remotePort ?? 0, workersNow()) as number
+  const worker = await pidBehind(() => backend.askedFor('/docs/7'), workersNow)
   process.kill(worker, 'SIGUSR2')
   const hungAt = performance.now()
   await backend.until(() => gate.held() === 2, 'the fetch being made again')

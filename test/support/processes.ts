@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { atEnd } from './cleanup.ts'
-import { within } from './deadline.ts'
+import { eventually, within } from './deadline.ts'
 import { ofNode } from './node-process.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -127,9 +127,15 @@ export function isAlive(pid: number) {
 }
 
 /**
- * Finds which of some processes has a TCP connection from a local port: the worker behind a request the backend got.
+ * Finds which of some processes is behind the last of some requests. Asks again: the kernel's list may leave out a
+ * connection while others come and go, and a request may have been given up and made again.
+ *
+ * @param requests as the server has them now
  */
-export function pidOfPort(port: number, pids: number[]): number | undefined {
+export const pidBehind = (requests: () => { remotePort: number }[], pids: () => number[]) =>
+  eventually(() => pidOfPort(requests().at(-1)?.remotePort ?? 0, pids()), 'a process being found behind a request')
+
+function pidOfPort(port: number, pids: number[]): number | undefined {
   const wanted = port.toString(16).toUpperCase().padStart(4, '0')
   for (const pid of pids) {
     const inodes = new Set(
