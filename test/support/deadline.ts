@@ -1,7 +1,7 @@
 // Waits for an event for a limited time. An event that never comes fails by its name, not by the test's time-out.
 
 /** Far longer than any event takes on a busy machine: no test asserts a time. */
-export const DEADLINE_MS = 30_000
+export const DEADLINE_MS = 60_000
 
 /** @param what the event that did not happen, for the error */
 export async function within<T>(
