@@ -163,7 +163,8 @@ export function overWaits({ url, fetch, setTimeout, clearTimeout, hear, end }) {
     /** @type {any[]} */
     const entries = keys.map((/** @type {any} */ entry) => (typeof entry === 'string' ? { key: entry } : entry))
     const isRoom = (/** @type {any} */ { after, last, presence }) => after || last || presence
-    say({ type: 'subscribed', id, keys: entries.filter(entry => !isRoom(entry)).map(({ key }) => ({ key })) })
+    // Names none: a key may be a room's, which would end for good where it were named as a value's is.
+    say({ type: 'subscribed', id, keys: [] })
     for (const entry of entries) {
       if (isRoom(entry)) sayError({ id, key: entry.key, ...noRooms })
       else watch(entry)
