@@ -1,5 +1,6 @@
 import { realWorld } from '@keycast/service'
 import { startValkey } from '../../../../test/support/valkey.ts'
+import { LogRefused } from '../log.ts'
 import { openValkeyLog } from './valkey.ts'
 
 // Valkeys are started and killed here, which takes a busy machine seconds.
@@ -102,11 +103,16 @@ test('one that does not say how it is set is refused, unless the loss is accepte
   await log.close()
 })
 
-test('a replica is refused', async () => {
+test('a start waits for a replica to be made the primary; where it stays one, another start may be tried', async () => {
   const replica = await startValkey({ settings: ['--replicaof', '127.0.0.1', String(valkey.port)] })
-  await expect(open({ url: replica.url, allowsLoss: true })).rejects.toThrow(
-    'is a replica: VALKEY_URL must lead to the primary',
-  )
+  const options = { url: replica.url, allowsLoss: true }
+  const error = await open({ ...options, startMs: 500 }).catch(error => error)
+  expect(error).not.toBeInstanceOf(LogRefused)
+  expect(error.message).toContain('it is a replica: VALKEY_URL must lead to the primary')
+  const opening = open(options)
+  await new Promise(resolve => setTimeout(resolve, 500))
+  replica.cli('REPLICAOF', 'NO', 'ONE')
+  await (await opening).close()
   await replica.remove()
 })
 

@@ -40,6 +40,7 @@ const demands: { name: string; isSafe: (value: string) => boolean; loss: (value:
  *
  * @returns `losses`: those accepted, and those that come with a failover
  * @throws {LogRefused}
+ * @throws {Error} where another try can succeed
  */
 export async function checkValkey(
   { read }: { read: Session['read'] },
@@ -48,6 +49,8 @@ export async function checkValkey(
   const about = fieldsOf(String(await read(['INFO', 'server', 'replication', 'cluster'])))
   const wrong = kindProblem(about)
   if (wrong) throw new LogRefused(`Valkey at ${where} ${wrong}`)
+  // During a failover the URL may still lead to the primary of before, also where a journal starts just then.
+  if (about.get('role') !== 'master') throw new Error('it is a replica: VALKEY_URL must lead to the primary')
 
   const settings = await settingsOf(read)
   const losses = []
@@ -82,7 +85,6 @@ function kindProblem(about: Map<string, string>): string | undefined {
   const [major, minor] = version.split('.').map(Number)
   if (major < 7 || (major === 7 && minor < 2)) return `is of release ${version}: it needs Valkey 7.2, which has WAITAOF`
   if (about.get('cluster_enabled') === '1') return 'is part of a cluster: a log is in one primary and its replicas'
-  if (about.get('role') !== 'master') return 'is a replica: VALKEY_URL must lead to the primary'
   return undefined
 }
 
