@@ -131,6 +131,22 @@ test('a backend that says when it will be there is left alone until then', async
   expect(calls.map(({ key }) => key)).toEqual(['room:1', 'room:2', 'room:1'])
 })
 
+test('a room for which a backend says when to come again waits until then, also where it takes those of others', async () => {
+  const ends: (() => void)[] = []
+  const { teller, publish, seqs, pass } = setup({
+    answer: room =>
+      room === 'room:1' ? { ...failed, retryAfterMs: 60_000 } : new Promise(resolve => ends.push(() => resolve(taken))),
+  })
+  await teller.start()
+  await publish('room:2', 'a')
+  await publish('room:1', 'a')
+  ends[0]()
+  await pass(59_000)
+  expect(seqs()).toEqual([[1]])
+  await pass(2_000)
+  expect(seqs()).toEqual([[1], [1]])
+})
+
 test('a message that a backend refuses is set aside, and those beside it are told', async () => {
   const { teller, publish, seqs, counts, log, backend, pass, logged } = setup({ answer: () => failed })
   await teller.start()

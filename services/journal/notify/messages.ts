@@ -249,7 +249,8 @@ export function createMessagesTeller({
       if (isLogDue(outcome.why))
         report.warn({ room: key, why: outcome.why }, 'a backend was not told: it is tried again')
       room.isBusy = false
-      putOff(room, pauseMs(++room.failures, random))
+      // The lane's own rest is over once the backend takes a call of another room.
+      putOff(room, Math.max(pauseMs(++room.failures, random), outcome.retryAfterMs ?? 0))
       lane.pace.end(false, outcome.retryAfterMs)
       return false
     }
