@@ -140,7 +140,7 @@ export const settings = {
     env: 'GATEWAY_PUBLISH_MS',
     default: 5_000,
     min: 100,
-    doc: 'Within this time a publisher is told what became of its message, publish_unknown where the journal has not said.',
+    doc: 'How long the journal may take to say what became of a message, after backends that are asked first: then its publisher is told publish_unknown.',
   }),
   publishesPendingBytesMax: setting.bytes({
     env: 'GATEWAY_PUBLISHES_PENDING_BYTES_MAX',
