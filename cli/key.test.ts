@@ -163,6 +163,11 @@ describe('run at a gateway', () => {
     expect(asked).toEqual([{ method: 'GET', url: '/v1/keys/text:a/b', token: 'Bearer s3cret-of-ann', body: '' }])
   })
 
+  test('the query of a key is asked for as a part of it', async () => {
+    await run(['key', 'tasks:7?status=open', '--gateway', `127.0.0.1:${port}`])
+    expect(asked.map(({ url }) => url)).toEqual(['/v1/keys/tasks:7%3Fstatus=open'])
+  })
+
   test('every gateway named is asked, and one that does not answer is an error beside the others', async () => {
     const { code, text } = await run(['key', 'text:1', '--gateway', `127.0.0.1:${port}`, '--gateway', '127.0.0.1:9'])
     expect(text).toContain(`127.0.0.1:${port}: fresh`)

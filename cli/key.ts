@@ -83,7 +83,8 @@ export const run = (args: string[]) =>
       if (!key || positionals.length > 1) throw new Error('give one key, such as conversation:42 (--help says more)')
       if (!refresh) {
         return askGateways({ gateways, name, how: 'all' }, async call =>
-          explain(await call(`/v1/keys/${encodeURI(key)}`)),
+          // Its `?` would begin a query of the URL, and the gateway tell of another key.
+          explain(await call(`/v1/keys/${encodeURI(key).replace('?', '%3F')}`)),
         )
       }
       return askGateways({ gateways, name, how: 'one' }, async call => {

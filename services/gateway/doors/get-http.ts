@@ -12,8 +12,9 @@ import { chooseCoding } from './http/accept-encoding.ts'
 import { type Admit, securityHeaders } from './http/admit.ts'
 import { countStatuses } from './http/count-statuses.ts'
 import { matchesAny } from './http/entity-tags.ts'
+import { queryProblem } from './http/key-query.ts'
 import type { PendingLimit } from './http/pending-limit.ts'
-import { type HttpProblem, sendProblem } from './http/problems.ts'
+import { sendProblem } from './http/problems.ts'
 import type { UnreadBodies } from './http/unread-bodies.ts'
 import { addVary } from './http/vary.ts'
 import { cursorText, edgeAfter } from './wait/cursor.ts'
@@ -37,11 +38,6 @@ export interface ValuesDeps {
 /** Under it the rest of the path is the key: an id may hold `/`. */
 const VALUES_PATH = '/v1/values/'
 
-const QUERY_OF_URL: HttpProblem = {
-  code: 'bad_request',
-  message: 'the query belongs into the key: write its ? as %3F, as in /v1/values/tasks:%3Fstatus=open',
-}
-
 export function addValues(
   app: FastifyInstance,
   { gate, admit, values, coded, singleFlight, pending, unreadBodies, counts, wallNow }: ValuesDeps,
@@ -54,8 +50,8 @@ export function addValues(
     const isOwn = wireKey !== key
     // Errors and requests without a token vary, too: another user has another answer.
     if (isOwn && !hasToken) addVary(reply, 'Authorization, Cookie')
-    // Else the answer would be the value of another key than the one that is meant.
-    if (gate.takesQuery(key) && request.raw.url?.includes('?')) return sendProblem(reply, QUERY_OF_URL)
+    const misplaced = queryProblem(request, key, gate)
+    if (misplaced) return sendProblem(reply, misplaced)
     const cached = values.fresh(wireKey)
     if (cached) counts.httpHits++
     else counts.httpMisses++

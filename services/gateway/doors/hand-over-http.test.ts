@@ -10,7 +10,11 @@ afterEach(closeServed)
 const authorization = 'Bearer a-secret'
 
 async function setUp({ scopes = ['put'] }: { scopes?: Scope[] } = {}) {
-  const namespaces = { tick: { bytesMax: 100, ids: { min: 1, max: 2 } }, own: { isPerUser: true } }
+  const namespaces = {
+    tick: { bytesMax: 100, ids: { min: 1, max: 2 } },
+    own: { isPerUser: true },
+    tasks: { query: { names: ['status'], headers: {} } },
+  }
   const { gateway, backbone } = createTestGateway({ namespaces })
   const app = Fastify()
   addInternal(app, {
@@ -62,6 +66,16 @@ test('a value is removed', async () => {
   const response = await remove('tick:1', { 'keycast-order': '7' })
   expect([response.status, response.json()]).toEqual([200, { key: 'tick:1', taken: true }])
   expect(backbone.handedOver).toEqual([{ key: 'tick:1', content: undefined, rank: 7 }])
+})
+
+test('a query beside the key is refused where keys have queries: the value would be that of another key', async () => {
+  const { backbone, put, remove } = await setUp()
+  for (const response of [await put('tasks:7?status=open', '1'), await remove('tasks:7?status=open')]) {
+    expect([response.status, response.json().code]).toEqual([400, 'bad_request'])
+  }
+  expect(backbone.handedOver).toEqual([])
+  expect((await put('tasks:7%3Fstatus=open', '1')).status).toBe(200)
+  expect(backbone.handedOver).toMatchObject([{ key: 'tasks:7?status=open' }])
 })
 
 test('a value that is older than another is ignored, and the answer says so', async () => {

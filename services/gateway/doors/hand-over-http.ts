@@ -6,6 +6,7 @@ import { addScope, readContent, type ValueNamespaces, type World } from '@keycas
 import { HANDED_OVER_BYTES_MAX, type Line, linesOf, readLine } from '@keycast/service/hand-over'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Guard } from './http/guard.ts'
+import { queryProblem } from './http/key-query.ts'
 import { type HttpProblem, sendProblem } from './http/problems.ts'
 
 /** A dead node is noticed within 4 s; then the value goes to the key's next owner. */
@@ -22,7 +23,7 @@ const PROBLEMS_MAX = 10
 
 interface Deps extends Pick<World, 'turn'> {
   guard: Guard
-  gate: { operator(of: 'value', key: string): Problem | undefined }
+  gate: { operator(of: 'value', key: string): Problem | undefined; takesQuery(key: string): boolean }
   namespaces: ValueNamespaces
   backbone: Pick<Backbone, 'handOver'>
 }
@@ -60,7 +61,7 @@ export function addHandOver(calls: FastifyInstance, { guard, gate, namespaces, b
     contentOf: (key: string) => HandedOver['content'] | Refused,
   ) {
     const { '*': key } = request.params as { '*': string } // the id may hold `/`
-    const problem = keyProblem(key)
+    const problem = keyProblem(key) ?? queryProblem(request, key, gate)
     if (problem) return refuse(reply, problem)
     const content = contentOf(key)
     if (content && 'code' in content) return refuse(reply, content)

@@ -7,11 +7,12 @@ import type { FastifyInstance } from 'fastify'
 import type { Rooms } from '../topics/rooms/rooms.ts'
 import type { Values } from '../topics/values/values.ts'
 import type { Guard } from './http/guard.ts'
+import { queryProblem } from './http/key-query.ts'
 import { sendProblem } from './http/problems.ts'
 
 interface Deps {
   guard: Guard
-  gate: { operator(of: 'value' | 'room', key: string): Problem | undefined }
+  gate: { operator(of: 'value' | 'room', key: string): Problem | undefined; takesQuery(key: string): boolean }
   values: Pick<Values, 'describe'>
   ownValues: { countOf(key: string): number }
   namespaces: ValueNamespaces
@@ -22,7 +23,7 @@ export function addState(calls: FastifyInstance, { guard, gate, values, ownValue
   // As at /v1/values: the id may hold `/`.
   calls.get('/v1/keys/*', guard.call('admin'), async (request, reply) => {
     const { '*': key } = request.params as { '*': string }
-    const problem = gate.operator('value', key)
+    const problem = gate.operator('value', key) ?? queryProblem(request, key, gate)
     if (problem) return sendProblem(reply, problem)
     const namespace = namespaces.get(namespaceOf(key))
     if (namespace?.isPerUser) return describeOwn(key, ownValues.countOf(key), namespace)

@@ -52,6 +52,7 @@ async function setup({
   const namespaces = createNamespaces({
     tick: { refreshMs: 1_000, maxAgeMs: 1_000, ids: { min: 1, max: 2 } },
     own: { isPerUser: true },
+    tasks: { query: { names: ['status'], headers: {} } },
   })
   addInternal(app, {
     apiTokens,
@@ -213,6 +214,13 @@ test('a key is described so that its state can be understood', async () => {
     lastFailure: { code: 'backend_error', message: 'it said 500', retryAfterMs: 800, agoMs: 300 },
     namespace: { refreshMs: 1_000, maxAgeMs: 1_000, timeoutMs: 2_000, bytesMax: 4_194_304 },
   })
+})
+
+test('a query beside the key is refused where keys have queries: the state would be that of another key', async () => {
+  const { call } = await setup()
+  expect((await call('/v1/keys/tasks:7?status=open', { headers: bearer })).status).toBe(400)
+  const { key } = (await call('/v1/keys/tasks:7%3Fstatus=open', { headers: bearer })).json()
+  expect(key).toBe('tasks:7?status=open')
 })
 
 test('a key nothing is known of is described too', async () => {
