@@ -1,6 +1,7 @@
 // Answers "why is this stale?": asks gateways, on their internal listeners, for the state of a key, or has it refreshed.
 import { runCommand } from './support/command.ts'
 import { askGateways, gatewayNotes, gatewayUsage } from './support/gateways.ts'
+import { keyPath } from './support/key-path.ts'
 
 const usage = `Usage: keycast key KEY [--refresh] [--gateway HOST[:PORT]]...
 
@@ -83,8 +84,7 @@ export const run = (args: string[]) =>
       if (!key || positionals.length > 1) throw new Error('give one key, such as conversation:42 (--help says more)')
       if (!refresh) {
         return askGateways({ gateways, name, how: 'all' }, async call =>
-          // Its `?` would begin a query of the URL, and the gateway tell of another key.
-          explain(await call(`/v1/keys/${encodeURI(key).replace('?', '%3F')}`)),
+          explain(await call(`/v1/keys/${keyPath(key)}`)),
         )
       }
       return askGateways({ gateways, name, how: 'one' }, async call => {

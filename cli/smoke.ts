@@ -8,6 +8,7 @@ import { WebSocket } from 'ws'
 import { checkRooms } from './smoke/rooms.ts'
 import { bearer, createChecks, readTimeout, readUrl, type Target as TargetOf } from './support/client.ts'
 import { runCommand } from './support/command.ts'
+import { keyPath } from './support/key-path.ts'
 
 const usage = `Usage: keycast smoke [--url URL] [--key KEY] [--no-change] [--room ROOM] [--no-room]
        [--timeout SECONDS] [--insecure]
@@ -93,7 +94,7 @@ async function smoke({ url, key, changes, room, timeoutMs, insecure, token }: Ta
   if (isOpen && room) await checkRooms({ url, insecure, token }, room, check)
 
   await check('GET /v1/values gives the value, and 304 for its ETag', async () => {
-    const path = `/v1/values/${key}`
+    const path = `/v1/values/${keyPath(key)}`
     const { statusCode, headers, body } = await get(path)
     if (statusCode !== 200) throw new Error(`HTTP ${statusCode}: ${body.toString().slice(0, 200)}`)
     if (headers.etag !== `"${versionOf(body, headers['content-type'])}"`)
@@ -108,7 +109,7 @@ async function smoke({ url, key, changes, room, timeoutMs, insecure, token }: Ta
     return undefined
   })
   await check('the internal paths cannot be reached here', async () => {
-    for (const path of ['/metrics', '/health/ready', `/v1/keys/${key}`]) {
+    for (const path of ['/metrics', '/health/ready', `/v1/keys/${keyPath(key)}`]) {
       const { statusCode } = await get(path)
       if (statusCode !== 404) throw new Error(`${path} is answered with HTTP ${statusCode}, not 404`)
     }

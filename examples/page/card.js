@@ -32,7 +32,8 @@ export function createCard(watched, { onRemove, onRetry }) {
   )
   const http = element('a', {
     className: 'quiet',
-    href: `/v1/values/${key}`,
+    // The `?` of a key would begin a query of the URL.
+    href: `/v1/values/${encodeURI(key).replace('?', '%3F')}`,
     target: '_blank',
     rel: 'noopener',
     title: 'The same value over plain HTTP, with ETag and Age',

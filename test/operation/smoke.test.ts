@@ -13,14 +13,19 @@ const room = { source: 'journal' } as any
 const backend = await startBackend()
 backend.on('/docs/1', answers.json(documentOf(1)))
 backend.on('/docs/text', answers.content('a text', 'text/plain; charset=utf-8'))
+backend.on('/list?status=open', answers.json(documentOf(1)))
 const journal = await startJournal({ config: writeConfig({ room }) })
 const { gateways } = await startSystem({
-  namespaces: { doc: { url: `${backend.origin}/docs/{id}` }, room },
+  namespaces: {
+    doc: { url: `${backend.origin}/docs/{id}` },
+    list: { url: `${backend.origin}/list`, query: ['status'] },
+    room,
+  },
   access: { tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }] },
   env: { JWT_SECRET, JOURNAL_NODES: journal.node },
 })
 
-const token = await new SignJWT({ keys: { read: ['doc:*', 'room:*'], publish: ['room:*'] } })
+const token = await new SignJWT({ keys: { read: ['doc:*', 'list:', 'room:*'], publish: ['room:*'] } })
   .setProtectedHeader({ alg: 'HS256' })
   .setSubject('ann')
   .setIssuedAt()
@@ -42,8 +47,11 @@ test('with a token in KEYCAST_TOKEN every check passes, those of rooms and of HT
   expect(await smoke(token)).toMatchObject({ code: 0, text: expect.stringMatching(/all \d+ checks passed\n$/) })
 })
 
-test('every check passes for a value that is not JSON, whose type is a part of its version', async () => {
-  expect(await smoke(token, 'doc:text')).toMatchObject({
+test.each([
+  ['is not JSON, whose type is a part of its version', 'doc:text'],
+  ['has a query in its key', 'list:?status=open'],
+])('every check passes for a value that %s', async (_, key) => {
+  expect(await smoke(token, key)).toMatchObject({
     code: 0,
     text: expect.stringMatching(/all \d+ checks passed\n$/),
   })
