@@ -127,7 +127,7 @@ export const settings = {
     default: 256 * 1024,
     min: 1024,
     max: 16 * 1024 ** 2,
-    doc: 'Longest message a client may send: room to resume thousands of keys with their versions.',
+    doc: "Longest message a client may send: room to resume thousands of keys with their versions. Over server-sent events Keycast's proxy takes less than 1 MB.",
   }),
   getsWaitingMax: setting.integer({
     env: 'GATEWAY_GETS_WAITING_MAX',
