@@ -33,7 +33,7 @@ export function createCard(watched, { onRemove, onRetry }) {
   const http = element('a', {
     className: 'quiet',
     // The `?` of a key would begin a query of the URL.
-    href: `/v1/values/${encodeURI(key).replace('?', '%3F')}`,
+    href: `/v1/values/${encodeURI(key).replaceAll('?', '%3F')}`,
     target: '_blank',
     rel: 'noopener',
     title: 'The same value over plain HTTP, with ETag and Age',
