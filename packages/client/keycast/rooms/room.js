@@ -116,9 +116,11 @@ export class Room {
     this.refusal = refusal
     /** The position that the stream has reached. @type {Position | undefined} */
     this.position = undefined
-    /** The subscribe whose answer counts, whether nothing was said to it yet, and what it asked for. */
+    /** The subscribe whose answer counts, whether nothing was said to it yet, for whom and what it asked. */
     this.askId = 0
     this.isAsked = false
+    /** @type {Set<Reader>} */
+    this.askedFor = new Set()
     /** @type {Reader | undefined} */
     this.askedLast = undefined
     /** @type {Position | undefined} */
@@ -167,6 +169,7 @@ export class Room {
   /** How the next subscribe names the room: one of its readers may want more than the others. @param {number} id */
   ask(id) {
     const readers = [...this.readers]
+    this.askedFor = new Set(readers)
     this.askId = id
     this.isAsked = true
     this.become({ live: false })
@@ -198,7 +201,9 @@ export class Room {
       else if (!position) {
         if (last) isEnough = false
         else reader.position = head
-      } else if (position.epoch !== epoch) this.#tellGap(reader, head, oldest, 'epoch')
+        // One that came later may name a place that the room had not reached at this answer.
+      } else if (!this.askedFor.has(reader)) isEnough = false
+      else if (position.epoch !== epoch) this.#tellGap(reader, head, oldest, 'epoch')
       else if (position.seq > seq) this.#tellGap(reader, head, oldest, 'ahead')
       else if (isLost) this.#tellGap(reader, head, oldest, 'trimmed')
       else if (position.seq < from.seq) isEnough = false

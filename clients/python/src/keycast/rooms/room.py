@@ -60,9 +60,10 @@ class RoomEntry:
         self.alarm = Alarm(environment)
         #: Where the stream is.
         self.position: Position | None = None
-        #: The subscribe whose answer counts, whether nothing was said to it yet, and what it asked for.
+        #: The subscribe whose answer counts, whether nothing was said to it yet, for whom and what it asked.
         self.ask_id = 0
         self.is_asked = False
+        self._asked_for: set[Reader] = set()
         self._asked_last: Reader | None = None
         self._asked_after: Position | None = None
 
@@ -111,6 +112,7 @@ class RoomEntry:
         """How the next subscribe names the room: one of its readers may want more than the others."""
         self.ask_id = request_id
         self.is_asked = True
+        self._asked_for = set(self.readers)
         self.become(live=False)
         self.members.is_wanted = any(reader.presence for reader in self.readers)
         self._asked_last = next((each for each in self.readers if not each.position and each.last), None)
@@ -147,6 +149,9 @@ class RoomEntry:
                     is_enough = False
                 else:
                     reader.position = head
+            elif reader not in self._asked_for:
+                # One that came later may name a place that the room had not reached at this answer.
+                is_enough = False
             elif place.epoch != head.epoch:
                 self._tell_gap(reader, head, begun["oldest"], "epoch")
             elif place.seq > head.seq:
