@@ -302,7 +302,11 @@ export function createClientRooms(deps) {
           return calls.ask(
             () => ({ type: 'history', key, epoch, before: before?.seq, after: after?.seq, limit }),
             message => ({
-              messages: message.messages.map((/** @type {any} */ each) => toMessage(message.epoch, each)),
+              messages: message.messages.map((/** @type {any} */ each) => {
+                // A list would show one of its own as pending, too.
+                publishes.saw({ key, ...each }, message.epoch)
+                return toMessage(message.epoch, each)
+              }),
               more: message.more,
               truncated: message.truncated ?? false,
               oldest: { epoch: message.epoch, seq: message.oldest },

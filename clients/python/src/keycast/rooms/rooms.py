@@ -105,7 +105,14 @@ class Rooms:
             "limit": limit,
         }
         request = {field: value for field, value in request.items() if value is not None}
-        return self._calls.ask(key, lambda: request, lambda message, _: _history_of(message))
+
+        def read(message: dict[str, Any], _: bytes | None) -> History:
+            # A message of its own would be in the history, and pending, too.
+            for each in message["messages"]:
+                self._publishes.saw({"key": key, **each}, message["epoch"])
+            return _history_of(message)
+
+        return self._calls.ask(key, lambda: request, read)
 
     def join(self, entry: RoomEntry, name: str, claim: str | None) -> asyncio.Future[Joined]:
         # The first join has a claim already: one whose answer is lost with the connection holds the name for a while.
