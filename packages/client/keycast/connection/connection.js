@@ -116,8 +116,9 @@ export function createConnection({ url, environment, createAlarm, token, link, p
     opened.onmessage = ({ data }) => {
       if (socket === opened) receive(data)
     }
-    opened.onclose = ({ code, reason }) => {
-      if (socket === opened) lost(reason || why, code)
+    // `atOnce`: there is a better way. No gateway says so.
+    opened.onclose = ({ code, reason, atOnce }) => {
+      if (socket === opened) lost(reason || why, code, atOnce)
     }
     // `close` follows, and knows less; without a listener `ws` would throw. Browsers do not tell the cause.
     opened.onerror = ({ message }) => {

@@ -174,7 +174,8 @@ export function createFallback(options = {}) {
           () => {
             known.set(this.#origin, better)
             this.close()
-            this.onclose?.({ code: LOST, reason: 'there is a better way' })
+            // A page that is hidden would not come back before it is seen: it runs no timer.
+            this.onclose?.({ code: LOST, reason: 'there is a better way', atOnce: true })
           },
           () => look(better + 1),
         )

@@ -81,6 +81,8 @@ export function overWaits({ url, fetch, setTimeout, clearTimeout, hear, end }) {
 
   /** @param {any} entry of a subscribe: with the version and the order that the client holds */
   function watch(entry) {
+    // A listener that heard of the key before may have closed the client: nobody would end this request.
+    if (session.signal.aborted) return
     const controller = new AbortController()
     watches.get(entry.key)?.abort()
     watches.set(entry.key, controller)
