@@ -4,10 +4,16 @@ import { createHash } from 'node:crypto'
 import { createDelta } from 'fossil-delta'
 import { createRandom } from '../../test/support/random.js'
 
+export const KEYS = ['a:0', 'a:1', 'a:2']
+export const ROOMS = ['room:0', 'room:1']
+
 const HEARTBEAT_MS = 25_000
 
 /** A gateway cuts a session that nothing comes from. */
 const CUT_MS = 2 * HEARTBEAT_MS
+
+/** An id is known as long as its message is there, and for so long. */
+const REMEMBERED_MS = 300_000
 
 const WAIT_MS = 20_000
 const AUTH_MS = 5_000
@@ -45,16 +51,18 @@ export function createWaysWorld(seed, { hasTokens = false } = {}) {
   /** When values changed. @type {Map<string, number>} */
   const changes = new Map()
 
-  const values = new Map(['a:0', 'a:1', 'a:2'].map(key => [key, 1]))
+  const values = new Map(KEYS.map(key => [key, 1]))
   /** @typedef {{ seq: number, at: number, messageId: string, data: unknown }} Kept */
-  /** @typedef {{ epoch: string, epochs: number, seq: number, oldest: number, messages: Kept[], all: (Kept & { epoch: string })[] }} Room */
+  /** @typedef {{ epoch: string, epochs: number, seq: number, oldest: number, messages: Kept[], all: (Kept & { epoch: string, isGone?: boolean, isDeleted?: boolean })[] }} Room */
   /** @type {Map<string, Room>} */
   const rooms = new Map(
-    ['room:0', 'room:1'].map(key => [
+    ROOMS.map(key => [
       key,
       { epoch: 'E0', epochs: 0, seq: 0, oldest: 1, messages: [], all: /** @type {Room['all']} */ ([]) },
     ]),
   )
+  /** By room and id. @type {Map<string, Kept>} */
+  const remembered = new Map()
   const roomOf = (/** @type {string} */ key) => /** @type {Room} */ (rooms.get(key))
   const sessions = new Set()
 
@@ -103,11 +111,15 @@ export function createWaysWorld(seed, { hasTokens = false } = {}) {
   /** @param {string} key @param {string} messageId @param {unknown} data */
   function keep(key, messageId, data) {
     const room = roomOf(key)
-    const there = room.messages.find(message => message.messageId === messageId)
-    if (there) return { ...there, duplicate: true }
+    const there =
+      room.messages.find(message => message.messageId === messageId) ?? remembered.get(`${key} ${messageId}`)
+    if (there && (room.messages.includes(there) || worldMs - there.at < REMEMBERED_MS)) {
+      return { ...there, duplicate: true }
+    }
     const message = { seq: ++room.seq, at: worldMs, messageId, data }
     room.messages.push(message)
     room.all.push({ ...message, epoch: room.epoch })
+    remembered.set(`${key} ${messageId}`, message)
     for (const session of sessions) session.published(key, message)
     return message
   }
@@ -653,12 +665,34 @@ export function createWaysWorld(seed, { hasTokens = false } = {}) {
       const room = roomOf(key)
       room.messages = room.messages.slice(-count)
       room.oldest = room.messages[0]?.seq ?? room.seq + 1
+      for (const each of room.all) each.isGone ||= each.epoch === room.epoch && each.seq < room.oldest
+    },
+
+    /** Deletes some of the messages. @param {string} key */
+    delete(key) {
+      const room = roomOf(key)
+      const first = room.oldest + integer(4)
+      const last = Math.min(first + integer(3), room.seq)
+      if (first > last) return
+      for (const each of room.all) {
+        if (each.epoch !== room.epoch || each.seq < first || each.seq > last || 'deletes' in each) continue
+        each.isDeleted = true
+        const index = room.messages.findIndex(({ seq }) => seq === each.seq)
+        const place = /** @type {any} */ ({ seq: each.seq, at: each.at, deleted: true, data: null })
+        if (index >= 0) room.messages[index] = place
+      }
+      const message = /** @type {any} */ ({ seq: ++room.seq, at: worldMs, deletes: [[first, last]], data: null })
+      room.messages.push(message)
+      room.all.push({ ...message, epoch: room.epoch })
+      for (const session of sessions) session.published(key, message)
     },
 
     /** Another history. @param {string} key */
     begin(key) {
       const room = roomOf(key)
       Object.assign(room, { epoch: `E${++room.epochs}`, seq: 0, oldest: 1, messages: [] })
+      for (const each of [...remembered.keys()]) if (each.startsWith(`${key} `)) remembered.delete(each)
+      for (const each of room.all) each.isGone = true
       for (const session of sessions) session.begunAnew(key)
     },
 

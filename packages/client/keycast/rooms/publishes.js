@@ -32,7 +32,7 @@ import { bytesOf, PAUSE_DEFAULT_MS, requestBytesMax } from '../requests.js'
  *   `alarm`: set while the gateway wants a pause
  */
 
-const DEADLINE_MS = 30_000
+export const DEADLINE_MS = 30_000
 
 /** So many of a room may wait: each is looked through with each change. */
 const PENDING_MAX = 10_000
@@ -128,10 +128,10 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
     /**
      * @param {string} key
      * @param {unknown} given
-     * @param {PublishOptions} [options]
+     * @param {PublishOptions & { isUnknown?: boolean }} [options] `isUnknown`: a shared worker that died may have sent it
      * @returns {Promise<Published>}
      */
-    publish(key, given, { messageId = randomText(), deadlineMs = DEADLINE_MS } = {}) {
+    publish(key, given, { messageId = randomText(), deadlineMs = DEADLINE_MS, isUnknown = false } = {}) {
       const text = JSON.stringify(given)
       if (text === undefined) throw new TypeError('what is published must be JSON')
       const alarm = createAlarm()
@@ -141,7 +141,7 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
           // Copied now: the caller may change the object later.
           shown: { messageId, data: JSON.parse(text), at: date() },
           id: 0,
-          isUnknown: false,
+          isUnknown,
           error: undefined,
           resolve,
           reject,

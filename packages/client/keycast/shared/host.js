@@ -1,5 +1,6 @@
 // The shared worker's side: one client for all tabs of a user, and for each tab the handles that it holds.
 import { TokenRefused } from '../connection/auth.js'
+import { KeycastError } from '../errors.js'
 import { nothing } from '../values/entry.js'
 import { packError } from './messages.js'
 
@@ -165,7 +166,10 @@ export function createHost({ connect, locks, lock, now = () => performance.now()
   function deed(tab, handle, name, args, signal) {
     if (name === 'get') return keycast?.get(args[0], { signal })
     if (name === 'leave') return handle && leave(tab, handle)
-    if (name === 'join') return join(tab, handle, args)
+    if (name === 'join') {
+      if (handle) return join(tab, handle, args)
+      throw new KeycastError({ code: 'closed', message: 'the handle is closed' })
+    }
     // By a handle of its own: that of the tab may be closed by now, and a publish goes on.
     const [key, given, options] = args
     const room = /** @type {import('../connect.js').Keycast} */ (keycast).room(key, { follow: false })

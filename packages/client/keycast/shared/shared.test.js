@@ -195,6 +195,60 @@ test('a worker that comes next asks for nothing older than what its tabs show', 
   await settle()
 })
 
+test('a message whose deadline passed before there was another worker is given up, and not sent', async () => {
+  const { fake, openTab, killWorker } = setup()
+  fake.refusePublishes('room:1', 'publish_unknown')
+  const room = openTab().room('room:1', { follow: false })
+  /** @type {string[]} */
+  const outcomes = []
+  for (const deadlineMs of [undefined, 3_600_000]) {
+    const { length } = room.pending
+    room.publish(length, { deadlineMs }).catch(({ code, messageId }) => outcomes.push(`${code} ${messageId.length}`))
+  }
+  await settle()
+  fake.refusePublishes('room:1')
+  const later = jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 30_000)
+  try {
+    await killWorker()
+  } finally {
+    later.mockRestore()
+  }
+  expect(outcomes).toEqual(['publish_unknown 22'])
+  expect(room.pending.map(({ data }) => data)).toEqual([1])
+})
+
+test('what another worker says of a message says nothing of the one that may have sent it', async () => {
+  const { fake, openTab, killWorker } = setup()
+  fake.refusePublishes('room:1', 'publish_unknown')
+  const published = openTab().room('room:1', { follow: false }).publish('once')
+  const outcome = expect(published).rejects.toMatchObject({ code: 'publish_unknown' })
+  await settle()
+  await killWorker()
+  fake.refusePublishes('room:1', 'log_full')
+  fake.passTime(1_000)
+  await outcome
+})
+
+test('a page that is kept for the way back goes on with what it had asked for', async () => {
+  /** @type {Map<string, (event: any) => void>} */
+  const listeners = new Map()
+  const page = /** @type {any} */ (globalThis)
+  page.addEventListener = listeners.set.bind(listeners)
+  try {
+    const { fake, openTab } = setup()
+    const asked = openTab().get('a:1')
+    await settle()
+    listeners.get('pagehide')?.({})
+    await settle()
+    listeners.get('pageshow')?.({ persisted: true })
+    await settle()
+    fake.set('a:1', 1)
+    expect(await asked).toBe(1)
+  } finally {
+    delete page.addEventListener
+  }
+})
+
 test('what a tab publishes is pending there alone, in its order', async () => {
   const { fake, openTab } = setup()
   const [one, two] = [openTab(), openTab()].map(tab => tab.room('room:1'))

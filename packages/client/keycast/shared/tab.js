@@ -5,6 +5,7 @@ import { checkEvent, createListeners } from '../listeners.js'
 import { randomText } from '../random.js'
 import { badKey } from '../requests.js'
 import { createRoomHandle } from '../rooms/handle.js'
+import { DEADLINE_MS } from '../rooms/publishes.js'
 import { checkOptions, positionOf } from '../rooms/room.js'
 import { nothing } from '../values/entry.js'
 import { createHandle } from '../values/handle.js'
@@ -19,7 +20,9 @@ import { unpackError } from './messages.js'
  * @property {(message: any) => void} take
  * @property {(error: KeycastError) => void} end
  *
- * @typedef {{ request: any, resolve: (value: any) => void, reject: (error: unknown) => void }} Call
+ * @typedef {{ request: any, resolve: (value: any) => void, reject: (error: unknown) => void, untilMs?: number,
+ *   wasAsked: boolean }} Call
+ *   `untilMs`: of a publish, in milliseconds since 1970. `wasAsked`: a worker has heard of it
  *
  * The way to a worker. `reach` begins one, or reaches the one that there is.
  * @typedef {{ reach: (onError: () => void) => import('./host.js').Port, locks: import('./host.js').Locks }} Reach
@@ -39,7 +42,7 @@ const SILENT_MS = 20_000
 export function createTab({ alone, url, options: { token, keepMs, keepForbidden }, ...shared }) {
   /** @type {Reach} */
   let way = shared
-  /** @type {import('./host.js').Port} */
+  /** None where the tab was left, or is closed. @type {import('./host.js').Port | undefined} */
   let port
   let lastId = 0
   /** Ends the lock by which the worker knows that this tab lives. */
@@ -80,7 +83,7 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
     }
     port = mine
     patience = setTimeout(goAlone, SILENT_MS)
-    port.onmessage = ({ data }) => {
+    mine.onmessage = ({ data }) => {
       isHeard = true
       if (port !== mine) return
       clearTimeout(patience)
@@ -94,7 +97,7 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
       // Said once the lock is held: the worker waits for its end.
       mine.postMessage({ hello: { url, lock, hasToken: token !== undefined, keepMs, keepForbidden } })
       for (const { ask } of opened.values()) mine.postMessage(ask())
-      for (const { request } of calls.values()) mine.postMessage(request)
+      for (const call of calls.values()) ask(call)
       isAttached = true
       return held
     })
@@ -102,9 +105,29 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
   }
   let isAttached = false
 
+  /** Asks a worker that knows nothing of a call. @param {Call} call */
+  function ask(call) {
+    const { request, untilMs, wasAsked, reject } = call
+    if (untilMs) {
+      const [key, , options] = request.args
+      // The worker before may have sent it.
+      options.isUnknown = wasAsked
+      options.deadlineMs = untilMs - Date.now()
+      // A page that was kept for the way back may be hours late: the journal may have forgotten the id by now.
+      if (options.deadlineMs <= 0) {
+        calls.delete(request.call)
+        const code = wasAsked ? 'publish_unknown' : 'not_sent'
+        const { messageId } = options
+        return reject(Object.assign(new KeycastError({ code, message: 'no outcome in time', key }), { messageId }))
+      }
+    }
+    call.wasAsked = true
+    port?.postMessage(request)
+  }
+
   /** What is said before the worker is reached goes out with all the rest. @param {any} message */
   const say = message => {
-    if (isAttached) port.postMessage(message)
+    if (isAttached) port?.postMessage(message)
   }
 
   /** Goes on from where this tab stands, at a worker that knows nothing of it. */
@@ -117,6 +140,8 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
   function detach() {
     say({ bye: true })
     isAttached = false
+    // A worker that ends with its last tab fails what waits there: a page that is kept for the way back goes on with it.
+    port = undefined
     clearTimeout(patience)
     letGo()
   }
@@ -177,8 +202,11 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
     say({ close: id })
   }
 
-  /** @param {string} name @param {any[]} args @param {number} [of] @param {AbortSignal} [signal] @returns {Promise<any>} */
-  function call(name, args, of, signal) {
+  /**
+   * @param {string} name @param {any[]} args @param {number} [of] @param {AbortSignal} [signal] @param {number} [untilMs]
+   * @returns {Promise<any>}
+   */
+  function call(name, args, of, signal, untilMs) {
     if (link.isClosed) return Promise.reject(closedHere())
     const id = ++lastId
     const giveUp = () => {
@@ -189,7 +217,7 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
     const answered = new Promise((resolve, reject) => {
       // As it is now, for it may go out later. One that cannot be carried must fail here, not with all that is open.
       const request = structuredClone({ call: id, of, name, args })
-      calls.set(id, { request, resolve, reject })
+      calls.set(id, { request, resolve, reject, untilMs, wasAsked: isAttached })
       say(request)
       signal?.addEventListener('abort', giveUp)
       if (signal?.aborted) giveUp()
@@ -342,13 +370,15 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
       bufferMessages,
       retry: () => say({ retry: id }),
       onClose: () => shut(id),
-      async publish(data, { messageId = randomText(), deadlineMs } = {}) {
+      async publish(data, { messageId = randomText(), deadlineMs = DEADLINE_MS } = {}) {
         // As JSON has it, which a port would not carry in any case.
         const text = JSON.stringify(data)
         if (text === undefined) throw new TypeError('what is published must be JSON')
         const copy = JSON.parse(text)
-        const published = call('publish', [key, copy, { messageId, deadlineMs }])
-        mine.set(messageId, { messageId, data: copy, at: Date.now() })
+        const at = Date.now()
+        const args = [key, copy, { messageId, deadlineMs }]
+        const published = call('publish', args, undefined, undefined, at + deadlineMs)
+        mine.set(messageId, { messageId, data: copy, at })
         show({ pending: [...mine.values()] })
         return published.finally(() => settled(messageId))
       },
