@@ -179,3 +179,23 @@ test('a handle that its own listener closes, while the gateway begins the stream
   expect(outs()).toMatchObject([{ type: 'unsubscribe', keys: ['room:1'] }])
   keycast.close()
 })
+
+test('a message that waits in a hidden page is given up in time, also where the clock is set back meanwhile', async () => {
+  const { environment, socket, pass, page, settle, done } = createWorld()
+  let date = 1e12
+  const keycast = connect('ws://gateway/ws', { environment: { ...environment, date: () => date } })
+  socket().say(welcome())
+  const published = keycast.room('room:1', { follow: false }).publish('once')
+  const outcome = expect(published).rejects.toMatchObject({ code: 'publish_unknown' })
+  await settle()
+  page('hidden')
+  socket().lose(1006)
+  await pass(30_000)
+  date -= 3_600_000
+  done()
+  page('visible')
+  socket().say(welcome())
+  await outcome
+  expect(done().filter(deed => 'out' in deed)).toEqual([])
+  keycast.close()
+})

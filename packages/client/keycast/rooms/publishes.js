@@ -39,13 +39,13 @@ const PENDING_MAX = 10_000
 
 /**
  * @param {object} deps
- * @param {Pick<import('../environment.js').Environment, 'date'>} deps.environment
+ * @param {Pick<import('../environment.js').Environment, 'now' | 'date'>} deps.environment
  * @param {(message: object) => void} deps.send
  * @param {() => number} deps.nextId
  * @param {() => import('../timers.js').Alarm} deps.createAlarm
  * @param {(key: string) => void} deps.onChange the room's pending messages are others
  */
-export function createClientPublishes({ environment: { date }, send, nextId, createAlarm, onChange }) {
+export function createClientPublishes({ environment: { now, date }, send, nextId, createAlarm, onChange }) {
   /** @type {Limits | undefined} */
   let limits
   /** @type {Map<string, Lane>} */
@@ -135,6 +135,7 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
       const text = JSON.stringify(given)
       if (text === undefined) throw new TypeError('what is published must be JSON')
       const alarm = createAlarm()
+      const begunMs = now()
       return new Promise((resolve, reject) => {
         /** @type {Publish} */
         const publish = {
@@ -146,7 +147,8 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
           resolve,
           reject,
           clear: alarm.clear,
-          look: () => date() - publish.shown.at >= deadlineMs && giveUp(),
+          // A clock that is set back meanwhile says nothing of a page that was hidden.
+          look: () => Math.max(date() - publish.shown.at, now() - begunMs) >= deadlineMs && giveUp(),
         }
         /** @type {Lane} */
         const lane = lanes.get(key) ?? { key, queue: [], alarm: createAlarm() }
