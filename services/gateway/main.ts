@@ -144,7 +144,7 @@ await runService({
   stop: [
     ['configuration', () => parts.configuration.stop()],
     ['listener', () => void parts.publicApp.server.close()],
-    ['clients', () => parts.gateway.drain()],
+    ['clients', () => Promise.all([parts.gateway.drain(), parts.publicApp.answered()])],
     ['http', () => parts.publicApp.close()],
     ['backbone', () => parts.gateway.stop()],
     ['internal listener', () => parts.internal.close()],

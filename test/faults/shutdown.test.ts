@@ -1,5 +1,7 @@
 // SIGTERM: every service stops in order, tells its peers, and exits with 0.
-import { answers, documentOf, startBackend } from '../support/backend.ts'
+import { once } from 'node:events'
+import { Agent, get, type IncomingMessage } from 'node:http'
+import { answers, createGate, documentOf, startBackend } from '../support/backend.ts'
 import { connect } from '../support/client.ts'
 import { eventually, within } from '../support/deadline.ts'
 import { msSince, show } from '../support/figures.ts'
@@ -11,6 +13,8 @@ const backend = await startBackend()
 const big = answers.json(documentOf(1, 130_000))
 for (let id = 0; id < 100; id += 1) backend.on(`/docs/${id}`, big)
 for (const id of ['hanging', 'under-way']) backend.on(`/docs/${id}`, answers.silence())
+const late = createGate(big)
+backend.on('/docs/late', late.handler)
 const url = `${backend.origin}/docs/{id}`
 const namespaces = {
   doc: { url, refresh: '100ms', timeout: '500ms' },
@@ -60,6 +64,21 @@ test.each(['reads nothing', 'reads nothing and ends its own side'])(
     expect(await stop(gateway.process)).toEqual({ code: 0, signal: null })
   },
 )
+
+test('what a gateway was asked over HTTP is answered before it ends, and its connection with the answer', async () => {
+  const gateway = await startGateway(nodes)
+  const agent = new Agent({ keepAlive: true })
+  const asked = once(get(`${gateway.http}/v1/values/patient:late`, { agent }), 'response')
+  await backend.until(() => backend.askedFor('/docs/late').length > 0, 'the backend being asked')
+  const stopped = stop(gateway.process)
+  await eventually(() => gateway.process.log().some(({ msg }) => msg === 'stopping'), 'the gateway stopping')
+  late.open()
+  const [response] = (await asked) as [IncomingMessage]
+  expect([response.statusCode, response.headers.connection]).toEqual([200, 'close'])
+  response.resume()
+  expect(await stopped).toEqual({ code: 0, signal: null })
+  agent.destroy()
+})
 
 test('a fetcher with a fetch under way exits with 0 and leaves no worker behind', async () => {
   const client = await connect((await startGateway(nodes)).url)

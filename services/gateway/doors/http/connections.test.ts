@@ -1,12 +1,12 @@
 import { EventEmitter, once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
 import { jest } from '@jest/globals'
-import { realWorld } from '@keycast/service'
-import type { FastifyInstance } from 'fastify'
+import { realWorld, type World } from '@keycast/service'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import Fastify from 'fastify'
 import { readClient } from '../../access/client-address.ts'
 import { createTestGateway } from '../../test-support.ts'
-import { limitConnections, limitRequests, limitResponses } from './connections.ts'
+import { leaveWithAnswers, limitConnections, limitRequests, limitResponses } from './connections.ts'
 import { createUnreadBodies } from './unread-bodies.ts'
 
 const cleanUps: (() => unknown)[] = []
@@ -188,4 +188,38 @@ test('one who reads no answer leaves room for those of others, and a body that i
 
   flood[0].response.emit('close')
   expect(hold('a1.u1').problem).toBeUndefined()
+})
+
+test('a gateway that stops waits for the answers that are due, for a while, and each ends its connection', async () => {
+  let answered = () => Promise.resolve()
+  let late = () => {}
+  const answers: FastifyReply[] = []
+  const { app, open } = await serve(app => {
+    const after: World['after'] = (_, run) => {
+      late = run
+      return () => {}
+    }
+    answered = leaveWithAnswers(app, after)
+    app.get('/slow', (_, reply) => void answers.push(reply))
+  })
+  const asked = await Promise.all([open(), open()])
+  for (const socket of asked) socket.write('GET /slow HTTP/1.1\r\nhost: x\r\n\r\n')
+  while (answers.length < 2) await new Promise(setImmediate)
+  app.server.close()
+  const closed = asked.map(socket => once(socket, 'close'))
+
+  const order: string[] = []
+  const over = answered().then(() => order.push('over'))
+  const read = once(asked[0], 'data').then(([text]) => order.push(/connection: (\w+)/.exec(String(text))?.[1] ?? ''))
+  answers[0].send('v')
+  await read
+  await closed[0]
+  late()
+  await over
+  expect(order).toEqual(['close', 'over'])
+
+  asked[1].resume()
+  answers[1].send('v')
+  await closed[1]
+  await answered()
 })

@@ -80,6 +80,41 @@ export function limitResponses(app: FastifyInstance, after: World['after'], resp
   })
 }
 
+/** A gateway that stops waits this long for answers: those to most requests are there at once. */
+const ANSWERS_MS_MAX = 2_000
+
+/**
+ * A gateway that stops takes no new connections. Of those there are each closes with its answer, or a proxy would go on to
+ * ask on it until it is cut.
+ *
+ * @returns resolves once all requests are answered, or soon: what follows cuts their connections
+ */
+export function leaveWithAnswers(app: FastifyInstance, after: World['after']): () => Promise<void> {
+  let unanswered = 0
+  let isAnswered = () => {}
+  app.addHook('onRequest', (_, reply, done) => {
+    unanswered++
+    reply.raw.once('close', () => {
+      unanswered--
+      if (unanswered === 0) isAnswered()
+    })
+    done()
+  })
+  app.addHook('onSend', (_, reply, __, done) => {
+    if (!app.server.listening) reply.header('connection', 'close')
+    done()
+  })
+  return () =>
+    new Promise(resolve => {
+      const cancel = after(ANSWERS_MS_MAX, resolve)
+      isAnswered = () => {
+        cancel()
+        resolve()
+      }
+      if (unanswered === 0) isAnswered()
+    })
+}
+
 /** Nothing that asks a gateway sends more before the first answer: browsers and proxies wait for each. */
 const REQUESTS_MAX = 8
 

@@ -10,7 +10,7 @@ import { createAdmit } from './admit.ts'
 import type { Authenticate } from './authenticate.ts'
 import { canonicalPath } from './canonical-path.ts'
 import { addChat } from './chat.ts'
-import { limitConnections, limitRequests, limitResponses } from './connections.ts'
+import { leaveWithAnswers, limitConnections, limitRequests, limitResponses } from './connections.ts'
 import { createCors } from './cors.ts'
 import { addLibrary } from './library.ts'
 import { addPage } from './page.ts'
@@ -113,6 +113,7 @@ export function createPublicApp(deps: Deps) {
   })
   limitRequests(app.server)
   limitResponses(app, deps.after)
+  const answered = leaveWithAnswers(app, deps.after)
   cors.add(app)
   addPage(app)
   if (chat) addChat(app)
@@ -124,5 +125,5 @@ export function createPublicApp(deps: Deps) {
   addWait(app, { ...deps, ...waits, unreadBodies })
   addStream(app, streams)
   addMessages(app, { ...deps, admit, unreadBodies })
-  return app
+  return Object.assign(app, { answered })
 }

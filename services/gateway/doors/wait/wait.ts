@@ -151,9 +151,7 @@ export function addWait(
         return sendProblem(reply, problemNow(entry.failure, now()))
       }
       const leftMs = timeOfEdge(key, cursor.edge) - wallNow()
-      const isDraining = waitedKeys.isDraining()
-      if (leftMs <= 0 || isDraining) {
-        if (isDraining) reply.header('connection', 'close')
+      if (leftMs <= 0 || waitedKeys.isDraining()) {
         // Before the edge the one after it: a cache would answer the same request with this for as long as it keeps it.
         const next = { order: cursor.order, edge: edgeAfter(key, wallNow()) + (leftMs > 0 ? 1 : 0) }
         return reply.code(204).header('keycast-cursor', cursorText(next)).send()
