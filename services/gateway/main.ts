@@ -110,7 +110,7 @@ function assemble() {
     host: config.internalHost,
     port: config.internalPort,
     metrics,
-    ready: gateway.notReady,
+    ready: () => gateway.notReady() ?? (publicApp.server.listening ? undefined : 'not listening'),
     problems: gateway.problems,
     containment,
   })
@@ -135,9 +135,10 @@ await runService({
   async start() {
     parts = assemble()
     await parts.gateway.start()
+    // Before the door for clients: where this port is taken the process ends, and would cut those that had come.
+    const internalPort = await parts.internal.listen()
     await parts.publicApp.listen({ host: config.host, port: config.port })
     const { port } = parts.publicApp.server.address() as AddressInfo
-    const internalPort = await parts.internal.listen()
     parts.configuration.start()
     log.info({ port, internalPort, config: parts.configuration.hash() }, 'listening')
   },

@@ -1,13 +1,18 @@
 // A gateway dies; its clients go to another and lose nothing. A gateway that stands still again and again still notices
 // that a fetcher node is dead.
+import { once } from 'node:events'
+import { type AddressInfo, connect as connectTcp, createServer } from 'node:net'
 import { answers, documentOf, startBackend } from '../support/backend.ts'
+import { atEnd } from '../support/cleanup.ts'
 import { connect, connectViewer } from '../support/client.ts'
 import { eventually, pause } from '../support/deadline.ts'
 import { msSince, show } from '../support/figures.ts'
+import { freePorts } from '../support/free-ports.ts'
+import { startService } from '../support/processes.ts'
 import { startSystem } from '../support/system.ts'
 
 const backend = await startBackend()
-const { gateways, fetchers, nodes, startGateway } = await startSystem({
+const { configPath, gateways, fetchers, nodes, startGateway } = await startSystem({
   gateways: 2,
   fetchers: 2,
   namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', timeout: '1s' } },
@@ -83,4 +88,27 @@ test('a gateway that stands still most of the time gives the keys of a dead node
   }
   fetchers[0].process.signal('SIGCONT')
   viewer.close()
+})
+
+test('a gateway whose internal port is taken lets nobody in whom its end would cut', async () => {
+  const [port] = await freePorts(1)
+  const taken = createServer().listen(0, '127.0.0.1')
+  atEnd(() => taken.close())
+  await once(taken, 'listening')
+  const { port: internalPort } = taken.address() as AddressInfo
+  let isOver = false
+  let opened = 0
+  const knocking = (async () => {
+    while (!isOver) {
+      const socket = connectTcp(port, '127.0.0.1').on('connect', () => opened++)
+      await new Promise(resolve => socket.on('error', () => {}).once('close', resolve))
+      await pause(1)
+    }
+  })()
+  const env = { KEYCAST_CONFIG: configPath, FETCHER_NODES: nodes.join(), GATEWAY_PORT: String(port) }
+  const started = startService('gateway', { ...env, GATEWAY_INTERNAL_PORT: String(internalPort) })
+  await expect(started).rejects.toThrow(`GATEWAY_INTERNAL_PORT=${internalPort}: 127.0.0.1:${internalPort} is in use`)
+  isOver = true
+  await knocking
+  expect(opened).toBe(0)
 })
