@@ -10,8 +10,8 @@ const folder = mkdtempSync(join(tmpdir(), 'keycast-configuration-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 let files = 0
 
-/** A service that takes over every file but those that hold `bad`. */
-function setup(text = 'first') {
+/** A service that takes over every file but those that hold `bad`. @param early what comes before it has started */
+function setup(text = 'first', early: (signals: EventEmitter) => void = () => {}) {
   const path = join(folder, `${++files}.yaml`)
   writeFileSync(path, text)
   const metrics = createMetrics({ service: 'test' })
@@ -36,6 +36,7 @@ function setup(text = 'first') {
     },
     signals,
   })
+  early(signals)
   configuration.start()
   return {
     configuration,
@@ -117,6 +118,12 @@ test('SIGHUP has the file taken over at once, also one that is the same: files t
   signals.emit('SIGHUP')
   await configuration.looked()
   expect(taken).toEqual(['second', 'second'])
+})
+
+test('SIGHUP while the service starts has the file taken over once it has', async () => {
+  const { taken, look } = setup('first', signals => signals.emit('SIGHUP'))
+  await look(2)
+  expect(taken).toEqual(['first'])
 })
 
 test('once stopped it looks at nothing, and SIGHUP ends no process that stops', async () => {

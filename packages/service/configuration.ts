@@ -95,8 +95,10 @@ export function createConfiguration({ path, takeOver, metrics, log, every, signa
     }
   }
 
-  /** Nothing while the service starts or stops: where nobody listens, the signal ends the process. */
-  let onSignal = () => {}
+  /** Where nobody listens, the signal ends the process. What comes while the service starts is due at the first look. */
+  let onSignal = () => {
+    isAskedAgain = true
+  }
   signals.on('SIGHUP', () => onSignal())
 
   return {
