@@ -97,6 +97,13 @@ async function serve(values: Given<typeof options>['values']) {
     setTimeout(() => server.kill('SIGTERM'), patienceMs).unref()
   }
 
+  // Until nginx runs, the signal would end this process, or nginx: it comes to it later.
+  let isReloadDue = false
+  let onHangUp = () => {
+    isReloadDue = true
+  }
+  process.on('SIGHUP', () => onHangUp())
+
   mkdirSync(directory, { recursive: true })
   refuseSecond(directory, pidFile)
   let settings = configure(configuration)
@@ -114,8 +121,8 @@ async function serve(values: Given<typeof options>['values']) {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGQUIT'] as const) {
     process.on(signal, stop)
   }
-  process.on('SIGHUP', reload)
-  process.on('SIGUSR1', () => server.kill('SIGUSR1')) // would start Node's debugger
+  // Would start Node's debugger, and end an nginx that does not listen to it yet, and opens its logs by itself.
+  process.on('SIGUSR1', () => existsSync(pidFile) && server.kill('SIGUSR1'))
 
   // Written once the ports are bound.
   const running = () => server.exitCode === null && server.signalCode === null
@@ -125,14 +132,32 @@ async function serve(values: Given<typeof options>['values']) {
     console.log(
       `proxy: https://${/^[^[].*:/.test(address) ? `[${address}]` : address}:${settings.PROXY_HTTPS_PORT} in front of ${settings.PROXY_GATEWAYS}; logs in ${directory}`,
     )
+    onHangUp = reload
+    if (isReloadDue) reload()
   }
   const [code, signal] = await exited
-  if (signal) console.error(`proxy: nginx was ended by ${signal}`)
+  if (signal) {
+    console.error(`proxy: nginx was ended by ${signal}`)
+    endWorkers(server.pid as number)
+  }
   return code ?? 1
 }
 
 export const run = (args: string[]) =>
   runCommand({ name: 'keycast proxy', usage, options }, ({ values }) => serve(values), args)
+
+/**
+ * Workers outlive a master that was killed, and hold the ports: the next nginx would not start.
+ *
+ * @param master leader of the process group
+ */
+function endWorkers(master: number) {
+  try {
+    process.kill(-master, 'SIGKILL')
+  } catch {
+    // none is left
+  }
+}
 
 /** @returns the path of nginx, which often lies outside an ordinary user's PATH */
 function findNginx(): string {

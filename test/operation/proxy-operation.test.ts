@@ -1,5 +1,5 @@
 // The proxy for its operator: settings, logs, reloads, stops, and load balancers in front of it.
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { connect as connectHttp2 } from 'node:http2'
@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { atEnd } from '../support/cleanup.ts'
 import { eventually } from '../support/deadline.ts'
 import { freePorts } from '../support/free-ports.ts'
 import { ofNode } from '../support/node-process.ts'
@@ -269,6 +270,38 @@ test('a reload reads the settings file again: who connects then comes to the gat
   expect(readFileSync(rendered, 'utf8')).toBe(before)
   expect(filed.workers()).toEqual(workers)
   expect((await request(filed.url('/'))).body).toBe('second')
+})
+
+test('SIGHUP while it starts ends nothing: it is read again once nginx runs', async () => {
+  const directory = join(temporaryFolder(), 'proxy')
+  const [httpPort, httpsPort] = (await freePorts(2)).map(String)
+  const ports = ['--gateway', `127.0.0.1:${first.port}`, '--http-port', httpPort, '--https-port', httpsPort]
+  const child = spawn(process.execPath, [...proxyCommand, '--directory', directory, ...ports], { env: { ...ofNode } })
+  const exited = once(child, 'exit')
+  atEnd(() => child.kill('SIGTERM') && exited)
+  let said = ''
+  child.stderr.on('data', text => (said += text))
+  // It has begun: it makes the folder, then a certificate.
+  await eventually(() => existsSync(directory), 'its folder', { everyMs: 1 })
+  child.kill('SIGHUP')
+  await eventually(
+    () => said.includes('reconfiguring'),
+    () => `a reload in ${said}`,
+  )
+  expect((await request(`https://127.0.0.1:${httpsPort}/`)).status).toBe(200)
+})
+
+test('where nginx itself is killed its workers end as well, and the next one has their ports', async () => {
+  const killed = await startProxy([first.port])
+  const workers = killed.workers()
+  const socket = await openSocket(killed)
+  const closed = once(socket, 'close')
+  process.kill(killed.masterPid, 'SIGKILL')
+  await closed
+  await eventually(() => !workers.some(isAlive), 'the end of the workers')
+  expect(killed.log()).toContain('nginx was ended by SIGKILL')
+  const next = await startProxy([first.port], { after: killed })
+  expect((await request(next.url('/'))).status).toBe(200)
 })
 
 test('after the script was killed, the nginx it left is named, with how to end it', async () => {
