@@ -73,6 +73,13 @@ test('systemd waits longer than a service takes to stop in order', () => {
   expect(Number.parseInt(text, 10)).toBeGreaterThan(Number(proxySeconds))
 })
 
+test('a service whose worker the kernel ends goes on', () => {
+  expect(linesOf('keycast-.service.d/common.conf', 'OOMPolicy')).toEqual(['continue'])
+  for (const service of readdirSync(source).filter(name => name.endsWith('.service'))) {
+    expect(linesOf(service, 'OOMPolicy')).toEqual([])
+  }
+})
+
 test('the journal keeps its log where systemd lets it write, and stops after the gateways', () => {
   const [folder] = linesOf('keycast-journal.service', 'StateDirectory')
   expect(linesOf('keycast-journal.service', 'Environment')).toEqual([`JOURNAL_DATA=/var/lib/${folder}/log`])
