@@ -67,6 +67,15 @@ test.each([
   expect(stdout).toContain('Keycast self-signed')
 })
 
+test('proxies that start together in a folder without a pair come to one', async () => {
+  for (let round = 0; round < 2; round++) {
+    const folder = join(newFolder(), 'certificates')
+    const ends = await Promise.all([1, 2, 3].map(() => check(folder)))
+    expect(ends.map(({ code }) => code)).toEqual([0, 0, 0])
+    expect(ends.filter(({ said }) => said.includes('made a SELF-SIGNED'))).toHaveLength(1)
+  }
+})
+
 test('an IPv6 address is one in the certificate too', async () => {
   const folder = newFolder()
   await check(folder, '::1', '127.0.0.1', 'example.org')
