@@ -11,7 +11,7 @@ import { cleanUpAfterKill } from './after-kill.ts'
 import { endMarked } from './end-leftovers.ts'
 import { terminalIsGone, watchOrphaned } from './orphan.ts'
 import { createOutput } from './output.ts'
-import { canLook, claim, fitsSockets, homeFor, inspect, release } from './pm2-home.ts'
+import { canLook, claim, fitsSockets, homeFor, inspect, isStart, release } from './pm2-home.ts'
 import { requireFreePorts } from './ports.ts'
 import { untilReady } from './ready.ts'
 import { type App, planServices, reachable, type Service } from './services.ts'
@@ -125,7 +125,8 @@ async function clearHome() {
   if (!fitsSockets(home))
     throw new StartError(`PM2_HOME=${home}: the path is too long for pm2's sockets. Set PM2_HOME to a shorter one.`)
   const { daemon, starter, abandoned, left } = inspect(home)
-  if (daemon && starter) {
+  // Its pm2 comes up some time after it: two that wait for one pm2 would wait for ever.
+  if (starter && (daemon || isStart(starter))) {
     throw new StartError(
       `Keycast is already running, started by process ${starter} (pm2 in ${home}). Stop it first: kill ${starter}`,
     )
@@ -178,7 +179,7 @@ async function run() {
   let ours = false
   let watch: NodeJS.Timeout | undefined
   try {
-    ours = !(await supervisor.connect())
+    ours = !(await Promise.race([supervisor.connect(), aborted]))
     if (!ours) throw foreignPm2()
     ending.signal.throwIfAborted()
     watch = setInterval(watchDaemon, DAEMON_WATCH_MS)

@@ -50,6 +50,15 @@ export function inspect(home: string): {
   return { daemon, starter: aliveOr(starter), abandoned, left: abandoned ? marked(home) : [] }
 }
 
+/** Whether a process that claimed a folder is an npm start: after a reboot another may have its pid. */
+export function isStart(pid: number) {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('scripts/start.js')
+  } catch {
+    return false
+  }
+}
+
 /** Notes that this process runs a system there. */
 export function claim(home: string) {
   mkdirSync(home, { recursive: true, mode: 0o700 })

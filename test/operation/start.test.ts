@@ -1,7 +1,7 @@
 // npm start as a person uses it: everything comes up, a client gets a value, and however it ends no process is left.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { atEnd } from '../support/cleanup.ts'
@@ -154,6 +154,17 @@ test('a port in use is named before anything is started', async () => {
     new RegExp(`Port ${port} on 127.0.0.1, which gateway needs.*GATEWAY_PORT=\\d+ npm start`),
   )
   expect(system.text()).not.toContain('starting')
+  expect(system.left()).toEqual([])
+})
+
+test('a start beside one whose pm2 is not up yet says so, and starts nothing', async () => {
+  const env = await lean()
+  const other = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1_000)', 'scripts/start.js'], { stdio: 'ignore' })
+  atEnd(() => other.kill('SIGKILL'))
+  writeFileSync(join(env.PM2_HOME, 'starter.pid'), `${other.pid}\n`)
+  const system = start(env)
+  expect(await system.ended()).toBe(1)
+  expect(system.text()).toContain(`already running, started by process ${other.pid}`)
   expect(system.left()).toEqual([])
 })
 
