@@ -1,6 +1,15 @@
 import { errorCodes } from './codes.js'
 import { ProtocolError } from './fields.ts'
-import { deltaLine, encode, errorMessage, readClientMessage, VALUE_TAIL, valueHead, valueLine } from './messages.ts'
+import {
+  deltaLine,
+  encode,
+  errorMessage,
+  readClientMessage,
+  readRequestId,
+  VALUE_TAIL,
+  valueHead,
+  valueLine,
+} from './messages.ts'
 
 const read = (message: unknown) => readClientMessage(JSON.stringify(message))
 
@@ -131,3 +140,14 @@ test.each(['9007199254740993', '-9007199254740993', '1e999'])(
     expect(() => readClientMessage(`{"type":"ping","id":${id}}`)).toThrow('2^53')
   },
 )
+
+test('a request that is refused is known by its id, and a long one is not parsed for it', () => {
+  const long = `"keys":[${'"a:1",'.repeat(1_000)}`
+  expect(readRequestId('{"type":"ping","id":1}')).toBe(1)
+  expect(readRequestId('{"id":"')).toBeUndefined()
+  expect(readRequestId(`{"type":"subscribe","id":7,${long}`)).toBe(7)
+  expect(readRequestId(` { "id" : "a\\"b" , ${long}`)).toBe('a"b')
+  expect(readRequestId(`{${long}"a:2"],"id":7}`)).toBeUndefined()
+  expect(readRequestId(`{"id":9007199254740993,${long}`)).toBeUndefined()
+  expect(readRequestId(`{"id":"${'x'.repeat(2_000)}",${long}`)).toBeUndefined()
+})

@@ -233,14 +233,22 @@ export function readClientMessage(text: string): ClientMessage {
   }
 }
 
+/** A longer request that is refused is not parsed: that may take longer than to answer it. */
+const PARSED_CHARACTERS_MAX = 1_024
+
+/** How clients begin a request. */
+const startGrammar = /^\s*\{\s*(?:"type"\s*:\s*"\w*"\s*,\s*)?"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*,/
+
 /**
  * The id of a request that is refused unread, so that the client knows which request failed.
  *
- * @returns `undefined` if it has none, or none that can be sent back
+ * @returns `undefined` if it has none, or none that can be sent back, or if it is long and has it behind other fields
  */
 export function readRequestId(text: string): RequestId | undefined {
   try {
-    return readId(parseObject(text).id)
+    if (text.length <= PARSED_CHARACTERS_MAX) return readId(parseObject(text).id)
+    const [, id] = startGrammar.exec(text.slice(0, PARSED_CHARACTERS_MAX)) ?? []
+    return id === undefined ? undefined : readId(JSON.parse(id))
   } catch {
     return undefined
   }

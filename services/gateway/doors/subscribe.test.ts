@@ -343,8 +343,16 @@ test('when no key is accepted, that is said as well', async () => {
 test('thousands of bad keys in one message end the session instead of asking for megabytes of errors', async () => {
   const { connect } = createTestGateway()
   const client = await connect()
-  client.send(subscribe(...Array.from({ length: 40_000 }, (_, n) => `x${n}`)))
+  client.send(subscribe(...Array.from({ length: 15_000 }, (_, n) => `x${n}`)))
   expect(client.connection.closed?.code).toBe(4007)
+})
+
+test('a client that may read none of its 5,000 keys any more is told so of each', async () => {
+  const { connect } = createTestGateway()
+  const client = await connect()
+  const told = await client.ask(subscribe(...Array.from({ length: 5_000 }, (_, n) => `none:${n}`)))
+  expect(told.filter(({ code }) => code === 'unknown_namespace')).toHaveLength(5_000)
+  expect(client.connection.closed).toBeUndefined()
 })
 
 test('past the cache limit a new key gets capacity, one that is watched does not', async () => {

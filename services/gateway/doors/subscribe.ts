@@ -4,8 +4,8 @@ import { type ControlMessage, errorMessage, type Problem, type RequestId, type S
 import type { Session } from '../sessions/session.ts'
 import type { Start } from '../topics/topics.ts'
 
-/** Cheap enough for a client that asks for thousands of keys too many, once. */
-const REFUSALS_PER_TOKEN = 10
+/** Cheap enough for a client whose 5,000 keys are all refused, once: a refusal takes as long as a request to answer. */
+const REFUSALS_PER_TOKEN = 4
 
 interface Deps {
   readonly topics: {

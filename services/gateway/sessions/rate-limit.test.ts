@@ -99,9 +99,17 @@ test('a refusal of the whole request, for its rate, has no further price', () =>
 })
 
 test('long messages cost more', () => {
-  expect(costOf(10)).toBe(1)
-  expect(costOf(1_024)).toBe(2)
-  expect(costOf(256 * 1_024)).toBe(257)
+  const cost = (text: string) => costOf(Buffer.from(text))
+  expect(cost('x'.repeat(10))).toBe(1)
+  expect(cost('x'.repeat(1_024))).toBe(2)
+  expect(cost('x'.repeat(256 * 1_024))).toBe(257)
+})
+
+test('so do messages of many objects or lists: each takes as long as 64 other bytes', () => {
+  const cost = (text: string) => costOf(Buffer.from(text))
+  expect(cost('{"type":"subscribe","keys":["a:1"]}')).toBe(1)
+  expect(cost('[]'.repeat(1_024))).toBe(67)
+  expect(cost('{}'.repeat(1_024))).toBe(67)
 })
 
 function setupKeys() {

@@ -54,7 +54,7 @@ test('a flood ends the session, no longer read, with a bounded number of answers
   expect(client.connection.read().length).toBeLessThan(40)
 })
 
-test('a refused message is read for its id, whatever it is and however long', async () => {
+test('a refused message is looked at for its id, whatever it is and however long', async () => {
   const { connect } = createTestGateway({ settings: { requestsPerSecondMax: 10 } })
   const client = await connect()
   for (let n = 0; n < 10; n++) client.send({ type: 'ping' })

@@ -36,7 +36,7 @@ export function createReceive({ outbox, rateLimit }: Deps) {
     if (session.ended || session.closing) return
     session.heard = true
     if (isBinary) return outbox.close(session, 'unsupportedData')
-    const waitMs = rateLimit.charge(session, costOf(data.length))
+    const waitMs = rateLimit.charge(session, costOf(data))
     if (waitMs > 0) return refuse(session, data, waitMs)
 
     if (session.mustAuth) {
@@ -78,7 +78,6 @@ export function createReceive({ outbox, rateLimit }: Deps) {
 
   function refuse(session: Session, data: Buffer, retryAfterMs: number) {
     if (session.ended) return
-    // Parsed a second time only here, whatever its size: its bytes are charged, and a session in debt can afford few.
     outbox.send(session, errorMessage({ code: 'rate_limited', retryAfterMs }, { id: readRequestId(data.toString()) }))
   }
 
