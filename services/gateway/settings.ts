@@ -113,7 +113,7 @@ export const settings = {
     default: 1_000_000,
     min: 1,
     unit: 'subscriptions',
-    doc: 'Subscriptions of all sessions together; above it further ones get the error capacity. At 128 bytes each this many take 128 MB.',
+    doc: 'Subscriptions of all sessions together; above it further ones get the error capacity. At 128 bytes each this many take 128 MB. Of different rooms there may be a quarter as many, at 2 KB each.',
   }),
   requestsPerSecondMax: setting.integer({
     env: 'GATEWAY_REQUESTS_PER_SECOND_MAX',

@@ -42,7 +42,7 @@ export function assembleTopics({ namespaces, links, ...deps }: Deps) {
 
     sweep() {
       ofValues.sweep()
-      rooms.sweep()
+      ofRooms.sweep()
     },
 
     stats: () => ({ ...ofValues.stats(), ...ofRooms.stats(), ...topics.stats() }),

@@ -88,7 +88,7 @@ interface Deps {
   }
   readonly openValue: (wireKey: string) => Topic | Problem
   readonly namespaces: JournalNamespaces
-  readonly rooms: { open(key: string, namespace: JournalNamespace): Topic }
+  readonly rooms: { open(session: Session, key: string, namespace: JournalNamespace): Topic | Problem }
   readonly outbox: { send(session: Session, message: ControlMessage): void }
   readonly counts: Pick<Counts, 'asked' | 'pageReads'>
 }
@@ -153,7 +153,7 @@ export function createTopics({ namespaces, gate, openValue, rooms, outbox, count
 
   /** @param admitted to a key that the session holds */
   function join(session: Session, { key, wireKey, namespace }: Admitted, start: Start): Problem | undefined {
-    const topic = namespace?.source === 'journal' ? rooms.open(key, namespace) : openValue(wireKey)
+    const topic = namespace?.source === 'journal' ? rooms.open(session, key, namespace) : openValue(wireKey)
     if (isProblem(topic)) {
       gate.release(session, 'subscribe', key)
       return topic

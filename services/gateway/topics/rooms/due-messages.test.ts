@@ -14,7 +14,7 @@ function setUp(count: number, bytes = 10) {
   }
   const behind: unknown[] = []
   const counts = createCounts()
-  const watching = { begin() {} }
+  const watching = { begin: () => undefined }
   const add = createDueMessages({
     gate: { check: () => undefined, grants: () => true },
     tails,

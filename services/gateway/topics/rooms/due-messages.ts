@@ -18,7 +18,7 @@ interface Deps {
     grants(rights: Rights, act: Act, key: string): boolean
   }
   tails: { following(room: Room, cursor: number): Encoded | undefined }
-  watching: { begin(subscription: RoomSubscription): void }
+  watching: { begin(subscription: RoomSubscription): Problem | undefined }
   /** The messages after its cursor are not held any more. */
   onBehind: (subscription: RoomSubscription) => void
   counts: Pick<Counts, 'sent' | 'errors' | 'messageDeliveries'>
@@ -77,10 +77,11 @@ export function createDueMessages({ gate, tails, watching, onBehind, counts }: D
     const begun = { key, epoch, seq, oldest, recovered, count: seq - subscription.cursor }
     const bytes = add(pieces, { type: 'subscribed', id, keys: [begun] })
     if (!presence) return bytes
-    const problem = gate.check(session.rights, 'members', key)
-    if (problem) return bytes + add(pieces, errorMessage(problem, { id, key, subscribed: true }))
-    watching.begin(subscription)
-    return bytes
+    const problem = gate.check(session.rights, 'members', key) ?? watching.begin(subscription)
+    if (!problem) return bytes
+    // Nobody tries again for it.
+    const error = { ...errorMessage(problem, { id, key, subscribed: true }), retryAfterMs: undefined }
+    return bytes + add(pieces, error)
   }
 
   function addMembers(pieces: Piece[], { members }: RoomSubscription) {

@@ -1,6 +1,7 @@
 import { noKind } from '../../test-support.ts'
 import { createFollowers } from './followers.ts'
 import { createRoom, type Room } from './room.ts'
+import { createRoomPlaces } from './room-places.ts'
 
 const key = 'room:1'
 
@@ -14,6 +15,7 @@ function setUp() {
     tails: { forget: room => void calls.push(`forget ${room.key}`) },
     outbox: { forget() {}, send: (_, message) => void sent.push(message) },
     watching: { end() {} },
+    places: createRoomPlaces({ subscriptionsMax: 1_000 }),
   })
   const createSession = () => ({ subscriptions: new Map(), account: undefined, rights: {} }) as any
   const add = () => {

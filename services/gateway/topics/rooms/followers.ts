@@ -5,6 +5,7 @@ import type { Session } from '../../sessions/session.ts'
 import { attach, detach, type Subscription } from '../topics.ts'
 import { takeAnswers } from './held-answers.ts'
 import type { Room, RoomSubscription } from './room.ts'
+import type { Place, RoomPlaces } from './room-places.ts'
 
 interface Deps {
   /** By key. */
@@ -13,9 +14,10 @@ interface Deps {
   tails: { forget(room: Room): void }
   outbox: { forget(subscription: Subscription): void; send(session: Session, message: ControlMessage): void }
   watching: { end(subscription: RoomSubscription): void }
+  places: Pick<RoomPlaces, 'take' | 'leave' | 'giveBack'>
 }
 
-export function createFollowers({ rooms, backbone, tails, outbox, watching }: Deps) {
+export function createFollowers({ rooms, backbone, tails, outbox, watching, places }: Deps) {
   function add(session: Session, room: Room): RoomSubscription {
     const subscription: RoomSubscription = {
       session,
@@ -33,6 +35,7 @@ export function createFollowers({ rooms, backbone, tails, outbox, watching }: De
     attach(subscription)
     if (room.subscriptions.length === 1) {
       rooms.set(room.key, room)
+      room.place = places.take(session, 1)
       backbone.watch(room.key)
     }
     return subscription
@@ -49,7 +52,8 @@ export function createFollowers({ rooms, backbone, tails, outbox, watching }: De
       rooms.delete(room.key)
       backbone.unwatch(room.key)
       tails.forget(room)
-    }
+      places.giveBack(room.place as Place)
+    } else places.leave(room.place as Place, session, room.subscriptions[0].session)
     // These publishers waited for messages that will not come.
     for (const answer of takeAnswers(subscription)) outbox.send(session, answer)
   }

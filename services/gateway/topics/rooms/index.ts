@@ -12,6 +12,7 @@ import { createHistoryReader } from './histories.ts'
 import { createDueMembers } from './presence/due-members.ts'
 import { createJoins } from './presence/joins.ts'
 import type { Room } from './room.ts'
+import { createRoomPlaces } from './room-places.ts'
 import { createRooms } from './rooms.ts'
 import { createStreamStart } from './stream-start.ts'
 import { createTails } from './tails.ts'
@@ -20,7 +21,7 @@ import { createTails } from './tails.ts'
 type FollowedEvents = Required<Omit<RoomsEvents, 'heldVersion' | 'onPushed'>>
 
 interface Deps {
-  settings: { publishMs: number; tailBytesMax: number }
+  settings: { publishMs: number; tailBytesMax: number; subscriptionsMax: number }
   namespaces: JournalNamespaces
   backbone: RoomsBackbone
   gate: GatePart
@@ -35,13 +36,14 @@ export function assembleRooms(deps: Deps) {
   const { tailBytesMax, publishMs } = deps.settings
   const byKey = new Map<string, Room>()
   const tails = createTails({ ...deps, bytesMax: tailBytesMax })
-  const watching = createDueMembers(deps)
-  const followers = createFollowers({ ...deps, rooms: byKey, tails, watching })
+  const places = createRoomPlaces(deps.settings)
+  const watching = createDueMembers({ ...deps, places })
+  const followers = createFollowers({ ...deps, rooms: byKey, tails, watching, places })
   const pages = createCatchUpReads({ ...deps, tails })
   const streamStart = createStreamStart({ ...deps, tails, pages, followers, watching })
   const behind = createCatchUp({ ...deps, tails, pages })
   const write = createDueMessages({ ...deps, tails, watching, onBehind: behind.readOn })
-  const rooms = createRooms({ ...deps, rooms: byKey, write, followers, streamStart, behind, tails })
+  const rooms = createRooms({ ...deps, rooms: byKey, write, followers, streamStart, behind, tails, places })
   const events: FollowedEvents = { ...rooms.events, ...watching.events }
 
   return {
@@ -50,6 +52,12 @@ export function assembleRooms(deps: Deps) {
     watcher: watching.watcher,
     histories: createHistoryReader(deps),
     joins: createJoins({ ...deps, joinMs: publishMs }),
+
+    sweep() {
+      rooms.sweep()
+      watching.sweep()
+    },
+
     stats: () => ({ ...rooms.stats(), ...watching.stats() }),
   }
 }

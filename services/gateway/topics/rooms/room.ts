@@ -7,6 +7,7 @@ import type { Kind, Start, Subscription, Topic } from '../topics.ts'
 import type { Page } from './catch-up-reads.ts'
 import type { HeldAnswer } from './held-answers.ts'
 import type { MemberList } from './presence/member-list.ts'
+import type { Place } from './room-places.ts'
 
 /** Messages that follow each other: as they came, until a session wants them; then as the frames that all are sent. */
 export interface Segment {
@@ -43,6 +44,8 @@ export interface Room extends Topic {
   /** By the seq after which they read; catch-up-reads.ts. */
   reads: Map<number, Promise<Page>>
   subscriptions: RoomSubscription[]
+  /** Whom it counts for, while it has any. */
+  place: Place | undefined
 }
 
 /** Bits of what a session is due of a room: what follows its cursor, or how it begins; all members. */
@@ -97,6 +100,7 @@ export function createRoom(key: string, namespace: JournalNamespace, kind: Kind)
     headOf: createMessageHeads(key),
     reads: new Map(),
     subscriptions: [],
+    place: undefined,
   }
 }
 

@@ -1,5 +1,6 @@
 // Applies the journal's events of rooms to the sessions that follow them.
 import type { MessageEvents, RoomsBackbone } from '@keycast/backbone'
+import type { Problem } from '@keycast/protocol'
 import type { JournalNamespace, World } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import type { Session } from '../../sessions/session.ts'
@@ -8,6 +9,7 @@ import type { CatchUp } from './catch-up.ts'
 import type { DueMessages } from './due-messages.ts'
 import { createPace } from './pace.ts'
 import { createRoom, MESSAGES, type Room, type RoomSubscription } from './room.ts'
+import type { RoomPlaces } from './room-places.ts'
 import { type StreamStart, unavailable } from './stream-start.ts'
 import type { Tails } from './tails.ts'
 
@@ -19,6 +21,8 @@ const MEMBERS_MS = 1_000
 /** Failed reads are repeated at this interval. */
 const RETRY_MS = 1_000
 
+const tooManyRooms: Problem = { code: 'capacity' }
+
 interface Deps {
   /** By key. */
   rooms: Map<string, Room>
@@ -27,6 +31,7 @@ interface Deps {
   streamStart: StreamStart
   behind: CatchUp
   tails: Tails
+  places: Pick<RoomPlaces, 'hasRoom'>
   backbone: Pick<RoomsBackbone, 'isAvailable' | 'ownerOf' | 'membersOf' | 'deleteMessages'>
   outbox: { owe(subscription: Subscription, bits: number): void }
   counts: Pick<Counts, 'gaps'>
@@ -41,6 +46,7 @@ export function createRooms({
   streamStart,
   behind,
   tails,
+  places,
   backbone,
   outbox,
   counts,
@@ -157,7 +163,9 @@ export function createRooms({
     kind,
 
     /** @param key of a room of that namespace, and passed the gate */
-    open: (key: string, namespace: JournalNamespace) => rooms.get(key) ?? createRoom(key, namespace, kind),
+    open(session: Session, key: string, namespace: JournalNamespace): Room | Problem {
+      return rooms.get(key) ?? (places.hasRoom(session, 1) ? createRoom(key, namespace, kind) : tooManyRooms)
+    },
 
     sweep() {
       for (const room of rooms.values()) tails.sweep(room)

@@ -1,12 +1,13 @@
 // Tells sessions who is in the rooms they are subscribed to: all members first, then every change. A session that does not
 // take the changes is owed no queue of them: it is sent all members again when it does.
 import type { RoomsBackbone, RoomsEvents } from '@keycast/backbone'
-import { type ControlMessage, errorMessage, isProblem } from '@keycast/protocol'
+import { type ControlMessage, errorMessage, isProblem, type Problem } from '@keycast/protocol'
 import type { Counts } from '../../../counts.ts'
 import type { Watcher } from '../../../gate/gate.ts'
 import type { Session } from '../../../sessions/session.ts'
 import type { Subscription } from '../../topics.ts'
 import { MEMBERS, type RoomSubscription, subscriptionTo } from '../room.ts'
+import { LIST_PLACES, type RoomPlaces } from '../room-places.ts'
 import { changeMembers, createMemberList, type MemberList, replaceMembers } from './member-list.ts'
 
 interface Deps {
@@ -17,18 +18,34 @@ interface Deps {
     sendFrame(session: Session, frame: Buffer): void
     takesChanges(session: Session): boolean
   }
+  places: RoomPlaces
   counts: Pick<Counts, 'sent' | 'conflated'>
 }
 
-export function createDueMembers({ backbone, outbox, counts }: Deps) {
+export function createDueMembers({ backbone, outbox, places, counts }: Deps) {
   /** By key of the room. */
   const lists = new Map<string, MemberList>()
+  /**
+   * Lists that nobody is told of since the last sweep. A client that subscribes again and again is sent what is known: else
+   * the journal would make all of it anew each time.
+   */
+  const left = new Set<MemberList>()
 
-  /** The client is told where its stream of the room begins, and is sent the members next. */
-  function begin(subscription: RoomSubscription) {
-    const list = lists.get(subscription.topic.key) ?? open(subscription.topic.key)
+  /**
+   * The client is told where its stream of the room begins, and is sent the members next.
+   *
+   * @returns why it is told of none
+   */
+  function begin(subscription: RoomSubscription): Problem | undefined {
+    const { session, topic } = subscription
+    const known = lists.get(topic.key)
+    if (!known && !places.hasRoom(session, LIST_PLACES)) return { code: 'capacity' }
+    const list = known ?? open(topic.key, session)
+    // One who was told before pays no more.
+    if (list.subscriptions.length === 0) places.leave(list.place, list.place.session, session)
     subscription.members = { list, index: list.subscriptions.push(subscription) - 1 }
     if (list.isKnown) outbox.owe(subscription, MEMBERS)
+    return undefined
   }
 
   /** @param subscription ends, or begins anew */
@@ -42,19 +59,21 @@ export function createDueMembers({ backbone, outbox, counts }: Deps) {
       list.subscriptions[index] = last
       last.members.index = index
     }
-    if (list.subscriptions.length === 0) close(list)
+    if (list.subscriptions.length === 0) left.add(list)
+    else places.leave(list.place, subscription.session, list.subscriptions[0].session)
   }
 
-  function open(key: string) {
-    const list = createMemberList(key)
+  function open(key: string, session: Session) {
+    const list = createMemberList(key, places.take(session, LIST_PLACES))
     lists.set(key, list)
     backbone.watchMembers(key)
     return list
   }
 
-  function close({ key }: MemberList) {
+  function close({ key, place }: MemberList) {
     lists.delete(key)
     backbone.unwatchMembers(key)
+    places.giveBack(place)
   }
 
   const onMembers: NonNullable<RoomsEvents['onMembers']> = (key, said) => {
@@ -99,6 +118,12 @@ export function createDueMembers({ backbone, outbox, counts }: Deps) {
     end,
     watcher,
     events: { onMembers, onPresence },
+
+    sweep() {
+      for (const list of left) if (list.subscriptions.length === 0) close(list)
+      left.clear()
+    },
+
     stats: () => ({ watchedMembers: lists.size }),
   }
 }

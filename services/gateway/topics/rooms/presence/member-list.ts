@@ -2,6 +2,7 @@
 import { encode, type Member } from '@keycast/protocol'
 import { textFrame } from '../../../transport/frames.ts'
 import type { RoomSubscription } from '../room.ts'
+import type { Place } from '../room-places.ts'
 
 /** `members` is `undefined` where they are only counted. `frame`: the whole list, once somebody is to be sent it. */
 export interface MemberList {
@@ -15,9 +16,11 @@ export interface MemberList {
   frame: Buffer | undefined
   /** That are told of them. */
   subscriptions: RoomSubscription[]
+  /** Whom it counts for. */
+  place: Place
 }
 
-export const createMemberList = (key: string): MemberList => ({
+export const createMemberList = (key: string, place: Place): MemberList => ({
   key,
   isKnown: false,
   rev: 0,
@@ -25,6 +28,7 @@ export const createMemberList = (key: string): MemberList => ({
   members: undefined,
   frame: undefined,
   subscriptions: [],
+  place,
 })
 
 export function replaceMembers(
