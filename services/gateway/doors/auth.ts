@@ -14,6 +14,9 @@ const PENDING_MAX = 4
 /** Rights to each key that a session holds are looked at again: so many count as one more request. */
 const KEYS_PER_REQUEST = 10
 
+/** After it an account has its full allowance again. */
+const CHANGE_RETRY_MS = 1_000
+
 /** A user with too many sessions or keys is told to come back after this time, in milliseconds. */
 const FULL_RETRY_MS = 5_000
 
@@ -28,7 +31,10 @@ interface Deps {
   }
   readonly credentials: { renew(session: Session, verified: Verified, id: RequestId | undefined): void }
   readonly outbox: { send(session: Session, message: ControlMessage): void }
-  readonly rateLimit: { charge(session: Session, requests: number): number }
+  readonly rateLimit: {
+    charge(session: Session, requests: number): number
+    chargeAccount(account: Account, requests: number): number
+  }
 }
 
 export const createAuth = ({ identify, revocations, accounts, credentials, outbox, rateLimit }: Deps) => {
@@ -62,8 +68,21 @@ export const createAuth = ({ identify, revocations, accounts, credentials, outbo
       const message = 'this user has too many sessions or keys: close some'
       return outbox.send(session, errorMessage({ code: 'rate_limited', message, retryAfterMs: FULL_RETRY_MS }, { id }))
     }
+    if (!mayChange(session, verified)) {
+      return outbox.send(session, errorMessage({ code: 'rate_limited', retryAfterMs: CHANGE_RETRY_MS }, { id }))
+    }
     credentials.renew(session, verified, id)
     rateLimit.charge(session, Math.floor(session.subscriptions.size / KEYS_PER_REQUEST))
+  }
+
+  /**
+   * For another viewer all keys are taken up anew, of which a backend decides or has other values: each costs its account as
+   * much as a request. So a user who has tokens for several scopes cannot have thousands taken up without end.
+   */
+  function mayChange({ viewer, account, subscriptions }: Session, verified: Verified): boolean {
+    if (!account || viewer === undefined || viewer.name === verified.viewer) return true
+    // The message that brings the token has its own price, so one of all that the account has would never be paid.
+    return rateLimit.chargeAccount(account, Math.min(subscriptions.size, account.rates.requests.max / 2)) === 0
   }
 
   function refuse(session: Session, id: Auth['id'], problem: Problem) {
