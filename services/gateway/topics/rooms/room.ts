@@ -41,6 +41,8 @@ export interface Room extends Topic {
   /** Read from the journal for sessions that are behind the tail. */
   pages: Segment[]
   headOf: ReturnType<typeof createMessageHeads>
+  /** When so many of the last messages were read, those after the cursor came; stream-start.ts. */
+  lastRead: { count: number; cursor: number } | undefined
   /** By the seq after which they read; catch-up-reads.ts. */
   reads: Map<number, Promise<Page>>
   subscriptions: RoomSubscription[]
@@ -98,6 +100,7 @@ export function createRoom(key: string, namespace: JournalNamespace, kind: Kind)
     segments: [],
     pages: NONE,
     headOf: createMessageHeads(key),
+    lastRead: undefined,
     reads: new Map(),
     subscriptions: [],
     place: undefined,

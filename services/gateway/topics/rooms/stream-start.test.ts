@@ -192,3 +192,18 @@ test('one that begins anew again and again has one read under way, and is placed
   await answer({}, 1)
   expect(subscription).toMatchObject(placed(10, true))
 })
+
+test('the last few are read once where a read gives fewer than are asked for, while what it gave is held', async () => {
+  const { begin, answer, reads } = setUp()
+  const subscription = begin({ after: undefined, last: 90, presence: false })
+  await answer({ first: 61 })
+  expect(begin({ after: undefined, last: 90, presence: false }, subscription)).toMatchObject(placed(60, false))
+  expect(begin({ after: undefined, last: 80, presence: false }, subscription)).toMatchObject(placed(60, false))
+  expect(reads).toHaveLength(1)
+  begin({ after: undefined, last: 95, presence: false }, subscription)
+  expect(reads).toHaveLength(2)
+  await answer({ first: 41 }, 1)
+  // The tail reaches no further back than 50 by now.
+  begin({ after: undefined, last: 90, presence: false }, subscription)
+  expect(reads).toHaveLength(3)
+})

@@ -86,8 +86,17 @@ export function createStreamStart({
     }
     if (last === undefined) return settle(subscription, placing, reached, false)
     const cursor = Math.min(reached, Math.max(reached - last, room.oldest - 1))
-    if (tails.covers(room, cursor)) return settle(subscription, placing, cursor, false)
+    const from = tails.covers(room, cursor) ? cursor : sameAsBefore(room, cursor, last)
+    if (from !== undefined) return settle(subscription, placing, from, false)
     return void read(readLast, subscription, placing, last)
+  }
+
+  /** A read has a bound in bytes, too: repeated it would bring the same, and take the place of what others need. */
+  function sameAsBefore(room: Room, cursor: number, count: number): number | undefined {
+    const { lastRead } = room
+    if (!lastRead || lastRead.count < count || lastRead.cursor < cursor || lastRead.cursor >= room.reached)
+      return undefined
+    return tails.covers(room, lastRead.cursor) ? lastRead.cursor : undefined
   }
 
   const read = containment.guard(
@@ -120,6 +129,7 @@ export function createStreamStart({
     if (subscription.placing !== placing) return place(subscription)
     if (isProblem(page)) return failed(subscription, placing, page)
     if (page.epoch !== room.epoch) return place(subscription)
+    room.lastRead = { count, cursor: page.first - 1 }
     settle(subscription, placing, page.first - 1, false)
   }
 

@@ -153,6 +153,7 @@ export function createTails({ bytesMax, now }: Deps) {
     for (const segment of [...room.segments, ...room.pages]) if (held.has(segment)) release(segment)
     room.segments = []
     room.pages = NONE
+    room.lastRead = undefined
   }
 
   /**
