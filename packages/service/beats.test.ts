@@ -65,6 +65,20 @@ test('after a standstill what is read before the late tick has no later time tha
   expect([read, clock.now()]).toEqual([PERIOD_MS, PERIOD_MS])
 })
 
+test('a busy moment counts before its late tick as after it: what is to last 10 s from then on does', () => {
+  const { clock, pass, tickAfter } = setup()
+  clock.start(() => {})
+  pass(1_400)
+  const read = clock.now()
+  tickAfter(0)
+  expect([read, clock.now()]).toEqual([1_400, 1_400])
+  // Nor does it go back where that turns out to be a standstill.
+  pass(1_400)
+  expect(clock.now()).toBe(2_800)
+  pass(30_000)
+  expect(clock.now()).toBe(2_800)
+})
+
 test('it says how long ago a standstill was, and takes a busy moment for none', () => {
   const { clock, pass, tickAfter } = setup()
   clock.start(() => {})

@@ -30,28 +30,35 @@ export function createAwakeClock({ periodMs, every, now, wallNow = now, onStands
   /** While it runs, when it last ticked. */
   let tickedAt: number | undefined
   let tickedWallAt = 0
+  /** Since then, as last read: the clock never goes back. */
+  let readMs = 0
   let standstillAt = Number.NEGATIVE_INFINITY
   let stopTicks = () => {}
 
-  /** Of a standstill nobody knows before its late tick, and messages that came meanwhile may be read earlier. */
-  const read = () => (tickedAt === undefined ? awakeMs : awakeMs + Math.min(now() - tickedAt, periodMs))
+  function read(): number {
+    const at = now()
+    look(at)
+    if (tickedAt !== undefined) readMs = at - tickedAt
+    return awakeMs + readMs
+  }
 
   /** Moves the clock on. */
-  function tickNow(passedMs: number) {
+  function tick(passedMs: number, at: number) {
     awakeMs += passedMs
-    tickedAt = now()
+    readMs = 0
+    tickedAt = at
     tickedWallAt = wallNow()
   }
 
-  /** Whether a standstill was found. */
-  function look(): boolean {
+  /** Whether a standstill was found. @param at now: what follows must not have been read after another one */
+  function look(at: number): boolean {
     if (tickedAt === undefined) return false
-    const passedMs = now() - tickedAt
+    const passedMs = at - tickedAt
     // A wall clock that was set forward looks the same.
     const sleptMs = Math.max(passedMs, wallNow() - tickedWallAt)
     if (sleptMs <= periodMs + STANDSTILL_MS) return false
-    tickNow(Math.min(passedMs, periodMs))
-    standstillAt = now()
+    tick(Math.min(passedMs, Math.max(periodMs, readMs)), at)
+    standstillAt = at
     onStandstill(sleptMs)
     return true
   }
@@ -61,17 +68,18 @@ export function createAwakeClock({ periodMs, every, now, wallNow = now, onStands
     now: read,
 
     /** Notices a standstill now. Its late tick may come after messages that waited meanwhile were read. */
-    look,
+    look: () => look(now()),
 
     /** The time, in milliseconds, since this process was last found to have stood still. */
     sinceStandstill: () => now() - standstillAt,
 
-    /** `tick` is called each period, after the clock was moved on. */
-    start(tick: () => void) {
-      tickNow(0)
+    /** `onTick` is called each period, after the clock was moved on. */
+    start(onTick: () => void) {
+      tick(0, now())
       stopTicks = every(periodMs, () => {
-        if (!look()) tickNow(now() - (tickedAt ?? now()))
-        tick()
+        const at = now()
+        if (!look(at)) tick(at - (tickedAt ?? at), at)
+        onTick()
       })
     },
 
@@ -79,6 +87,7 @@ export function createAwakeClock({ periodMs, every, now, wallNow = now, onStands
     stop() {
       stopTicks()
       awakeMs = read()
+      readMs = 0
       tickedAt = undefined
     },
   }

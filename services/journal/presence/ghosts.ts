@@ -9,10 +9,10 @@ export function createGhosts<T>(now: () => number) {
   let first = 0
 
   return {
-    /** @param tabs checked when they are to leave: until then some may have come back */
+    /** @param tabs looked up when they are to leave: one that came back is not among them any more */
     add: (tabs: Iterator<T>) => void batches.push({ leaveAt: now() + GHOST_MS, tabs }),
 
-    /** @returns one that must leave now, or has come back */
+    /** @returns one that must leave now */
     takeDue(): T | undefined {
       while (first < batches.length && batches[first].leaveAt <= now()) {
         const { value, done } = batches[first].tabs.next()

@@ -44,8 +44,10 @@ interface Room {
   settledAt: number
 }
 
-/** `link` is missing where its gateway said that the connection broke. `holder`: of its place. */
-type Tab = AnyTab & { key: string; room: Room; link: Link | undefined; holder: Holder | undefined }
+/** `link`: the one that says it; a lost one where its gateway said that the connection broke. `holder`: of its place. */
+type Tab = AnyTab & { key: string; room: Room; link: Saying; holder: Holder | undefined }
+
+type Saying = Pick<Link, 'tabs' | 'isLost'>
 
 /**
  * What one link said. `watches` and `gets` by key. `answers`: to joins, and refusals, which it is still to be sent.
@@ -146,8 +148,7 @@ export function createPresence({
   function step(): boolean {
     const ghost = ghosts.takeDue()
     if (ghost) {
-      // A tab that came back is no ghost any more, or belongs to another link.
-      if (isGhost(ghost)) forget(ghost)
+      forget(ghost)
       return true
     }
     const room = due.pop()
@@ -161,7 +162,7 @@ export function createPresence({
     return false
   }
 
-  const isGhost = ({ link }: Tab) => !link || link.isLost
+  const isGhost = ({ link }: Tab) => link.isLost
 
   function publish(room: Room) {
     changed.delete(room)
@@ -264,9 +265,7 @@ export function createPresence({
       room.tabs++
       tab.holder = places.charge(payer, 1)
     }
-    tab.link?.tabs.delete(key)
-    tab.link = link
-    link.tabs.set(key, tab)
+    move(tab, link)
     tabs.set(key, tab)
     counts.joined('joined')
     link.answers.set(key, { type: 'joined', key, name })
@@ -297,18 +296,22 @@ export function createPresence({
   /** Keeps a tab whose connection broke for a while, so that its user may come back unnoticed. */
   function startGrace(tab: Tab) {
     if (isGhost(tab)) return
-    tab.link?.tabs.delete(tab.key)
-    tab.link = undefined
-    ghosts.add([tab].values())
+    const lost: Saying = { tabs: new Map(), isLost: true }
+    move(tab, lost)
+    ghosts.add(lost.tabs.values())
     tickWhileNeeded()
+  }
+
+  function move(tab: Tab, link: Saying) {
+    tab.link.tabs.delete(tab.key)
+    tab.link = link
+    link.tabs.set(tab.key, tab)
   }
 
   function forget(tab: Tab) {
     const { key, room } = tab
-    // A ghost may have left in the meantime, and its key may be another tab's by now.
-    if (tabs.get(key) !== tab) return
     room.members.leave(tab)
-    tab.link?.tabs.delete(key)
+    tab.link.tabs.delete(key)
     tabs.delete(key)
     if (tab.holder) places.change(tab.holder, -1)
     room.tabs--
