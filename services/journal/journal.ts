@@ -312,7 +312,7 @@ export function createJournal({
     await bounds.settle()
     await hub.start({
       onWatch: (link, want) => partOf(want.key).onWatch(link, want),
-      onUnwatch: (link, key) => partOf(key).onUnwatch(link, key),
+      onUnwatch: (link, key, hasLeft) => partOf(key).onUnwatch(link, key, hasLeft),
       onGet: (link, want) => partOf(want.key).onGet(link, want),
       onCancelGet: (link, key) => partOf(key).onCancelGet(link, key),
       onLinkLost(link) {

@@ -19,7 +19,7 @@ interface Deps extends World {
   /** Runs a task when nothing else writes. */
   between: (task: () => Promise<unknown>) => void
   /** Rooms that have members now. */
-  occupied: () => Iterable<[room: string, state: () => MembersState]>
+  occupied: () => Iterable<[room: string, state: () => MembersState | undefined]>
   /** Of the outbox. */
   bytesMax: number
   counts: {
@@ -31,8 +31,10 @@ interface Deps extends World {
 }
 
 /** What is given may have more fields, which are others' business. */
-const toTell = (state: () => MembersState) => () => {
-  const { epoch, rev, count, members } = state()
+const toTell = (stateNow: () => MembersState | undefined) => () => {
+  const state = stateNow()
+  if (!state) return undefined
+  const { epoch, rev, count, members } = state
   return { epoch, rev, count, members }
 }
 
@@ -82,7 +84,7 @@ export function createNotifier({
     isTold: (room: string) => rulesFor('messages')(room) !== undefined,
     /** A message of the room went into the outbox. */
     onKept: messages.wake,
-    onMembers: (room: string, state: () => MembersState) => members.changed(room, toTell(state)),
+    onMembers: (room: string, state: () => MembersState | undefined) => members.changed(room, toTell(state)),
 
     async start() {
       members.start()

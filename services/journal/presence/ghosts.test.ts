@@ -24,7 +24,7 @@ function setup() {
       })
     },
     /** As where another journal has the room. */
-    unwatch: (user: string) => presence.onUnwatch('a', keyOf(user)),
+    unwatch: (user: string) => presence.onUnwatch('a', keyOf(user), false),
     tabs: () => presence.countsOf('room:1').tabs,
   }
 }

@@ -32,7 +32,10 @@ interface Watch {
   isHeld: boolean
 }
 
-/** `batchAt`: when changes are told next; `undefined` where there are none. `toldAt`: when that was last done. */
+/**
+ * `batchAt`: when changes are told next; `undefined` where there are none. `toldAt`: when that was last done.
+ * `isElsewhere`: since somebody last joined here, gateways ask another journal for it.
+ */
 interface Room {
   name: string
   key: string
@@ -42,6 +45,7 @@ interface Room {
   batchAt: number | undefined
   toldAt: number
   settledAt: number
+  isElsewhere: boolean
 }
 
 /** `link`: the one that says it; a lost one where its gateway said that the connection broke. `holder`: of its place. */
@@ -97,8 +101,11 @@ interface Deps {
   /** `undefined` if it names no room. */
   rulesOf: (room: string) => Rules | undefined
   tell: (link: string, key: string) => void
-  /** The members of a room, as they are told, changed. `everybody`: as they are told when it is called. */
-  onChanged?: (room: string, everybody: () => MembersAnswer) => void
+  /**
+   * The members of a room, as they are told, changed; or they came back from another journal, which may have told of them.
+   * `everybody`: as they are told when it is called; `undefined` where that is another journal's business by then.
+   */
+  onChanged?: (room: string, everybody: () => MembersAnswer | undefined) => void
   counts: { joined: (result: 'joined' | 'share' | RoomErrorCode) => void; told: () => void }
   now: () => number
   every: Every
@@ -170,7 +177,7 @@ export function createPresence({
     room.toldAt = now()
     if (room.members.publish()) {
       counts.told()
-      onChanged(room.name, room.members.everybody)
+      onChanged(room.name, () => everybodyIn(room))
     }
     for (const [link, watch] of room.watches) {
       if (watch.isHeld && now() >= room.settledAt) watch.isHeld = false
@@ -179,6 +186,8 @@ export function createPresence({
     }
     forgetRoomIfIdle(room)
   }
+
+  const everybodyIn = ({ isElsewhere, members }: Room) => (isElsewhere ? undefined : members.everybody())
 
   function schedule(room: Room, at: number = batchTimeOf(room)) {
     room.batchAt = Math.min(at, room.batchAt ?? Number.POSITIVE_INFINITY)
@@ -219,6 +228,7 @@ export function createPresence({
       batchAt: undefined,
       toldAt: Number.NEGATIVE_INFINITY,
       settledAt: now() + SETTLE_MS,
+      isElsewhere: false,
     }
     rooms.set(name, room)
     return room
@@ -261,6 +271,9 @@ export function createPresence({
     const { refusal, replaced } = room.members.join(tab, { ...said, name })
     if (refusal) return refuse(link, key, room, refusal)
     if (replaced) forget(replaced)
+    const isBack = room.isElsewhere || (known && isGhost(known))
+    room.isElsewhere = false
+    if (isBack) onChanged(room.name, () => everybodyIn(room))
     if (!known) {
       room.tabs++
       tab.holder = places.charge(payer, 1)
@@ -318,11 +331,16 @@ export function createPresence({
     schedule(room)
   }
 
-  function onUnwatch(id: string, key: string) {
+  /** @param hasLeft nobody asks another journal instead */
+  function onUnwatch(id: string, key: string, hasLeft: boolean) {
     const link = links.get(id)
     link?.answers.delete(key)
     const tab = tabs.get(key)
-    if (tab && tab.link === link) startGrace(tab) // if not, another link has it now
+    // If not, another link has it now.
+    if (tab && tab.link === link) {
+      startGrace(tab)
+      if (!hasLeft) tab.room.isElsewhere = true
+    }
     const room = link?.watches.get(key)
     if (!room) return
     link?.watches.delete(key)
@@ -397,8 +415,8 @@ export function createPresence({
       return { count: room?.members.count ?? 0, tabs: room?.tabs ?? 0 }
     },
     /** Rooms that have members now. */
-    *occupied(): Iterable<[room: string, everybody: () => MembersAnswer]> {
-      for (const { name, members } of rooms.values()) if (members.count > 0) yield [name, members.everybody]
+    *occupied(): Iterable<[room: string, everybody: () => MembersAnswer | undefined]> {
+      for (const room of rooms.values()) if (room.members.count > 0) yield [room.name, () => everybodyIn(room)]
     },
     /** `tabs`: joins that stand, and ghosts. */
     stats: () => ({ tabs: tabs.size, rooms: rooms.size }),
