@@ -358,6 +358,22 @@ test('while the journal is away a join ends at its deadline, and is not done lat
   expect(await later).toMatchObject({ count: 0 })
 })
 
+test('a journal that takes a join too late shows no member who was refused, nor keeps the name', async () => {
+  const { network, backbone, join, names } = await setup()
+  backbone.watchMembers('room:1')
+  await network.settle()
+  network.readMs.set('n1', 1_500)
+  const { joined } = join('ann', { options: { deadlineMs: 1_000, onLost() {} } })
+  await network.pass(1_400)
+  expect(await joined).toMatchObject({ code: 'journal_unavailable' })
+  await network.pass(2_000)
+  network.readMs.clear()
+  expect(names()).toEqual([])
+  const other = join('bob', { name: 'ann' }).joined
+  await network.pass(2_000)
+  expect(await other).toMatchObject({ name: 'ann' })
+})
+
 test.each([
   ['bad_message', { user: 'ann', name: '' }],
   ['bad_message', { user: 'ann', name: 'An\u0000n' }],

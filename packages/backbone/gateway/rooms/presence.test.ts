@@ -146,15 +146,16 @@ test('what answers only to show that the node answers changes nothing', () => {
 })
 
 test('a join without an answer ends at its deadline', async () => {
-  const { join, pass, said, timers } = setup()
+  const { presence, join, say, pass, said, timers } = setup()
   const { tab, joined } = join()
   pass(4_999)
   pass(1)
   expect(await joined).toMatchObject({ code: 'journal_unavailable' })
-  expect(said).toEqual([
-    ['watch', tab],
-    ['unwatch', tab],
-  ])
+  // A node that stood still meanwhile is told so: it would show a member who was refused.
+  expect(said.at(-1)).toEqual(['renew', tab])
+  expect(presence.payloadOf(tab)).toMatchObject({ leaving: 'now' })
+  say({ type: 'left', key: tab })
+  expect(said.at(-1)).toEqual(['unwatch', tab])
   expect(timers()).toBe(0)
 })
 

@@ -131,15 +131,13 @@ export function createPresenceBackbone({ router, events, now, every, randomBytes
   }
 
   function onCheck() {
-    for (const key of pending) {
-      const join = joins.get(key) as Join
-      if (now() >= join.deadlineAt) refuse(key, join, unavailable())
-    }
+    // A node that was slow, or stood still, may take it later, or has: nobody is to see a member who was refused.
+    for (const key of pending) if (isOver(key)) leave(key, 'now')
     for (let key = ending.first(); key !== undefined && isOver(key); key = ending.first()) forget(key)
     check()
   }
 
-  /** @param key of a join that is over */
+  /** @param key of a join whose time may be over */
   const isOver = (key: string) => now() >= (joins.get(key) as Join).deadlineAt
 
   function join(
