@@ -48,7 +48,7 @@ interface Room {
   isElsewhere: boolean
 }
 
-/** `link`: the one that says it; a lost one where its gateway said that the connection broke. `holder`: of its place. */
+/** `link`: that says it; a lost one where its gateway said that the connection broke. `holder`: of its place. */
 type Tab = AnyTab & { key: string; room: Room; link: Saying; holder: Holder | undefined }
 
 type Saying = Pick<Link, 'tabs' | 'isLost'>
@@ -102,8 +102,8 @@ interface Deps {
   rulesOf: (room: string) => Rules | undefined
   tell: (link: string, key: string) => void
   /**
-   * The members of a room, as they are told, changed; or they came back from another journal, which may have told of them.
-   * `everybody`: as they are told when it is called; `undefined` where that is another journal's business by then.
+   * The members of a room, as they are told, changed; or they came back from another journal, which may have told of
+   * them. `everybody`: as they are told when it is called; `undefined` where that is another journal's by then.
    */
   onChanged?: (room: string, everybody: () => MembersAnswer | undefined) => void
   counts: { joined: (result: 'joined' | 'share' | RoomErrorCode) => void; told: () => void }
