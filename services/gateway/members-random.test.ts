@@ -407,11 +407,11 @@ async function openTab(system: System, person: Person, gateway: Gateway) {
 type Tab = Awaited<ReturnType<typeof openTab>>
 
 const seeds: Record<Mode, number[]> = {
-  nothing: [0, 1],
-  stalls: [0, 2, 3],
-  losses: [0, 1],
+  nothing: [1],
+  stalls: [2, 3],
+  losses: [0],
   deaths: [1],
-  everything: [0, 1, 2],
+  everything: [1, 2],
 }
 const cases = Object.entries(seeds).flatMap(([mode, each]) => each.map(seed => [mode as Mode, seed] as const))
 
