@@ -56,6 +56,8 @@ interface Options {
   markDueMs?: number
   /** How the backend takes what it is told. */
   backendTakes?: () => Outcome
+  /** In milliseconds since 1970; as the test's clock unless given. */
+  wallNow?: () => number
 }
 
 export function setup({
@@ -70,6 +72,7 @@ export function setup({
   tokens = { authorizationOf: () => undefined, refused() {} },
   markDueMs = 0,
   backendTakes = () => ({ kind: 'taken' }),
+  wallNow,
 }: Options = {}) {
   let at = 1_000_000
   const now = () => at
@@ -140,7 +143,7 @@ export function setup({
       info: (line: object) => recovered.push(line),
     } as unknown as Pick<Log, 'warn' | 'info'>,
     now,
-    wallNow: now,
+    wallNow: wallNow ?? now,
     hostNow: now,
     random,
   }

@@ -20,7 +20,7 @@ import type { FailureLog } from '../failure-log.ts'
 import type { Entry } from '../keys/entry.ts'
 import { isMissing } from '../keys/held.ts'
 import { isCold, isKept, isWanted } from '../keys/interest.ts'
-import { authorizationOf, mayAsk, sharedKeyOf, viewerOf } from '../keys/viewer.ts'
+import { authorizationOf, mayAsk, needsOwnToken, sharedKeyOf, viewerOf } from '../keys/viewer.ts'
 import type { FetchMetrics } from '../metrics.ts'
 import type { Verdict } from '../origins/breaker.ts'
 import { createDispatcher, type Dispatcher, type Request } from '../origins/dispatcher.ts'
@@ -213,17 +213,21 @@ export function createFetches({
     fetch.authorization = authorizationOf(entry, wallNow())
     fetch.superseded = false
     fetch.requestChanges = entry.source.requestChanges
-    pool.lease(fetch, messageOf(entry))
+    pool.lease(fetch, messageOf(entry, fetch.authorization))
   }
 
-  /** The request for a key, as of now. */
-  function messageOf(entry: Entry): Omit<LeaseMessage, 'type' | 'lease'> {
+  /**
+   * The request for a key, as of now.
+   *
+   * @param own the viewer's `Authorization`. It may have expired since it was found that there is one: nobody is asked then
+   */
+  function messageOf(entry: Entry, own?: string): Omit<LeaseMessage, 'type' | 'lease'> {
     const { namespace } = entry
     const { value } = entry.held
     const id = idOf(sharedKeyOf(entry))
     // Conditions are for GET (RFC 9110 section 13.1.2).
     const validators = namespace.bodyFor ? undefined : value
-    const sent = authorizationOf(entry, wallNow()) ?? tokens.authorizationOf(namespace.name)
+    const sent = own ?? (needsOwnToken(entry) ? null : tokens.authorizationOf(namespace.name))
     const ofKey = namespace.query && headersOfKey(namespace, id)
     return {
       key: entry.key,

@@ -250,6 +250,25 @@ test('a token that expires while its fetch is queued is not sent', () => {
   expect(sent('a')).toEqual(['value v1', 'token_expired'])
 })
 
+test('a token that expires between two looks at the clock is not sent, and nobody is asked without it', () => {
+  for (let looks = 1; looks < 12; looks++) {
+    let left = Number.POSITIVE_INFINITY
+    const expiresAt = 2_000_000
+    const { watch, lease, fail, pass, sent } = setup({ wallNow: () => expiresAt + (left-- > 0 ? -1 : 1) })
+    left = looks
+    watch('a', ann, undefined, { authorization: 'Bearer ann', expiresAt })
+    const { message } = lease(ann) ?? {}
+    if (message) {
+      const isSent = message.headers.authorization === 'Bearer ann'
+      expect([looks, isSent || message.lacksToken]).toEqual([looks, true])
+      fail(ann, 'backend_refused')
+      left = 0
+      pass(1_000)
+    }
+    expect([looks, sent('a').at(-1)]).toEqual([looks, 'token_expired'])
+  }
+})
+
 test('a want without a token, or with one that has expired, is not met', () => {
   const { watch, get, token, sent, leased, value, held, refused } = setup()
   watch('a', ann)

@@ -31,7 +31,7 @@ function longest({ interest: { watchers, waiters } }: Entry): Credentials | unde
  * @returns `undefined` also for keys that are nobody's own, and for viewers without a token
  */
 export function authorizationOf(entry: Entry, wallNowMs: number): string | undefined {
-  if (!needsToken(viewerOf(entry))) return undefined
+  if (!needsOwnToken(entry)) return undefined
   const best = longest(entry)
   return best && (best.expiresAt ?? 0) > wallNowMs ? best.authorization : undefined
 }
@@ -41,7 +41,10 @@ export function authorizationOf(entry: Entry, wallNowMs: number): string | undef
  * for anybody.
  */
 export const mayAsk = (entry: Entry, wallNowMs: number) =>
-  !needsToken(viewerOf(entry)) || authorizationOf(entry, wallNowMs) !== undefined
+  !needsOwnToken(entry) || authorizationOf(entry, wallNowMs) !== undefined
+
+/** Whether it is asked for with its viewer's token alone. */
+export const needsOwnToken = (entry: Entry) => needsToken(viewerOf(entry))
 
 const needsToken = (viewer: string | undefined) => viewer !== undefined && viewer !== ANONYMOUS_VIEWER
 
