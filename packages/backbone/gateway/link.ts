@@ -59,6 +59,8 @@ export interface LinkEvents<S extends Service> {
   /** What the node must be told: of its log, which has gone back. */
   logBefore?: () => { log: string; logAt: number } | undefined
   onAlive: () => void
+  /** The node knew nothing of the link, and is told everything again: it may have been started anew before it was missed. */
+  onForgotten?: () => void
   /** The node fell silent, said goodbye, never spoke or cannot be understood; the link keeps trying. */
   onDead: () => void
 }
@@ -123,6 +125,7 @@ export function createLink<S extends Service>({
   let takenReported = 0
   let introduced = false // a beat came back under this id: the hub knows the link
   let alive = false
+  let isForgotten = false // the node said that it does not know what it was told
   let isSetAside = false // the node's last beat had another wire version, or another log than the one in use
   /** A key that the node must answer for before it counts as alive again: its answers could not be read. */
   let sample: string | undefined
@@ -255,6 +258,7 @@ export function createLink<S extends Service>({
     switch (message.type) {
       case 'resync':
         log.info('the node missed something: saying everything again')
+        isForgotten = true
         return onRequestLost()
       case 'bye':
         return die()
@@ -304,7 +308,8 @@ export function createLink<S extends Service>({
       alive = true
       sample = undefined
       events.onAlive()
-    }
+    } else if (isForgotten) events.onForgotten?.()
+    isForgotten = false
     if (beat.heads !== undefined) events.onHeads?.(beat.heads, self)
     flush()
   }

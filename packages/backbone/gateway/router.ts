@@ -27,8 +27,11 @@ interface Node<S extends Service> {
   holdDown: ReturnType<typeof createHoldDown>
 }
 
-/** `onNode`: a node is heard for the first time, or again. `onRouted`: the nodes that keys go to may have changed. */
-type RouterEvents<S extends Service> = Omit<LinkEvents<S>, 'onAlive' | 'onDead'> & {
+/**
+ * `onNode`: a node is heard for the first time, or again, or was perhaps started anew. `onRouted`: the nodes that keys go to
+ * may have changed.
+ */
+type RouterEvents<S extends Service> = Omit<LinkEvents<S>, 'onAlive' | 'onForgotten' | 'onDead'> & {
   onNode?: (link: Link<S>) => void
   onRouted?: () => void
 }
@@ -105,6 +108,7 @@ export function createRouter<S extends Service>({
         onLogAt: at => oneLog.note(name, at),
         logBefore: () => oneLog.before(name),
         onAlive: () => onJudged(name, 'a node answers'),
+        onForgotten: () => events.onNode?.(link),
         onDead: () => onJudged(name, 'a node does not answer'),
       },
     })

@@ -51,6 +51,17 @@ test('a node that is found, or heard again, soon after a refresh is told of it',
   expect(node.heard.at(-1)).toBe('refresh a:1')
 })
 
+test('so is one that was started anew before anybody missed it', async () => {
+  const { network, backbone } = await setup()
+  const done = backbone.refresh(['a:1'], { deadlineMs: 60_000 })
+  await network.settle()
+  await done
+  await network.pass(500)
+  const restarted = await startNode(network, 'n1')
+  await network.pass(2_000)
+  expect(restarted.heard).toEqual(['refresh a:1'])
+})
+
 test('a refresh of more keys than a message holds is done when all messages arrived', async () => {
   const { node, backbone, network } = await setup()
   const keys = Array.from({ length: 1_234 }, (_, i) => `a:${i}`)
