@@ -21,7 +21,7 @@ interface Deps {
   cache: Cache
   backbone: Pick<Backbone, 'get' | 'renewWatch'>
   ownValues: { noteRefused(entry: Entry, digest?: string): boolean; hasTokenLeft(entry: Entry): boolean }
-  values: Pick<Values, 'fresh' | 'latest'>
+  values: Pick<Values, 'latest'>
   singleFlight: {
     resolve(entry: Entry, result: Result, isMeant?: (asker: Paying) => boolean): void
   }
@@ -51,7 +51,9 @@ export function createAnswers({ cache, backbone, ownValues, values, singleFlight
     // Its node had not heard yet that nobody watches it any more.
     if (entry.subscriptions.length === 0) endRefreshes(entry)
     entry.isWatchAnswered = entry.isWatchAnswered || entry.subscriptions.length > 0
-    if (entry.waiters.length > 0) answerWaiters(entry, isForGet, answer.type === 'failed' ? answer.onlyFor : undefined)
+    // Of a watch it may be older than a later request accepts, by as long as it waited to be read. The get's own follows.
+    if (isForGet && entry.waiters.length > 0)
+      answerWaiters(entry, answer.type === 'failed' ? answer.onlyFor : undefined)
     // The waiting requests are answered. A newer version of a stored value is always taken: an update must not end a
     // subscription.
     const hasNoRoom =
@@ -94,13 +96,10 @@ export function createAnswers({ cache, backbone, ownValues, values, singleFlight
   }
 
   /** @param onlyFor the payer for whose get a `not_found` is old: those who came meanwhile must not be fooled by it */
-  function answerWaiters(entry: Entry, isForGet: boolean, onlyFor: Payer | undefined) {
-    // A watch may be answered with an older state than a later request accepts. The get's own answer follows.
-    const result = isForGet ? lastTry(entry) : values.fresh(entry.wireKey)
-    if (!result) return
+  function answerWaiters(entry: Entry, onlyFor: Payer | undefined) {
     const isMeant = ({ payer }: Paying) => payer === onlyFor
-    const isForOne = isForGet && onlyFor !== undefined && entry.waiters.some(isMeant)
-    singleFlight.resolve(entry, result, isForOne ? isMeant : undefined)
+    const isForOne = onlyFor !== undefined && entry.waiters.some(isMeant)
+    singleFlight.resolve(entry, lastTry(entry), isForOne ? isMeant : undefined)
     if (entry.waiters.length > 0) backbone.get(entry.wireKey)
   }
 
