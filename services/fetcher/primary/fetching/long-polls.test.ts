@@ -20,8 +20,8 @@ const body = Buffer.from('1')
 const unchanged = (waited?: boolean) => ({ kind: 'current', status: 304, etag: '"v1"', waited }) as Result
 
 /** A primary whose backend may wait, and a key of it that is watched and held. */
-function setup({ etag }: { etag?: string } = { etag: '"v1"' }) {
-  const primary = setupPrimary({ namespaces: { doc: { waitMs: WAIT_MS } } })
+function setup({ etag, credit }: { etag?: string; credit?: number } = { etag: '"v1"' }) {
+  const primary = setupPrimary({ namespaces: { doc: { waitMs: WAIT_MS } }, credit })
   const parts = {
     ...primary,
     watchHeld(key: string) {
@@ -48,6 +48,18 @@ test('a key with an entity tag is asked for once a period is over, to be answere
   expect(waitOf(K)?.message).toMatchObject({ etag: '"v1"', version: 'v1', waitSeconds: 20, timeoutMs: 22_000 })
   pass(19_000)
   expect(leased()).toEqual([K])
+})
+
+test('a time at which no worker has room for it is no try: the backend is asked to wait soon after', () => {
+  const { watchHeld, get, value: fetched, current, pass, waitOf } = setup({ etag: '"v1"', credit: 1 })
+  watchHeld(K)
+  get('a', 'doc:2')
+  pass(1_000)
+  expect(waitOf(K)).toBeUndefined()
+  fetched('doc:2', 'v1')
+  current(K, { etag: '"v1"' })
+  pass(1_000)
+  expect(waitOf(K)).toBeDefined()
 })
 
 test('a value is sent on as old as its response, and waited for anew at once', () => {

@@ -100,8 +100,8 @@ export function createLongPolls({ pool, metrics, now, hostNow, wallNow, settings
     if (before && !isVoid(before)) return lateAt(before)
     const origin = source.origin.name
     const count = underWay.get(origin) ?? 0
-    if (all >= waitsMax || count >= WAITS_MAX || !mayTry(namespace.name) || !pool.hasCredit()) return undefined
-    if (!source.breaker.admits() || !mayAsk(entry, wallNow())) return undefined
+    if (all >= waitsMax || count >= WAITS_MAX || !pool.hasCredit()) return undefined
+    if (!source.breaker.admits() || !mayAsk(entry, wallNow()) || !mayTry(namespace.name)) return undefined
     const wait: Wait = {
       kind: 'wait',
       entry,
