@@ -46,17 +46,23 @@ test('commands are said in order, once, and are over with their results', () => 
   expect(ends).toEqual(['c2 result two', 'c1 refused'])
 })
 
-test('one that is to be said once ends with the loss, unless it was not said yet', () => {
-  const { add, said, ends, startAnew, take } = setup()
+test('one that is to be said once is not said again after a loss, nor given up before its deadline', () => {
+  const { add, said, end, ends, startAnew, take, pass } = setup()
   add('c1', [], true)
   add('c2')
   expect(said()).toEqual(['c1,c2'])
   add('c3', [], true)
   startAnew()
-  expect(ends).toEqual(['c1 unknown'])
   expect(said()).toEqual(['c2,c3'])
+  add('c4', [], true)
+  expect(said()).toEqual(['c4'])
   expect(take(() => true).map(({ id }) => id)).toEqual(['c2'])
-  expect(ends).toEqual(['c1 unknown', 'c3 unknown'])
+  expect(ends).toEqual([])
+  // Another node has its key by now.
+  end('c4', { type: 'result', result: 'late' })
+  expect(ends).toEqual(['c4 unknown'])
+  pass(1_000)
+  expect(ends).toEqual(['c4 unknown', 'c1 unknown', 'c3 unknown'])
 })
 
 test('after a loss the commands without a result are said again, in the order they were given', () => {

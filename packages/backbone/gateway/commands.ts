@@ -27,8 +27,13 @@ export interface Pending<R> {
   /** Whom the node charges for it. */
   payer?: Payer
   deadlineAt: number
-  /** After a loss it is not said again: by then the node may have done a later one. */
+  /**
+   * After a loss it is not said again: by then the node may have done a later one. Nor is it given up before its deadline:
+   * until then it may still be on its way, and come after one that is said in its place.
+   */
   isOnce?: boolean
+  /** Another node has the key by now: what this one did is of no use. */
+  isMoved?: boolean
   /** In any incarnation of the link. */
   wasSaid: boolean
   /** Sent more than once. */
@@ -81,8 +86,7 @@ export function createCommands<R>({ now }: { now: () => number }) {
 
   return {
     startAnew() {
-      for (const command of pending.values()) if (isSaidForGood(command)) finish(command, unheard(command))
-      unsaid = [...pending.values()]
+      unsaid = [...pending.values()].filter(command => !isSaidForGood(command))
       next = 0
     },
 
@@ -93,13 +97,13 @@ export function createCommands<R>({ now }: { now: () => number }) {
       unsaid.push(command)
     },
 
-    /** Removes and returns the commands of some keys, in order; ends those that may not be said again. */
+    /** Removes and returns the commands of some keys, in order, but for those that may not be said again. */
     take(isOf: (key: string) => boolean): Pending<R>[] {
       const taken = []
       for (const command of pending.values()) {
         if (!isOf(command.key)) continue
         if (isSaidForGood(command)) {
-          finish(command, unheard(command))
+          command.isMoved = true
           continue
         }
         pending.delete(command.id)
@@ -133,7 +137,8 @@ export function createCommands<R>({ now }: { now: () => number }) {
     /** Ignores a second result, and one that comes after the deadline. */
     end(id: string, end: { type: 'refused' } | { type: 'result'; result: R }) {
       const command = pending.get(id)
-      if (command) finish(command, end.type === 'result' ? { ...end, isRepeated: command.isRepeated } : end)
+      if (command?.isMoved) finish(command, unheard(command))
+      else if (command) finish(command, end.type === 'result' ? { ...end, isRepeated: command.isRepeated } : end)
     },
 
     /** Ends the commands whose deadline has passed. */
