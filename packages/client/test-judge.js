@@ -1,5 +1,6 @@
-// What an application sees of a client in a world of test-ways-world.js, whatever it does: each message once and in order, or
-// a gap that is true; no value older than one shown; nothing live that is not; and in the end all that is wanted.
+// An application that does anything with a client in a world of test-ways-world.js, and judges what it is shown: each
+// message once and in order, or a gap that is true; no value older than one shown; nothing live that is not; and in the end
+// all that is wanted.
 import { createMessageList } from './keycast/rooms/message-list.js'
 import { KEYS, ROOMS } from './test-ways-world.js'
 
@@ -165,7 +166,7 @@ export function createJudge(world, keycast, fail, name = '') {
   ]
 
   function inspect() {
-    // What is found out takes time, and needs timers.
+    // A dead connection is found out by timers, and after some time.
     if (page.isHidden || page.isOffline) world.wakes()
     const { session } = /** @type {any} */ (keycast.state)
     const boundMs = session === 'waits' ? FOUND_BY_WAITS_MS : FOUND_MS

@@ -7,6 +7,24 @@ import { createHash } from 'node:crypto'
  * @typedef {{ dials: string, offers: string } | { out: any } | { hangs: true, code?: number } | { asks: true } | { told: string, [field: string]: unknown }} Deed
  */
 
+/** A page's document or window: what listens, and how it hears. */
+export function createTarget() {
+  /** @type {Map<string, Set<() => void>>} */
+  const listeners = new Map()
+  return {
+    visibilityState: 'visible',
+    listeners,
+    /** @param {string} name @param {() => void} listener */
+    addEventListener: (name, listener) => listeners.set(name, (listeners.get(name) ?? new Set()).add(listener)),
+    /** @param {string} name @param {() => void} listener */
+    removeEventListener: (name, listener) => listeners.get(name)?.delete(listener),
+    /** @param {string} name */
+    fire: name => {
+      for (const listener of [...(listeners.get(name) ?? [])]) listener()
+    },
+  }
+}
+
 /** @param {{ page?: boolean }} [options] whether there is a document and a window */
 export function createWorld({ page = true } = {}) {
   let nowMs = 0
@@ -56,22 +74,6 @@ export function createWorld({ page = true } = {}) {
     }
   }
 
-  const createTarget = () => {
-    /** @type {Map<string, Set<() => void>>} */
-    const listeners = new Map()
-    return {
-      visibilityState: 'visible',
-      listeners,
-      /** @param {string} name @param {() => void} listener */
-      addEventListener: (name, listener) => listeners.set(name, (listeners.get(name) ?? new Set()).add(listener)),
-      /** @param {string} name @param {() => void} listener */
-      removeEventListener: (name, listener) => listeners.get(name)?.delete(listener),
-      /** @param {string} name */
-      fire: name => {
-        for (const listener of [...(listeners.get(name) ?? [])]) listener()
-      },
-    }
-  }
   const document = createTarget()
   const window = createTarget()
 

@@ -1,8 +1,9 @@
 // A world of two gateways and of the ways to them, which come and go; and of a page and its time: hidden, frozen, asleep.
-// What gateways do is modelled: values with numbers of their order, of which a gateway may lag behind, and rooms.
+// Its gateways are a model: values with numbers of their order, behind which a gateway may lag, and rooms.
 import { createHash } from 'node:crypto'
 import { createDelta } from 'fossil-delta'
 import { createRandom } from '../../test/support/random.js'
+import { createTarget } from './test-support.js'
 
 export const KEYS = ['a:0', 'a:1', 'a:2']
 export const ROOMS = ['room:0', 'room:1']
@@ -519,22 +520,6 @@ export function createWaysWorld(seed, { hasTokens = false } = {}) {
     return { ...responseOf(200, { 'keycast-stream': name }, '', { getReader: () => ({ read }) }), isLong: true }
   }
 
-  const createTarget = () => {
-    /** @type {Map<string, Set<() => void>>} */
-    const listeners = new Map()
-    return {
-      visibilityState: 'visible',
-      count: () => [...listeners.values()].reduce((sum, { size }) => sum + size, 0),
-      /** @param {string} name @param {() => void} listener */
-      addEventListener: (name, listener) => listeners.set(name, (listeners.get(name) ?? new Set()).add(listener)),
-      /** @param {string} name @param {() => void} listener */
-      removeEventListener: (name, listener) => listeners.get(name)?.delete(listener),
-      /** @param {string} name */
-      fire: name => {
-        for (const listener of [...(listeners.get(name) ?? [])]) listener()
-      },
-    }
-  }
   const document = createTarget()
   const window = createTarget()
 
@@ -604,7 +589,8 @@ export function createWaysWorld(seed, { hasTokens = false } = {}) {
     awakeMs: () => worldMs - awakeMs,
     /** When a value got that order. @param {string} key @param {number} order */
     changedMs: (key, order) => changes.get(`${key} ${order}`) ?? worldMs,
-    listeners: () => document.count() + window.count(),
+    listeners: () =>
+      [document, window].flatMap(({ listeners }) => [...listeners.values()]).flatMap(each => [...each]).length,
 
     /** Lets time pass. @param {number} ms */
     async pass(ms) {
@@ -638,7 +624,7 @@ export function createWaysWorld(seed, { hasTokens = false } = {}) {
      * @param {number} ms @param {boolean} isMonotonic whether its clock went on meanwhile
      */
     async sleep(ms, isMonotonic) {
-      // What comes meanwhile is kept by the network, as far as it lasts.
+      // The network keeps the bytes that come meanwhile, as far as it lasts.
       if (ms > CUT_MS) for (const one of [...open]) one.cut(integer(2) === 0)
       worldMs += ms
       clock.dateMs += ms

@@ -95,7 +95,7 @@ export function createConfiguration({ path, takeOver, metrics, log, every, signa
     }
   }
 
-  /** Where nobody listens, the signal ends the process. What comes while the service starts is due at the first look. */
+  /** Where nobody listens, the signal ends the process. One that comes while the service starts is due at the first look. */
   let onSignal = () => {
     isAskedAgain = true
   }

@@ -47,8 +47,8 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
       },
       onHeads: ({ lagsMs }, link) => confirmed.take(link, lagsMs),
       onNode(link) {
-        // The node was not told of these while it was out of reach or unknown, or has forgotten them; refresh calls that are still pending
-        // reach it by themselves.
+        // The node was not told of these while it was out of reach or unknown, or has forgotten them. Refresh calls that
+        // are still pending reach it by themselves.
         for (const keys of chunksOf(recentRefreshes.keys())) link.notify(refreshNotice(keys), () => {})
       },
       onRouted() {
