@@ -17,7 +17,6 @@ const seen = JSON.parse(
 page.addEventListener('pageshow', (/** @type {any} */ { persisted }) => {
   if (persisted) seen.restored += 1
 })
-page.addEventListener('pagehide', () => page.sessionStorage.setItem('seen', JSON.stringify(seen)))
 
 const { FallbackSocket } = asked.has('fallback')
   ? await import(`${page.location.origin}/keycast/fallback/fallback.js`)
@@ -75,6 +74,11 @@ function keysOf(name) {
 const values = asked.getAll('value').flatMap(keysOf)
 values.forEach(followValue)
 const rooms = asked.getAll('room').flatMap(keysOf).map(followRoom)
+page.addEventListener('pagehide', () => {
+  // Of a room without a message yet, too: all that is said from where its stream began is to be seen.
+  for (const { key, position } of rooms) seen.positions[key] = position
+  page.sessionStorage.setItem('seen', JSON.stringify(seen))
+})
 Object.assign(page, {
   seen,
   keycast,
