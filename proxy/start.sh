@@ -8,7 +8,7 @@ stream=
 [ "$PROXY_STREAM" = off ] || stream=stream.conf.template
 [ "$PROXY_STREAM" = on ] || echo "proxy: $PROXY_NO_STREAM" >&2
 cat nginx.conf.template $stream |
-  envsubst "$(env | sed -n 's/^\(PROXY_[A-Z_]*\)=.*/${\1}/p')" >/etc/nginx/conf.d/nginx.conf
+  envsubst "$(env | sed -n 's/^\(PROXY_[^=]*\)=.*/${\1}/p')" >/etc/nginx/conf.d/nginx.conf
 # Unquoted on purpose: the names are separated by spaces. -f: one may be *.example.org.
 set -f
 certificates "$PROXY_CERTIFICATES" $PROXY_NAMES

@@ -1,4 +1,5 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readSettings, renderTemplate } from './settings.ts'
@@ -110,6 +111,14 @@ test('the limit of open files follows the connections of a worker', () => {
 
 test('nothing of the template stays unfilled', () => {
   expect(renderTemplate(read())).not.toMatch(/undefined|\$\{PROXY_\w+\}/)
+})
+
+test('the image has envsubst fill in every line of the templates', () => {
+  const image = (file: string) => readFileSync(new URL(`../../proxy/${file}`, import.meta.url), 'utf8')
+  const templates = image('nginx.conf.template') + image('stream.conf.template')
+  const [, named] = /envsubst "\$\((.*)\)" /.exec(image('start.sh')) ?? []
+  const filled = execFileSync('/bin/sh', ['-euc', named], { encoding: 'utf8', env: { ...process.env, ...read() } })
+  expect(filled.split('\n')).toEqual(expect.arrayContaining(templates.match(/\$\{PROXY_\w+\}/g) ?? []))
 })
 
 const builtWith = '--with-stream_realip_module --modules-path=MODULES'
