@@ -1,5 +1,5 @@
 // Viewers that behave as a client library does: when a connection ends they reconnect after a random delay and resume by
-// version. Many share this one process, so they parse only the head of each value.
+// version and order. Many share this one process, so they parse only the head of each value.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { WebSocket } from 'ws'
 import { openSocket, type Target } from '../support/client.ts'
@@ -13,13 +13,14 @@ const HEARTBEATS_MISSED = 2
 /** The interval at which a waiting check looks again. */
 const LOOK_MS = 100
 
-/** A value begins with its key and version; the revision is among the first fields of its data. */
+/** All that a value's message says before the data, and the data's first fields, of which the revision is one. */
 const HEAD_BYTES = 512
-const HEAD = /^\{"type":"value","key":"([^"]+)","version":"([^"]+)","data":\{.*?"revision":(\d+)/
+const HEAD = /^(\{"type":"value",.*?),"data":\{.*?"revision":(\d+)/
 
 /** A viewer's state of a key. */
 interface Sight {
   version: string
+  order?: number
   revision: number
 }
 
@@ -72,14 +73,19 @@ function startViewer(target: Target, keys: string[]) {
     socket.on('open', () => {
       connections += 1
       socket.send(
-        JSON.stringify({ type: 'subscribe', id: 1, keys: keys.map(key => ({ key, version: versionOf(key) })) }),
+        JSON.stringify({
+          type: 'subscribe',
+          id: 1,
+          keys: keys.map(key => ({ key, ...sights.get(key), revision: undefined })),
+        }),
       )
     })
     socket.on('message', data => {
       const bytes = data as Buffer
       const value = HEAD.exec(bytes.toString('utf8', 0, HEAD_BYTES))
-      if (value) return note(value[1], value[2], Number(value[3]))
+      if (value) return note(JSON.parse(`${value[1]}}`), Number(value[2]))
       const message = JSON.parse(bytes.toString())
+      if (message.type === 'current') Object.assign(sights.get(message.key) ?? {}, { order: message.order })
       if (message.type === 'welcome') silentMsMax = HEARTBEATS_MISSED * message.heartbeatMs
       if (message.type === 'subscribed') failures = 0
       if (message.type === 'closing') {
@@ -95,13 +101,11 @@ function startViewer(target: Target, keys: string[]) {
     })
   }
 
-  const note = (key: string, version: string, revision: number) => {
+  const note = ({ key, version, order }: Omit<Sight, 'revision'> & { key: string }, revision: number) => {
     const held = sights.get(key)
     if (held && revision < held.revision) fallen.push(`${key} from ${held.revision} to ${revision}`)
-    sights.set(key, { version, revision })
+    sights.set(key, { version, order, revision })
   }
-
-  const versionOf = (key: string) => sights.get(key)?.version
 
   open()
   return {

@@ -1,9 +1,13 @@
-// keycast smoke against a system that lets nobody in without a token, as an operator runs it after a deployment.
+// keycast smoke against a system that lets nobody in without a token, as an operator runs it after a deployment; and the
+// viewers of keycast compose-check, which itself needs containers.
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { SignJWT } from 'jose'
+import { startViewers } from '../../cli/compose-check/viewers.ts'
+import { readUrl } from '../../cli/support/client.ts'
 import { answers, documentOf, startBackend } from '../support/backend.ts'
+import { within } from '../support/deadline.ts'
 import { startJournal } from '../support/journal.ts'
 import { startSystem, writeConfig } from '../support/system.ts'
 
@@ -61,4 +65,15 @@ test('a token that is refused is said at once', async () => {
   const { code, text } = await smoke('no.such.token')
   expect(code).toBe(1)
   expect(text).toMatch(/FAILED {2}a client is welcomed at \/ws {2}\(token_refused: /)
+})
+
+test('viewers of compose-check read the revision of what they are shown, and of what follows', async () => {
+  const viewers = startViewers({ ...readUrl(gateways[0].url, false), token }, 2, ['doc:1', 'list:?status=open'])
+  const { signal } = new AbortController()
+  await within(viewers.reach(1, signal), 'the first revision')
+  backend.on('/docs/1', answers.json(documentOf(2)))
+  backend.on('/list?status=open', answers.json(documentOf(2)))
+  await within(viewers.reach(2, signal), 'the second')
+  expect(viewers.fallen()).toEqual([])
+  viewers.stop()
 })
