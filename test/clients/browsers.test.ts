@@ -104,7 +104,7 @@ async function happen({ id, said }: { id: string; said: string[] }, count: numbe
 }
 
 describe.each([
-  ['Chromium', startChromium],
+  ['Chromium', () => startChromium({ hidesTabs: true })],
   ['Firefox', startFirefox],
 ])('in %s', (name, start) => {
   let browser: Browser

@@ -83,7 +83,7 @@ function hasAll(texts: () => Promise<string[]>, count: number) {
 
 /** Somebody whose tab can be put to sleep. */
 async function openInTab(room: string, name: string) {
-  const browser = await startChromium()
+  const browser = await startChromium({ hidesTabs: true })
   const tab = await browser.open(proxy.url(`/chat#${room}`))
   const element = (id: string) => `document.getElementById('${id}')`
   await tab.until(`${element('join')}.hidden === false`, 'being asked for a name')

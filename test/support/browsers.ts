@@ -60,8 +60,9 @@ export interface Browser {
   freeze?: (tab: Tab, isFrozen: boolean) => Promise<void>
 }
 
-export async function startChromium(): Promise<Browser> {
-  const { profile, ...processes } = await launch(findChromium(), /DevTools listening on (ws:\S+)/, profile => [
+/** @param options `hidesTabs`: whether its tabs hide each other, or are all seen, for less CPU time */
+export async function startChromium(options?: { hidesTabs: boolean }): Promise<Browser> {
+  const { profile, ...processes } = await launch(findChromium(options), /DevTools listening on (ws:\S+)/, profile => [
     '--headless',
     '--no-sandbox',
     '--disable-gpu',
