@@ -1,7 +1,7 @@
 // Every way in which a backend can fail: cached values are served and marked stale, a cold key gets the error, and all
 // of it recovers with the backend.
 import { answers, type Backend, documentOf, startBackend } from '../support/backend.ts'
-import { connect } from '../support/client.ts'
+import { type Client, connect } from '../support/client.ts'
 import { eventually, pause } from '../support/deadline.ts'
 import { msSince, show } from '../support/figures.ts'
 import { startSystem } from '../support/system.ts'
@@ -9,6 +9,12 @@ import { startSystem } from '../support/system.ts'
 const REFRESH_MS = 200
 const TIMEOUT_MS = 500
 const BYTES_MAX = 100_000
+
+/** Of a backend that a busy machine must not make too late. */
+const PATIENT_MS = 10_000
+
+/** What viewers are told of a backend that does not answer in time. */
+const SLOW = 'backend_timeout'
 
 const elsewhere = await startBackend()
 const latin1 = Buffer.from('{"revision":9,"word":"café"}', 'latin1')
@@ -61,10 +67,10 @@ const faults: {
 const backends = await Promise.all(faults.map(() => startBackend()))
 const [storm, throttling, slow, odd, losing] = await Promise.all([1, 2, 3, 4, 5].map(() => startBackend()))
 
-const namespaceOf = (backend: Backend) => ({
+const namespaceOf = (backend: Backend, timeoutMs = TIMEOUT_MS) => ({
   url: `${backend.origin}/docs/{id}`,
   refresh: `${REFRESH_MS}ms`,
-  timeout: `${TIMEOUT_MS}ms`,
+  timeout: `${timeoutMs}ms`,
   maxBytes: String(BYTES_MAX),
   maxAge: '100ms',
 })
@@ -73,7 +79,7 @@ const { gateways, fetchers } = await startSystem({
   namespaces: {
     ...Object.fromEntries(backends.map((backend, index) => [`fault-${index}`, namespaceOf(backend)])),
     storm: namespaceOf(storm),
-    throttling: namespaceOf(throttling),
+    throttling: namespaceOf(throttling, PATIENT_MS),
     slow: namespaceOf(slow),
     odd: namespaceOf(odd),
     losing: namespaceOf(losing),
@@ -93,26 +99,38 @@ test.concurrent.each(faults.map((fault, index) => ({ ...fault, index })))(
     await Promise.all(viewers.map(viewer => viewer.subscribe([held])))
     await Promise.all(viewers.map(viewer => viewer.reaches(held, 1)))
 
-    await fault.begin(backend)
     // A viewer with the value is told that it is stale; a new one is given the value and told the same.
-    const late = await connect(gateways[0].url)
+    const end = fault.end ?? (() => backend.failWith(undefined))
+    let late: Client
+    for (;;) {
+      await fault.begin(backend)
+      for (const viewer of viewers) {
+        await viewer.until(() => viewer.of(held).stale, 'to be told that the value is stale')
+      }
+      late = await connect(gateways[0].url)
+      await late.subscribe([held])
+      await late.until(() => late.of(held).stale, 'a later comer to be told that the value is stale')
+      const codes = [...viewers, late].map(viewer => viewer.of(held).stale.code)
+      if (fault.code === SLOW || !codes.includes(SLOW)) break
+      // On a busy machine the backend was late before it failed, and a viewer is told of the first problem alone.
+      late.close()
+      await end(backend)
+      for (const viewer of viewers) await viewer.until(() => !viewer.of(held).stale, 'the value being fresh')
+    }
     for (const viewer of viewers) {
-      await viewer.until(() => viewer.of(held).stale, 'to be told that the value is stale')
       expect(viewer.of(held).stale).toMatchObject({ code: fault.code, sinceMs: expect.any(Number) })
       expect(viewer.of(held).stale.sinceMs).toBeGreaterThanOrEqual(REFRESH_MS + TIMEOUT_MS)
     }
-    await late.subscribe([held])
-    await late.until(() => late.of(held).stale, 'a later comer to be told that the value is stale')
     expect(late.of(held)).toMatchObject({ values: 1, revision: 1, stale: { code: fault.code } })
     // Nothing is held of the cold key: its viewer gets the error, and the subscription stands.
     await late.subscribe([cold])
-    await late.until(() => late.of(cold).error, 'an error for the cold key')
-    expect([fault.code, 'backend_unavailable']).toContain(late.of(cold).error.code)
+    const mayBe = [fault.code, 'backend_unavailable']
+    await late.until(() => mayBe.includes(late.of(cold).error?.code), `one of ${mayBe.join()} for the cold key`)
     expect(late.of(cold).error.retryAfterMs).toEqual(expect.any(Number))
 
     backend.on('/docs/held', answers.json(documentOf(2)))
     backend.on('/docs/cold', answers.json(documentOf(2)))
-    await (fault.end ?? (() => backend.failWith(undefined)))(backend)
+    await end(backend)
     const wellAt = performance.now()
     await Promise.all([...viewers, late].map(viewer => viewer.reaches(held, 2)))
     await late.reaches(cold, 2)
@@ -159,31 +177,35 @@ test('a redirect is never followed', () => {
   expect(elsewhere.asked).toEqual([])
 })
 
-test('a backend that asks for patience with Retry-After is given it', async () => {
+test.concurrent('a backend that asks for patience with Retry-After is given it', async () => {
   throttling.on('/docs/1', answers.json(documentOf(1)))
   const viewer = await connect(gateways[0].url)
   await viewer.subscribe(['throttling:1'])
   await viewer.reaches('throttling:1', 1)
 
-  throttling.failWith(answers.status(429, { 'retry-after': '2' }))
+  const refusedAt: number[] = []
+  throttling.failWith((request, response) => {
+    refusedAt.push(performance.now())
+    answers.status(429, { 'retry-after': '2' })(request, response)
+  })
   await viewer.until(() => viewer.of('throttling:1').stale, 'to be told that the value is stale')
   expect(viewer.of('throttling:1').stale.code).toBe('backend_throttled')
   throttling.on('/docs/1', answers.json(documentOf(2)))
   throttling.failWith(undefined)
   await viewer.reaches('throttling:1', 2)
 
-  // The requests after the first 429: each at least the two seconds later that the backend asked for.
-  const at = throttling.askedFor('/docs/1').map(request => request.at)
-  const gapsMs = at.slice(1).map((time, index) => time - at[index])
-  expect(Math.max(...gapsMs)).toBeGreaterThanOrEqual(2_000)
-  expect(gapsMs.filter(gap => gap > REFRESH_MS * 2.5 && gap < 2_000)).toEqual([])
+  const askedAt = throttling.askedFor('/docs/1').map(({ at }) => at)
+  expect(refusedAt.length).toBeGreaterThan(0)
+  for (const at of refusedAt) {
+    expect((askedAt.find(next => next > at) as number) - at).toBeGreaterThanOrEqual(2_000)
+  }
   viewer.close()
 })
 
 test.concurrent('a backend slow to the very edge of the timeout: whatever comes through, nobody goes back', async () => {
   let revision = 0
   // From well inside the timeout to beyond it, over and over, and another revision with every request.
-  const delaysMs = [TIMEOUT_MS - 100, TIMEOUT_MS - 10, TIMEOUT_MS, TIMEOUT_MS + 10, TIMEOUT_MS + 100]
+  const delaysMs = [TIMEOUT_MS / 5, TIMEOUT_MS - 100, TIMEOUT_MS - 10, TIMEOUT_MS, TIMEOUT_MS + 10, TIMEOUT_MS + 100]
   let turn = 0
   slow.on('/docs/1', (request, response) => {
     revision += 1
@@ -193,7 +215,7 @@ test.concurrent('a backend slow to the very edge of the timeout: whatever comes 
   const viewers = await Promise.all(gateways.map(({ url }) => connect(url)))
   await Promise.all(viewers.map(viewer => viewer.subscribe(['slow:1'])))
   await slow.until(() => turn >= 2 * delaysMs.length, 'two turns of all delays')
-  expect(viewers[0].of('slow:1').values).toBeGreaterThan(0)
+  await viewers[0].until(() => viewers[0].of('slow:1').values > 0, 'an answer coming through')
 
   slow.on('/docs/1', answers.json(documentOf(1_000)))
   for (const viewer of viewers) {
