@@ -139,14 +139,18 @@ describe.each(servers)('%s', (_, namespace, served) => {
     await client.subscribe([keyOf('twice')])
     await client.reaches(keyOf('twice'), 1)
 
-    // Just after a second began, so that both edits fall into it, the first one having been fetched in between.
-    await eventually(() => Date.now() % 1_000 < 100, 'the beginning of a second', { everyMs: 5 })
-    const second = Math.floor(Date.now() / 1_000)
-    edit(fileOf('twice'), 2)
-    await client.reaches(keyOf('twice'), 2)
-    edit(fileOf('twice'), 3)
-    expect(Math.floor(Date.now() / 1_000)).toBe(second)
-    await client.reaches(keyOf('twice'), 3)
+    // Both edits fall into one second, the first one having been fetched in between: a busy machine may need more tries.
+    let revision = 1
+    let isWithinOne = false
+    while (!isWithinOne) {
+      await eventually(() => Date.now() % 1_000 < 100, 'the beginning of a second', { everyMs: 5 })
+      const second = Math.floor(Date.now() / 1_000)
+      edit(fileOf('twice'), ++revision)
+      await client.reaches(keyOf('twice'), revision)
+      edit(fileOf('twice'), ++revision)
+      isWithinOne = Math.floor(Date.now() / 1_000) === second
+      await client.reaches(keyOf('twice'), revision)
+    }
     client.close()
   })
 
@@ -154,6 +158,7 @@ describe.each(servers)('%s', (_, namespace, served) => {
     writeOld(fileOf('same'), 1)
     const client = await connect(gateway.url)
     await client.subscribe([keyOf('same')])
+    await client.reaches(keyOf('same'), 1)
     await eventually(() => servedOf('same').length >= 10, 'ten requests')
     const [first, ...rest] = servedOf('same').map(({ status }) => status)
     expect(first).toBe(200)
