@@ -9,12 +9,13 @@ import { ask } from '../support/http.ts'
 import { childrenOf, isAlive, type ServiceProcess } from '../support/processes.ts'
 import { startProvider, startSystem } from '../support/system.ts'
 
+/** How long a gateway that stops waits for answers (services/gateway/doors/http/connections.ts). */
+const ANSWERS_MS_MAX = 2_000
+
 const backend = await startBackend()
 const big = answers.json(documentOf(1, 130_000))
 for (let id = 0; id < 100; id += 1) backend.on(`/docs/${id}`, big)
 for (const id of ['hanging', 'under-way']) backend.on(`/docs/${id}`, answers.silence())
-const late = createGate(big)
-backend.on('/docs/late', late.handler)
 const url = `${backend.origin}/docs/{id}`
 const namespaces = {
   doc: { url, refresh: '100ms', timeout: '500ms' },
@@ -66,17 +67,30 @@ test.each(['reads nothing', 'reads nothing and ends its own side'])(
 )
 
 test('what a gateway was asked over HTTP is answered before it ends, and its connection with the answer', async () => {
-  const gateway = await startGateway(nodes)
   const agent = new Agent({ keepAlive: true })
-  const asked = once(get(`${gateway.http}/v1/values/patient:late`, { agent }), 'response')
-  await backend.until(() => backend.askedFor('/docs/late').length > 0, 'the backend being asked')
-  const stopped = stop(gateway.process)
-  await eventually(() => gateway.process.log().some(({ msg }) => msg === 'stopping'), 'the gateway stopping')
-  late.open()
-  const [response] = (await asked) as [IncomingMessage]
-  expect([response.statusCode, response.headers.connection]).toEqual([200, 'close'])
-  response.resume()
-  expect(await stopped).toEqual({ code: 0, signal: null })
+  let answer: IncomingMessage | undefined
+  let isOver = false
+  for (let turn = 0; !isOver; turn++) {
+    const gateway = await startGateway(nodes)
+    const late = createGate(big)
+    backend.on(`/docs/late-${turn}`, late.handler)
+    const asked = once(get(`${gateway.http}/v1/values/patient:late-${turn}`, { agent }), 'response').then(
+      ([answer]) => answer as IncomingMessage,
+      () => undefined,
+    )
+    await backend.until(() => late.held() > 0, 'the backend being asked')
+    const stoppedAt = performance.now()
+    const stopped = stop(gateway.process)
+    await eventually(() => gateway.process.log().some(({ msg }) => msg === 'stopping'), 'the gateway stopping')
+    late.open()
+    const openedMs = performance.now() - stoppedAt
+    answer = await asked
+    answer?.resume()
+    expect(await stopped).toEqual({ code: 0, signal: null })
+    // A busy machine may have the backend answer later than the gateway waits for it.
+    isOver = answer?.statusCode === 200 || openedMs < ANSWERS_MS_MAX / 2
+  }
+  expect([answer?.statusCode, answer?.headers.connection]).toEqual([200, 'close'])
   agent.destroy()
 })
 
