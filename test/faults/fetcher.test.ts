@@ -1,9 +1,10 @@
 // Workers and fetcher nodes die, hang and come back: viewers converge, and none is ever sent an older value.
+import type { ServerResponse } from 'node:http'
 import { answers, createGate, documentOf, startBackend } from '../support/backend.ts'
 import { type Client, connect } from '../support/client.ts'
 import { eventually } from '../support/deadline.ts'
 import { msSince, show } from '../support/figures.ts'
-import { childrenOf, isAlive, pidBehind } from '../support/processes.ts'
+import { childrenOf, isAlive, pidBehind, signalNow, stopNow } from '../support/processes.ts'
 import { type Gateway, type System, startSystem } from '../support/system.ts'
 
 const TIMEOUT_MS = 1_000
@@ -52,9 +53,11 @@ describe('a worker', () => {
     backend.on('/docs/kill', gate.handler)
     await backend.until(() => gate.held() === 1, 'a fetch under way')
     const worker = await workerBehind('/docs/kill', workersNow)
+    // More than one where a busy machine took longer to find the worker than the fetch may.
+    const held = gate.held()
     process.kill(worker, 'SIGKILL')
     const killedAt = performance.now()
-    await backend.until(() => gate.held() === 2, 'the fetch being made again')
+    await backend.until(() => gate.held() > held, 'the fetch being made again')
     expect(await workerBehind('/docs/kill', workersNow)).not.toBe(worker)
     gate.open()
     await converge(viewers, ['doc:kill'], 2)
@@ -72,17 +75,30 @@ describe('a worker', () => {
     // The backend answers the worker with revision 2, which lies in the worker's socket while the worker is stopped.
     // Meanwhile the content becomes 3; whatever the first worker might still say must not bring 2 back after it.
     const gate = createGate(answers.json(documentOf(2)))
-    backend.on('/docs/stop', gate.handler)
-    await backend.until(() => gate.held() === 1, 'a fetch under way')
-    const worker = await workerBehind('/docs/stop', workersNow)
-    process.kill(worker, 'SIGSTOP')
+    const underWay = new Set<ServerResponse>()
+    backend.on('/docs/stop', (request, response) => {
+      underWay.add(response)
+      response.on('close', () => underWay.delete(response))
+      gate.handler(request, response)
+    })
+    const asked = () => backend.askedFor('/docs/stop').length
+    let worker: number
+    for (;;) {
+      await backend.until(() => underWay.size > 0, 'a fetch under way')
+      const before = asked()
+      worker = await workerBehind('/docs/stop', workersNow)
+      await stopNow(worker)
+      if (asked() === before && underWay.size === 1) break
+      // A busy machine took longer to find it than the fetch may: another worker has been given it.
+      signalNow(worker, 'SIGCONT')
+    }
     const stoppedAt = performance.now()
     gate.open()
     put('stop', 3)
     put('other', 3)
     await converge(viewers, ['doc:stop', 'doc:other'], 3)
     show(`worker stopped mid-fetch: converged after ${msSince(stoppedAt)} ` + `(timeout ${TIMEOUT_MS} ms + 1 s)`)
-    if (isAlive(worker)) process.kill(worker, 'SIGCONT')
+    signalNow(worker, 'SIGCONT')
     await eventually(() => !isAlive(worker), 'the end of the stopped worker')
     await eventually(() => workersNow().length === 2, 'the replacement')
 
@@ -135,6 +151,7 @@ test.concurrent('one of two nodes killed for good: the other owns its keys; when
     const owners = await Promise.all(keys.map(async key => (await gateway.inspect(key)).owner.node))
     return owners.filter(owner => owner === node).length
   }
+  await Promise.all(gateways.map(gateway => gateway.usesAllNodes()))
   expect(await ownedBy(gateways[0], gone.node)).toBeGreaterThan(10)
   expect(await ownedBy(gateways[0], left.node)).toBeGreaterThan(10)
 
@@ -149,9 +166,11 @@ test.concurrent('one of two nodes killed for good: the other owns its keys; when
   for (const gateway of gateways) {
     await eventually(async () => (await ownedBy(gateway, gone.node)) > 10, 'the node owning keys again')
   }
-  const leftToOther = await ownedBy(gateways[0], left.node)
   const watchedByOther = () => left.metric('keycast_fetcher_watched_keys')
-  await eventually(async () => (await watchedByOther()) === leftToOther, 'the other letting go of them')
+  await eventually(
+    async () => (await watchedByOther()) === (await ownedBy(gateways[0], left.node)),
+    'the other letting go of them',
+  )
   for (const key of keys) put(key.slice(4), 3)
   await converge(viewers, keys, 3)
 
@@ -186,13 +205,13 @@ test.concurrent('a node that stalls again and again is held down longer each tim
   await converge(viewers, keys, 1)
   /** The node that each key is asked of. */
   const owners = async () => new Set(await Promise.all(keys.map(async key => (await gateway.inspect(key)).owner.node)))
-  const holds = () => gateway.process.log().flatMap(({ heldMs = [] }) => heldMs)
+  const holds = () => gateway.process.log().flatMap(({ node, heldMs = [] }) => (node === flapping.node ? heldMs : []))
 
   for (let losses = 1; losses <= 2; losses++) {
     flapping.process.signal('SIGSTOP')
     await eventually(async () => (await gateway.metric('keycast_gateway_fetcher_nodes_alive')) === 1, 'the loss')
     flapping.process.signal('SIGCONT')
-    await eventually(() => holds().length === losses, 'the node being heard and held down')
+    await eventually(() => holds().length >= losses, 'the node being heard and held down')
     putAll(1 + losses)
     await converge(viewers, keys, 1 + losses)
     await eventually(async () => (await owners()).has(nodes[0]), 'the node owning keys again')

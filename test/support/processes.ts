@@ -150,6 +150,12 @@ function pidOfPort(port: number, pids: number[]): number | undefined {
   return undefined
 }
 
+/** Stops a process, and waits until none of its threads runs. */
+export async function stopNow(pid: number) {
+  process.kill(pid, 'SIGSTOP')
+  await eventually(() => !isAlive(pid) || statOf(pid)[0] === 'T', 'a process standing still')
+}
+
 /** The processes another one has started and that still run. */
 export function childrenOf(pid: number) {
   // Not /proc/…/children: that list may lack some while others end.
@@ -203,9 +209,12 @@ function killGroup(pid: number) {
 }
 
 /** @param pid of a process that may have ended, or a group's, negative */
-export function killNow(pid: number) {
+export const killNow = (pid: number) => signalNow(pid, 'SIGKILL')
+
+/** @param pid of a process that may have ended, or a group's, negative */
+export function signalNow(pid: number, signal: NodeJS.Signals) {
   try {
-    process.kill(pid, 'SIGKILL')
+    process.kill(pid, signal)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }

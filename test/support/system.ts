@@ -137,6 +137,14 @@ export async function startSystem({
       },
 
       metric: (name: string) => readMetric(internal, name),
+
+      /** Waits until it gives keys to all nodes: on a busy machine it may have taken one for lost, for a while. */
+      async usesAllNodes() {
+        const inUse = async () =>
+          (await gateway.metric('keycast_gateway_fetcher_nodes_alive')) -
+          (await gateway.metric('keycast_gateway_nodes_held{service="fetcher"}'))
+        await eventually(async () => (await inUse()) === nodes.length, 'a gateway that uses all nodes')
+      },
     }
     await eventually(async () => (await ask(`${internal}/health/ready`)).status === 200, 'the gateway getting ready')
     return gateway
