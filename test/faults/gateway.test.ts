@@ -15,7 +15,7 @@ const backend = await startBackend()
 const { configPath, gateways, fetchers, nodes, startGateway } = await startSystem({
   gateways: 2,
   fetchers: 2,
-  namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', timeout: '1s' } },
+  namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', timeout: '20s' } },
 })
 
 test('the clients of a killed gateway are on another within seconds, from where they were', async () => {
