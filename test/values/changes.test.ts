@@ -196,8 +196,10 @@ describe('two gateways and two nodes', () => {
 
     const downs = await Promise.all(system.fetchers.map(({ series }) => series('keycast_fetcher_changes_down_seconds')))
     const holder = downs.findIndex(lines => lines.length === 1)
+    // The other node may have opened its own by the time that a busy machine looks.
+    const [held] = backend.sessions
     await system.fetchers[holder].process.kill()
-    await eventually(() => backend.sessions.size === 0, 'the end of the stream')
+    await eventually(() => !backend.sessions.has(held), 'the end of the stream')
     for (const [id, key] of keys.entries()) backend.change(key, { path: `/docs/over${id}`, revision: 3 })
     await reach(viewers, keys, 3)
     await isUp(backend)
