@@ -77,8 +77,8 @@ export async function startToldBackend() {
   atEnd(stop)
 
   return {
-    /** Of a namespace, for its `notify`. */
-    notify: { url: `http://127.0.0.1:${port}/told`, secretFiles: [secretFile] },
+    /** Of a namespace, for its `notify`. A call that a busy machine makes late is not given up, and said again. */
+    notify: { url: `http://127.0.0.1:${port}/told`, secretFiles: [secretFile], timeout: '20s' },
     stop,
     start: () => listen(port),
     answer(given: typeof answer) {
