@@ -10,6 +10,9 @@ const WAITERS = 300
 
 /** Keys that one address may open: those of ten sessions. */
 const OPENED_MAX = 20
+
+/** A key that was asked for stays open for so long. */
+const OPEN_MS = 5_000
 const KEY = 'doc:1'
 
 const backend = await startBackend()
@@ -64,11 +67,25 @@ test('a stranger who opens key after key is refused, and whoever waits for those
   // An edge that has passed is answered at once; the key stays open for some seconds.
   const open = (id: number, address: string) =>
     ask(`${http}/v1/wait/doc:${id}?after=x&cursor=1.1`, { headers: { 'x-forwarded-for': address } })
-  const answered = await Promise.all(Array.from({ length: OPENED_MAX + 1 }, (_, id) => open(id, '192.0.2.1')))
-  const refused = answered.filter(({ status }) => status === 429)
-  expect(refused.map(({ json }) => json().code)).toEqual(['rate_limited'])
-  expect((await open(1, '192.0.2.1')).status).not.toBe(429)
-  expect((await open(OPENED_MAX + 1, '192.0.2.2')).status).not.toBe(429)
+  const startedAt = performance.now()
+  const answered: Awaited<ReturnType<typeof open>>[] = []
+  const refused = () => answered.filter(({ status }) => status === 429)
+  // More of them until one is refused: a busy machine may take so long that some are closed again.
+  while (refused().length === 0) {
+    const ids = Array.from({ length: 5 * OPENED_MAX }, (_, n) => answered.length + n)
+    answered.push(...(await Promise.all(ids.map(id => open(id, '192.0.2.1')))))
+  }
+  const passedMs = performance.now() - startedAt
+  expect(new Set(refused().map(({ json }) => json().code))).toEqual(new Set(['rate_limited']))
+  const opened = answered.length - refused().length
+  expect(opened).toBeGreaterThanOrEqual(OPENED_MAX)
+  expect(opened).toBeLessThanOrEqual(OPENED_MAX * (1 + Math.floor(passedMs / OPEN_MS)))
+  // One that another address has just opened costs nothing; on a busy machine it may be closed already.
+  await eventually(async () => {
+    const other = await open(answered.length, '192.0.2.2')
+    const same = await open(answered.length, '192.0.2.1')
+    return other.status !== 429 && same.status !== 429
+  }, 'a key that is open')
 })
 
 test('a gateway that is stopped answers who waits, also where nobody has a session there', async () => {
