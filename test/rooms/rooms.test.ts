@@ -9,7 +9,7 @@ import { API_TOKEN, joinRooms, type RoomClient, startRooms } from '../support/ro
 
 const JWT_SECRET = randomBytes(48).toString('base64')
 
-const { journal, gateways } = await startRooms({
+const { journal, gateways, startGateway } = await startRooms({
   gateways: 2,
   namespaces: {
     room: {},
@@ -28,7 +28,6 @@ const { journal, gateways } = await startRooms({
   },
   env: {
     JWT_SECRET,
-    GATEWAY_PUBLISH_MS: '1000',
     GATEWAY_PUBLISHES_PENDING_BYTES_MAX: '16MiB',
     GATEWAY_REQUESTS_PER_SECOND_MAX: '100000',
   },
@@ -274,10 +273,10 @@ test('while the journal is away everybody is told so, and where rooms stand once
 
 test('a publish of which nothing is known can be sent again, and is kept once', async () => {
   const room = newRoom()
-  const client = await joinRooms(gateway.url)
+  const impatient = await startGateway({ GATEWAY_PUBLISH_MS: '1000' })
+  const client = await joinRooms(impatient.url)
   await client.subscribe(room)
   const messageId = newId()
-  await eventually(async () => (await client.publish(room, 0)).seq === 1, 'the journal answering')
   journal.process().signal('SIGSTOP')
   const unknown = await client.publish(room, 1, messageId)
   expect(unknown).toMatchObject({ type: 'error', code: 'publish_unknown', retryAfterMs: expect.any(Number) })
