@@ -165,7 +165,7 @@ test('a client of the library that has vanished is given up after two heartbeats
   const keycast = connectClient(`ws://127.0.0.1:${network.port}/ws`, { WebSocket })
   atEnd(() => keycast.close())
   await eventually(() => answers > 2, 'answers to comments')
-  expect(await gateway.metric('streams')).toBe(1)
+  await eventually(async () => (await gateway.metric('streams')) === 1, 'the stream')
   network.silence()
   await eventually(async () => (await gateway.metric('streams')) === 0, 'the end of the stream')
 })
