@@ -2,9 +2,9 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePorts } from './free-ports.ts'
 
 /** The settings that a journal demands. */
 const safe = ['--appendonly', 'yes', '--appendfsync', 'always', '--maxmemory-policy', 'noeviction']
@@ -15,7 +15,7 @@ const SAID_MAX = 10_000
 /** @param options `settings`: beside, or instead of, what a journal asks for */
 export async function startValkey({ settings = [], port }: { settings?: string[]; port?: number } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'keycast-valkey-'))
-  const taken = port ?? (await freePort())
+  const taken = port ?? (await freePorts(1))[0]
   const common = ['--port', String(taken), '--bind', '127.0.0.1', '--dir', folder, '--save', '', ...safe, ...settings]
   let child = await run()
 
@@ -57,13 +57,4 @@ export async function startValkey({ settings = [], port }: { settings?: string[]
       rmSync(folder, { recursive: true, force: true })
     },
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
