@@ -172,8 +172,10 @@ test('a Valkey out of memory keeps nothing more, can be read, and heals', async 
 test('of two journals one is killed: the other goes on with its rooms, and nobody misses a message', async () => {
   const valkey = await newValkey()
   const journals = [await journalOn(valkey.url), await journalOn(valkey.url)]
-  const run = await startRun(1_000, { journals })
+  // Enough that both own some of them, whatever their ports.
+  const run = await startRun(1_000, { journals, rooms: 24 })
   await acknowledgeMore(run, 300)
+  await eventually(() => run.gateways.every(gateway => gateway.nodesAlive() === 2), 'the gateways hearing both')
   const owners = new Set(run.rooms.map(room => run.gateways[0].ownerOf(room).node))
   expect(owners.size).toBe(2)
   journals[1].process().signal('SIGKILL')
