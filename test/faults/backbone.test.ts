@@ -57,9 +57,10 @@ test.concurrent.each(silences)('a link that silently $what', async ({ name, how,
   const before = swallowed()
   for (const proxy of where) proxy.swallow(how)
   const silentAt = performance.now()
-  // Said while nobody hears it: other content, other wishes.
-  put(keys, 2)
+  // Said while nobody hears it: other content, other wishes. Where answers get through, what is left has changed later.
+  put(keys.slice(5), 2)
   await viewer.unsubscribe(left)
+  put(left, 2)
   await viewer.subscribe(added)
   await Promise.all(keys.map(key => control.reaches(key, 2)))
   if (forMs === LONG_MS) {
@@ -67,7 +68,7 @@ test.concurrent.each(silences)('a link that silently $what', async ({ name, how,
     show(`${name}: viewers told after ${msSince(silentAt)}`)
   }
   await pause(silentAt + forMs - performance.now())
-  expect(swallowed()).toBeGreaterThan(before)
+  await eventually(() => swallowed() > before, 'something being lost or delayed')
   put([...keys, ...added], 3)
   for (const proxy of where) proxy.mend()
   const mendedAt = performance.now()
@@ -81,14 +82,10 @@ test.concurrent.each(silences)('a link that silently $what', async ({ name, how,
   for (const client of [viewer, control]) client.close()
   const total = () => backend.asked.filter(({ path }) => path.includes(name)).length
   let seen = -1
-  await eventually(
-    async () => {
-      const quiet = total() === seen
-      seen = total()
-      await pause(400)
-      return quiet
-    },
-    'the end of requests for keys nobody watches',
-    { deadlineMs: 15_000 },
-  )
+  await eventually(async () => {
+    const quiet = total() === seen
+    seen = total()
+    await pause(400)
+    return quiet
+  }, 'the end of requests for keys nobody watches')
 })
