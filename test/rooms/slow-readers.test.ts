@@ -11,6 +11,9 @@ const everything = { history: { messages: 1_000_000, bytes: '1GiB' } }
 /** Writers here send as fast as they are answered. */
 const unlimited = { GATEWAY_REQUESTS_PER_SECOND_MAX: '1000000', GATEWAY_PUBLISHES_PENDING_BYTES_MAX: '16MiB' }
 
+/** A client that is given up is cut so much later (services/gateway/sessions/sessions.ts). */
+const CLOSE_READ_MS = 1_000
+
 const reaches = (reader: RoomClient, room: string, seq: number) =>
   reader.until(() => reader.positions.get(room)?.seq === seq, `${room} being seen up to ${seq}`)
 
@@ -73,16 +76,21 @@ test('only a reader that stalls too long is closed, and it can resume', async ()
   tcp.pause()
   let published = 0
   const data = 'x'.repeat(30_000)
-  const stalled = () => gateways[0].metric('sessions_stalled')
-  await eventually(async () => {
-    await Promise.all(Array.from({ length: 20 }, () => writer.publish('room:1', data)))
-    published += 20
-    return (await stalled()) === 1
-  }, 'the reader being behind')
-  await eventually(async () => (await stalled()) === 0, 'the reader being given up')
+  const givenUp = () => gateways[0].process.log().find(({ reason }) => reason === 'slow')
+  const { time } = await eventually(async () => {
+    // More of them until it is behind, and stays so.
+    if ((await gateways[0].metric('sessions_stalled')) === 0) {
+      await Promise.all(Array.from({ length: 20 }, () => writer.publish('room:1', data)))
+      published += 20
+    }
+    return givenUp()
+  }, 'the reader being given up')
   // Reads the bytes that the kernel holds, and after them the reason of the close.
   tcp.resume()
-  expect(await reader.ended).toBe(4008)
+  const code = await reader.ended
+  const tookMs = Date.now() - Date.parse(time)
+  // One that a busy machine has read on for longer is cut.
+  expect(tookMs < CLOSE_READ_MS ? [4008] : [4008, 1006]).toContain(code)
   const again = await joinRooms(url, { name: 'reader', checker })
   const { keys } = await again.resume(reader.positions)
   expect(keys).toMatchObject([{ recovered: true }])
