@@ -44,21 +44,26 @@ describe('1,000 sessions on 100 keys through two gateways and two fetcher nodes'
   test('cost each key one request per refresh, and one at the beginning', async () => {
     await provider.reset()
     const startedAt = performance.now()
-    const leftMs = () => startedAt + REFRESHES * REFRESH_MS - performance.now()
-
     await Promise.all(
       clients.map((client, index) =>
         client.subscribe(Array.from({ length: KEYS_PER_SESSION }, (_, n) => KEYS[(index + n * 20) % KEYS.length])),
       ),
     )
-    // The provider's counters, as of the last look before the last refresh is over.
-    let stats: any
-    while (leftMs() > 0) {
-      await pause(Math.max(0, Math.min(200, leftMs())))
-      const seen = await provider.stats()
-      if (leftMs() > 0) stats = seen
+    let totals: number[] = []
+    // The figure means something only if the keys were refreshed and everybody was served.
+    await eventually(async () => {
+      const { byKey } = await provider.stats()
+      const passedMs = performance.now() - startedAt
+      totals = KEYS.map(key => byKey[`/conversations/${key.split(':')[1]}`]?.total ?? 0)
+      expect(Math.max(...totals)).toBeLessThanOrEqual(Math.ceil(passedMs / REFRESH_MS) + 1)
+      return Math.min(...totals) >= REFRESHES
+    }, `${REFRESHES} requests a key`)
+    for (const client of clients) {
+      expect(client.sights.keys()).toHaveLength(KEYS_PER_SESSION)
+      for (const key of client.sights.keys()) {
+        await client.until(() => client.of(key).values > 1, `a second value of ${key}`)
+      }
     }
-    const totals = KEYS.map(key => stats.byKey[`/conversations/${key.split(':')[1]}`].total)
     const values = clients.reduce(
       (sum, client) => sum + client.sights.keys().reduce((sum, key) => sum + client.of(key).values, 0),
       0,
@@ -67,13 +72,6 @@ describe('1,000 sessions on 100 keys through two gateways and two fetcher nodes'
       `1,000 sessions, ${1_000 * KEYS_PER_SESSION} subscriptions, ${values} values: ` +
         `${Math.min(...totals)} to ${Math.max(...totals)} requests a key`,
     )
-    expect(Math.max(...totals)).toBeLessThanOrEqual(REFRESHES + 1)
-    // The figure means something only if the keys were refreshed and everybody was served.
-    expect(Math.min(...totals)).toBeGreaterThanOrEqual(REFRESHES / 2)
-    for (const client of clients) {
-      expect(client.sights.keys()).toHaveLength(KEYS_PER_SESSION)
-      for (const key of client.sights.keys()) expect(client.of(key).values).toBeGreaterThan(1)
-    }
   })
 
   test('cost it nothing once the last viewer has left', async () => {
@@ -83,17 +81,13 @@ describe('1,000 sessions on 100 keys through two gateways and two fetcher nodes'
     const total = async () => (await provider.stats()).requests.conversations.total
     let before = await total()
     // An unwatched key is asked for one more second; then two whole periods must pass without a request.
-    await eventually(
-      async () => {
-        await pause(2 * REFRESH_MS)
-        const now = await total()
-        const quiet = now === before
-        before = now
-        return quiet
-      },
-      'the end of requests',
-      { deadlineMs: 10_000 },
-    )
+    await eventually(async () => {
+      await pause(2 * REFRESH_MS)
+      const now = await total()
+      const quiet = now === before
+      before = now
+      return quiet
+    }, 'the end of requests')
   })
 })
 
