@@ -28,6 +28,7 @@ test.each(['drop', 'hold'] as const)(
     }
     put(1)
     const viewer = await connect(gateway.url)
+    await gateway.usesAllNodes()
     expect((await ownersOf(keys)).size).toBe(2)
 
     requests.swallow(how)
