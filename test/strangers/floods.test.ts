@@ -86,10 +86,13 @@ test('of what nginx refused, one in a hundred is logged', () => {
 test('a gateway without a proxy is flooded with headers', async () => {
   const port = Number(new URL(gateways[0].http).port)
   const look = async () => {}
+  const startedAt = performance.now()
   const flood = { kind: 'headers' as const, rate: CONNECTIONS_MAX, from: FLOODER, httpPort: port, httpsPort: port }
   await during(gateways[0].http, flood, look)
   const said = gateways[0].process.log().filter(({ msg }) => msg?.includes('its address has too many'))
-  expect(said).toMatchObject([{ address: FLOODER }])
+  // Once a minute: on a busy machine it takes longer than one.
+  expect(said.length).toBeLessThanOrEqual(1 + (performance.now() - startedAt) / 60_000)
+  expect(new Set(said.map(({ address }) => address))).toEqual(new Set([FLOODER]))
 })
 
 describe('with the PROXY protocol', () => {
