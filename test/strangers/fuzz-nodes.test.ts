@@ -108,6 +108,7 @@ test(
       env: { JOURNAL_NODES: journal.node },
     })
     const gateway = await startGateway([fetchers[0].node, fetcher.node])
+    await gateway.usesAllNodes()
     const keys = Array.from({ length: 50 }, (_, n) => `conversation:${n}`)
     const owners = await Promise.all(keys.map(async key => (await gateway.inspect(key)).owner.node))
     const honest = keys.filter((_, n) => owners[n] === fetchers[0].node)
