@@ -7,7 +7,7 @@ import { atEnd } from '../support/cleanup.ts'
 import { connect, connectViewer } from '../support/client.ts'
 import { eventually, pause } from '../support/deadline.ts'
 import { msSince, show } from '../support/figures.ts'
-import { childrenOf, isAlive } from '../support/processes.ts'
+import { childrenOf, signalNow } from '../support/processes.ts'
 import { createRandom } from '../support/random.js'
 import { seconds, seed, timeoutMs } from '../support/random-faults.ts'
 import { nodeAt, startSystem } from '../support/system.ts'
@@ -89,13 +89,10 @@ const behindProxies = proxies.map(([requests, replies]) =>
 const gateways = await Promise.all([startGateway(behindProxies), startGateway(nodes)])
 
 const lasting = () => pause(100 + random.integer(FAULT_MS_MAX))
-const signal = (pid: number, signal: NodeJS.Signals) => {
-  if (isAlive(pid)) process.kill(pid, signal)
-}
 const stopForAWhile = async (pid: number) => {
-  signal(pid, 'SIGSTOP')
+  signalNow(pid, 'SIGSTOP')
   await lasting()
-  signal(pid, 'SIGCONT')
+  signalNow(pid, 'SIGCONT')
 }
 const aWorkerOf = (node: number) => random.pick(childrenOf(fetchers[node].process.pid))
 
@@ -106,7 +103,7 @@ const faults: { name: string; to: string; befall: (which: number) => Promise<voi
     to: 'node',
     async befall(node) {
       const worker = aWorkerOf(node)
-      if (worker) signal(worker, 'SIGKILL')
+      if (worker) signalNow(worker, 'SIGKILL')
     },
   },
   {
