@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { answers, startBackend } from '../support/backend.ts'
 import { connect } from '../support/client.ts'
-import { eventually } from '../support/deadline.ts'
+import { eventually, pause } from '../support/deadline.ts'
 import { childrenOf } from '../support/processes.ts'
 import { startSystem } from '../support/system.ts'
 
@@ -14,11 +14,18 @@ const FILES_MAX = 74
 
 const CHANGES_MAX = 50
 
+/** The period of beats and sweeps. */
+const BY_THE_CLOCK_MS = 1_000
+
 const root = new URL('../../', import.meta.url).href
 const ours = /^(services|packages)\/(?!.*node_modules)/
 
-/** Runs fifty times a second, whatever else does. */
-const BY_THE_CLOCK = 'packages/service/metrics/process-metrics.ts'
+/** These run ten times a second and more, whatever else does. */
+const BY_THE_CLOCK = [
+  'packages/service/metrics/process-metrics.ts',
+  'services/fetcher/primary/workers/watchdog.ts',
+  'services/fetcher/primary/workers/worker-clock.ts',
+]
 
 const folder = mkdtempSync(join(tmpdir(), 'keycast-flows-'))
 
@@ -55,7 +62,9 @@ function createLook(pids: number[]) {
     for (const pid of pids) process.kill(pid, 'SIGUSR2')
     await eventually(() => pids.every(pid => linesOf(pid).length === looks), 'a look at the files that were entered')
     const urls: string[] = pids.flatMap(pid => JSON.parse(linesOf(pid)[looks - 1]))
-    return new Set(urls.map(url => url.replace(root, '')).filter(path => ours.test(path) && path !== BY_THE_CLOCK))
+    return new Set(
+      urls.map(url => url.replace(root, '')).filter(path => ours.test(path) && !BY_THE_CLOCK.includes(path)),
+    )
   }
 }
 
@@ -79,11 +88,15 @@ test('a changed value runs through the files that are listed, from the backend t
   await client.reaches('doc:1', 0)
 
   let revision = 0
+  const tookMs: number[] = []
   async function filesOfOneChange() {
+    const startedAt = performance.now()
     await look()
     publish(++revision)
     await client.reaches('doc:1', revision)
-    return look()
+    const files = await look()
+    tookMs.push(performance.now() - startedAt)
+    return files
   }
 
   const listed = filesListed()
@@ -97,6 +110,13 @@ test('a changed value runs through the files that are listed, from the backend t
     const files = await filesOfOneChange()
     always = always.filter(file => files.has(file))
     for (const file of files) ever.add(file)
+  }
+  // On a busy machine it runs during all of them: it is then among what runs while nothing changes.
+  const isBusy = Math.min(...tookMs) > BY_THE_CLOCK_MS
+  for (let turn = 0; isBusy && turn < CHANGES_MAX && unlisted().length > 0; turn++) {
+    await pause(BY_THE_CLOCK_MS)
+    const withoutChange = await look()
+    always = always.filter(file => !withoutChange.has(file))
   }
   expect(unlisted()).toEqual([])
   expect(unneeded()).toEqual([])
