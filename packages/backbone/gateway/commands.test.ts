@@ -47,7 +47,7 @@ test('commands are said in order, once, and are over with their results', () => 
 })
 
 test('one that is to be said once is not said again after a loss, nor given up before its deadline', () => {
-  const { add, said, end, ends, startAnew, take, pass } = setup()
+  const { add, said, end, ends, startAnew, take, stop, pass } = setup()
   add('c1', [], true)
   add('c2')
   expect(said()).toEqual(['c1,c2'])
@@ -60,6 +60,8 @@ test('one that is to be said once is not said again after a loss, nor given up b
   expect(ends).toEqual([])
   // Another node has its key by now.
   end('c4', { type: 'result', result: 'late' })
+  expect(ends).toEqual(['c4 unknown'])
+  stop()
   expect(ends).toEqual(['c4 unknown'])
   pass(1_000)
   expect(ends).toEqual(['c4 unknown', 'c1 unknown', 'c3 unknown'])

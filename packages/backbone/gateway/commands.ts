@@ -147,9 +147,9 @@ export function createCommands<R>({ now }: { now: () => number }) {
       for (const command of pending.values()) if (at >= command.deadlineAt) finish(command, unheard(command))
     },
 
-    /** Ends all commands: the link stops. */
+    /** Ends all commands, those of keys that another node has by now at their deadline: the link stops. */
     stop() {
-      for (const command of pending.values()) finish(command, unheard(command))
+      for (const command of pending.values()) if (!command.isMoved) finish(command, unheard(command))
     },
 
     isAllSaid: () => firstUnsaid() === undefined,

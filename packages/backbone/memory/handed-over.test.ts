@@ -85,6 +85,26 @@ test('a node that dies with a value leaves it unknown: it is given to no other n
   expect(told[other]).toEqual([])
 })
 
+test('a node that is listed no more has a value perhaps until the deadline: till then it may come after the next', async () => {
+  const { network, backbone, told, answer } = await setup()
+  const handing = backbone.handOver(value, options)
+  await network.settle()
+  await network.list([other])
+  const next = backbone.handOver(value, options)
+  await network.settle()
+  answer(other, { outcome: 'taken' })
+  await network.settle()
+  expect(await next).toEqual({ outcome: 'taken' })
+  let isEnded = false
+  void handing.then(() => {
+    isEnded = true
+  })
+  await network.pass(4_800)
+  expect([isEnded, told[owner].length]).toEqual([false, 1])
+  await network.pass(300)
+  expect(await handing).toMatchObject({ code: 'fetcher_unavailable', message: expect.stringContaining('perhaps') })
+})
+
 test('a value that no node was told of is not taken', async () => {
   const { network, backbone, told } = await setup()
   for (const name of names) cutOff(network, name)
