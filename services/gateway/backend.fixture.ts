@@ -33,11 +33,13 @@ interface Options {
   hasIds: boolean
   /** Of which events tell. */
   streamed: string[]
+  /** Whether each user has a value of their own. */
+  isOwn?: (key: string) => boolean
 }
 
 export type Backend = ReturnType<typeof createBackend>
 
-export function createBackend({ kernel, random, userOf, mayRead, hasIds, streamed }: Options) {
+export function createBackend({ kernel, random, userOf, mayRead, hasIds, streamed, ...given }: Options) {
   const self = kernel.create('backend')
   const truths = new Map<string, Truth>()
   const waiting = new Set<{ key: string; answer: (status?: number) => void }>()
@@ -49,7 +51,7 @@ export function createBackend({ kernel, random, userOf, mayRead, hasIds, streame
   const amiss: string[] = []
   const state = { trouble: undefined as Trouble | undefined, isStreaming: true, oldestId: 1 }
 
-  const isOwn = (key: string) => namespaceOf(key) === 'own'
+  const isOwn = given.isOwn ?? ((key: string) => namespaceOf(key) === 'own')
   const nameOf = (key: string, user?: string) => (isOwn(key) ? `${key} of ${user}` : key)
 
   function truthOf(key: string, user?: string): Truth {
@@ -70,7 +72,7 @@ export function createBackend({ kernel, random, userOf, mayRead, hasIds, streame
     const { host, pathname, searchParams } = new URL(request.url)
     const [, name, id] = pathname.split('/')
     const user = userOf(request.headers.authorization)
-    if (host === 'questions') return onQuestion(request, `auth:${id}`, user)
+    if (host === 'questions') return onQuestion(request, `${name}:${id}`, user)
     const keys = (searchParams.get('ids')?.split(',') ?? [id]).map(each => `${name}:${each}`)
     const wait = request.headers.prefer
     for (const key of keys) {

@@ -11,6 +11,7 @@ import { createJournal } from '../journal/journal.ts'
 import { createMemoryLog } from '../journal/log/memory/memory.ts'
 import { createRights } from './access/rights.ts'
 import { readRule } from './access/rule.ts'
+import { createProcess, type Process } from './process.fixture.ts'
 import { createTestGateway, noMetrics } from './test-support.ts'
 
 const silent: any = { debug() {}, info() {}, warn() {}, error() {} }
@@ -46,74 +47,6 @@ const modes = {
   everything: { lagMs: Number.POSITIVE_INFINITY },
 }
 type Mode = keyof typeof modes
-
-type Network = ReturnType<typeof createMemoryNetwork>
-
-/** A process that may stand still, or die. */
-function createProcess(network: Network) {
-  let state: 'runs' | 'stands' | 'is dead' = 'runs'
-  /** What came meanwhile, and timers that are late. */
-  let waiting: (() => void)[] = []
-  const late = new Set<() => void>()
-
-  function run(what: () => void) {
-    if (state === 'runs') what()
-    else if (state === 'stands') waiting.push(what)
-  }
-  function every(ms: number, tick: () => void) {
-    const stop = network.every(ms, () => {
-      if (state === 'runs') tick()
-      else if (state === 'stands') late.add(tick)
-    })
-    return () => {
-      stop()
-      late.delete(tick)
-    }
-  }
-  return {
-    run,
-    world: {
-      ...network.world,
-      every,
-      after(ms: number, what: () => void) {
-        const stop = every(ms, () => {
-          stop()
-          what()
-        })
-        return stop
-      },
-      turn: (what: () => void) => network.turn(() => run(what)),
-    },
-    stand() {
-      if (state === 'runs') state = 'stands'
-    },
-    /** @param isTimersFirst or what came meanwhile */
-    goOn(isTimersFirst: boolean) {
-      if (state !== 'stands') return
-      state = 'runs'
-      const tick = () => {
-        for (const each of [...late]) if (late.delete(each)) each()
-      }
-      const read = () => {
-        const came = waiting
-        waiting = []
-        for (const each of came) each()
-      }
-      for (const each of isTimersFirst ? [tick, read] : [read, tick]) each()
-    },
-    die() {
-      state = 'is dead'
-    },
-    get runs() {
-      return state === 'runs'
-    },
-    get isDead() {
-      return state === 'is dead'
-    },
-  }
-}
-
-type Process = ReturnType<typeof createProcess>
 
 /** `until`: it may be a member for it. */
 interface Asked {
