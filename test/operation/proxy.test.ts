@@ -256,6 +256,17 @@ test('when one of two gateways dies, those who connect do not notice', async () 
   expect(staying.sockets()).toBe(25)
 })
 
+test('a body that comes while a gateway is gone is announced to no other: the next request is read as one', async () => {
+  const [nobody] = await freePorts(1)
+  const pair = await startProxy([nobody, first.port], { env: { PROXY_WORKERS: '1' } })
+  first.requests.length = 0
+  const body = 'x'.repeat(500)
+  await Promise.all([1, 2].map(() => request(pair.url('/v1/values/a:1'), { headers: { 'content-length': '500' }, body })))
+  expect(first.requests).toContainEqual({ url: '/', headers: { host: 'gateway' } })
+  const sent = await request(pair.url('/v1/stream/send'), { method: 'POST', body: 'x', localAddress: '127.0.0.4' })
+  expect(sent).toMatchObject({ status: 200, body: 'first' })
+})
+
 test.each(['/v1/values/a:1', '/ws'])('a request to %s that ends a gateway is sent to no other', async path => {
   const first = await startStandIn('first')
   const second = await startStandIn('second')
