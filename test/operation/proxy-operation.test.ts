@@ -156,6 +156,7 @@ test.each([
   ['bodies that are too long', 413, { 'content-length': '2000' }],
   ['a method that is none', 405, { ':method': 'X'.repeat(3_000) }],
   ['a path of two lines', 404, { ':path': `/%0A${'x'.repeat(3_000)}` }],
+  ['a path of control characters, each six in JSON,', 404, { ':path': `/${'%01'.repeat(1_300)}` }],
 ])('over HTTP/2, where each costs a client some bytes, %s fill no log either: %i', async (_, status, headers) => {
   const flooded = await startProxy([first.port])
   const session = connectHttp2(flooded.url('/'), { rejectUnauthorized: false })
@@ -171,6 +172,7 @@ test.each([
   const lines = (await flooded.requests(9)).map(line => line as { method: string; path: string })
   expect(lines.length).toBeLessThan(60)
   for (const { method, path } of lines) expect([method.length <= 32, path.length <= 2_048]).toEqual([true, true])
+  for (const line of lines) expect(JSON.stringify(line).length).toBeLessThan(3_000)
   expect(flooded.log().length).toBeLessThan(10_000)
 })
 

@@ -166,6 +166,38 @@ test('gateways see neither other methods nor bodies, nor an upgrade outside /ws'
   expect(headers).not.toHaveProperty('content-length')
 })
 
+test('over HTTP/2 nothing is upgraded: the connection is that of all streams', async () => {
+  first.requests.length = 0
+  second.requests.length = 0
+  const to = { port: proxy.httpsPort, host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['h2'] }
+  const socket = connectTls(to)
+  const key = { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==', 'sec-websocket-version': '13' }
+  const fields = {
+    ':method': 'GET',
+    ':scheme': 'https',
+    ':path': '/ws',
+    ':authority': 'a',
+    upgrade: 'websocket',
+    ...key,
+  }
+  // Node's own client refuses to send this. Each field as RFC 7541 section 6.2.2 has it, with a new name.
+  const block = Object.entries(fields).map(([name, value]) => [
+    0,
+    name.length,
+    ...Buffer.from(name),
+    value.length,
+    ...Buffer.from(value),
+  ])
+  const headers = Buffer.from(block.flat())
+  socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+  socket.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, headers.length, 1, 5, 0, 0, 0, 1, ...headers]))
+  await eventually(() => first.requests.length + second.requests.length === 1, 'the request at a gateway')
+  const [request] = [...first.requests, ...second.requests]
+  expect(request.url).toBe('/ws')
+  expect(request.headers).not.toHaveProperty('upgrade')
+  socket.destroy()
+})
+
 test('a browser that asks whether a page may send a token is answered by a gateway', async () => {
   first.requests.length = 0
   second.requests.length = 0
@@ -261,7 +293,9 @@ test('a body that comes while a gateway is gone is announced to no other: the ne
   const pair = await startProxy([nobody, first.port], { env: { PROXY_WORKERS: '1' } })
   first.requests.length = 0
   const body = 'x'.repeat(500)
-  await Promise.all([1, 2].map(() => request(pair.url('/v1/values/a:1'), { headers: { 'content-length': '500' }, body })))
+  await Promise.all(
+    [1, 2].map(() => request(pair.url('/v1/values/a:1'), { headers: { 'content-length': '500' }, body })),
+  )
   expect(first.requests).toContainEqual({ url: '/', headers: { host: 'gateway' } })
   const sent = await request(pair.url('/v1/stream/send'), { method: 'POST', body: 'x', localAddress: '127.0.0.4' })
   expect(sent).toMatchObject({ status: 200, body: 'first' })
