@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
 import { noContainment, realWorld } from '@keycast/service'
 import { readRule } from '../../access/rule.ts'
@@ -25,7 +26,12 @@ const authorize = {
 }
 
 /** @param beforeEdgeMs of the key, on the wall clock */
-async function setup({ beforeEdgeMs = EDGE_MS / 2, settings = {}, connectionsMax = 1_000 } = {}) {
+async function setup({
+  beforeEdgeMs = EDGE_MS / 2,
+  settings = {},
+  connectionsMax = 1_000,
+  unreadBytesMax = 1_000_000,
+} = {}) {
   const first = edgeAfter(KEY, START_MS)
   const test = createTestGateway({
     startAtMs: timeOfEdge(KEY, first) - beforeEdgeMs,
@@ -43,7 +49,7 @@ async function setup({ beforeEdgeMs = EDGE_MS / 2, settings = {}, connectionsMax
     origins: '*',
     connectionsMax,
     clientOf: () => undefined,
-    unreadBytesMax: 1_000_000,
+    unreadBytesMax,
     containment: noContainment,
     log: { warn() {} },
   })
@@ -210,11 +216,42 @@ test('a key that the fetcher refuses is asked for again by the next request', as
   const refused = wait('x', 1)
   await waiting(1)
   backbone.failed(KEY, 'capacity', { retryAfterMs: undefined })
-  expect((await refused).status).toBe(503)
+  const { status, headers } = await refused
+  // Said of the one who pays: a cache must not say it to the next.
+  expect([status, headers['cache-control']]).toEqual([503, 'no-store'])
   const answer = wait('x', 1)
   await waiting(1)
   backbone.value(KEY, '"v"', { order: ORDER })
   expect((await answer).status).toBe(200)
+})
+
+test('one who has no room for a key ends it for no other who waits: the next one pays', async () => {
+  const { backbone, wait, waiting } = await setup()
+  const answers = ['192.0.2.1', '192.0.2.2', '192.0.2.3'].map(from => wait('x', 1, undefined, KEY, from))
+  await waiting(3)
+  const payer = backbone.payer(KEY)
+  backbone.failed(KEY, 'capacity', { retryAfterMs: undefined })
+  expect((await Promise.race(answers)).status).toBe(503)
+  await waiting(2)
+  expect(backbone.payer(KEY)).not.toBe(payer)
+  backbone.value(KEY, '"v"', { order: ORDER })
+  expect((await Promise.all(answers)).map(({ status }) => status).sort()).toEqual([200, 200, 503])
+})
+
+test('whoever leaves answers unread is refused alone: no cache gives the others that answer', async () => {
+  const { app, wait, waiting, begin, backbone } = await setup({ unreadBytesMax: 45_000_000 })
+  const version = await begin(`"${'x'.repeat(20_000_000)}"`)
+  const { port } = app.server.address() as AddressInfo
+  const socket = connect({ port, host: '127.0.0.1' })
+  socket.write(`GET /v1/values/${KEY} HTTP/1.1\r\nhost: x\r\nx-forwarded-for: 192.0.2.1\r\n\r\n`)
+  await once(socket, 'readable')
+
+  const answers = ['192.0.2.1', '192.0.2.2'].map(from => wait(version, ORDER, undefined, KEY, from))
+  await waiting(2)
+  backbone.value(KEY, `"${'y'.repeat(10_000_000)}"`, { order: ORDER + 1 })
+  const [refused, { status }] = await Promise.all(answers)
+  expect([refused.status, refused.headers['cache-control'], status]).toEqual([503, 'no-store', 200])
+  socket.destroy()
 })
 
 test('a value for which a request was woken is not sent where keycast.yaml has closed the key meanwhile', async () => {

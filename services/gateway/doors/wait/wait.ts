@@ -4,7 +4,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { isProblem, type Problem } from '@keycast/protocol'
-import type { Payer } from '@keycast/service'
 import type { FastifyInstance, FastifyReply, onSendHookHandler } from 'fastify'
 import type { Rights } from '../../access/rights.ts'
 import type { Counts } from '../../counts.ts'
@@ -80,8 +79,16 @@ export function addWait(
   /** Connections on which a request waits. Another one, sent before the answer, would be a place without a connection. */
   const taken = new WeakSet<Socket>()
 
+  /** Refusals of the one who pays. Another who asks has room, and a cache would give them the refusal. */
+  const ofOne = new WeakSet<FastifyReply>()
+
+  function refuseOne(reply: FastifyReply, problem: Problem) {
+    ofOne.add(reply)
+    return sendProblem(reply, problem)
+  }
+
   const onSend: onSendHookHandler = (_, reply, payload, done) => {
-    reply.header('cache-control', cacheControlOf[reply.statusCode] ?? 'no-store')
+    reply.header('cache-control', (!ofOne.has(reply) && cacheControlOf[reply.statusCode]) || 'no-store')
     done(null, payload)
   }
 
@@ -102,11 +109,11 @@ export function addWait(
       if (waiting >= waitingMax || taken.has(socket)) return sendProblem(reply, TOO_MANY_WAITING)
       const by = payingOf(request.raw)
       const waited = waitedKeys.open(key, by)
-      if (isProblem(waited)) return sendProblem(reply, waited)
+      if (isProblem(waited)) return refuseOne(reply, waited)
       waiting++
       taken.add(socket)
       try {
-        return await answer(waited, cursor, by.payer, reply)
+        return await answer(waited, cursor, by, reply)
       } finally {
         waiting--
         taken.delete(socket)
@@ -119,18 +126,21 @@ export function addWait(
     return gate.check(anonymous, 'get', key) ?? (gate.isViewers(key) ? notForAll : undefined)
   }
 
-  async function answer(
-    waited: WaitedKey,
-    cursor: { after: string } & Cursor,
-    payer: Payer | undefined,
-    reply: FastifyReply,
-  ) {
+  async function answer(waited: WaitedKey, cursor: { after: string } & Cursor, by: Paying, reply: FastifyReply) {
     const { key } = waited
+    let mayPay = true
     for (;;) {
       if (reply.raw.destroyed) return reply
       // It waits for its turn after it was woken, too: keycast.yaml may be another by now.
-      const problem = waited.ended ?? problemOf(key)
+      const problem = problemOf(key)
       if (problem) return sendProblem(reply, problem)
+      if (waited.ended) {
+        // Where the one who pays has had their share, the next who waits pays.
+        const isPaid = mayPay && waited.ended.code === 'capacity' && waited.paying.payer !== by.payer
+        const refusal = isPaid ? waitedKeys.open(key, by) : waited.ended
+        mayPay = false
+        if (isProblem(refusal)) return refuseOne(reply, refusal)
+      }
       const entry = peek(key)
       // A value from before the watch may be old.
       const isCurrent = entry && (entry.isWatchAnswered || now() - askedAtOf(entry) <= entry.maxAgeMs)
@@ -141,8 +151,8 @@ export function addWait(
         if (value.order === cursor.order && value.version !== cursor.after) return sendProblem(reply, BAD_QUERY)
         // Else a gateway that is behind would have the cache keep the version before.
         if (value.order > cursor.order) {
-          const full = unreadBodies.hold(value.body, reply.raw, payer)
-          if (full) return sendProblem(reply, full)
+          const full = unreadBodies.hold(value.body, reply.raw, by.payer)
+          if (full) return refuseOne(reply, full)
           const next = { order: value.order, edge: edgeAfter(key, wallNow()) }
           reply.headers({ etag: `"${value.version}"`, 'keycast-cursor': cursorText(next) })
           return reply.header('content-type', value.contentType).send(value.body)
