@@ -195,7 +195,10 @@ test('a worker that comes next asks for nothing older than what its tabs show', 
   await settle()
 })
 
-test('a message whose deadline passed before there was another worker is given up, and not sent', async () => {
+test.each([
+  ['', 30_000],
+  [', also where the clock was set back', -3_600_000],
+])('a message whose deadline passed before there was another worker is given up, and not sent%s', async (_, dateMs) => {
   const { fake, openTab, killWorker } = setup()
   fake.refusePublishes('room:1', 'publish_unknown')
   const room = openTab().room('room:1', { follow: false })
@@ -207,11 +210,12 @@ test('a message whose deadline passed before there was another worker is given u
   }
   await settle()
   fake.refusePublishes('room:1')
-  const later = jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 30_000)
+  jest.spyOn(Date, 'now').mockReturnValue(Date.now() + dateMs)
+  jest.spyOn(performance, 'now').mockReturnValue(performance.now() + 30_000)
   try {
     await killWorker()
   } finally {
-    later.mockRestore()
+    jest.restoreAllMocks()
   }
   expect(outcomes).toEqual(['publish_unknown 22'])
   expect(room.pending.map(({ data }) => data)).toEqual([1])

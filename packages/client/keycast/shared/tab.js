@@ -20,9 +20,9 @@ import { unpackError } from './messages.js'
  * @property {(message: any) => void} take
  * @property {(error: KeycastError) => void} end
  *
- * @typedef {{ request: any, resolve: (value: any) => void, reject: (error: unknown) => void, untilMs?: number,
- *   wasAsked: boolean }} Call
- *   `untilMs`: of a publish, in milliseconds since 1970. `wasAsked`: a worker has heard of it
+ * @typedef {{ request: any, resolve: (value: any) => void, reject: (error: unknown) => void,
+ *   leftMs?: () => number, wasAsked: boolean }} Call
+ *   `leftMs`: the time until the deadline of a publish. `wasAsked`: a worker has heard of it
  *
  * The way to a worker. `reach` begins one, or reaches the one that there is.
  * @typedef {{ reach: (onError: () => void) => import('./host.js').Port, locks: import('./host.js').Locks }} Reach
@@ -107,12 +107,12 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
 
   /** Asks a worker that knows nothing of a call. @param {Call} call */
   function ask(call) {
-    const { request, untilMs, wasAsked, reject } = call
-    if (untilMs) {
+    const { request, leftMs, wasAsked, reject } = call
+    if (leftMs) {
       const [key, , options] = request.args
       // The worker before may have sent it.
       options.isUnknown = wasAsked
-      options.deadlineMs = untilMs - Date.now()
+      options.deadlineMs = leftMs()
       // A page that was kept for the way back may be hours late: the journal may have forgotten the id by now.
       if (options.deadlineMs <= 0) {
         calls.delete(request.call)
@@ -203,10 +203,11 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
   }
 
   /**
-   * @param {string} name @param {any[]} args @param {number} [of] @param {AbortSignal} [signal] @param {number} [untilMs]
+   * @param {string} name @param {any[]} args @param {number} [of] @param {AbortSignal} [signal]
+   * @param {() => number} [leftMs]
    * @returns {Promise<any>}
    */
-  function call(name, args, of, signal, untilMs) {
+  function call(name, args, of, signal, leftMs) {
     if (link.isClosed) return Promise.reject(closedHere())
     const id = ++lastId
     const giveUp = () => {
@@ -217,7 +218,7 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
     const answered = new Promise((resolve, reject) => {
       // As it is now, for it may go out later. One that cannot be carried must fail here, not with all that is open.
       const request = structuredClone({ call: id, of, name, args })
-      calls.set(id, { request, resolve, reject, untilMs, wasAsked: isAttached })
+      calls.set(id, { request, resolve, reject, leftMs, wasAsked: isAttached })
       say(request)
       signal?.addEventListener('abort', giveUp)
       if (signal?.aborted) giveUp()
@@ -376,8 +377,11 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
         if (text === undefined) throw new TypeError('what is published must be JSON')
         const copy = JSON.parse(text)
         const at = Date.now()
+        const begunMs = performance.now()
         const args = [key, copy, { messageId, deadlineMs }]
-        const published = call('publish', args, undefined, undefined, at + deadlineMs)
+        // A clock that is set back meanwhile says nothing of a page that was kept for the way back.
+        const leftMs = () => deadlineMs - Math.max(Date.now() - at, performance.now() - begunMs)
+        const published = call('publish', args, undefined, undefined, leftMs)
         mine.set(messageId, { messageId, data: copy, at })
         show({ pending: [...mine.values()] })
         return published.finally(() => settled(messageId))
