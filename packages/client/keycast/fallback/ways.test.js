@@ -162,3 +162,13 @@ test('a client that is closed over the first room of a request that waits asks f
   await pass(1_000)
   expect([keycast.state.name, open.size]).toEqual(['closed', 0])
 })
+
+test('a key that no address can hold ends alone', async () => {
+  const { keycast, pass } = await setUp({ socket: 'refused', stream: 'refused' })
+  const bad = keycast.value('doc:\ud800')
+  const good = keycast.value(KEYS[0])
+  await pass(10_000)
+  expect([bad.state.error?.code, good.state.health, keycast.state.name]).toEqual(['bad_key', 'live', 'open'])
+  await expect(keycast.get('doc:\ud800')).rejects.toMatchObject({ code: 'bad_key' })
+  keycast.close()
+})
