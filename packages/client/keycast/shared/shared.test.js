@@ -162,7 +162,7 @@ test('a worker that dies is not noticed: values stay, and every message comes on
   expect(handle.state).toMatchObject({ value: 1, health: 'live' })
 })
 
-test('a worker that comes next asks for nothing older than what its tabs show', async () => {
+test('a worker that comes next asks for nothing older than what its tabs show, which stays and is not live meanwhile', async () => {
   const locks = createLocks()
   const worlds = [createWorld({ page: false }), createWorld({ page: false })]
   let number = 0
@@ -177,20 +177,30 @@ test('a worker that comes next asks for nothing older than what its tabs show', 
     return mine
   }
   const tab = createTab({ reach, locks, alone, url: 'ws://gateway/ws', options: {} })
-  tab.value('a:1')
+  const handle = tab.value('a:1')
+  const room = tab.room('room:1')
   await settle()
   worlds[0].socket().say(welcome())
   const value = { type: 'value', key: 'a:1', version: 'v', order: 7, contentType: 'application/json' }
   worlds[0].socket().say(value, Buffer.from('1'))
+  worlds[0].socket().say({ type: 'stale', key: 'a:1', sinceMs: 0, code: 'backend_timeout' })
   await settle()
   number = 1
   locks.kill('worker 0')
   await settle()
+  // What is shown stays meanwhile, and nothing says that the backend still has it.
+  const shown = { value: 1, version: 'v', contentType: 'application/json', stale: { code: 'backend_timeout' } }
+  expect(handle.state).toMatchObject({ ...shown, health: 'loading' })
+  expect(room.state).toMatchObject({ live: false, health: 'loading' })
+  worlds[1].socket().lose(1006)
+  await settle()
+  expect(handle.state).toMatchObject({ ...shown, health: 'offline' })
+  await worlds[1].pass(1_000)
   worlds[1].done()
   worlds[1].socket().say(welcome())
   await settle()
   const keys = [{ key: 'a:1', order: 7 }]
-  expect(worlds[1].done()).toEqual([{ out: { type: 'subscribe', id: expect.any(Number), keys } }])
+  expect(worlds[1].done()).toContainEqual({ out: { type: 'subscribe', id: expect.any(Number), keys } })
   tab.close()
   await settle()
 })

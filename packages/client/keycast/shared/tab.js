@@ -18,6 +18,7 @@ import { unpackError } from './messages.js'
  * @typedef {object} Open
  * @property {() => any} ask how it is opened, also at a worker that comes after this one
  * @property {(message: any) => void} take
+ * @property {() => void} wait nobody says how it stands until the next worker does
  * @property {(error: KeycastError) => void} end
  *
  * @typedef {{ request: any, resolve: (value: any) => void, reject: (error: unknown) => void,
@@ -82,6 +83,7 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
       return goAlone()
     }
     port = mine
+    for (const { wait } of opened.values()) wait()
     patience = setTimeout(goAlone, SILENT_MS)
     mine.onmessage = ({ data }) => {
       isHeard = true
@@ -245,15 +247,11 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
       take({ state, order, isNews, unreadable, ...fields }) {
         const before = entry.state
         entry.order = order
-        const isClear = !(state.stale || state.error || before.stale || before.error)
         // A worker that comes after one that died knows nothing yet: what is shown stays meanwhile.
-        const isKept = isClear && state.version === undefined
-        const isSame = isClear && (isKept || state.version === before.version)
+        const isUnknown = state.version === undefined && !(state.stale || state.error)
+        if (isUnknown && before.version !== undefined) return entry.become({ health: state.health })
+        const isSame = state.version === before.version && !(state.stale || state.error || before.stale || before.error)
         entry.state = { ...state, error: state.error && unpackError(state.error) }
-        if (isKept) {
-          const { version, contentType, sizeBytes, changedAt } = before
-          Object.assign(entry.state, { version, contentType, sizeBytes, changedAt })
-        }
         const read = () => {
           if (unreadable) throw new SyntaxError(unreadable)
           return fields.value
@@ -265,14 +263,23 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
         if (isNews && !isSame) entry.news = entry.state
         entry.listeners.tell(entry.state)
       },
+      /** @param {object} changes */
+      become(changes) {
+        // A spread would read the value, which may throw.
+        const state = Object.defineProperties({}, Object.getOwnPropertyDescriptors(entry.state))
+        entry.state = Object.assign(state, changes)
+        entry.listeners.tell(entry.state)
+      },
     }
     entry.id = open({
       // A worker that comes next is asked for nothing older than what is shown.
       ask: () => ({ key, order: entry.order }),
       take: entry.take,
+      wait() {
+        if (entry.state !== nothing && !entry.ended) entry.become({ health: 'loading' })
+      },
       end(error) {
-        entry.state = { ...entry.state, error, health: 'ended' }
-        entry.listeners.tell(entry.state)
+        entry.become({ error, health: 'ended' })
       },
     })
     entries.set(key, entry)
@@ -359,6 +366,9 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
           if (state.error?.code === 'name_taken') join = undefined
           show({ ...state, joinedAs: join && state.joinedAs, error: state.error && unpackError(state.error) })
         }
+      },
+      wait() {
+        if (!shared.ended) show({ live: false, health: 'loading' })
       },
       end(error) {
         show({ live: false, error, health: 'ended' })
