@@ -118,6 +118,23 @@ test('where a WebSocket is refused, an event stream takes its place, and request
   expect(asked[0]).toBe('/v1/stream')
 })
 
+test.each([
+  [
+    'throws',
+    class {
+      constructor() {
+        throw new Error('forbidden')
+      }
+    },
+  ],
+  ['is none', null],
+])('an event stream takes the place of a WebSocket that %s', async (_, WebSocket) => {
+  const { asked, settle, open } = setup({ WebSocket })
+  open()
+  await settle()
+  expect(asked[0]).toBe('/v1/stream')
+})
+
 test('a WebSocket that says nothing for 4 s is given up for a stream, one that speaks is kept', async () => {
   /** @type {any[]} */
   const sockets = []

@@ -2,11 +2,15 @@
 
 /** @param {import('./fallback.js').Surroundings} surroundings @returns {import('./fallback.js').Way} */
 export function overWebSocket({ url, protocol, WebSocket, hear, end }) {
-  if (!WebSocket) {
-    queueMicrotask(() => end(1006, 'no WebSocket'))
+  /** @type {import('../environment.js').Socket} */
+  let socket
+  try {
+    // Where somebody forbids them it throws, or there is none.
+    socket = new /** @type {any} */ (WebSocket)(url, protocol)
+  } catch (error) {
+    queueMicrotask(() => end(1006, String(error)))
     return { send() {}, close() {} }
   }
-  const socket = new WebSocket(url, protocol)
   let why = ''
   socket.binaryType = 'arraybuffer'
   socket.onmessage = ({ data }) => hear(data)
