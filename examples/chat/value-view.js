@@ -34,8 +34,8 @@ function contentOf(value) {
   if (!messages) return [element('pre', {}, JSON.stringify(value, null, 2).slice(0, 2_000))]
   const title = element('p', { className: 'title' }, String(value.title ?? ''))
   const facts = element('p', { className: 'facts' }, `revision ${value.revision}, ${value.messages.length} messages`)
-  const items = messages.map((/** @type {any} */ { author, text }) =>
-    element('li', {}, element('b', {}, String(author)), ` ${text}`),
+  const items = messages.map((/** @type {any} */ message) =>
+    element('li', {}, element('b', {}, String(message?.author)), ` ${message?.text}`),
   )
   return [title, facts, element('ul', {}, ...items)]
 }

@@ -232,6 +232,26 @@ test('older messages come as the reader scrolls up, and new ones do not move wha
   expect(isAtEnd).toBe(true)
 })
 
+test('a name turns nothing that stands beside it, and makes no page wider', async () => {
+  const { page } = await openAs('names', 'Ann', { viewport: { width: 360, height: 640 } })
+  const names = ['\u202eBob', 'W'.repeat(1_000)]
+  await page.evaluate(`import('/keycast.js').then(async ({ connect }) => {
+    const room = connect('/ws').room('room:names', { follow: false })
+    for (const name of ${JSON.stringify(names)}) await room.publish({ name, text: 'a text' })
+  })`)
+  await page.getByText('a text').nth(1).waitFor()
+  const [turned] = await page.locator('#messages li').all()
+  const [name, mark] = await Promise.all(['i', '.unvouched'].map(each => turned.locator(each).boundingBox()))
+  expect(mark?.x).toBeGreaterThan(name?.x as number)
+  for (const part of ['html', '#feed']) {
+    const { scrollWidth, clientWidth } = await page.locator(part).evaluate(element => ({
+      scrollWidth: element.scrollWidth,
+      clientWidth: element.clientWidth,
+    }))
+    expect([part, scrollWidth]).toEqual([part, clientWidth])
+  }
+})
+
 test('it is used with the keyboard alone, and each part has a name', async () => {
   const { page } = await open('keys')
   await page.getByLabel('Your name').focus()
