@@ -355,9 +355,12 @@ test('a position may be a proxy, as frameworks make them', async () => {
   fake.publish('room:1', 'two')
   /** @type {unknown[]} */
   const heard = []
-  tab.room('room:1', { after }).on('message', ({ data }) => heard.push(data))
+  const room = tab.room('room:1', { after })
+  room.on('message', ({ data }) => heard.push(data))
   await settle()
   expect(heard).toEqual(['two'])
+  const { messages } = await room.history({ after })
+  expect(messages.map(({ data }) => data)).toEqual(['two'])
 })
 
 test('what is opened at a tab that is closed says so', async () => {

@@ -396,7 +396,9 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
         show({ pending: [...mine.values()] })
         return published.finally(() => settled(messageId))
       },
-      history: ({ signal, ...part } = {}) => call('history', [key, part], undefined, signal),
+      // As JSON, which reads through the proxies of frameworks.
+      history: async ({ signal, ...part } = {}) =>
+        call('history', [key, JSON.parse(JSON.stringify(part))], undefined, signal),
       async join(name, claim) {
         const joined = await call('join', [name, claim], id)
         join = [joined.name, joined.claim]
