@@ -179,6 +179,10 @@ test('a worker that comes next asks for nothing older than what its tabs show, w
   const tab = createTab({ reach, locks, alone, url: 'ws://gateway/ws', options: {} })
   const handle = tab.value('a:1')
   const room = tab.room('room:1')
+  /** @type {string[]} */
+  const heard = []
+  handle.on('change', ({ health }) => heard.push(health))
+  room.on('change', ({ health }) => heard.push(`room ${health}`))
   await settle()
   worlds[0].socket().say(welcome())
   const value = { type: 'value', key: 'a:1', version: 'v', order: 7, contentType: 'application/json' }
@@ -201,6 +205,10 @@ test('a worker that comes next asks for nothing older than what its tabs show, w
   await settle()
   const keys = [{ key: 'a:1', order: 7 }]
   expect(worlds[1].done()).toContainEqual({ out: { type: 'subscribe', id: expect.any(Number), keys } })
+  // Once each: the worker, too, says that it knows nothing yet.
+  const ofRoom = ['room loading', 'room offline', 'room loading']
+  expect(heard.filter(each => ofRoom.includes(each))).toEqual(ofRoom)
+  expect(heard.filter(each => !ofRoom.includes(each))).toEqual(['live', 'stale', 'loading', 'offline', 'loading'])
   tab.close()
   await settle()
 })

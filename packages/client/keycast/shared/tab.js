@@ -247,10 +247,11 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
       take({ state, order, isNews, unreadable, ...fields }) {
         const before = entry.state
         entry.order = order
+        const isClear = !(state.stale || state.error)
         // A worker that comes after one that died knows nothing yet: what is shown stays meanwhile.
-        const isUnknown = state.version === undefined && !(state.stale || state.error)
-        if (isUnknown && before.version !== undefined) return entry.become({ health: state.health })
-        const isSame = state.version === before.version && !(state.stale || state.error || before.stale || before.error)
+        const isUnknown = state.version === undefined && before.version !== undefined
+        const isSame = state.version === before.version && !(before.stale || before.error)
+        if (isClear && (isUnknown || isSame)) return entry.stand(state.health)
         entry.state = { ...state, error: state.error && unpackError(state.error) }
         const read = () => {
           if (unreadable) throw new SyntaxError(unreadable)
@@ -260,8 +261,12 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
         const property =
           'value' in fields || unreadable ? { get: read } : Object.getOwnPropertyDescriptor(before, 'value')
         Object.defineProperty(entry.state, 'value', { enumerable: true, ...property })
-        if (isNews && !isSame) entry.news = entry.state
+        if (isNews) entry.news = entry.state
         entry.listeners.tell(entry.state)
+      },
+      /** Nothing else is another. @param {import('../errors.js').Health} health */
+      stand(health) {
+        if (health !== entry.state.health) entry.become({ health })
       },
       /** @param {object} changes */
       become(changes) {
@@ -276,7 +281,7 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
       ask: () => ({ key, order: entry.order }),
       take: entry.take,
       wait() {
-        if (entry.state !== nothing && !entry.ended) entry.become({ health: 'loading' })
+        if (!entry.ended) entry.stand('loading')
       },
       end(error) {
         entry.become({ error, health: 'ended' })
@@ -339,6 +344,7 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
     }
     /** @param {Partial<import('../rooms/room.js').RoomState>} changes */
     const show = changes => {
+      if (Object.entries(changes).every(([name, value]) => value === shared.state[name])) return
       shared.state = Object.freeze({ ...shared.state, ...changes })
       shared.listeners.tell(shared.state)
     }
