@@ -306,23 +306,26 @@ test('after the gateway closed for good no timer is left, for a value that was k
   expect(keycast.peek('a:1').value).toBeUndefined()
 })
 
-test('a WebSocket that cannot be made, with a token, is a state, and tried again', async () => {
-  const { environment, settle, pass } = createWorld()
-  let tries = 0
-  class Insecure {
-    constructor() {
-      tries += 1
-      throw new Error('insecure')
+test.each([undefined, 'a token'])(
+  'a WebSocket that cannot be made, with the token %s, is a state, and tried again',
+  async token => {
+    const { environment, settle, pass } = createWorld()
+    let tries = 0
+    class Insecure {
+      constructor() {
+        tries += 1
+        throw new Error('insecure')
+      }
     }
-  }
-  const WebSocket = /** @type {any} */ (Insecure)
-  const keycast = connect('ws://gateway/ws', { environment: { ...environment, WebSocket }, token: 'a token' })
-  await settle()
-  expect(keycast.state).toEqual({ name: 'waiting', retryAt: 1_000, reason: 'Error: insecure' })
-  await pass(1_000)
-  expect(tries).toBe(2)
-  keycast.close()
-})
+    const WebSocket = /** @type {any} */ (Insecure)
+    const keycast = connect('ws://gateway/ws', { environment: { ...environment, WebSocket }, token })
+    await settle()
+    expect(keycast.state).toEqual({ name: 'waiting', retryAt: 1_000, reason: 'Error: insecure' })
+    await pass(1_000)
+    expect(tries).toBe(2)
+    keycast.close()
+  },
+)
 
 test('a token function that rejects with nothing is a state, and asked again', async () => {
   const { environment, settle, pass } = createWorld()

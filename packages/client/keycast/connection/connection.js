@@ -108,7 +108,14 @@ export function createConnection({ url, environment, createAlarm, token, link, p
   }
 
   function dial() {
-    const opened = new environment.WebSocket(url, 'keycast.v1.bytes')
+    /** @type {import('../environment.js').Socket} */
+    let opened
+    try {
+      opened = new environment.WebSocket(url, 'keycast.v1.bytes')
+    } catch (error) {
+      // Firefox throws where a page's policy names no WebSockets.
+      return lost(String(error))
+    }
     let why = 'the connection was lost'
     opened.binaryType = 'arraybuffer'
     socket = opened
