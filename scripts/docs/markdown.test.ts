@@ -48,6 +48,10 @@ describe.each(pages)('%s', page => {
     expect(unknown).toEqual([])
   })
 
+  test('every listing ends: what follows one that does not is shown as code, and no other test reads it', () => {
+    expect([...text.matchAll(/^ *```/gm)].length % 2).toBe(0)
+  })
+
   test(`no line is longer than ${LINE_CHARACTERS_MAX} characters`, () => {
     const long = text.split('\n').flatMap((line, index) => {
       const characters = [...line].length
