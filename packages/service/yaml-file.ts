@@ -7,7 +7,17 @@ type LineAt = (path: (string | number)[]) => number
 /** Far above what a configuration has. A map within itself, by an alias, would be read without end. */
 const DEPTH_MAX = 128
 
-const STACK_END = 'Maximum call stack size exceeded'
+/** One mistake leads to others: a list that does not end made thousands. */
+const FAULTS_MAX = 10
+
+/**
+ * The parser's words, but where they speak to a program, of its stack's end, which it reports as any other fault, or
+ * quote the file: a secret that begins with ! or | is a fault.
+ */
+function wordsOf({ code, message }: { code?: string; message: string }) {
+  if (code === 'MULTIPLE_DOCS') return 'begins a second document: take the line --- away'
+  return message.replace('Maximum call stack size exceeded', 'nested too deeply').replace(/(?<=[\w)]): .*/s, '')
+}
 
 /**
  * @param refuse makes the error for a file that cannot be used
@@ -25,21 +35,19 @@ export function readYaml(
     throw refuse([`the file cannot be read (${(error as NodeJS.ErrnoException).code})`])
   }
   const lineCounter = new LineCounter()
-  const document = parseDocument(text, { lineCounter })
+  // Without prettyErrors, which show the text: it may hold a secret.
+  const document = parseDocument(text, { lineCounter, prettyErrors: false })
   const faults = [...document.errors, ...document.warnings]
-  // Only the first line, which names the problem and its place: the lines after it show the text, which may hold a
-  // secret.
   if (faults.length > 0) {
-    // The parser reports its stack's end as a fault like any other.
-    const first = faults.map(({ message }) => message.split('\n')[0].replace(STACK_END, 'nested too deeply'))
-    throw refuse(first)
+    const lines = faults.map(fault => `line ${lineCounter.linePos(fault.pos[0]).line}: ${wordsOf(fault)}`)
+    throw refuse([...new Set(lines)].slice(0, FAULTS_MAX))
   }
   let value
   try {
     value = document.toJS()
   } catch (error) {
     // An alias without its anchor is only found here.
-    throw refuse([(error as Error).message])
+    throw refuse([wordsOf(error as Error)])
   }
   if (isTooDeep(value))
     throw refuse([`the file is nested deeper than ${DEPTH_MAX}, or an alias stands for what is around it`])

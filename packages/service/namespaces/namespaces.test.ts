@@ -94,10 +94,27 @@ test.each([
 
 test.each([
   [100, 'namespaces.a: must be a map'],
-  [100_000, 'nested too deeply at line 1'],
+  [100_000, 'line 1: nested too deeply'],
 ])('a file nested %d levels deep is refused', (levels, why) => {
   const yaml = `namespaces: { a: ${'['.repeat(levels)}${']'.repeat(levels)} }`
   expect(problemsOf(() => read(yaml)).join('\n')).toContain(why)
+})
+
+const secret = 'a-word-that-nobody-may-read'
+
+test.each([
+  ['namespaces:\n\ta: 1', ['line 2: Tabs are not allowed as indentation']],
+  ['namespaces: {}\n---\naccess: {}', ['line 2: begins a second document: take the line --- away']],
+  [`namespaces: !${secret}`, ['line 1: Unresolved tag']],
+  [`namespaces: |${secret}`, ['line 1: Block scalar header includes extra characters']],
+  [`namespaces: *${secret}`, ['Unresolved alias (the anchor must be set before the alias)']],
+  [`- a\nb: ${secret}`, expect.arrayContaining([expect.stringContaining('line 2: Unexpected')])],
+  [`namespaces: ${'['.repeat(5_000)}`, expect.arrayContaining([expect.stringContaining('line 1: Flow sequence')])],
+])('of a file that is no YAML the first faults are named, by their lines, without its text', (yaml, problems) => {
+  const found = problemsOf(() => read(yaml))
+  expect(found).toEqual(problems)
+  expect(found.length).toBeLessThan(10)
+  expect(found.join()).not.toContain(secret)
 })
 
 test.each([
