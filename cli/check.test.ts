@@ -4,6 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { settings as fetcher } from '../services/fetcher/settings.ts'
+import { settings as gateway } from '../services/gateway/settings.ts'
+import { settings as journal } from '../services/journal/settings.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -58,4 +61,24 @@ test('a service with an environment of its own is checked alone', () => {
     status: 2,
     stderr: 'keycast check: "gatway" is none of gateway, fetcher, journal\n',
   })
+})
+
+test('a variable with a slip in its name, which nothing would read, is named with the one that was meant', () => {
+  const path = config('namespaces: { doc: { source: http, url: "http://h/{id}" } }\n')
+  const env = { KEYCAST_CONFIG: path, GATEWAY_ORIGIN: 'https://h', FETCHER_NODE: '127.0.0.1', JOURNAL_DAAT: '/data' }
+  const { status, stderr } = check([], { ...env, GATEWAY_SERVICE_PORT: '1', JOURNAL_STREAM: '8:1', GATEWAYS: '2' })
+  expect(status).toBe(1)
+  expect(stderr).toBe(
+    'gateway: Unknown variables:\n' +
+      '  GATEWAY_ORIGIN: nothing reads it: did you mean GATEWAY_ORIGINS?\n' +
+      '  FETCHER_NODE: nothing reads it: did you mean FETCHER_NODES?\n' +
+      'journal: Unknown variables:\n' +
+      '  JOURNAL_DAAT: nothing reads it: did you mean JOURNAL_DATA?\n',
+  )
+})
+
+test('no setting is taken for a slip of another', () => {
+  const path = config('namespaces: { doc: { source: http, url: "http://h/{id}" } }\n')
+  const all = Object.values({ ...gateway, ...fetcher, ...journal }).map(({ env }) => [env, ''])
+  expect(check([], { ...Object.fromEntries(all), KEYCAST_CONFIG: path })).toMatchObject({ status: 0, stderr: '' })
 })

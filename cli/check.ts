@@ -1,11 +1,13 @@
 // Says before a rollout what services would refuse to start with.
 import { Misconfigured, readSettings, valuesAndRooms } from '@keycast/service'
 import { readNamespaces } from '@keycast/service/namespaces'
+import { nearest } from '../packages/service/namespaces/strict-map.ts'
 import { runCommand } from './support/command.ts'
 
 const usage = `Usage: keycast check [SERVICE]...
 
-Reads the environment and keycast.yaml as gateway, fetcher and journal do when they start, and prints every problem.
+Reads the environment and keycast.yaml as gateway, fetcher and journal do when they start, and prints every problem,
+variables with a slip in their name among them.
 
   SERVICE   gateway, fetcher or journal, where each has an environment of its own (default: all three)
 
@@ -17,6 +19,27 @@ Exits with 0 when there is no problem, with 1 when there is one, with 2 when it 
 /** What a service reads when it starts, in order; each throws {@link Misconfigured} where the service would refuse it. */
 type Reads = (() => unknown)[]
 
+/** Variables that are Keycast's own: others may be read by anything. */
+const ownVariable = /^(BACKBONE|FETCHER|GATEWAY|JOURNAL|VALKEY)_/
+
+/** More letters than these make another name. */
+const SLIPS_MAX = 2
+
+/**
+ * Nothing reads a variable with a slip in its name, so the setting would have its default, as GATEWAY_ORIGINS has `*`.
+ *
+ * @throws {Misconfigured}
+ */
+function lookForSlips(env: NodeJS.ProcessEnv, settings: Record<string, { env: string; secret: boolean }>) {
+  const known = Object.values(settings).flatMap(({ env, secret }) => (secret ? [env, `${env}_FILE`] : [env]))
+  const slips = Object.keys(env).flatMap(name => {
+    if (!ownVariable.test(name) || known.includes(name)) return []
+    const meant = nearest(name, known, SLIPS_MAX)
+    return meant === undefined ? [] : [`  ${name}: nothing reads it: did you mean ${meant}?`]
+  })
+  if (slips.length > 0) throw new Misconfigured(['Unknown variables:', ...slips].join('\n'))
+}
+
 const services: Record<string, (env: NodeJS.ProcessEnv, path: string) => Promise<Reads>> = {
   async gateway(env, path) {
     const { conflictsOf, settings } = await import('../services/gateway/settings.ts')
@@ -24,6 +47,7 @@ const services: Record<string, (env: NodeJS.ProcessEnv, path: string) => Promise
     let namespaces: string[] | undefined
     return [
       () => readSettings(settings, { name: 'gateway', about: '', check: conflictsOf, env }),
+      () => lookForSlips(env, settings),
       () => {
         namespaces = valuesAndRooms(readNamespaces({ path, env, headers: false })).names
       },
@@ -37,6 +61,7 @@ const services: Record<string, (env: NodeJS.ProcessEnv, path: string) => Promise
     const { conflictsOf, settings } = await import('../services/fetcher/settings.ts')
     return [
       () => readSettings(settings, { name: 'fetcher', about: '', check: conflictsOf, env }),
+      () => lookForSlips(env, settings),
       () => readNamespaces({ path, env }),
     ]
   },
@@ -44,6 +69,7 @@ const services: Record<string, (env: NodeJS.ProcessEnv, path: string) => Promise
     const { conflictsOf, settings } = await import('../services/journal/settings.ts')
     return [
       () => readSettings(settings, { name: 'journal', about: '', check: conflictsOf, env }),
+      () => lookForSlips(env, settings),
       () => readNamespaces({ path, env, headers: false, authorize: false }),
     ]
   },

@@ -29,12 +29,13 @@ export function unknownField(name: string, known: readonly string[]) {
   return meant === undefined ? 'unknown field' : `unknown field: did you mean ${excerpt(meant)}?`
 }
 
-function nearest(written: string, known: readonly string[]) {
+/** @param slipsMax letters that may be wrong */
+export function nearest(written: string, known: readonly string[], slipsMax?: number) {
   if (written.length > NAME_CHARACTERS_MAX) return undefined
   const name = plain(written)
   const ranked = known
     .map(meant => ({ meant, slips: slipsBetween(name, plain(meant)) }))
-    .filter(({ slips }) => slips <= Math.ceil(name.length / LETTERS_PER_SLIP))
+    .filter(({ slips }) => slips <= (slipsMax ?? Math.ceil(name.length / LETTERS_PER_SLIP)))
     .sort((a, b) => a.slips - b.slips)
   return ranked.at(0)?.meant
 }
