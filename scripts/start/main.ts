@@ -20,7 +20,8 @@ import { StartError } from './start-error.ts'
 import { stop } from './stop.ts'
 import { type Exit, loadSupervisor, type Supervisor } from './supervisor.ts'
 
-const READY_DEADLINE_MS = 20_000
+/** A busy machine takes long: a service that cannot start ends, which is noticed at once. */
+const READY_DEADLINE_MS = 60_000
 const DAEMON_WATCH_MS = 1_000
 
 /** The folder in which pm2 starts the services. */
@@ -188,6 +189,10 @@ async function run() {
     output.stream()
     output.say(welcome())
     await aborted
+  } catch (error) {
+    // Before the services are stopped: the end of one would be taken for the reason.
+    ending.abort(error)
+    throw error
   } finally {
     clearInterval(watch)
     if (ours) await stop(supervisor, { home, started, graceMs: config.shutdownGraceMs, say: output.say })

@@ -3,6 +3,7 @@ import { connect } from '../keycast.js'
 import { createWorld, welcome } from '../test-support.js'
 import { createFakeKeycast } from '../testing.js'
 import { runCommand } from './command.js'
+import { createPrinter } from './print.js'
 
 const soon = () => new Promise(resolve => setImmediate(resolve))
 
@@ -227,6 +228,28 @@ test('a publish that is refused is a failure', async () => {
   fake.refusePublishes('room:1', 'forbidden')
   expect(await ended).toBe(1)
   expect(objects()).toMatchObject([{ key: 'room:1', error: { code: 'forbidden' } }])
+})
+
+test('a publish that failed names its message, to be sent again, and why the backend refused it', async () => {
+  const { fake, ended, lines } = start('publish room:1 1 --message-id abcdefghijklmnop', { isTTY: true })
+  fake.refusePublishes('room:1', 'forbidden')
+  expect(await ended).toBe(1)
+  expect(lines()[0]).toMatch(/forbidden: .* {2}\(--message-id abcdefghijklmnop\)$/)
+
+  /** @type {string[]} */
+  const written = []
+  const out = { write: (/** @type {string} */ text) => written.push(text) }
+  const error = Object.assign(new Error('no'), {
+    code: 'message_refused',
+    reason: 'spam',
+    messageId: 'abcdefghijklmnop',
+  })
+  createPrinter({ out, err: out, isJson: true }).failure('room:1', error)
+  expect(JSON.parse(written[0])).toEqual({
+    key: 'room:1',
+    messageId: 'abcdefghijklmnop',
+    error: { code: 'message_refused', message: 'no', reason: 'spam' },
+  })
 })
 
 test('on a terminal a message stands with the time it was kept, not that of printing', async () => {

@@ -57,10 +57,17 @@ export function createPrinter({ out, err, isJson }) {
       print(key, { count, members }, `${count} there${names && `: ${names}`}`)
     },
 
-    /** @param {string} key @param {unknown} error */
+    /** @param {string} key @param {unknown} error that of a publish names the message, to be sent again under that name */
     failure(key, error) {
-      const { code, message } = /** @type {{ code?: string, message: string }} */ (error)
-      print(key, { error: { code, message } }, `${code ? `${code}: ` : ''}${printable(message)}`)
+      const { code, message, reason, messageId } =
+        /** @type {{ code?: string, message: string, reason?: string, messageId?: string }} */ (error)
+      const marks = [reason && `reason: ${printable(reason)}`, messageId && `--message-id ${messageId}`]
+      const told = marks.filter(Boolean).map(mark => `  (${mark})`)
+      print(
+        key,
+        { messageId, error: { code, message, reason } },
+        `${code ? `${code}: ` : ''}${printable(message)}${told.join('')}`,
+      )
     },
 
     /** @param {string} key @param {{ code: string, message: string }} error @param {number} repeats of it that were not printed */
