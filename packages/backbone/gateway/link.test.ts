@@ -22,14 +22,23 @@ function setup(given?: any) {
   }[] = []
   const events: string[] = []
   const logged: string[] = []
-  const note = (_: unknown, text: string) => logged.push(text)
-  const log: any = { debug() {}, info() {}, warn: note, error: note }
+  const note = (fields: unknown, text: string) => {
+    expect(fields).toMatchObject({ node: 'n1' })
+    logged.push(text)
+  }
+  const log: any = {
+    debug() {},
+    info: (fields: unknown) => expect(fields).toMatchObject({ node: 'n1' }),
+    warn: note,
+    error: note,
+  }
   /** The time it takes to look up the gateway's position in a key. */
   let positionMs = 0
   /** Whether sockets have room for a request. */
   let hasRoom = true
   const link = createLink({
     codec: valuesCodec,
+    node: 'n1',
     dial: from => {
       const pair = {
         id: '',

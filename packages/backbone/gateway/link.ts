@@ -82,6 +82,8 @@ const DEADLINE_CHECK_MS = 100
 
 interface Options<S extends Service> extends World {
   codec: Codec<S>
+  /** Its name, for the log. */
+  node: string
   /** All that the gateway wants, by key; this link changes those of its own. */
   wants?: Map<string, Want>
   dial: Dial
@@ -92,6 +94,7 @@ interface Options<S extends Service> extends World {
 
 export function createLink<S extends Service>({
   codec,
+  node,
   wants: table,
   dial,
   events,
@@ -204,12 +207,12 @@ export function createLink<S extends Service>({
     if (awake.now() - lastHeardAt < SILENT_MS) return sockets ? beat() : connect()
     // Opens fresh sockets even if the node was dead before: a connection whose packets are swallowed never heals by
     // itself, and TCP takes minutes to give it up.
-    if (alive) log.warn('the node fell silent')
+    if (alive) log.warn(about(), 'the node fell silent')
     die()
   }
 
   function onRequestsUnheard() {
-    log.warn('the node beats and hears no requests')
+    log.warn(about(), 'the node beats and hears no requests')
     progress.demand('request')
     die()
   }
@@ -222,7 +225,7 @@ export function createLink<S extends Service>({
   function onAnswersLost() {
     const isOfNoUse = progress.onAnswersLost()
     if (!alive || !isOfNoUse) return redial()
-    log.warn('the node beats and none of its answers can be read')
+    log.warn(about(), 'the node beats and none of its answers can be read')
     sample = wants.sample()
     progress.demand(sample === undefined ? 'request' : 'answer')
     die()
@@ -242,7 +245,7 @@ export function createLink<S extends Service>({
       message = decodeFromHub(parts, codec)
     } catch (error) {
       if (error instanceof WireError) {
-        log.warn({ error: error.message }, 'a damaged message came from the node: starting the link anew')
+        log.warn({ ...about(), error: error.message }, 'a damaged message came from the node: starting the link anew')
       } else containment.caught('link', error)
       return onAnswersLost()
     }
@@ -257,7 +260,7 @@ export function createLink<S extends Service>({
     lastHeardAt = awake.now()
     switch (message.type) {
       case 'resync':
-        log.info('the node missed something: saying everything again')
+        log.info(about(), 'the node missed something: saying everything again')
         isForgotten = true
         return onRequestLost()
       case 'bye':
@@ -274,7 +277,7 @@ export function createLink<S extends Service>({
   function onIncompatible(wire: string | undefined) {
     if (isLogDue('wire')) {
       log.error(
-        { theirs: wire ?? 'none', ours: codec.wire },
+        { ...about(), theirs: wire ?? 'none', ours: codec.wire },
         'the node speaks another wire version and is not used: run the same release of Keycast on both ends',
       )
     }
@@ -339,11 +342,17 @@ export function createLink<S extends Service>({
 
   function onUnknownAnswer() {
     if (isLogDue('answer'))
-      log.warn({ ours: codec.wire }, 'an answer of an unknown kind was skipped: the node is of a newer release')
+      log.warn(
+        { ...about(), ours: codec.wire },
+        'an answer of an unknown kind was skipped: the node is of a newer release',
+      )
   }
 
   function lost(answeredByHub: number) {
-    log.warn({ received: answered, sent: answeredByHub }, 'answers were lost on the way: starting the link anew')
+    log.warn(
+      { ...about(), received: answered, sent: answeredByHub },
+      'answers were lost on the way: starting the link anew',
+    )
     onAnswersLost()
   }
 
@@ -364,7 +373,7 @@ export function createLink<S extends Service>({
       }
     } catch (error) {
       if (current !== id) return false // the pair was closed while it waited
-      log.debug({ error: (error as Error).message }, 'a request could not be sent: starting the link anew')
+      log.debug({ ...about(), error: (error as Error).message }, 'a request could not be sent: starting the link anew')
       redial()
     }
     return current === id
@@ -434,7 +443,11 @@ export function createLink<S extends Service>({
     if (hasDeadlines) stopDeadlines = every(DEADLINE_CHECK_MS, expire)
   }
 
+  /** What the log says of it: nodes know a gateway by the link alone. */
+  const about = () => ({ node, link: id })
+
   const self = {
+    about,
     start,
     stop,
     setAside,

@@ -101,6 +101,7 @@ export function createRouter<S extends Service>({
     const link: Link<S> = createLink({
       ...given,
       wants,
+      node: name,
       dial: dialOf(name),
       events: {
         ...events,
@@ -172,8 +173,9 @@ export function createRouter<S extends Service>({
     route()
     if (!changed) return
     const heldMs = alive ? Math.round(node.holdDown.heldMs()) : 0
-    if (heldMs > 0) log.warn({ node: name, heldMs }, 'a node that was lost answers again: it gets its keys later')
-    else log.info({ node: name, alive }, what)
+    if (heldMs > 0)
+      log.warn({ ...node.link.about(), heldMs }, 'a node that was lost answers again: it gets its keys later')
+    else log.info({ node: name, alive, ...(alive && node.link.about()) }, what)
   }
 
   const isHeld = ({ alive, holdDown }: Node<S>) => alive && holdDown.heldMs() > 0

@@ -21,6 +21,7 @@ async function setup(count: number, keysOf: (gateway: number) => string[]) {
     const link = createLink({
       ...network,
       codec: valuesCodec,
+      node: 'n1',
       dial: message => {
         dialled++
         return dial(message)

@@ -126,6 +126,7 @@ export function startLogLink(options: World & { dial: Dial }) {
   const reader = { name: 'ann' }
   const link = createLink({
     codec: logCodec,
+    node: 'n1',
     log: silent,
     events: {
       position: key => positions.get(key),
