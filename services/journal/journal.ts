@@ -276,8 +276,8 @@ export function createJournal({
     if (isFull) return
     isFull = true
     report.error(
-      log.stats(),
-      'the log has no room: nothing is kept until there is some (JOURNAL_BYTES_MAX, or the disk)',
+      { ...log.stats(), disk: log.disk?.() },
+      'a publish was refused, for the log has no room: it has all that JOURNAL_BYTES_MAX lets it keep, or its disk is full',
     )
   }
 

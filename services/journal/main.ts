@@ -127,6 +127,7 @@ async function start() {
       namespaces: [...namespaces.names, ...pushed.names],
       config: configuration.hash(),
       ...log.stats(),
+      disk: log.disk?.(),
     },
     'listening',
   )

@@ -88,7 +88,7 @@ export function createJournalMetrics({ count, sum, histogram }: MetricMakers) {
 
 interface Parts {
   hub: { stats: () => { links: number; dueKeys: number; bytesOut: number } }
-  log: Pick<Log, 'id' | 'stats'>
+  log: Pick<Log, 'id' | 'stats' | 'disk'>
   committer: { stats: () => { waiting: number } }
   deliveries: { stats: () => { readsUnderWay: number } }
   rooms: { stats: () => { rooms: number; tailBytes: number } }
@@ -114,6 +114,11 @@ export function exportLevels(
     'Bytes held that count for somebody: for users, for guests (clients without a token), and where nobody has a token for addresses. Messages of backends count for nobody.',
     () => by('payer', log.stats().charged),
   )
+  const { disk } = log
+  if (disk) {
+    read('log_disk_bytes', 'Size of the disk that has the log. Only where JOURNAL_LOG is lmdb.', () => disk().bytes)
+    read('log_disk_free_bytes', 'Bytes free on the disk that has the log.', () => disk().freeBytes)
+  }
   read('log_rooms', 'Rooms that have messages, or had some until not long ago.', () => log.stats().rooms)
   read(
     'shorter_histories',

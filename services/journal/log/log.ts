@@ -204,6 +204,8 @@ export interface Log {
   news?: News
   /** Only of a log that outlives its journals. */
   notes?: Notes
+  /** Only of a log in a folder: the disk that has it. */
+  disk?: () => { bytes: number; freeBytes: number }
   /** The reason why nothing can be kept now; only of a log that can be out of reach. */
   notReady?: () => string | undefined
   close: () => Promise<void>

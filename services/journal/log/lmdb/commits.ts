@@ -64,8 +64,7 @@ export function createCommits({ folder, tables: { owner }, random, now }: Deps) 
   }
 
   function look() {
-    const { bavail, bfree, bsize } = statfsSync(folder)
-    free = (process.getuid?.() === 0 ? bfree : bavail) * bsize
+    free = diskOf(folder).freeBytes
     lookedAt = now()
   }
 
@@ -108,6 +107,8 @@ export function createCommits({ folder, tables: { owner }, random, now }: Deps) 
 
     isClaimed: () => token !== undefined,
 
+    disk: () => diskOf(folder),
+
     /**
      * Commits writes, all or none, and waits for the disk.
      *
@@ -132,6 +133,12 @@ export function createCommits({ folder, tables: { owner }, random, now }: Deps) 
       if (owner.getEntry(OWNER)?.version !== token) throw taken()
     },
   }
+}
+
+/** What this process may still write counts as free: a part of some disks is root's. */
+function diskOf(folder: string) {
+  const { bavail, bfree, blocks, bsize } = statfsSync(folder)
+  return { bytes: blocks * bsize, freeBytes: (process.getuid?.() === 0 ? bfree : bavail) * bsize }
 }
 
 async function causeOf(error: unknown): Promise<Error> {

@@ -40,6 +40,9 @@ test('what was acknowledged is there after a restart, under the same epoch', asy
   expect(await second.head('room:1')).toMatchObject(position)
   expect(second.stats()).toEqual(stats)
   expect(await second.append([publish])).toMatchObject([{ position: { epoch: position.epoch, seq: 2 } }])
+  const { bytes, freeBytes } = second.disk?.() ?? { bytes: 0, freeBytes: 0 }
+  expect(freeBytes).toBeGreaterThan(0)
+  expect(freeBytes).toBeLessThanOrEqual(bytes)
   await second.close()
 })
 

@@ -183,12 +183,14 @@ export async function openLmdbLog({
       },
     },
 
+    disk: commits.disk,
+
     stats: () => ({
       bytes: bytesKept(state.counts),
       bytesMax,
       rooms: state.counts.rooms,
       charged: charges.stats(),
-      clockAheadMs: clock.aheadMs(),
+      clockAheadMs: Math.round(clock.aheadMs()),
     }),
 
     async close() {
