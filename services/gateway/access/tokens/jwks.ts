@@ -34,8 +34,8 @@ const PROBLEM_CHARACTERS_MAX = 200
 interface JwksEvents {
   /** The set was fetched, with so many keys of use. */
   ok: (keys: number) => void
-  /** It was not: why, in words for an operator. */
-  failed: (problem: string) => void
+  /** It was not: why, in words for an operator; so many keys are still held. */
+  failed: (problem: string, keys: number) => void
 }
 
 export type NoKey = 'unknown_key' | 'keys_unavailable' | 'busy'
@@ -86,7 +86,7 @@ export function createJwks({ url, now, events, agent, timeoutMs = TIMEOUT_MS, by
       if (stopped.signal.aborted) return
       failures++
       if (keys === 0) askAgainAtMs = now() + Math.min(ASK_AGAIN_MS, FIRST_RETRY_MS * 2 ** (failures - 1))
-      events.failed(timedOut.aborted ? `was not fetched within ${timeoutMs} ms` : problemOf(error))
+      events.failed(timedOut.aborted ? `was not fetched within ${timeoutMs} ms` : problemOf(error), keys)
     }
   }
 

@@ -373,7 +373,7 @@ test('a key that the set does not hold is unknown, and a set that cannot be fetc
   expect(await setup([issuerOf('jwks')]).reasonOf(token)).toBe('unknown_key')
 
   const events: string[] = []
-  const warn = ({ issuer, problem }: any) => events.push(`${issuer} ${problem}`)
+  const warn = ({ issuer, jwks, problem }: any, text?: string) => events.push(`${issuer} ${jwks} ${problem}; ${text}`)
   const away = setup([issuerOf('jwks', { jwks: 'http://127.0.0.1:9/' })], { log: { debug() {}, warn } })
   expect(await away.verify(token)).toEqual({
     refused: {
@@ -381,7 +381,11 @@ test('a key that the set does not hold is unknown, and a set that cannot be fetc
       problem: { code: 'token_refused', message: expect.stringContaining('later'), retryAfterMs: 1_000 },
     },
   })
-  expect(events).toEqual([expect.stringContaining('access.tokens.jwks cannot be reached')])
+  expect(events).toEqual([
+    expect.stringMatching(
+      /^access\.tokens\.jwks http:.*:9\/ cannot be reached.*none is held, so all tokens .* are refused$/,
+    ),
+  ])
   expect(away.tokens.jwksStatus()).toEqual([{ issuer: 'access.tokens.jwks', keys: 0, ageMs: undefined, failures: 1 }])
 })
 

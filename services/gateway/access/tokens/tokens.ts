@@ -119,8 +119,10 @@ export function createTokens({
   function jwksOf({ name, jwks }: TokenIssuer) {
     const events = {
       ok: (keys: number) => log?.debug({ issuer: name, keys }, 'the key set was fetched'),
-      failed: (problem: string) =>
-        log?.warn({ issuer: name, problem }, 'the key set cannot be fetched: the keys held go on serving'),
+      failed: (problem: string, keys: number) => {
+        const so = keys > 0 ? 'the keys held go on serving' : 'none is held, so all tokens of this entry are refused'
+        log?.warn({ issuer: name, jwks, problem }, `the key set cannot be fetched: ${so}`)
+      },
     }
     return createJwks({ url: jwks as string, now, events, agent })
   }
