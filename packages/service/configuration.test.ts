@@ -93,12 +93,17 @@ test('a bad file changes nothing, and is told once, with the reason', async () =
   expect(await value('config_refused_total')).toEqual(['keycast_test_config_refused_total 1'])
 })
 
-test('after a bad file the one before is no news, and a good one is taken over', async () => {
-  const { look, write, taken } = setup()
+test('after a bad file the one before is told and not taken over again, and a good one is taken over', async () => {
+  const { configuration, look, write, taken, logged } = setup()
   write('bad')
   await look(2)
   write('first')
-  await look(2)
+  await look(3)
+  expect(logged).toMatchObject([
+    ['error', {}],
+    ['info', { config: configuration.hash() }],
+  ])
+  expect(taken).toEqual([])
   write('second')
   await look(2)
   expect(taken).toEqual(['second'])

@@ -69,6 +69,7 @@ export function createConfiguration({ path, takeOver, metrics, log, every, signa
     const text = await readFile(path, 'utf8').catch(() => undefined)
     const isSettled = text === seen
     if (!isSettled) isJudged = text === inForce
+    if (!isSettled && isJudged) log.info({ config: hashOf(text), path }, 'keycast.yaml is again the one in force')
     seen = text
     if (isAsked || (isSettled && !isJudged)) await judge(text)
     if (isAskedAgain) {

@@ -131,6 +131,8 @@ test('a backup never takes the place of a file', async () => {
   const before = readFileSync(file)
   await expect(backUp(data, file)).rejects.toThrow(`${file} is there already`)
   expect(readFileSync(file).equals(before)).toBe(true)
+  const nowhere = join(data, 'nowhere')
+  await expect(backUp(data, join(nowhere, 'file'))).rejects.toThrow(`${nowhere} is not there: make the folder first`)
   await log.close()
 })
 

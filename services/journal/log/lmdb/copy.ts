@@ -27,9 +27,11 @@ const EMPTY = new Set([LMDB_LOCK_FILE, 'lost+found'])
  */
 export async function backUp(folder: string, file: string) {
   if (existsSync(file)) throw new LogRefused(`${file} is there already: name a new file`)
+  const beside = dirname(resolve(file))
+  if (!existsSync(beside)) throw new LogRefused(`${beside} is not there: make the folder first`)
   checkLogFile(folder)
   // Written beside the file, then moved into place whole: a file that was cut short would pass for a backup.
-  const work = mkdtempSync(join(dirname(resolve(file)), '.keycast-backup-'))
+  const work = mkdtempSync(join(beside, '.keycast-backup-'))
   try {
     const { env } = openTables(folder, { readOnly: true })
     await env.backup(work, true)
