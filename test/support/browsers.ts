@@ -9,11 +9,8 @@ import { createInterface } from 'node:readline'
 import WebSocket from 'ws'
 import { findChromium, without } from './chromium.ts'
 import { atEnd } from './cleanup.ts'
-import { eventually, within } from './deadline.ts'
+import { BROWSER_START_MS, eventually, within } from './deadline.ts'
 import { childrenOf, killAtEnd, killNow } from './processes.ts'
-
-/** A browser takes seconds to start, far more on a busy machine. */
-const START_MS = 90_000
 
 /** A busy machine's Firefox has taken half a minute to begin. */
 const ANSWER_MS = 90_000
@@ -203,7 +200,7 @@ async function launch(program: string, says: RegExp, argumentsOf: (profile: stri
   }
   return {
     profile,
-    address: await within(address as Promise<string>, () => `${program} listening`, START_MS),
+    address: await within(address as Promise<string>, () => `${program} listening`, BROWSER_START_MS),
     sleep: () => signal('SIGSTOP'),
     wake: () => signal('SIGCONT'),
   }
@@ -221,7 +218,7 @@ async function connect(
 ): Promise<(method: string, params?: object, session?: string) => Promise<any>> {
   const socket = new WebSocket(address, { perMessageDeflate: false })
   atEnd(() => socket.terminate())
-  await within(once(socket, 'open'), 'the browser being reached', START_MS)
+  await within(once(socket, 'open'), 'the browser being reached', BROWSER_START_MS)
   const waiting = new Map<number, (answer: any) => void>()
   let lastId = 0
   socket.on('message', bytes => {

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import type { Browser } from 'playwright-core'
 import { atEnd } from './cleanup.ts'
+import { BROWSER_START_MS, DEADLINE_MS } from './deadline.ts'
 
 /**
  * Chromium, or its shell without windows where there is one: that takes a third of the CPU time, and hides no tab behind
@@ -42,12 +43,13 @@ const sparedByPlaywright = [
 
 export const without = (features: string[] = spared) => `--disable-features=${features.join()}`
 
-/** @returns closed at the end of the tests */
+/** @returns closed at the end of the tests. What its pages wait for may take as long as any other event. */
 export async function launchChromium(): Promise<Browser> {
   // Not above: its package takes longer to load than most of what only asks for the program.
   const { chromium } = await import('playwright-core')
   const browser = await chromium.launch({
     executablePath: findChromium(),
+    timeout: BROWSER_START_MS,
     args: [
       '--no-sandbox',
       '--disable-gpu',
@@ -58,5 +60,12 @@ export async function launchChromium(): Promise<Browser> {
     ],
   })
   atEnd(() => browser.close())
+  const newContext = browser.newContext.bind(browser)
+  browser.newContext = async options => {
+    const context = await newContext(options)
+    context.setDefaultTimeout(DEADLINE_MS)
+    return context
+  }
+  browser.newPage = async options => (await browser.newContext(options)).newPage()
   return browser
 }

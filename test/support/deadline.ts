@@ -3,6 +3,9 @@
 /** Far longer than any event takes on a busy machine: no test asserts a time. */
 export const DEADLINE_MS = 60_000
 
+/** A browser takes seconds to start, far more on a busy machine. */
+export const BROWSER_START_MS = 90_000
+
 /** @param what the event that did not happen, for the error */
 export async function within<T>(
   promise: Promise<T>,
