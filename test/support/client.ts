@@ -113,7 +113,7 @@ export async function connect(url: string, { sights = createSights(), protocols 
   const wakeAll = () => {
     for (const wake of waiters) wake()
   }
-  const requests = new Map<string | number, (message: any) => void>()
+  const requests = new Map<string | number, { answer: (message: any) => void; lose: (error: Error) => void }>()
   /** Heads of the last messages, for errors. */
   const recent: string[] = []
   let lastId = 0
@@ -131,9 +131,9 @@ export async function connect(url: string, { sights = createSights(), protocols 
     if (message.type === 'welcome') welcome = message
     if (message.type === 'closing') closing = message
     // The first message with its id answers a request; more may follow, as for the keys that a subscribe is refused.
-    const answer = requests.get(message.id)
+    const request = requests.get(message.id)
     requests.delete(message.id)
-    if (answer) answer(message)
+    if (request) request.answer(message)
     else if (isBinary) noteBytes(sights.of(message.key), message, frame)
     else if (message.key !== undefined) note(sights.of(message.key), message, frame)
     wakeAll()
@@ -142,6 +142,7 @@ export async function connect(url: string, { sights = createSights(), protocols 
     socket.on('close', (code, reason) => {
       closed = { code, reason: reason.toString() }
       resolve({ code, reason: reason.toString() })
+      for (const { lose } of requests.values()) lose(new Error(`a request has no answer, ${state()}`))
       wakeAll()
     })
   })
@@ -167,14 +168,16 @@ export async function connect(url: string, { sights = createSights(), protocols 
     },
 
     /**
-     * Sends a request and waits for its answer.
+     * Sends a request and waits for its answer. It rejects once the connection is closed: a viewer must not wait for what
+     * cannot come any more.
      *
      * @param request without id
      */
     async request(request: object): Promise<any> {
       lastId += 1
       const id = lastId
-      const answered = new Promise(resolve => requests.set(id, resolve))
+      if (closed) throw new Error(`${JSON.stringify(request).slice(0, 100)} is not sent, ${state()}`)
+      const answered = new Promise((answer, lose) => requests.set(id, { answer, lose }))
       client.send({ ...request, id })
       return within(answered, () => `an answer to ${JSON.stringify(request).slice(0, 100)}, ${state()}that`)
     },
