@@ -7,7 +7,7 @@ import { connect } from '../support/client.ts'
 import { eventually } from '../support/deadline.ts'
 import { ask } from '../support/http.ts'
 import { request, startProxy } from '../support/proxy.ts'
-import { startSystem } from '../support/system.ts'
+import { PATIENCE, startSystem } from '../support/system.ts'
 
 const JWT_SECRET = randomBytes(48).toString('base64')
 
@@ -15,7 +15,7 @@ const backend = await startBackend()
 const inbox = {
   url: `${backend.origin}/inbox/{id}`,
   refresh: '100ms',
-  timeout: '1s',
+  timeout: PATIENCE,
   headers: { 'x-service': 'keycast' },
   per: 'user',
   credentials: 'viewer',
@@ -193,12 +193,17 @@ test('a renewed token replaces the one before it at the backend', async () => {
 })
 
 test('an expired token is sent to nobody; the value comes back with the next one', async () => {
-  const client = await viewer('finn', { token: await signed('finn', Math.ceil(Date.now() / 1_000) + 2) })
+  const client = await viewer('finn')
   await client.subscribe(['inbox:e'])
   await client.reaches('inbox:e', 1)
+  let token = ''
+  await eventually(async () => {
+    token = await signed('finn', Math.ceil(Date.now() / 1_000) + 2)
+    return (await client.request({ type: 'auth', token })).type === 'authed'
+  }, 'a token being shown before it expires')
   await client.until(() => client.of('inbox:e').error?.code === 'token_expired', 'being told')
   const before = asked('/inbox/e', 'finn')
-  const expiresAt = JSON.parse(Buffer.from(client.token.split('.')[1], 'base64url').toString()).exp * 1_000
+  const expiresAt = JSON.parse(Buffer.from(token.split('.')[1], 'base64url').toString()).exp * 1_000
   expect(Date.now()).toBeGreaterThanOrEqual(expiresAt)
   expect(await client.request({ type: 'get', key: 'inbox:e' })).toMatchObject({ code: 'token_expired' })
   expect(asked('/inbox/e', 'finn')).toHaveLength(before.length)

@@ -10,6 +10,12 @@ import { type ServiceProcess, startService } from './processes.ts'
 
 export const API_TOKEN = 'a-token-for-tests'
 
+/**
+ * A `timeout` of namespaces whose backend is the test itself: where it stands still for seconds it must not be taken for a
+ * backend that hangs.
+ */
+export const PATIENCE = '20s'
+
 export type System = Awaited<ReturnType<typeof startSystem>>
 
 export type Gateway = Awaited<ReturnType<System['startGateway']>>
