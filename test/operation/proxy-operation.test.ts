@@ -145,10 +145,10 @@ test.each([
   for (let asked = 0; asked < 600; asked++) answers.add(await ask())
   agent.destroy()
   expect(answers).toContain(status)
-  const lines = readFileSync(join(flooded.directory, 'access.log'), 'utf8').trim().split('\n')
-  expect(lines.length).toBeGreaterThanOrEqual(9)
-  expect(lines.length).toBeLessThan(60)
-  for (const line of lines) expect(JSON.parse(line).userAgent.length).toBeLessThanOrEqual(256)
+  const lines = await flooded.requests(9)
+  // Those within the limit are logged, each second one: how many seconds it took is a matter of the machine.
+  expect(lines.filter(({ gateway }) => gateway === '').length).toBeLessThan(60)
+  for (const { userAgent } of lines) expect(userAgent.length).toBeLessThanOrEqual(256)
   expect(flooded.log()).not.toContain('limiting requests')
 })
 
@@ -223,12 +223,10 @@ test('the log that was moved away is opened anew on SIGUSR1', async () => {
   expect(await proxy.requests(1)).toContainEqual(expect.objectContaining({ path: '/page.js' }))
 })
 
-test('a reload takes new WebSockets at once, and leaves those of before open as long as it may', async () => {
-  const reloaded = await startProxy([first.port], { env: { PROXY_SHUTDOWN_TIMEOUT: '1s', PROXY_RELOAD_TIMEOUT: '3s' } })
+test('a reload takes new WebSockets at once, and leaves those of before open', async () => {
+  const reloaded = await startProxy([first.port], { env: { PROXY_SHUTDOWN_TIMEOUT: '1s' } })
   const workersBefore = reloaded.workers()
   const old = await openSocket(reloaded)
-  const oldClosed = once(old, 'close')
-  const reloadedAt = Date.now()
   reloaded.reload()
   // The new workers run by then: nginx tells the old ones last.
   const leaving = () => workersBefore.every(pid => reloaded.log().includes(`${pid}#${pid}: gracefully shutting down`))
@@ -236,11 +234,21 @@ test('a reload takes new WebSockets at once, and leaves those of before open as 
 
   expect(await echo(old, 'still there')).toBe('still there')
   const fresh = await openSocket(reloaded)
-  await oldClosed
+  old.close()
+  await eventually(() => !reloaded.workers().some(pid => workersBefore.includes(pid)), 'the end of the old workers')
+  expect(await echo(fresh, 'and I')).toBe('and I')
+})
+
+test('a reload leaves the WebSockets of before open no longer than it may', async () => {
+  const reloaded = await startProxy([first.port], { env: { PROXY_SHUTDOWN_TIMEOUT: '1s', PROXY_RELOAD_TIMEOUT: '3s' } })
+  const workersBefore = reloaded.workers()
+  const closed = once(await openSocket(reloaded), 'close')
+  const reloadedAt = Date.now()
+  reloaded.reload()
+  await closed
   // Not after the time a stop has, which is shorter.
   expect(Date.now() - reloadedAt).toBeGreaterThan(2_000)
   await eventually(() => !reloaded.workers().some(pid => workersBefore.includes(pid)), 'the end of the old workers')
-  expect(await echo(fresh, 'and I')).toBe('and I')
 })
 
 test('a reload reads the settings file again: who connects then comes to the gateways it names', async () => {
@@ -301,7 +309,7 @@ test('where nginx itself is killed its workers end as well, and the next one has
   process.kill(killed.masterPid, 'SIGKILL')
   await closed
   await eventually(() => !workers.some(isAlive), 'the end of the workers')
-  expect(killed.log()).toContain('nginx was ended by SIGKILL')
+  await eventually(() => killed.log().includes('nginx was ended by SIGKILL'), 'the end of nginx being said')
   const next = await startProxy([first.port], { after: killed })
   expect((await request(next.url('/'))).status).toBe(200)
 })
@@ -324,10 +332,9 @@ test('after the script was killed, the nginx it left is named, with how to end i
   expect((await request(next.url('/'))).status).toBe(200)
 })
 
-test('a stop is graceful: nobody new, those there for a while, exit code 0', async () => {
-  const stopping = await startProxy([first.port], { env: { PROXY_SHUTDOWN_TIMEOUT: '1s' } })
+test('a stop is graceful: nobody new, those there may stay until they leave, exit code 0', async () => {
+  const stopping = await startProxy([first.port], { env: { PROXY_SHUTDOWN_TIMEOUT: '120s' } })
   const socket = await openSocket(stopping)
-  const closed = once(socket, 'close')
   const stopped = stopping.stop()
   const refused = () =>
     request(stopping.url('/')).then(
@@ -336,6 +343,14 @@ test('a stop is graceful: nobody new, those there for a while, exit code 0', asy
     )
   await eventually(refused, 'the closing of the port')
   expect(await echo(socket, 'still there')).toBe('still there')
+  socket.close()
+  expect(await stopped).toBe(0)
+})
+
+test('a stop is over soon where a client stays', async () => {
+  const stopping = await startProxy([first.port], { env: { PROXY_SHUTDOWN_TIMEOUT: '1s' } })
+  const closed = once(await openSocket(stopping), 'close')
+  const stopped = stopping.stop()
   await closed
   expect(await stopped).toBe(0)
 })
