@@ -6,9 +6,9 @@ import {
   type IncomingMessage as Request,
   type ServerResponse as Response,
 } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { atEnd } from './cleanup.ts'
 import { within } from './deadline.ts'
+import { freePorts } from './free-ports.ts'
 
 export type Handler = (request: Request, response: Response) => unknown
 
@@ -28,8 +28,8 @@ export function documentOf(revision: number, bytes = 200) {
   return `${head}${'x'.repeat(Math.max(0, bytes - head.length - 2))}"}`
 }
 
-/** @param port 0 for any free one */
-export async function startBackend(port = 0) {
+export async function startBackend() {
+  const [port] = await freePorts(1) // for it may go down, and come back on it
   const handlers = new Map<string, Handler>()
   const asked: Asked[] = []
   const waiters = new Set<() => void>()
@@ -44,7 +44,7 @@ export async function startBackend(port = 0) {
     for (const wake of waiters) wake()
   })
   server.keepAliveTimeout = 60_000
-  const listen = (port: number) =>
+  const listen = () =>
     new Promise((resolve, reject) => {
       server.once('error', reject)
       server.listen(port, '127.0.0.1', () => resolve(undefined))
@@ -53,13 +53,12 @@ export async function startBackend(port = 0) {
     server.closeAllConnections()
     return new Promise(resolve => server.close(resolve))
   }
-  await listen(port)
-  const address = server.address() as AddressInfo
+  await listen()
   atEnd(stop)
 
   return {
-    port: address.port,
-    origin: `http://127.0.0.1:${address.port}`,
+    port,
+    origin: `http://127.0.0.1:${port}`,
     asked,
 
     askedFor: (path: string) => asked.filter(request => request.path === path),
@@ -78,7 +77,7 @@ export async function startBackend(port = 0) {
     down: stop,
 
     /** Brings it back on the same port. */
-    up: () => listen(address.port),
+    up: listen,
 
     /**
      * Waits until the requests so far satisfy a condition.

@@ -1,11 +1,11 @@
 // A backend that Keycast tells of its rooms, as a test has it behave. It takes nothing unsigned, and notes what it took.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isFromKeycast } from '@keycast/client/backend'
 import { atEnd } from './cleanup.ts'
+import { freePorts } from './free-ports.ts'
 
 const SECRET = 'the secret of a test, long enough'
 
@@ -67,9 +67,9 @@ export async function startToldBackend() {
     for (const message of messages ?? []) told.push(message)
   }
 
-  const listen = (port: number) => new Promise<void>(resolve => server.listen(port, '127.0.0.1', resolve))
-  await listen(0)
-  const { port } = server.address() as AddressInfo
+  const [port] = await freePorts(1) // for it may be stopped, and come back on it
+  const listen = () => new Promise<void>(resolve => server.listen(port, '127.0.0.1', resolve))
+  await listen()
   const stop = () => {
     server.closeAllConnections()
     return new Promise(resolve => server.close(resolve))
@@ -80,7 +80,7 @@ export async function startToldBackend() {
     /** Of a namespace, for its `notify`. A call that a busy machine makes late is not given up, and said again. */
     notify: { url: `http://127.0.0.1:${port}/told`, secretFiles: [secretFile], timeout: '20s' },
     stop,
-    start: () => listen(port),
+    start: listen,
     answer(given: typeof answer) {
       answer = given
     },
