@@ -9,7 +9,7 @@ import { connect } from '../support/client.ts'
 import { eventually } from '../support/deadline.ts'
 import { ask } from '../support/http.ts'
 import { startJournal } from '../support/journal.ts'
-import { API_TOKEN, configText, type NamespaceSettings, startSystem, writeConfig } from '../support/system.ts'
+import { API_TOKEN, configText, type NamespaceSettings, PATIENCE, startSystem, writeConfig } from '../support/system.ts'
 
 /** A machine that does nothing else carries a thousand. */
 const VIEWERS = 100
@@ -39,9 +39,9 @@ for (const id of ['1', '2', '3', '4', 'x']) {
 
 const room = { source: 'journal', members: 'named' } as any
 const base: Record<string, NamespaceSettings> = {
-  doc: { url: `${backend.origin}/docs/{id}`, refresh: '200ms' },
-  slow: { url: `${backend.origin}/docs/{id}`, refresh: '1s' },
-  calm: { url: `${backend.origin}/docs/{id}`, refresh: 0 },
+  doc: { url: `${backend.origin}/docs/{id}`, refresh: '200ms', timeout: PATIENCE },
+  slow: { url: `${backend.origin}/docs/{id}`, refresh: '1s', timeout: PATIENCE },
+  calm: { url: `${backend.origin}/docs/{id}`, refresh: 0, timeout: PATIENCE },
   room,
 }
 const everything = ['doc:*', 'slow:*', 'calm:*', 'room:*']
@@ -92,10 +92,11 @@ const variant = (n: number): Record<string, NamespaceSettings> => ({
   doc: {
     url: [`${backend.origin}/docs/{id}`, `${backend.origin}/v2/{id}`, `${moved.origin}/docs/{id}`][n % 3],
     refresh: ['200ms', '1s', '6s'][n % 3],
+    timeout: PATIENCE,
     headers: { 'x-n': String(n) },
   },
   slow: { ...base.slow, refresh: ['1s', '300ms', 0, '10s'][n % 4] },
-  calm: { ...base.calm, refresh: [0, '500ms'][n % 2], timeout: ['2s', '3s'][n % 2] },
+  calm: { ...base.calm, refresh: [0, '500ms'][n % 2], timeout: [PATIENCE, '30s'][n % 2] },
   [`extra-${n % 7}`]: { url: `${backend.origin}/docs/{id}` },
 })
 
