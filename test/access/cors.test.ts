@@ -9,7 +9,7 @@ import { answers, startBackend } from '../support/backend.ts'
 import { launchChromium } from '../support/chromium.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { startProxy } from '../support/proxy.ts'
-import { startSystem } from '../support/system.ts'
+import { PATIENCE, startSystem } from '../support/system.ts'
 
 /** An origin with an empty page. */
 async function startSite() {
@@ -23,7 +23,7 @@ const [named, other] = await Promise.all([startSite(), startSite()])
 const backend = await startBackend()
 backend.on('/1', answers.json('{"n":1}'))
 const { gateways } = await startSystem({
-  namespaces: { doc: { url: `${backend.origin}/{id}` } },
+  namespaces: { doc: { url: `${backend.origin}/{id}`, timeout: PATIENCE } },
   access: { anonymous: { read: ['doc:*'] }, tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }] },
   env: { GATEWAY_ORIGINS: named, JWT_SECRET: randomBytes(48).toString('base64') },
 })

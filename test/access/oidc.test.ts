@@ -15,7 +15,7 @@ import { connect } from '../support/client.ts'
 import { within } from '../support/deadline.ts'
 import { temporaryFolder } from '../support/proxy.ts'
 import { run } from '../support/run.ts'
-import { startSystem } from '../support/system.ts'
+import { PATIENCE, startSystem } from '../support/system.ts'
 
 const REDIRECT = 'https://page.example/signed-in'
 
@@ -28,7 +28,7 @@ const issuer = await startIssuer()
 const backend = await startBackend()
 for (const id of ['granted', 'other']) backend.on(`/docs/${id}`, answers.json(documentOf(1)))
 const system = await startSystem({
-  namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms' } },
+  namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', timeout: PATIENCE } },
   access: {
     tokens: [{ jwks: `${issuer}/jwks`, issuer, audience: 'keycast', algorithms: ['ES256'] }],
   },

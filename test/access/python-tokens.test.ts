@@ -11,7 +11,7 @@ import { atEnd } from '../support/cleanup.ts'
 import { within } from '../support/deadline.ts'
 import { temporaryFolder } from '../support/proxy.ts'
 import { run } from '../support/run.ts'
-import { startSystem } from '../support/system.ts'
+import { PATIENCE, startSystem } from '../support/system.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -47,7 +47,7 @@ test('a Python client signs in with keys of every kind, reads, and renews in pla
   const backend = await startBackend()
   backend.on('/docs/mine', answers.json(documentOf(1)))
   const system = await startSystem({
-    namespaces: { doc: { url: `${backend.origin}/docs/{id}` } },
+    namespaces: { doc: { url: `${backend.origin}/docs/{id}`, timeout: PATIENCE } },
     access: { tokens },
     env: { JWT_SECRET_FILE: secret },
   })

@@ -16,7 +16,7 @@ import { atEnd } from '../support/cleanup.ts'
 import { eventually, within } from '../support/deadline.ts'
 import { freePorts } from '../support/free-ports.ts'
 import { ask } from '../support/http.ts'
-import { startSystem, writeConfig } from '../support/system.ts'
+import { PATIENCE, startSystem, writeConfig } from '../support/system.ts'
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 const page = read('docs/deploy/access.md')
@@ -51,7 +51,7 @@ test.each(blocks('yaml').map((text, index) => [index + 1, text]))(
 
 const backend = await startBackend()
 backend.on('/docs/mine', answers.json(documentOf(1)))
-const documents = { url: `${backend.origin}/docs/{id}` }
+const documents = { url: `${backend.origin}/docs/{id}`, timeout: PATIENCE }
 const namespaces = { article: documents, draft: documents }
 const system = await startSystem({ namespaces, gateways: 0 })
 

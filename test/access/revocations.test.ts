@@ -7,14 +7,14 @@ import { connect } from '../support/client.ts'
 import { eventually } from '../support/deadline.ts'
 import { ask } from '../support/http.ts'
 import { startJournal } from '../support/journal.ts'
-import { startSystem, writeConfig } from '../support/system.ts'
+import { PATIENCE, startSystem, writeConfig } from '../support/system.ts'
 
 const JWT_SECRET = randomBytes(48).toString('base64')
 const access = { tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }] }
 
 const backend = await startBackend()
 backend.on('/docs/1', answers.json(documentOf(1)))
-const doc = { url: `${backend.origin}/docs/{id}` }
+const doc = { url: `${backend.origin}/docs/{id}`, timeout: PATIENCE }
 const room = { source: 'journal' } as any
 
 const { nodes, startGateway } = await startSystem({

@@ -13,7 +13,7 @@ import { connect } from '../support/client.ts'
 import { eventually, within } from '../support/deadline.ts'
 import { ask } from '../support/http.ts'
 import { request, startProxy } from '../support/proxy.ts'
-import { startSystem, writeConfig } from '../support/system.ts'
+import { PATIENCE, startSystem, writeConfig } from '../support/system.ts'
 
 const JWT_SECRET = randomBytes(48).toString('base64')
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -25,7 +25,7 @@ writeFileSync(pem, publicKey.export({ type: 'spki', format: 'pem' }))
 const backend = await startBackend()
 for (const id of ['open', 'mine', 'secret']) backend.on(`/docs/${id}`, answers.json(documentOf(1)))
 
-const namespaces = { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms' } }
+const namespaces = { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', timeout: PATIENCE } }
 const system = await startSystem({
   namespaces,
   access: {

@@ -10,7 +10,7 @@ import { launchChromium } from '../support/chromium.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { within } from '../support/deadline.ts'
 import { show } from '../support/figures.ts'
-import { type System, startSystem } from '../support/system.ts'
+import { PATIENCE, type System, startSystem } from '../support/system.ts'
 import { startSwitch } from '../support/tcp-switch.ts'
 
 let backend: Backend
@@ -21,8 +21,8 @@ beforeAll(async () => {
   backend = await startBackend()
   system = await startSystem({
     namespaces: {
-      doc: { url: `${backend.origin}/{id}`, refresh: '100ms' },
-      conversation: { url: `${backend.origin}/conversations/{id}` },
+      doc: { url: `${backend.origin}/{id}`, refresh: '100ms', timeout: PATIENCE },
+      conversation: { url: `${backend.origin}/conversations/{id}`, timeout: PATIENCE },
       calm: { url: `${backend.origin}/{id}`, refresh: '1h' },
     },
     gateways: 0,

@@ -6,7 +6,7 @@ import { answers, startBackend } from '../support/backend.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { python } from '../support/python.ts'
 import { API_TOKEN, startRooms } from '../support/rooms.ts'
-import { startSystem } from '../support/system.ts'
+import { PATIENCE, startSystem } from '../support/system.ts'
 
 /** Signs the tokens of the tests. */
 const JWT_SECRET = randomBytes(48).toString('base64')
@@ -14,7 +14,7 @@ const JWT_SECRET = randomBytes(48).toString('base64')
 /** The requests of the tests in Python over HTTP: other contents of the backend, and the end of a process. */
 async function startControl() {
   const backend = await startBackend()
-  const source = { url: `${backend.origin}/doc/{id}`, refresh: '100ms' }
+  const source = { url: `${backend.origin}/doc/{id}`, refresh: '100ms', timeout: PATIENCE }
   const system = await startSystem({
     namespaces: { doc: source, own: source },
     access: {

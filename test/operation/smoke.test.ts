@@ -9,7 +9,7 @@ import { readUrl } from '../../cli/support/client.ts'
 import { answers, documentOf, startBackend } from '../support/backend.ts'
 import { within } from '../support/deadline.ts'
 import { startJournal } from '../support/journal.ts'
-import { startSystem, writeConfig } from '../support/system.ts'
+import { PATIENCE, startSystem, writeConfig } from '../support/system.ts'
 
 const JWT_SECRET = randomBytes(48).toString('base64')
 const room = { source: 'journal' } as any
@@ -21,8 +21,8 @@ backend.on('/list?status=open', answers.json(documentOf(1)))
 const journal = await startJournal({ config: writeConfig({ room }) })
 const { gateways } = await startSystem({
   namespaces: {
-    doc: { url: `${backend.origin}/docs/{id}` },
-    list: { url: `${backend.origin}/list`, query: ['status'] },
+    doc: { url: `${backend.origin}/docs/{id}`, timeout: PATIENCE },
+    list: { url: `${backend.origin}/list`, query: ['status'], timeout: PATIENCE },
     room,
   },
   access: { tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }] },
@@ -33,7 +33,7 @@ const token = await new SignJWT({ keys: { read: ['doc:*', 'list:', 'room:*'], pu
   .setProtectedHeader({ alg: 'HS256' })
   .setSubject('ann')
   .setIssuedAt()
-  .setExpirationTime('1m')
+  .setExpirationTime('1h')
   .sign(Buffer.from(JWT_SECRET))
 
 const smoke = (given: string, key = 'doc:1'): Promise<{ code: number; text: string }> =>
