@@ -83,6 +83,7 @@ function start(
     async gone(seen: number[]) {
       try {
         await eventually(() => mark.pids().length === 0 && !seen.some(isAlive), 'the end of every process')
+        await within(exited, 'the last of what they said')
       } catch (error) {
         const left = mark.pids().map(pid => `${pid} ${commandOf(pid)}`)
         throw new Error(`left behind:\n${left.join('\n')}\nafter\n${text}`, { cause: error })
