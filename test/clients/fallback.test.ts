@@ -34,15 +34,11 @@ async function startProxyWith(changes: Record<string, string>): Promise<RunningP
     text = text.replace(line, changed)
   }
   writeFileSync(path, text)
+  const before = proxy.workers()
   process.kill(proxy.masterPid, 'SIGHUP')
-  await eventually(
-    () =>
-      openSocket(proxy).then(
-        () => false,
-        () => true,
-      ),
-    'WebSockets being refused',
-  )
+  // They take connections beside the new ones until they hear of it.
+  await eventually(() => !proxy.workers().some(pid => before.includes(pid)), 'the end of the workers of before')
+  await expect(openSocket(proxy)).rejects.toThrow('403')
   return proxy
 }
 
