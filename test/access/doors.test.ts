@@ -12,7 +12,7 @@ import { within } from '../support/deadline.ts'
 import { ask } from '../support/http.ts'
 import { startJournal } from '../support/journal.ts'
 import { request, startProxy } from '../support/proxy.ts'
-import { startSystem, writeConfig } from '../support/system.ts'
+import { PATIENCE, startSystem, writeConfig } from '../support/system.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'keycast-doors-'))
 atEnd(() => rmSync(folder, { recursive: true }))
@@ -25,7 +25,7 @@ for (const id of ['mine', 'secret']) backend.on(`/docs/${id}`, answers.json(docu
 const room = { source: 'journal', members: 'named' } as any
 const journal = await startJournal({ config: writeConfig({ room }) })
 const system = await startSystem({
-  namespaces: { doc: { url: `${backend.origin}/docs/{id}` }, room },
+  namespaces: { doc: { url: `${backend.origin}/docs/{id}`, timeout: PATIENCE }, room },
   access: {
     cookie: 'session',
     tokens: [
@@ -35,6 +35,8 @@ const system = await startSystem({
   },
   env: {
     GATEWAY_ORIGINS: 'https://page.example',
+    // What is asked without a token takes its time on a busy machine.
+    GATEWAY_AUTH_MS: '60s',
     JWT_SECRET: withSecret.keys[0].export().toString(),
     JOURNAL_NODES: journal.node,
   },
