@@ -12,7 +12,7 @@ import { answers, type Backend, startBackend } from '../support/backend.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { within } from '../support/deadline.ts'
 import { show } from '../support/figures.ts'
-import { type NamespaceSettings, type System, startSystem, writeConfig } from '../support/system.ts'
+import { type NamespaceSettings, PATIENCE, type System, startSystem, writeConfig } from '../support/system.ts'
 import { WebSocket } from '../support/websocket.ts'
 
 let backend: Backend
@@ -22,7 +22,7 @@ let namespaces: Record<string, NamespaceSettings>
 
 beforeAll(async () => {
   backend = await startBackend()
-  namespaces = { doc: { url: `${backend.origin}/doc/{id}`, refresh: '100ms' } }
+  namespaces = { doc: { url: `${backend.origin}/doc/{id}`, refresh: '100ms', timeout: PATIENCE } }
   system = await startSystem({ namespaces })
 })
 
@@ -192,10 +192,18 @@ test.each(['SIGINT', 'SIGTERM'] as const)('the command prints what it sees, unti
   })
   atEnd(() => child.kill('SIGKILL'))
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
-  const next = async () => JSON.parse((await within(lines.next(), 'a line of the command')).value ?? 'null')
-  expect(await next()).toMatchObject({ key: `doc:${id}`, value: conversation(1), stale: false })
+  /** The first line of a revision. There are others where the value is stale for a while. */
+  async function lineOf(revision: number) {
+    for (;;) {
+      const { value: line, done } = await within(lines.next(), `a line of revision ${revision}`)
+      if (done) throw new Error(`the command ended before revision ${revision}`)
+      const shown = JSON.parse(line)
+      if (shown.value?.revision === revision) return shown
+    }
+  }
+  expect(await lineOf(1)).toMatchObject({ key: `doc:${id}`, value: conversation(1), stale: false })
   publish(id, 2)
-  expect(await next()).toMatchObject({ key: `doc:${id}`, value: conversation(2) })
+  expect(await lineOf(2)).toMatchObject({ key: `doc:${id}`, value: conversation(2) })
   child.kill(signal)
   expect(await within(once(child, 'close'), 'the end of the command')).toEqual([0, null])
 })
