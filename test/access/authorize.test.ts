@@ -8,7 +8,7 @@ import { connect } from '../support/client.ts'
 import { eventually } from '../support/deadline.ts'
 import { ask } from '../support/http.ts'
 import { startJournal } from '../support/journal.ts'
-import { API_TOKEN, startSystem, writeConfig } from '../support/system.ts'
+import { API_TOKEN, PATIENCE, startSystem, writeConfig } from '../support/system.ts'
 
 const JWT_SECRET = randomBytes(48).toString('base64')
 const KEEP_MS = 2_000
@@ -21,7 +21,7 @@ const room = {
   source: 'journal',
   members: 'named',
   // A variable that gateways and fetchers have, and the journal needs not.
-  authorize: { url: `\${RIGHTS}/rights/{id}`, keep: `${KEEP_MS}ms`, timeout: '1s' },
+  authorize: { url: `\${RIGHTS}/rights/{id}`, keep: `${KEEP_MS}ms`, timeout: PATIENCE },
 } as any
 /** Is asked about messages. */
 const moderator = await startBackend()
@@ -33,31 +33,30 @@ const moderated = {
 const lenient = { ...moderated, publish: { ...moderated.publish, timeout: '300ms', otherwise: 'take' } }
 const journal = await startJournal({ config: writeConfig({ room, asked: moderated, lenient }) })
 
+const doc = {
+  url: `${backend.origin}/docs/{id}`,
+  refresh: '100ms',
+  timeout: PATIENCE,
+  headers: { authorization: SERVICE_TOKEN },
+  authorize: { url: `${rights.origin}/rights/{id}`, keep: `${KEEP_MS}ms` },
+}
+
 const system = await startSystem({
   namespaces: {
     room,
     asked: moderated,
     lenient,
-    doc: {
-      url: `${backend.origin}/docs/{id}`,
-      refresh: '100ms',
-      timeout: '1s',
-      headers: { authorization: SERVICE_TOKEN },
-      authorize: { url: `${rights.origin}/rights/{id}`, keep: `${KEEP_MS}ms` },
-    },
-    // A longer time-out: a busy machine must not be taken for a backend that hangs.
-    patient: {
-      url: `${backend.origin}/docs/{id}`,
-      refresh: '1s',
-      timeout: '20s',
-      authorize: { url: `${rights.origin}/rights/{id}`, keep: '1m' },
-    },
+    doc,
+    // For backends that hang.
+    hasty: { ...doc, timeout: '1s' },
+    // What the backend said is kept for longer than a test takes.
+    patient: { ...doc, refresh: '1s', authorize: { ...doc.authorize, keep: '1m' } },
     plain: { url: `${backend.origin}/docs/{id}`, refresh: '100ms' },
   },
   access: {
-    anonymous: { read: ['doc:open', 'plain:*'] },
+    anonymous: { read: ['patient:open', 'plain:*'] },
     everyone: {
-      read: ['doc:*', 'patient:*', 'room:*', 'asked:*', 'lenient:*'],
+      read: ['doc:*', 'hasty:*', 'patient:*', 'room:*', 'asked:*', 'lenient:*'],
       publish: ['room:*', 'asked:*', 'lenient:*'],
       join: ['room:*'],
     },
@@ -104,6 +103,13 @@ async function viewer(user: string, url: string = gateway.url) {
   return { ...client, token }
 }
 
+/** A viewer's one value of a key, or why there is none. A fetcher without CPU time for seconds says nothing: it is asked again. */
+const get = (client: Awaited<ReturnType<typeof connect>>, key: string): Promise<any> =>
+  eventually(async () => {
+    const answer = await client.request({ type: 'get', key })
+    return !['fetcher_timeout', 'fetcher_unavailable'].includes(answer.code) && answer
+  }, `an answer of the fetcher about ${key}`)
+
 const asked = (id: string) => rights.askedFor(`/rights/${id}`)
 
 afterEach(() => {
@@ -114,9 +120,10 @@ afterEach(() => {
 test('the viewer is admitted or refused by what the backend says to their own token, and nothing else is sent along', async () => {
   publish('a', ['ann'])
   const [ann, bob] = [await viewer('ann'), await viewer('bob')]
-  expect(await ann.request({ type: 'get', key: 'doc:a' })).toMatchObject({ type: 'value' })
-  expect(await bob.request({ type: 'get', key: 'doc:a' })).toMatchObject({ code: 'forbidden' })
-  expect(asked('a').map(({ headers }) => headers.authorization)).toEqual([`Bearer ${ann.token}`, `Bearer ${bob.token}`])
+  expect(await get(ann, 'doc:a')).toMatchObject({ type: 'value' })
+  expect(await get(bob, 'doc:a')).toMatchObject({ code: 'forbidden' })
+  const shown = new Set(asked('a').map(({ headers }) => headers.authorization))
+  expect([...shown]).toEqual([`Bearer ${ann.token}`, `Bearer ${bob.token}`])
   expect(asked('a').every(({ method }) => method === 'HEAD')).toBe(true)
   // The document itself is fetched with the service's own token.
   expect(backend.askedFor('/docs/a').every(({ headers }) => headers.authorization === SERVICE_TOKEN)).toBe(true)
@@ -139,12 +146,12 @@ test('POST /v1/access has every gateway ask the backend again, long before what 
   expect((await say({ user: 'bob' })).json()).toMatchObject({ user: 'bob', reach: 'every gateway' })
   expect((await say({ user: 'ann', key: 'patient:again' })).json()).toMatchObject({ reach: 'every gateway' })
   for (const each of [ann, there]) {
-    await each.until(() => each.of('patient:again').error, 'the end of the subscription')
-    expect(each.of('patient:again').error).toMatchObject({ code: 'forbidden', subscribed: false })
+    await each.until(() => each.of('patient:again').error?.code === 'forbidden', 'the end of the subscription')
+    expect(each.of('patient:again').error).toMatchObject({ subscribed: false })
   }
   readers.get('again')?.add('ann')
   expect((await say({ key: 'patient:again' })).status).toBe(200)
-  expect(await ann.request({ type: 'get', key: 'patient:again' })).toMatchObject({ type: 'value' })
+  expect(await get(ann, 'patient:again')).toMatchObject({ type: 'value' })
 })
 
 test('a narrow token is not let in by a broad one of the same user, neither beside it nor after it', async () => {
@@ -159,11 +166,10 @@ test('a narrow token is not let in by a broad one of the same user, neither besi
     await client.request({ type: 'auth', token })
     return { ...client, token }
   }
-  const get = { type: 'get', key: 'doc:scoped' }
   const broad = await clientWith('read all', 900)
-  expect(await broad.request(get)).toMatchObject({ type: 'value' })
+  expect(await get(broad, 'doc:scoped')).toMatchObject({ type: 'value' })
   const narrow = [await clientWith('read', 300), await clientWith('read', 300, otherGateway.url)]
-  for (const client of narrow) expect(await client.request(get)).toMatchObject({ code: 'forbidden' })
+  for (const client of narrow) expect(await get(client, 'doc:scoped')).toMatchObject({ code: 'forbidden' })
   broad.socket.terminate()
   const headers = { authorization: `Bearer ${narrow[0].token}` }
   expect((await ask(`${gateway.http}/v1/values/doc:scoped`, { headers })).status).toBe(403)
@@ -192,22 +198,25 @@ test('at every door a refused key and one that does not exist answer the same, a
 test('all without a token are one viewer', async () => {
   publish('open', ['anonymous'])
   const clients = await Promise.all([1, 2, 3].map(() => connect(gateway.url)))
-  for (const client of clients)
-    expect(await client.request({ type: 'get', key: 'doc:open' })).toMatchObject({ type: 'value' })
-  expect((await ask(`${gateway.http}/v1/values/doc:open`)).status).toBe(200)
+  for (const client of clients) expect(await get(client, 'patient:open')).toMatchObject({ type: 'value' })
+  expect((await ask(`${gateway.http}/v1/values/patient:open`)).status).toBe(200)
   expect(asked('open').map(userOf)).toEqual(['anonymous'])
 })
 
 test('once per viewer, key and keep, whatever they open: tabs, gateways, HTTP', async () => {
   publish('c', ['ann'])
   const tabs = await Promise.all([gateway, gateway, otherGateway].map(({ url }) => viewer('ann', url)))
-  for (const tab of tabs) await tab.subscribe(['doc:c'])
-  for (const tab of tabs) await tab.reaches('doc:c', 1)
+  for (const tab of tabs) await tab.subscribe(['patient:c'])
+  for (const tab of tabs) await tab.reaches('patient:c', 1)
   const headers = { authorization: `Bearer ${tabs[0].token}` }
-  for (const { http } of system.gateways) expect((await ask(`${http}/v1/values/doc:c`, { headers })).status).toBe(200)
+  for (const { http } of system.gateways)
+    expect((await ask(`${http}/v1/values/patient:c`, { headers })).status).toBe(200)
   expect(asked('c')).toHaveLength(1)
-  await rights.until(() => asked('c').length >= 3, 'two more questions')
-  const at = asked('c').map(each => each.at)
+
+  publish('kept', ['ann'])
+  for (const tab of tabs) await tab.subscribe(['doc:kept'])
+  await rights.until(() => asked('kept').length >= 3, 'two more questions')
+  const at = asked('kept').map(each => each.at)
   expect(at[2] - at[0]).toBeGreaterThan(2 * KEEP_MS - 100)
 })
 
@@ -252,9 +261,9 @@ test('while nobody can be asked a viewer keeps access for one more keep, is told
   const ann = await viewer('ann')
   await ann.subscribe(['doc:f'])
   await ann.reaches('doc:f', 1)
-  const admittedAt = performance.now()
   await rights.down()
   await ann.until(() => ann.of('doc:f').error, 'being told')
+  const admittedAt = asked('f').at(-1)?.at ?? NaN
   expect(performance.now() - admittedAt).toBeGreaterThan(1.5 * KEEP_MS)
   expect(ann.of('doc:f').error).toMatchObject({ code: 'backend_error', subscribed: true })
   expect(ann.of('doc:f').error.retryAfterMs).toBeGreaterThan(0)
@@ -273,10 +282,12 @@ test('a backend that answers 500, 429 or not at all says nothing', async () => {
   let number = 0
   for (const fault of [answers.status(500), answers.status(429, { 'retry-after': '1' }), answers.silence()]) {
     rights.failWith(fault)
-    const answer = await ann.request({ type: 'get', key: `doc:g${number++}` })
-    expect(answer).toMatchObject({ code: 'backend_error', retryAfterMs: expect.any(Number) })
+    expect(await get(ann, `hasty:g${number++}`)).toMatchObject({
+      code: 'backend_error',
+      retryAfterMs: expect.any(Number),
+    })
   }
-  const { status, headers } = await ask(`${gateway.http}/v1/values/doc:g9`, {
+  const { status, headers } = await ask(`${gateway.http}/v1/values/hasty:g9`, {
     headers: { authorization: `Bearer ${ann.token}` },
   })
   expect(status).toBe(502)
@@ -306,7 +317,7 @@ test('while questions hang, fetches go on; while fetches hang, questions are ans
   backend.on('/docs/j', answers.json(documentOf(1)))
   const ann = await viewer('ann')
   rights.failWith(answers.silence())
-  ann.send({ type: 'subscribe', id: 'many', keys: Array.from({ length: 300 }, (_, i) => ({ key: `doc:hang${i}` })) })
+  ann.send({ type: 'subscribe', id: 'many', keys: Array.from({ length: 300 }, (_, i) => ({ key: `hasty:hang${i}` })) })
   const plain = await connect(gateway.url)
   await plain.subscribe(['plain:j'])
   await plain.reaches('plain:j', 1)
@@ -318,7 +329,7 @@ test('while questions hang, fetches go on; while fetches hang, questions are ans
   many.send({ type: 'subscribe', id: 'many', keys: Array.from({ length: 600 }, (_, i) => ({ key: `plain:hang${i}` })) })
   const bob = await viewer('bob')
   // On a slow machine the questions that hung have opened the breaker meanwhile.
-  const isRefused = async () => (await bob.request({ type: 'get', key: 'doc:i' })).code === 'forbidden'
+  const isRefused = async () => (await bob.request({ type: 'get', key: 'hasty:i' })).code === 'forbidden'
   await eventually(isRefused, 'the answer to a question')
 })
 
@@ -339,14 +350,14 @@ test('a question whose worker is killed is asked again by another', async () => 
   publish('l', ['ann'])
   const ann = await viewer('ann')
   rights.on('/rights/l', answers.silence())
-  const answer = ann.request({ type: 'get', key: 'patient:l' })
+  const answer = get(ann, 'patient:l')
   await rights.until(() => asked('l').length === 1, 'the question')
   rights.on('/rights/l', answers.status(204))
   const { workers } = system.fetchers[0].process.listening
   const key = viewerKey('patient:l', createHash('sha256').update('ann').digest('base64url'))
   process.kill(workers[(fnv1a(key) >>> 0) % workers.length], 'SIGKILL')
   expect(await answer).toMatchObject({ type: 'value' })
-  expect(asked('l')).toHaveLength(2)
+  expect(asked('l').length).toBeGreaterThan(1)
 })
 
 test('a fetcher that is killed keeps nobody out for longer than it is away, and lets nobody in', async () => {
