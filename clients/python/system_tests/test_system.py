@@ -118,9 +118,10 @@ def sign(ttl: int, read: list[str]) -> str:
 async def test_a_token_is_renewed_until_there_is_none_any_more() -> None:
     url = await publish("ann", 0)
     given: list[str] = []
+    is_signed_out = False
 
     async def token() -> str:
-        if len(given) == 2:
+        if is_signed_out:
             raise TokenRefused("signed out")
         given.append(sign(4, ["own:ann"]))
         return given[-1]
@@ -137,6 +138,7 @@ async def test_a_token_is_renewed_until_there_is_none_any_more() -> None:
         await publish("ann", 1)
         await revision(own, 1)
         assert keycast.state.session == session
+        is_signed_out = True
         await asyncio.wait_for(ended.wait(), DEADLINE_SECONDS)
         assert (keycast.state.code, keycast.state.reason) == ("token_refused", "signed out")
         assert own.state.value == conversation(1)
