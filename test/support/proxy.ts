@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, request as requestPlainly } from 'node:http'
 import { request as requestSecurely } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -59,7 +58,8 @@ export async function startProxy(gatewayPorts: number[], { args = [], env = {}, 
     }),
     'the proxy listening',
   )
-  const masterPid = Number(readFileSync(join(directory, 'nginx.pid'), 'utf8'))
+  const pidIn = () => Number(readFileSync(join(directory, 'nginx.pid'), 'utf8'))
+  const masterPid = await eventually(pidIn, 'the pid of nginx') // the file is there before what it says
   return {
     directory,
     httpPort,
@@ -132,15 +132,16 @@ export async function openSocket(
  *
  * @param port the port of one that died, to come back
  */
-export async function startStandIn(name: string, port = 0) {
+export async function startStandIn(name: string, port?: number) {
+  const taken = port ?? (await freePorts(1))[0] // for the next one may come back on it
   const requests: { url: string; headers: IncomingHttpHeaders }[] = []
   const record = ({ url = '', headers }: IncomingMessage) => requests.push({ url, headers })
-  let hangs = false
+  let unanswered = 0
   let dies = false
   const server = createServer((request, response) => {
     record(request)
     if (dies) return die()
-    if (hangs) return
+    if (unanswered-- > 0) return
     if (request.url === '/') response.setHeader('content-security-policy', pagePolicy)
     response.end(name)
   })
@@ -159,7 +160,7 @@ export async function startStandIn(name: string, port = 0) {
     socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary }))
     socket.on('error', () => {}) // cut off with its client
   })
-  await new Promise(resolve => server.listen(port, '127.0.0.1', () => resolve(undefined)))
+  await new Promise(resolve => server.listen(taken, '127.0.0.1', () => resolve(undefined)))
   /** Every connection is cut and no new one taken, as when its process is killed. */
   const die = () => {
     for (const socket of webSockets.clients) socket.terminate()
@@ -168,12 +169,12 @@ export async function startStandIn(name: string, port = 0) {
   }
   atEnd(die)
   return {
-    port: (server.address() as AddressInfo).port,
+    port: taken,
     requests,
     sockets: () => webSockets.clients.size,
-    /** Takes requests and answers none. */
-    hang: () => {
-      hangs = true
+    /** Takes requests and answers none of the next ones. */
+    hang: (count = Infinity) => {
+      unanswered = count
     },
     /** The next request ends it, before it is answered. */
     dieOnRequest: () => {
