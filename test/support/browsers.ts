@@ -10,7 +10,7 @@ import WebSocket from 'ws'
 import { findChromium, without } from './chromium.ts'
 import { atEnd } from './cleanup.ts'
 import { BROWSER_START_MS, eventually, within } from './deadline.ts'
-import { childrenOf, killAtEnd, killNow } from './processes.ts'
+import { childrenOf, killAtEnd, killNow, signalNow } from './processes.ts'
 
 /** A busy machine's Firefox has taken half a minute to begin. */
 const ANSWER_MS = 90_000
@@ -196,7 +196,7 @@ async function launch(program: string, says: RegExp, argumentsOf: (profile: stri
     ended.then(() => reject(new Error(`${program} ended:\n${lines.join('\n')}`)))
   })
   const signal = (name: NodeJS.Signals) => {
-    for (const pid of all()) process.kill(pid, name)
+    for (const pid of all()) signalNow(pid, name)
   }
   return {
     profile,
