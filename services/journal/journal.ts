@@ -170,7 +170,8 @@ export function createJournal({
     between: committer.between,
     onDeleted(room, notice) {
       deliveries.forget(room)
-      if (notifier.isTold(room)) notifier.onKept(room, notice.message.at)
+      // Also where its backend is told nothing any more: it was as the log wrote, and may be again.
+      notifier.onKept(room, notice.message.at)
       const { epoch, oldest, message } = notice
       for (const link of rooms.keep(room, epoch, message, oldest)) hub.tell(link, room)
     },

@@ -315,6 +315,20 @@ const logs: { kind: string; numRuns: number; open: Open }[] = [
 
 type Step = [action: number, which: number, number: number]
 
+/** A room is deleted from, and is of a namespace that tells nobody when the log has written that. */
+const deletedMeanwhile: Step[] = [
+  [14, 0, 1],
+  [24, 0, 0],
+  [21, 0, 0],
+  [17, 0, 1],
+  [23, 0, 0],
+  [22, 1, 1],
+  [23, 0, 0],
+  [26, 0, 1],
+  [22, 15, 1],
+  [24, 0, 0],
+]
+
 async function expectNothingLeft(system: Awaited<ReturnType<typeof setUp>>, steps: Step[]) {
   const timers = system.timers()
   const { actions, leave, takeAll } = actionsOf(system)
@@ -375,7 +389,7 @@ test.each(logs)(
           await system.stop()
         }
       }),
-      { numRuns, endOnFailure: true },
+      { numRuns, endOnFailure: true, examples: [[deletedMeanwhile]] },
     )
   },
 )
