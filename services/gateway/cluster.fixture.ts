@@ -69,7 +69,7 @@ export interface Node {
   bound?: { from: FromGateways; sockets: Map<string, (parts: Buffer[]) => void>; unread: number }
 }
 
-export function channelOf(cluster: Cluster, name: string): Channel {
+function channelOf(cluster: Cluster, name: string): Channel {
   const known = cluster.channels.get(name)
   if (known) return known
   const channel: Channel = { lastMs: 0, mode: 'ok', held: [], latencyMs: 0.2 + cluster.random() * 2 }
@@ -101,11 +101,25 @@ function carry(
   else deliver()
 }
 
-export function mend(cluster: Cluster, name: string) {
-  const channel = channelOf(cluster, name)
-  channel.mode = 'ok'
-  for (const deliver of channel.held.splice(0)) deliver()
+export function mend(cluster: Cluster, names: Iterable<string>) {
+  for (const name of names) {
+    const channel = channelOf(cluster, name)
+    channel.mode = 'ok'
+    for (const deliver of channel.held.splice(0)) deliver()
+  }
 }
+
+/** Until they are mended nothing gets through. */
+export function cut(cluster: Cluster, names: string[], mode: 'hold' | 'drop') {
+  for (const name of names) channelOf(cluster, name).mode = mode
+}
+
+/** The channels of a gateway and a node. */
+export const between = (gateway: string, node: string) => [
+  `${gateway}>${node} requests`,
+  `${gateway}>${node} beats`,
+  `${node}>${gateway} answers`,
+]
 
 let sockets = 0
 

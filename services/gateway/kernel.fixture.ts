@@ -1,6 +1,7 @@
 // For tests: processes, their clocks and what goes between them, in one process. Time has fractions of milliseconds, goes on
 // while a process works, and a process may stand still in the middle of anything, between two looks at the clock.
 import type { World } from '@keycast/service'
+import { randomNumbers } from '../../test/support/random.js'
 
 /** Each look at a clock is this much later than the one before. */
 const LOOK_MS = 0.0007
@@ -33,7 +34,20 @@ type Own = Process & { localMs: number; busyUntil: number }
 
 export type Kernel = ReturnType<typeof createKernel>
 
-export function createKernel(random: () => number) {
+/** What a random life is made of: its chances, its time, and what was seen amiss. */
+export function createRun(seed: number) {
+  const random = randomNumbers(seed)
+  const below = (most: number) => Math.floor(random() * most)
+  const pick = <T>(list: readonly T[]): T => list[below(list.length)]
+  const kernel = createKernel(random)
+  const outside = kernel.create('outside')
+  const later = (ms: number, run: () => void) => kernel.schedule(outside, kernel.now() + ms, run)
+  const amiss: string[] = []
+  const wrong = (what: string) => amiss.length < 10 && amiss.push(`${kernel.now().toFixed(1)} ${what}`)
+  return { random, below, pick, kernel, later, amiss, wrong }
+}
+
+function createKernel(random: () => number) {
   let nowMs = 1_000.123
   let seq = 0
   const heap: Event[] = []

@@ -4,11 +4,10 @@
 // Once all is well everybody is shown each change in time, each key is asked for once, and nothing is left of who has gone.
 import { namespaceOf } from '@keycast/protocol'
 import { applyDelta } from 'fossil-delta'
-import { randomNumbers } from '../../test/support/random.js'
 import { issuers, sign } from './access/test-tokens.ts'
 import { createBackend, troubles } from './backend.fixture.ts'
-import { backboneOf, type Cluster, channelOf, killNode, mend, type Node, startNode } from './cluster.fixture.ts'
-import { createKernel, type Process, STARTS_AT } from './kernel.fixture.ts'
+import { backboneOf, between, type Cluster, cut, killNode, mend, type Node, startNode } from './cluster.fixture.ts'
+import { createRun, type Process, STARTS_AT } from './kernel.fixture.ts'
 import { createPolicy, createTestGateway, FakeConnection, readAs } from './test-support.ts'
 
 const NODES = ['n1', 'n2']
@@ -109,14 +108,7 @@ interface Viewer {
 }
 
 function createSystem(seed: number) {
-  const random = randomNumbers(seed)
-  const below = (most: number) => Math.floor(random() * most)
-  const pick = <T>(list: readonly T[]): T => list[below(list.length)]
-  const kernel = createKernel(random)
-  const outside = kernel.create('outside')
-  const amiss: string[] = []
-  const wrong = (what: string) => amiss.length < 10 && amiss.push(`${kernel.now().toFixed(1)} ${what}`)
-  const later = (ms: number, run: () => void) => kernel.schedule(outside, kernel.now() + ms, run)
+  const { random, below, pick, kernel, later, amiss, wrong } = createRun(seed)
   const pause = (ms: number) => new Promise<void>(resolve => later(ms, resolve))
   /** Who may not read what, and since when. */
   const barred = new Map<string, number>()
@@ -371,18 +363,10 @@ function createSystem(seed: number) {
   const node = () => cluster.nodes.get(pick(NODES))
   const worker = () => pick([...(node()?.workers.processes ?? [])])
   const stall = (process: Process | undefined) => process?.stall(pick([100, 700, 2_000, 4_500]))
-  function cut(names: string[], ms: number) {
-    const mode = pick(['hold', 'drop'] as const)
-    for (const name of names) channelOf(cluster, name).mode = mode
-    later(ms, () => {
-      for (const name of names) mend(cluster, name)
-    })
+  function cutFor(names: string[], ms: number) {
+    cut(cluster, names, pick(['hold', 'drop']))
+    later(ms, () => mend(cluster, names))
   }
-  const between = (gateway: string, name: string) => [
-    `${gateway}>${name} requests`,
-    `${gateway}>${name} beats`,
-    `${name}>${gateway} answers`,
-  ]
   function takeOver(longer: number) {
     file = fileOf(longer)
     changedFileAt = kernel.now()
@@ -404,8 +388,8 @@ function createSystem(seed: number) {
     () => stall(pick(gateways).process),
     () => stall(worker()),
     () => worker()?.kill(),
-    () => cut([pick(between(pick(gateways).name, pick(NODES)))], pick([200, 1_500, 5_000, 12_000])),
-    () => cut(between(pick(gateways).name, pick(NODES)), pick([1_500, 5_000, 12_000, 20_000])),
+    () => cutFor([pick(between(pick(gateways).name, pick(NODES)))], pick([200, 1_500, 5_000, 12_000])),
+    () => cutFor(between(pick(gateways).name, pick(NODES)), pick([1_500, 5_000, 12_000, 20_000])),
     () => {
       const { process, list } = pick(gateways)
       const names = pick([[NODES[0]], [NODES[1]]])
@@ -520,7 +504,7 @@ function createSystem(seed: number) {
       backend.state.isStreaming = true
       stalls.share = 0
       barred.clear()
-      for (const name of cluster.channels.keys()) mend(cluster, name)
+      mend(cluster, cluster.channels.keys())
       for (const { process, list } of gateways) await kernel.within(process, () => list(NODES))
       takeOver(1)
       for (const viewer of viewers) viewer.readsFromMs = 0

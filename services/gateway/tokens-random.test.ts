@@ -3,12 +3,11 @@
 // stand still and networks part: nobody is shown what is another's, or of claims that the session has no more, nor an older
 // value after a newer one; the backend is asked with no token that has expired or was revoked; in the end all have the latest.
 import { namespaceOf } from '@keycast/protocol'
-import { randomNumbers } from '../../test/support/random.js'
 import { furtherSeeds, timeoutMs } from '../../test/support/random-faults.ts'
 import { issuers, sign } from './access/test-tokens.ts'
 import { createBackend, troubles } from './backend.fixture.ts'
-import { backboneOf, type Cluster, channelOf, killNode, mend, startNode } from './cluster.fixture.ts'
-import { createKernel, type Process, STARTS_AT } from './kernel.fixture.ts'
+import { backboneOf, between, type Cluster, cut, killNode, mend, startNode } from './cluster.fixture.ts'
+import { createRun, type Process, STARTS_AT } from './kernel.fixture.ts'
 import { createTestGateway, FakeConnection, readAs } from './test-support.ts'
 
 const NODES = ['n1', 'n2']
@@ -77,14 +76,7 @@ interface Viewer {
 }
 
 function createSystem(seed: number) {
-  const random = randomNumbers(seed)
-  const below = (most: number) => Math.floor(random() * most)
-  const pick = <T>(list: readonly T[]): T => list[below(list.length)]
-  const kernel = createKernel(random)
-  const outside = kernel.create('outside')
-  const later = (ms: number, run: () => void) => kernel.schedule(outside, kernel.now() + ms, run)
-  const amiss: string[] = []
-  const wrong = (what: string) => amiss.length < 10 && amiss.push(`${kernel.now().toFixed(1)} ${what}`)
+  const { random, below, pick, kernel, later, amiss, wrong } = createRun(seed)
   const tokens = new Map<string, Token>()
   const barred = new Map<string, number>()
   const backend = createBackend({
@@ -297,13 +289,9 @@ function createSystem(seed: number) {
     () => stall(pick(gateways).process),
     () => pick([...(node()?.workers.processes ?? [])])?.kill(),
     () => {
-      const [gateway, name] = [pick(gateways).name, pick(NODES)]
-      const mode = pick(['hold', 'drop'] as const)
-      const names = [`${gateway}>${name} requests`, `${gateway}>${name} beats`, `${name}>${gateway} answers`]
-      for (const each of names) channelOf(cluster, each).mode = mode
-      later(pick([200, 1_500, 5_000]), () => {
-        for (const each of names) mend(cluster, each)
-      })
+      const names = between(pick(gateways).name, pick(NODES))
+      cut(cluster, names, pick(['hold', 'drop']))
+      later(pick([200, 1_500, 5_000]), () => mend(cluster, names))
     },
     () => {
       const trouble = { of: pick(['all', 'questions', 'own', 'both', 'auth']), how: pick(troubles) }
@@ -401,7 +389,7 @@ function createSystem(seed: number) {
       backend.state.trouble = undefined
       stalls.share = 0
       barred.clear()
-      for (const name of cluster.channels.keys()) mend(cluster, name)
+      mend(cluster, cluster.channels.keys())
       await pass(SETTLED_MS, 50)
       for (const viewer of viewers) {
         await leave(viewer)

@@ -19,10 +19,7 @@ export const requestBytesMax = ({ messageBytes, requestsPerSecond }) =>
 /** How long it is as it is sent: a letter of most alphabets takes more than one byte. @param {unknown} message */
 export const bytesOf = message => new TextEncoder().encode(JSON.stringify(message)).length
 
-/**
- * Every valid key fits; the gateway checks the rest. A longer one could not be sent at all, and half a
- * surrogate pair stands in no address.
- */
+/** Every valid key fits; the gateway checks the rest. A longer one could not be sent, and no address holds half a surrogate pair. */
 const keyGrammar = /^[a-z\d-]{1,32}:\P{Cs}{0,255}$/u
 
 /** @param {string} key @returns {KeycastError | undefined} why the gateway cannot be asked for it, if so */

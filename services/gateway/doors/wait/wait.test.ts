@@ -202,11 +202,15 @@ test('who waits for a key is told when a backend decides from now on who may rea
   expect(backbone.calls.at(-1)).toBe(`unwatch ${KEY}`)
 })
 
-test('a failure is cached for a second, so that those who wait do not come one by one', async () => {
+test.each([
+  ['not_found', undefined],
+  // Nobody is told of the key any more.
+  ['unknown_namespace', { retryAfterMs: undefined }],
+] as const)('%s is cached for a second, so that those who wait do not come one by one', async (code, more) => {
   const { wait, waiting, backbone } = await setup()
   const answer = wait('x', 1)
   await waiting(1)
-  backbone.failed(KEY, 'not_found')
+  backbone.failed(KEY, code, more)
   const { status, headers } = await answer
   expect([status, headers['cache-control']]).toEqual([404, 'public, max-age=1'])
 })

@@ -135,9 +135,9 @@ export function addWait(
       const problem = problemOf(key)
       if (problem) return sendProblem(reply, problem)
       if (waited.ended) {
-        // Where the one who pays has had their share, the next who waits pays.
-        const isPaid = mayPay && waited.ended.code === 'capacity' && waited.paying.payer !== by.payer
-        const refusal = isPaid ? waitedKeys.open(key, by) : waited.ended
+        if (waited.ended.code !== 'capacity') return sendProblem(reply, waited.ended)
+        // The one who pays has had their share: the next who waits pays.
+        const refusal = mayPay && waited.paying.payer !== by.payer ? waitedKeys.open(key, by) : waited.ended
         mayPay = false
         if (isProblem(refusal)) return refuseOne(reply, refusal)
       }
