@@ -9,7 +9,7 @@ export type Process = ReturnType<typeof createProcess>
 /** @param world of all: each has its timers and turns in its own way */
 export function createProcess(network: Network, world: World = network.world) {
   let state: 'runs' | 'stands' | 'is dead' = 'runs'
-  /** What came meanwhile, and timers that are late. */
+  /** Events that came meanwhile, and timers that are late. */
   let waiting: (() => void)[] = []
   const late = new Set<() => void>()
 

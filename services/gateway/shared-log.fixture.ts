@@ -1,5 +1,5 @@
 // For tests: a log in memory that many journals share, as they share a Valkey. Each call takes its time, may fail, and is over
-// with its process. What was ever kept, and what was deleted, is noted.
+// with its process. It notes all that was ever kept, and all that was deleted.
 import { decodeKept, readPushedKey } from '@keycast/backbone'
 import type { World } from '@keycast/service'
 import { type Log, type Message, type Outbox, OWN_MS, type Position, type Publish } from '../journal/log/log.ts'

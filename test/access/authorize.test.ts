@@ -49,7 +49,7 @@ const system = await startSystem({
     doc,
     // For backends that hang.
     hasty: { ...doc, timeout: '1s' },
-    // What the backend said is kept for longer than a test takes.
+    // A verdict of the backend is kept for longer than a test takes.
     patient: { ...doc, refresh: '1s', authorize: { ...doc.authorize, keep: '1m' } },
     plain: { url: `${backend.origin}/docs/{id}`, refresh: '100ms' },
   },

@@ -35,7 +35,7 @@ const system = await startSystem({
   },
   env: {
     GATEWAY_ORIGINS: 'https://page.example',
-    // What is asked without a token takes its time on a busy machine.
+    // Requests without a token take their time on a busy machine.
     GATEWAY_AUTH_MS: '60s',
     JWT_SECRET: withSecret.keys[0].export().toString(),
     JOURNAL_NODES: journal.node,

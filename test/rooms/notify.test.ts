@@ -205,7 +205,7 @@ describe('of viewers', () => {
       async () => {
         for (const viewer of viewers) viewer.close()
         await pause(2_000)
-        // Where a link was lost meanwhile, silence takes the place of what is told: viewers come and go once more.
+        // A link that was lost meanwhile leaves the backend untold: viewers come and go once more.
         const silent = keys.filter(key => !isLeft(key))
         if (silent.length > 0) viewers = await Promise.all(gateways.map(gateway => view(gateway, silent)))
         return silent.length === 0

@@ -43,7 +43,7 @@ const sparedByPlaywright = [
 
 export const without = (features: string[] = spared) => `--disable-features=${features.join()}`
 
-/** @returns closed at the end of the tests. What its pages wait for may take as long as any other event. */
+/** @returns closed at the end of the tests. An event on its pages may take as long as any other. */
 export async function launchChromium(): Promise<Browser> {
   // Not above: its package takes longer to load than most of what only asks for the program.
   const { chromium } = await import('playwright-core')

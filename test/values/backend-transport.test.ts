@@ -37,7 +37,7 @@ afterAll(() => {
 })
 
 const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/{id}`
-// What a busy machine makes late is no failure here.
+// A busy machine is late: that is no failure here.
 const namespaces = { doc: { url, refresh: '100ms', maxBytes: '1MiB', timeout: '20s' } }
 
 test('a backend with a certificate of its own authority is asked, and what it compresses is read', async () => {

@@ -37,7 +37,7 @@ const { gateways } = await startSystem({
     guarded: {
       url: `${backend.origin}/docs/{id}`,
       authorize: { url: `${backend.origin}/may?read={id}`, keep: '10m' },
-      // What comes too late is asked again.
+      // A question that was answered too late is asked again.
       timeout: '20s',
     },
   },

@@ -192,7 +192,7 @@ test('a worker that comes next asks for nothing older than what its tabs show, w
   number = 1
   locks.kill('worker 0')
   await settle()
-  // What is shown stays meanwhile, and nothing says that the backend still has it.
+  // The value stays on show meanwhile, and nothing says that the backend still has it.
   const shown = { value: 1, version: 'v', contentType: 'application/json', stale: { code: 'backend_timeout' } }
   expect(handle.state).toMatchObject({ ...shown, health: 'loading' })
   expect(room.state).toMatchObject({ live: false, health: 'loading' })
