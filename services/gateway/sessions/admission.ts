@@ -30,7 +30,6 @@ export interface Arrival {
 
 /** `remedy`: for the log, where an operator's setting would let the client in. */
 export interface Refusal extends HttpProblem {
-  status: number
   reason: string
   message: string
   remedy?: { about: object; message: string }
@@ -124,7 +123,6 @@ export function createAdmission({
 
 const unavailable = (reason: string, message: string): Refusal => ({
   code: 'capacity',
-  status: 503,
   reason,
   message,
   retryAfterMs: RETRY_MS,
@@ -134,7 +132,6 @@ function wrongOrigin(origin: string): Refusal {
   const shown = origin.slice(0, ORIGIN_CHARACTERS_MAX)
   return {
     code: 'forbidden',
-    status: 403,
     reason: 'origin',
     message: `pages of ${shown} may not connect: GATEWAY_ORIGINS does not name this origin`,
     remedy: {
@@ -166,7 +163,6 @@ function tooMany({ name, sessionsMax }: Account, user: string | undefined): Refu
       : ['user', 'GATEWAY_SESSIONS_PER_USER_MAX', '']
   return {
     code: 'rate_limited',
-    status: 429,
     reason: 'account',
     message: `this ${whose} has ${sessionsMax} sessions at this gateway, and ${setting} allows no more`,
     retryAfterMs: RETRY_MS,
@@ -177,7 +173,4 @@ function tooMany({ name, sessionsMax }: Account, user: string | undefined): Refu
   }
 }
 
-function ofToken(problem: Problem): Refusal {
-  const status = problem.retryAfterMs === undefined ? 401 : 503
-  return { ...problem, status, reason: 'token', message: problemText(problem) }
-}
+const ofToken = (problem: Problem): Refusal => ({ ...problem, reason: 'token', message: problemText(problem) })

@@ -4,7 +4,7 @@ import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type Containment, http } from '@keycast/service'
-import { INVALID_TOKEN } from '../doors/http/problems.ts'
+import { INVALID_TOKEN, statusFor } from '../doors/http/problems.ts'
 import { chooseSubprotocol, subprotocols } from '../encodings/index.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { Admission, Arrival, Refusal } from './admission.ts'
@@ -33,7 +33,7 @@ export function createUpgrades({ accept, open, admission, containment }: Deps) {
     request: IncomingMessage,
     socket: Duplex,
     head: Buffer,
-    answer: Arrival | UpgradeRefusal,
+    answer: Arrival | Refusal,
   ) {
     if ('reason' in answer) {
       admission.refused(answer)
@@ -67,16 +67,17 @@ export function createUpgrades({ accept, open, admission, containment }: Deps) {
 }
 
 /** Why an upgrade is refused that is none to begin with. */
-function refusalOf({ url = '', headers }: IncomingMessage): UpgradeRefusal | undefined {
-  if (url.split('?', 1)[0] !== '/ws') return { status: 404, reason: 'path', message: 'WebSockets are served at /ws' }
+function refusalOf({ url = '', headers }: IncomingMessage): Refusal | undefined {
+  if (url.split('?', 1)[0] !== '/ws') {
+    return { code: 'unknown_path', reason: 'path', message: 'WebSockets are served at /ws' }
+  }
   const offered = headers['sec-websocket-protocol']?.split(',').map(name => name.trim())
   if (offered && !chooseSubprotocol(offered)) {
-    return { status: 400, reason: 'subprotocol', message: `offer ${subprotocols.join(' or ')}, or no subprotocol` }
+    const message = `offer ${subprotocols.join(' or ')}, or no subprotocol`
+    return { code: 'bad_request', reason: 'subprotocol', message }
   }
   return undefined
 }
-
-type UpgradeRefusal = Omit<Refusal, 'code'>
 
 /**
  * Whether a request offers only a protocol other than WebSocket: most often `h2c`, as Java's HTTP client and `curl
@@ -100,7 +101,9 @@ function answerOrdinarily(httpServer: Server, request: IncomingMessage, socket: 
   httpServer.emit('request', request, response)
 }
 
-function refuse(socket: Duplex, { status, message, retryAfterMs }: UpgradeRefusal) {
+function refuse(socket: Duplex, refusal: Refusal) {
+  const { message, retryAfterMs } = refusal
+  const status = statusFor(refusal)
   const body = `${message}\n`
   const head = [
     `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}`,

@@ -39,7 +39,7 @@ export function createAdmit({ authenticate, gate, pending }: Deps) {
     const caller = await authenticate(request.raw)
     // A cache on the way must not give one user's answer to another user.
     if (caller.hasToken) addVary(reply, 'Authorization, Cookie')
-    if ('problem' in caller) return void sendProblem(reply, caller.problem, caller.status)
+    if ('problem' in caller) return void sendProblem(reply, caller.problem)
     finished(reply.raw, caller.leave)
     const { result: entered, problem } = await pending.wait(caller.payer, () => gate.enter(caller, act, key))
     if (problem) return void sendProblem(reply, problem)

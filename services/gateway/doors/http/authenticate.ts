@@ -52,16 +52,13 @@ export function createAuthenticate({ identify, anonymous, viewers, accounts, rat
           revoked: () => Problem | undefined
           leave: () => void
         }
-      | { problem: HttpProblem; status?: number }
+      | { problem: HttpProblem }
     )
   > {
     const peer = identify.peerOf(request)
     const result = await identify.verifyRequest(request, peer.address)
     const hasToken = result !== undefined
-    if (result && 'refused' in result) {
-      const { problem } = result.refused
-      return { hasToken, problem, status: problem.retryAfterMs === undefined ? 401 : 503 }
-    }
+    if (result && 'refused' in result) return { hasToken, problem: result.refused.problem }
     const verified = result?.verified
     const account = accounts.of(verified?.user, peer)
     const retryAfterMs = rateLimit.chargeAccount(account, 1)

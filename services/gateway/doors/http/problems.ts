@@ -61,8 +61,15 @@ const requestStatusOf = {
   revocations_full: 507,
 }
 
+/** The status of every code that a gateway answers with over HTTP. */
+export const statuses: Record<HttpProblem['code'], number> = { ...statusOf, ...requestStatusOf }
+
+/** A refused token that could not be checked may be right: 401 would have its client ask for another one. */
+export const statusFor = ({ code, retryAfterMs }: HttpProblem): number =>
+  code === 'token_refused' && retryAfterMs !== undefined ? 503 : statuses[code]
+
 /** @param status an HTTP status that says more than the code's own */
-export function sendProblem(reply: FastifyReply, problem: HttpProblem, status: number = statuses[problem.code]) {
+export function sendProblem(reply: FastifyReply, problem: HttpProblem, status: number = statusFor(problem)) {
   const {
     code,
     message = Object.hasOwn(errorCodes, code) ? errorCodes[code as ErrorCode] : code,
@@ -79,6 +86,3 @@ export function sendProblem(reply: FastifyReply, problem: HttpProblem, status: n
   if (retryAfterMs !== undefined) reply.header('retry-after', String(Math.ceil(retryAfterMs / 1_000)))
   return reply.send({ code, message, retryAfterMs, problems, lines })
 }
-
-/** The status of every code that a gateway answers with over HTTP. */
-export const statuses: Record<HttpProblem['code'], number> = { ...statusOf, ...requestStatusOf }

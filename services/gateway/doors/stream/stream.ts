@@ -42,7 +42,7 @@ export function addStream(app: FastifyInstance, deps: StreamDeps) {
     if (!reply.raw.socket?.writable) return hangUp(request, reply)
     if ('reason' in arrival) {
       admission.refused(arrival)
-      return sendProblem(reply, arrival, arrival.status)
+      return sendProblem(reply, arrival)
     }
     reply.hijack()
     const name = world.randomBytes(NAME_BYTES).toString('base64url')

@@ -26,10 +26,10 @@ export function addTicket(app: FastifyInstance, { authenticate, tickets, admissi
     const refusal = isOwnPage ? undefined : admission.refusalOfPage(request.headers)
     if (refusal) {
       admission.refused(refusal)
-      return sendProblem(reply, refusal, refusal.status)
+      return sendProblem(reply, refusal)
     }
     const caller = await authenticate(request.raw)
-    if ('problem' in caller) return sendProblem(reply, caller.problem, caller.status)
+    if ('problem' in caller) return sendProblem(reply, caller.problem)
     caller.leave()
     const problem = caller.revoked()
     if (problem) return sendProblem(reply, problem)
