@@ -87,7 +87,7 @@ const deciding = ({
   const verdict: { isAdmitted: boolean; problem?: Problem } = { isAdmitted: false }
   const questions: ((problem?: Problem) => void)[] = []
   const namespaces = createNamespaces(
-    { doc: { authorize }, own: { isPerUser: true } },
+    { doc: { authorize }, own: { isPerUser: true }, tick: {} },
     { room: { members: 'named' }, asked: { members: 'named', authorize }, news: { publish: 'server' } },
   )
   const gate = createTestGate({
@@ -269,7 +269,7 @@ test('rights that a session has no more end what they covered, and nothing else'
   const { gate, session, told, held } = holding()
   held.set('tick:1', 'stands').set('doc:1', 'waits')
   session.rights = rightsTo(['tick:*'])
-  gate.endUncovered(session)
+  gate.reconsider(session)
   expect(told).toEqual([['doc:1', expect.objectContaining({ code: 'unauthenticated' })]])
 })
 

@@ -131,6 +131,8 @@ const noNamespace = (key: string) => `no namespace ${excerpt(namespaceOf(key))} 
 
 const LASTING = ['subscribe', 'join'] as const satisfies Lasting[]
 
+const NONE: ReadonlySet<string> = new Set()
+
 /** Of requests that wait for a key: they are everybody's, so no backend can be asked for whom. */
 export const notForAll: Problem = {
   code: 'forbidden',
@@ -263,23 +265,13 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
     return isProblem(namespace) ? namespace : admit(session, act, key, namespace)
   }
 
-  /** The session has other rights: what they do not cover ends. */
-  function endUncovered(session: Session) {
-    for (const act of ['members', ...LASTING] as const) {
-      for (const key of holders[act].keysOf(session)) {
-        const problem = covers(session.rights, act, key)
-        if (problem) holders[act].decided(session, key, problem)
-      }
-    }
-  }
-
   /**
-   * keycast.yaml changed: what a session may not do any more ends, and keys that a backend decides about from now on wait
-   * for its word.
+   * The session has other rights, or keycast.yaml changed: what it may not do any more ends, and keys that a backend decides
+   * about from now on wait for its word.
    *
    * @param decided namespaces where a backend decides who reads, and did not, or the other way round
    */
-  function reconsider(session: Session, decided: ReadonlySet<string>) {
+  function reconsider(session: Session, decided: ReadonlySet<string> = NONE) {
     for (const act of ['members', ...LASTING] as const) {
       for (const key of holders[act].keysOf(session)) {
         const problem = check(session.rights, act, key)
@@ -353,15 +345,11 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
    * @param key anything a client sent
    */
   function find(rights: Rights, act: Act, key: string): KeyNamespace | Problem {
-    return covers(rights, act, key) ?? fit(namespaceFor(key), objectOf[act], key, act)
-  }
-
-  /** The reason why rights do not cover a key, of a value or of a room. */
-  function covers(rights: Rights, act: Act, key: string): Problem | undefined {
     const problem = grammarProblem(key)
     if (problem) return problem
     const refusal = decide(rights, verbOf[act], key)
-    if (refusal) countOne(counts.accessRefused, refusal.code)
+    if (!refusal) return fit(namespaceFor(key), objectOf[act], key, act)
+    countOne(counts.accessRefused, refusal.code)
     return refusal
   }
 
@@ -424,7 +412,6 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
     hold,
     release,
     decided,
-    endUncovered,
     reconsider,
     changeViewer,
     check,

@@ -16,7 +16,7 @@ interface Deps {
     enter(verified: Verified | undefined): Viewer | undefined
     leave(viewer: Viewer | undefined, verified: Verified | undefined): void
   }
-  gate: { endUncovered(session: Session): void; changeViewer(session: Session, change: () => void): void }
+  gate: { reconsider(session: Session): void; changeViewer(session: Session, change: () => void): void }
   outbox: { send(session: Session, message: ControlMessage): void; close(session: Session, code: CloseCode): void }
   accounts: {
     of(user: string | undefined, peer: Peer): Account | undefined
@@ -78,7 +78,7 @@ export function createCredentials({ rights, viewers, gate, outbox, accounts, aut
     accounts.move(session, accounts.of(verified.user, session))
     session.payer = accounts.payerOf(verified.user, session)
     outbox.send(session, { type: 'authed', id, user: verified.user, expiresInMs: expiresInMs(verified) })
-    if (!isSame) gate.endUncovered(session)
+    if (!isSame) gate.reconsider(session)
     const viewer = viewers.enter(verified)
     if (viewer !== formerViewer) {
       gate.changeViewer(session, () => {
