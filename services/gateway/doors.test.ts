@@ -65,7 +65,6 @@ function start(policy?: Partial<Policy>, settings?: Partial<Settings>, decides: 
       log: { warn() {} },
       origins: '*',
       connectionsMax: 1_000,
-      clientOf: () => undefined,
       unreadBytesMax: 2 ** 24,
     })
     cleanUps.push(() => app.close())

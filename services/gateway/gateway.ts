@@ -119,6 +119,7 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
     backbone: links.values,
     counts,
     open,
+    peerOf: access.identify.peerOf,
     attach,
     endAddress,
     revoke: access.revoke,

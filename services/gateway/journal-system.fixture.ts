@@ -168,7 +168,6 @@ export async function setUp(seed: number, mode: Mode) {
       ...gateway,
       origins: '*',
       connectionsMax: 1_000,
-      clientOf: () => undefined,
       unreadBytesMax: 1_000_000,
       containment: noContainment,
       log: { warn() {} },

@@ -16,7 +16,6 @@ import {
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
 import { BODY_BYTES_MAX, readNamespaces } from '@keycast/service/namespaces'
-import { readClient } from './access/client-address.ts'
 import { readAccess } from './access/policy-file.ts'
 import { readApiTokens } from './doors/http/api-tokens.ts'
 import { createAuditLog } from './doors/http/audit-log.ts'
@@ -101,7 +100,6 @@ function assemble() {
     log,
     origins: config.origins,
     connectionsMax: httpConnectionsWithin(sessionsMax, filesMax),
-    clientOf: readClient(config.trustedProxies),
     unreadBytesMax: config.unsentTotalBytesMax,
     chat: config.profile === 'try',
   })

@@ -1,4 +1,4 @@
-import { limitKeyOf, readClient, readClientAddress, trustedProxiesProblem } from './client-address.ts'
+import { limitKeyOf, readPeer, trustedProxiesProblem } from './client-address.ts'
 
 const addressOf = ({
   from,
@@ -8,7 +8,7 @@ const addressOf = ({
   from?: string
   forwarded?: string
   trusted?: string
-}) => readClientAddress(trusted)({ headers: { 'x-forwarded-for': forwarded }, socket: { remoteAddress: from } } as any)
+}) => readPeer(trusted)({ headers: { 'x-forwarded-for': forwarded }, socket: { remoteAddress: from } }).address
 
 test.each([
   ['the connection has it', { from: '192.0.2.1' }, '192.0.2.1'],
@@ -33,10 +33,10 @@ test.each([
   ],
   ['all groups are written', { from: '10.0.0.1', forwarded: '0:0:0:0:0:ffff:198.51.100.9' }, '198.51.100.9'],
   ['a proxy is trusted as IPv6', { from: '10.0.0.1', forwarded: '192.0.2.9', trusted: '::ffff:a00:1' }, '192.0.2.9'],
-  ['the proxy has an IPv6 address', { from: 'fd00::1', forwarded: '2001:DB8::1' }, '2001:db8::1'],
+  ['the proxy has an IPv6 address', { from: 'fd00::1', forwarded: '2001:DB8::1' }, '2001:db8:0:0::/64'],
   ['a port is written after it', { from: '10.0.0.1', forwarded: '198.51.100.9:4711' }, '198.51.100.9'],
-  ['a port is written after an IPv6 one', { from: '10.0.0.1', forwarded: '[2001:db8::1]:4711' }, '2001:db8::1'],
-  ['it has a zone', { from: 'fe80::1%eth0' }, 'fe80::1'],
+  ['a port is written after an IPv6 one', { from: '10.0.0.1', forwarded: '[2001:db8::1]:4711' }, '2001:db8:0:0::/64'],
+  ['it has a zone', { from: 'fe80::1%eth0' }, 'fe80:0:0:0::/64'],
   ['the connection is gone', {}, 'unknown'],
 ])('the address where %s', (_, request, expected) => {
   expect(addressOf(request)).toBe(expected)
@@ -63,14 +63,19 @@ test.each([
 })
 
 test.each([
-  ['192.0.2.1', '192.0.2.1'],
-  ['::ffff:192.0.2.1', '192.0.2.1'],
-  ['2001:db8:1:2::6', '2001:db8:1:2::/64'],
-  ['10.0.0.1', undefined],
-  ['::ffff:10.0.0.1', undefined],
-  [undefined, 'unknown'],
-])('a connection from %s is counted under %s', (remoteAddress, client) => {
-  expect(readClient('10.0.0.0/8')({ remoteAddress })).toBe(client)
+  ['192.0.2.1', '192.0.2.1', true],
+  ['::ffff:192.0.2.1', '192.0.2.1', true],
+  ['2001:db8:1:2::6', '2001:db8:1:2::/64', true],
+  ['10.0.0.1', '10.0.0.1', false],
+  ['::ffff:10.0.0.1', '10.0.0.1', false],
+  [undefined, 'unknown', true],
+])('a connection from %s is counted under %s before anything was read: %s', (remoteAddress, address, isNamed) => {
+  expect(readPeer('10.0.0.0/8')({ socket: { remoteAddress } })).toEqual({ address, isNamed })
+})
+
+test('a trusted proxy that names a client stands for that one', () => {
+  const headers = { 'x-forwarded-for': '192.0.2.1' }
+  expect(readPeer('10.0.0.0/8')({ socket: { remoteAddress: '10.0.0.1' }, headers })).toMatchObject({ isNamed: true })
 })
 
 test.each(['', ' ', '10.0.0.7', '10.0.0.0/8, 192.168.0.0/16', '::1,fd00::/8', '0.0.0.0/0'])(

@@ -1,7 +1,17 @@
-// The address that limits are counted by: the connection's own, or the one that a trusted proxy names.
-import type { IncomingMessage } from 'node:http'
+// The address that limits are counted by: the connection's own, or the last one in `X-Forwarded-For` that no trusted proxy
+// has.
+import type { IncomingHttpHeaders } from 'node:http'
 import { BlockList, isIP, type Socket, SocketAddress } from 'node:net'
 import { excerpt } from '@keycast/protocol'
+
+/**
+ * The other end of a connection. Attempts are counted by its `address`. `isNamed` is false for a trusted proxy or a
+ * program on its host that names no client: counted as one client, it would shut out all the others behind it.
+ */
+export interface Peer {
+  address: string
+  isNamed: boolean
+}
 
 /** Shared by connections without an address, such as one that is gone already. */
 const UNKNOWN = 'unknown'
@@ -24,19 +34,22 @@ export function trustedProxiesProblem(text: string) {
 }
 
 /**
+ * Reads whom limits count a connection or a request for. To be asked before anything was read, too.
+ *
  * @param trustedProxies without a problem
- * @returns the client's address: the last one in `X-Forwarded-For` that no trusted proxy has
  */
-export function readClientAddress(
+export function readPeer(
   trustedProxies: string,
-): (request: Pick<IncomingMessage, 'headers' | 'socket'>) => string {
+): (from: { socket: Pick<Socket, 'remoteAddress'>; headers?: IncomingHttpHeaders }) => Peer {
   const isTrusted = readNetworks(trustedProxies)
 
-  return ({ headers, socket }) => {
+  return ({ socket, headers = {} }) => {
+    const forwarded = headers['x-forwarded-for']
     let address = plain(socket.remoteAddress ?? '')
-    if (!address) return UNKNOWN
+    if (!address) return { address: UNKNOWN, isNamed: true }
+    const isNamed = forwarded !== undefined || !isTrusted(address)
     // From the end, where the nearest proxy writes: what stands before the first stranger, a stranger wrote.
-    let left = String(headers['x-forwarded-for'] ?? '')
+    let left = String(forwarded ?? '')
     while (left !== '' && isTrusted(address)) {
       const comma = left.lastIndexOf(',')
       const named = plain(withoutPort(left.slice(comma + 1).trim()))
@@ -45,33 +58,7 @@ export function readClientAddress(
       address = named
       left = comma === -1 ? '' : left.slice(0, comma)
     }
-    return address
-  }
-}
-
-/**
- * @param trustedProxies without a problem
- * @returns whether the connection comes from a trusted proxy, or from a program at its address
- */
-export function readIsTrusted(trustedProxies: string): (request: Pick<IncomingMessage, 'socket'>) => boolean {
-  const isTrusted = readNetworks(trustedProxies)
-  return ({ socket }) => {
-    const address = plain(socket.remoteAddress ?? '')
-    return address !== '' && isTrusted(address)
-  }
-}
-
-/**
- * @param trustedProxies without a problem
- * @returns the name that limits on connections are counted under, before anything was read; `undefined` for a trusted
- *   proxy, which has many clients
- */
-export function readClient(trustedProxies: string): (socket: Pick<Socket, 'remoteAddress'>) => string | undefined {
-  const isTrusted = readNetworks(trustedProxies)
-  return ({ remoteAddress = '' }) => {
-    const address = plain(remoteAddress)
-    if (!address) return UNKNOWN
-    return isTrusted(address) ? undefined : limitKeyOf(address)
+    return { address: limitKeyOf(address), isNamed }
   }
 }
 
@@ -88,7 +75,7 @@ function readNetworks(trustedProxies: string): (address: string) => boolean {
  * The name that limits are counted under: an IPv4 address, or the /64 of an IPv6 one, for a single line is given a
  * whole /64.
  *
- * @param address as {@link readClientAddress} gives it
+ * @param address as {@link plain} gives it
  */
 export function limitKeyOf(address: string) {
   if (isIP(address) !== 6) return address

@@ -1,21 +1,12 @@
 // For whom a request or a session is: reads the token that came with it, has it verified, and counts what became of it.
 import type { IncomingMessage } from 'node:http'
 import { type Counts, countOne } from '../counts.ts'
-import { limitKeyOf, readClientAddress, readIsTrusted } from './client-address.ts'
+import { readPeer } from './client-address.ts'
 import { readTokenSource } from './token-source.ts'
 import type { Refused } from './tokens/refusal.ts'
 import type { Verified } from './tokens/tokens.ts'
 
 export type Identify = ReturnType<typeof createIdentify>
-
-/**
- * The other end of a connection. Attempts are counted by its `address`. `isNamed` is false for a trusted proxy or a
- * program on its host that names no client: counted as one client, it would shut out all the others behind it.
- */
-export interface Peer {
-  address: string
-  isNamed: boolean
-}
 
 interface Deps {
   tokens: { verify(token: unknown, from: { address: string }): Promise<{ verified: Verified } | { refused: Refused }> }
@@ -27,8 +18,6 @@ interface Deps {
 
 export function createIdentify({ tokens, policy, trustedProxies, counts }: Deps) {
   const readToken = readTokenSource(policy)
-  const clientAddress = readClientAddress(trustedProxies)
-  const isTrusted = readIsTrusted(trustedProxies)
 
   /** @returns never rejects */
   async function verify(
@@ -45,10 +34,7 @@ export function createIdentify({ tokens, policy, trustedProxies, counts }: Deps)
   return {
     verify,
 
-    peerOf(request: IncomingMessage): Peer {
-      const isNamed = request.headers['x-forwarded-for'] !== undefined || !isTrusted(request)
-      return { address: limitKeyOf(clientAddress(request)), isNamed }
-    },
+    peerOf: readPeer(trustedProxies),
 
     /** @returns `undefined`: no token came */
     verifyRequest(request: IncomingMessage, address: string): ReturnType<typeof verify> | undefined {

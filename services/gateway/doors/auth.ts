@@ -1,6 +1,7 @@
 // Says for whom a session is, with a token: as its first message, in place of anonymous rights, or to renew it in place.
 import { type Auth, type ControlMessage, errorMessage, type Problem, type RequestId } from '@keycast/protocol'
-import type { Identify, Peer } from '../access/identify.ts'
+import type { Peer } from '../access/client-address.ts'
+import type { Identify } from '../access/identify.ts'
 import type { Issued } from '../access/revocations/revocations.ts'
 import { type Refused, tokenRefused } from '../access/tokens/refusal.ts'
 import type { Verified } from '../access/tokens/tokens.ts'

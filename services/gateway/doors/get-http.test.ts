@@ -44,7 +44,7 @@ async function setup({
     ...realWorld,
     origins: '*',
     connectionsMax: 1_000,
-    clientOf: () => undefined,
+    peerOf: () => ({ address: '', isNamed: false }),
     unreadBytesMax: 1_000_000,
     containment,
     log: { warn() {} },

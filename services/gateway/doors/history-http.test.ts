@@ -21,7 +21,6 @@ async function setUp(policy?: Partial<Policy>) {
     log: { warn() {} },
     origins: '*',
     connectionsMax: 1_000,
-    clientOf: () => undefined,
     unreadBytesMax: 2 ** 24,
   })
   app.addHook('onClose', () => gateway.stop())

@@ -1,7 +1,7 @@
 // Accounts: the sessions of one user, or else of one address, share limits. Without them 20 connections would buy 20
 // times the allowance of one.
 import { createPayers, type Payer, type World } from '@keycast/service'
-import type { Peer } from '../access/identify.ts'
+import type { Peer } from '../access/client-address.ts'
 import { fullBuckets, ratesOf, refill, type SharedAllowance } from './rate-limit.ts'
 import type { Session } from './session.ts'
 

@@ -3,7 +3,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { type Problem, problemText } from '@keycast/protocol'
 import { createOnceAMinute, type Log } from '@keycast/service'
-import type { Peer } from '../access/identify.ts'
+import type { Peer } from '../access/client-address.ts'
 import type { Issued } from '../access/revocations/revocations.ts'
 import { type Refused, tokenRefused } from '../access/tokens/refusal.ts'
 import type { Verified } from '../access/tokens/tokens.ts'

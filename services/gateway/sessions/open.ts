@@ -1,7 +1,7 @@
 // Turns a connection into a session: gives it a record, an encoding and a welcome.
 import type { ControlMessage } from '@keycast/protocol'
 import type { Containment, World } from '@keycast/service'
-import type { Peer } from '../access/identify.ts'
+import type { Peer } from '../access/client-address.ts'
 import type { Rights } from '../access/rights.ts'
 import type { Verified } from '../access/tokens/tokens.ts'
 import type { CloseCode } from '../delivery/outbox.ts'

@@ -3,7 +3,7 @@
 import type { Get, History } from '@keycast/protocol'
 import type { Payer } from '@keycast/service'
 import type { Viewer } from '../access/backend/viewers.ts'
-import type { Peer } from '../access/identify.ts'
+import type { Peer } from '../access/client-address.ts'
 import type { Rights } from '../access/rights.ts'
 import type { Verified } from '../access/tokens/tokens.ts'
 import type { CloseCode } from '../delivery/outbox.ts'
@@ -60,7 +60,7 @@ export interface Session {
   mayPublishAtMs: number
   /** Whether anything came from it since the last ping; heartbeat.ts. */
   heard: boolean
-  /** This and the next: the client's peer, see access/identify.ts. */
+  /** This and the next: the client's peer, see access/client-address.ts. */
   address: string
   isNamed: boolean
   /** Every door asks them; never kept elsewhere. This and all that follow: credentials.ts. */

@@ -161,7 +161,6 @@ export async function gatewayDoors(): Promise<AnyDoor[]> {
     ...gateway,
     containment: noContainment,
     log: { warn() {} },
-    clientOf: () => undefined,
     origins: '*',
     connectionsMax: 100,
     unreadBytesMax: 2 ** 20,

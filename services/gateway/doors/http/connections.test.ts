@@ -4,7 +4,7 @@ import { jest } from '@jest/globals'
 import { realWorld, type World } from '@keycast/service'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import Fastify from 'fastify'
-import { readClient } from '../../access/client-address.ts'
+import { readPeer } from '../../access/client-address.ts'
 import { createTestGateway } from '../../test-support.ts'
 import { leaveWithAnswers, limitConnections, limitRequests, limitResponses } from './connections.ts'
 import { createUnreadBodies } from './unread-bodies.ts'
@@ -35,7 +35,7 @@ async function serve(set: (app: FastifyInstance) => void) {
 
 test('past the limit a connection is cut, until another has closed or become a session', async () => {
   const { app, open } = await serve(({ server }) =>
-    limitConnections(server, { connectionsMax: 2, clientOf: () => undefined }),
+    limitConnections(server, { connectionsMax: 2, peerOf: readPeer('127.0.0.1') }),
   )
   const arrived = once(app.server, 'connection')
   const first = await open()
@@ -54,11 +54,9 @@ test('past the limit a connection is cut, until another has closed or become a s
 })
 
 test('one address holds a quarter of the connections, a trusted proxy all of them', async () => {
-  const clientOf = readClient('127.0.0.9')
+  const peerOf = readPeer('127.0.0.9')
   const onRefused = jest.fn()
-  const { app, open } = await serve(({ server }) =>
-    limitConnections(server, { connectionsMax: 8, clientOf, onRefused }),
-  )
+  const { app, open } = await serve(({ server }) => limitConnections(server, { connectionsMax: 8, peerOf, onRefused }))
   const arrived = once(app.server, 'connection')
   const kept = await open('127.0.0.2')
   const [keptAtServer] = await arrived

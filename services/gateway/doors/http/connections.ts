@@ -5,6 +5,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { World } from '@keycast/service'
 import type { FastifyInstance } from 'fastify'
+import type { Peer } from '../../access/client-address.ts'
 
 /**
  * A client must read a response in this time: the longest value, 4 MiB by default, at 35 KB a second. A proxy reads at
@@ -17,8 +18,8 @@ const SHARE_OF_ADDRESS = 1 / 4
 
 interface Options {
   connectionsMax: number
-  /** Whom a connection is counted for; `undefined`: for nobody, as it comes from a proxy for many. */
-  clientOf: (socket: Socket) => string | undefined
+  /** One that names no client is a proxy for many, and its connections count for nobody. */
+  peerOf: (connection: { socket: Socket }) => Peer
   /** `client` is given where it has too many. */
   onRefused?: (client: string | undefined, connectionsMax: number) => void
 }
@@ -27,7 +28,7 @@ interface Options {
  * Past the limits new connections are cut: of one address, and in all. A connection counts until it closes or becomes a
  * session (the server's event `session`).
  */
-export function limitConnections(server: Server, { connectionsMax, clientOf, onRefused }: Options) {
+export function limitConnections(server: Server, { connectionsMax, peerOf, onRefused }: Options) {
   const perClientMax = Math.ceil(connectionsMax * SHARE_OF_ADDRESS)
   /** Of each open connection, the client. */
   const open = new Map<unknown, string | undefined>()
@@ -45,7 +46,8 @@ export function limitConnections(server: Server, { connectionsMax, clientOf, onR
     release(this)
   }
   server.on('connection', socket => {
-    const client = clientOf(socket)
+    const { address, isNamed } = peerOf({ socket })
+    const client = isNamed ? address : undefined
     const count = client === undefined ? 0 : (counts.get(client) ?? 0)
     if (count >= perClientMax || open.size >= connectionsMax) {
       socket.destroy()

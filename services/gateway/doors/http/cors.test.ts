@@ -29,7 +29,7 @@ function setUp(origins: string) {
       ...realWorld,
       origins,
       connectionsMax: 100,
-      clientOf: () => undefined,
+      peerOf: () => ({ address: '', isNamed: false }),
       unreadBytesMax: 1_000_000,
       containment: { caught() {} },
       log: { warn() {} },

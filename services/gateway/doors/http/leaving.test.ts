@@ -67,7 +67,6 @@ async function setUp() {
     ...test.gateway,
     origins: '*',
     connectionsMax: 1_000,
-    clientOf: () => undefined,
     unreadBytesMax: UNREAD_BYTES_MAX,
     containment: noContainment,
     log: { warn() {} },

@@ -58,7 +58,7 @@ interface Deps {
   origins: string
   /** Of clients that are no sessions. */
   connectionsMax: number
-  clientOf: Parameters<typeof limitConnections>[1]['clientOf']
+  peerOf: Parameters<typeof limitConnections>[1]['peerOf']
   /** Of the values that clients are sent over HTTP and have not read. */
   unreadBytesMax: number
   /** Whether the example of a chat is served. */
@@ -68,7 +68,7 @@ interface Deps {
 }
 
 export function createPublicApp(deps: Deps) {
-  const { waits, streams, containment, log, origins, connectionsMax, clientOf, unreadBytesMax, chat = false } = deps
+  const { waits, streams, containment, log, origins, connectionsMax, peerOf, unreadBytesMax, chat = false } = deps
   const cors = createCors(origins)
   const app = Fastify({
     // Browsers and proxies keep connections open: without forcing, close() would wait for them.
@@ -104,7 +104,7 @@ export function createPublicApp(deps: Deps) {
   const isLogDue = createOnceAMinute(deps.now)
   limitConnections(app.server, {
     connectionsMax,
-    clientOf,
+    peerOf,
     onRefused(client, connectionsMax) {
       if (!isLogDue(client === undefined ? 'all' : 'client')) return
       const whose = client === undefined ? 'there are' : 'its address has'

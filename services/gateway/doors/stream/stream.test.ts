@@ -40,7 +40,6 @@ async function setup({
     ...test.gateway,
     origins: settings.origins ?? '*',
     connectionsMax: 1_000,
-    clientOf: () => undefined,
     unreadBytesMax: 1_000_000,
     containment: noContainment,
     log: { warn() {} },

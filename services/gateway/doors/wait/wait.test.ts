@@ -48,7 +48,6 @@ async function setup({
     ...gateway,
     origins: '*',
     connectionsMax,
-    clientOf: () => undefined,
     unreadBytesMax,
     containment: noContainment,
     log: { warn() {} },
