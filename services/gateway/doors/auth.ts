@@ -27,7 +27,7 @@ interface Deps {
   }
   readonly revocations: { isRevoked(token: Issued): boolean }
   readonly accounts: {
-    of(user: string | undefined, peer: Peer): Account | undefined
+    of(user: string | undefined, peer: Peer): { account: Account | undefined }
     hasRoom(account: Account | undefined, keys: number): boolean
   }
   readonly credentials: { renew(session: Session, verified: Verified, id: RequestId | undefined): void }
@@ -65,7 +65,8 @@ export const createAuth = ({ identify, revocations, accounts, credentials, outbo
     }
     // The token may have been revoked while it waited for the one before it.
     if (revocations.isRevoked(verified)) return refuse(session, id, tokenRefused)
-    if (!session.verified && !accounts.hasRoom(accounts.of(verified.user, session), session.subscriptions.size)) {
+    const { account } = accounts.of(verified.user, session)
+    if (!session.verified && !accounts.hasRoom(account, session.subscriptions.size)) {
       const message = 'this user has too many sessions or keys: close some'
       return outbox.send(session, errorMessage({ code: 'rate_limited', message, retryAfterMs: FULL_RETRY_MS }, { id }))
     }

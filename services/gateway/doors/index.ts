@@ -62,11 +62,6 @@ export function assembleDoors(deps: Deps) {
 
   const authenticate = createAuthenticate(parts)
 
-  function payingOf(request: IncomingMessage) {
-    const peer = access.identify.peerOf(request)
-    return { account: sessions.accounts.of(undefined, peer), payer: sessions.accounts.payerOf(undefined, peer) }
-  }
-
   const streams = new Map<string, EventStream>()
 
   /** @returns a promise where some of the work is still to be done */
@@ -122,7 +117,7 @@ export function assembleDoors(deps: Deps) {
       peek: deps.topics.peek,
       waitedKeys,
       anonymous: access.anonymous,
-      payingOf,
+      payingOf: (request: IncomingMessage) => sessions.accounts.of(undefined, access.identify.peerOf(request)),
       now,
       wallNow: deps.wallNow,
     },

@@ -1,7 +1,8 @@
 // Accounts: the sessions of one user, or else of one address, share limits. Without them 20 connections would buy 20
 // times the allowance of one.
-import { createPayers, type Payer, type World } from '@keycast/service'
+import { createPayers, type World } from '@keycast/service'
 import type { Peer } from '../access/client-address.ts'
+import type { Paying } from '../topics/values/payer-choice.ts'
 import { fullBuckets, ratesOf, refill, type SharedAllowance } from './rate-limit.ts'
 import type { Session } from './session.ts'
 
@@ -57,13 +58,18 @@ export function createAccounts({
   }
 
   /**
-   * The account that a limit is counted by.
+   * What limits are counted by, here and at nodes and journals: a user, or else the address that stands for one client.
    *
-   * @returns `undefined`: neither a user nor an address that stands for one client
+   * @returns another object each time
    */
-  function of(user: string | undefined, { address, isNamed }: Peer): Account | undefined {
+  function of(user: string | undefined, { address, isNamed }: Peer): Paying {
+    const counted = isNamed && sessionsPerAddressMax > 0 ? address : undefined
+    return { account: accountOf(user, counted), payer: payers({ user, address: counted }) }
+  }
+
+  function accountOf(user: string | undefined, address: string | undefined): Account | undefined {
     if (user !== undefined) return find(`user ${user}`, limitsOfUser)
-    return isNamed && sessionsPerAddressMax > 0 ? find(`address ${address}`, limitsOfAddress) : undefined
+    return address === undefined ? undefined : find(`address ${address}`, limitsOfAddress)
   }
 
   function find(name: string, limits: ReturnType<typeof limitsOf>) {
@@ -75,35 +81,41 @@ export function createAccounts({
     return account
   }
 
+  /** Counts a session under an account, and under no other any more. */
+  function move(session: Session, account: Account | undefined) {
+    const former = session.account
+    if (former === account) return
+    session.account = account
+    const keys = session.subscriptions.size
+    if (former) {
+      former.sessions--
+      former.keys -= keys
+      if (former.sessions === 0) idle.add(former)
+    }
+    if (account) {
+      account.sessions++
+      account.keys += keys
+      idle.delete(account)
+    }
+  }
+
   return {
     of,
-
-    /** Whom nodes and journals charge for what is used; `undefined`: nobody. */
-    payerOf: (user: string | undefined, { address, isNamed }: Peer): Payer | undefined =>
-      payers({ user, address: isNamed && sessionsPerAddressMax > 0 ? address : undefined }),
 
     /** Whether one more session fits. @param keys that it is subscribed to */
     hasRoom: (account: Account | undefined, keys = 0) =>
       account === undefined ||
       (account.sessions < account.sessionsMax && (keys === 0 || account.keys + keys <= account.keysMax)),
 
-    /** Counts a session under an account, and under no other any more. */
-    move(session: Session, account: Account | undefined) {
-      const former = session.account
-      if (former === account) return
-      session.account = account
-      const keys = session.subscriptions.size
-      if (former) {
-        former.sessions--
-        former.keys -= keys
-        if (former.sessions === 0) idle.add(former)
-      }
-      if (account) {
-        account.sessions++
-        account.keys += keys
-        idle.delete(account)
-      }
+    /** A session begins, or has a user from now on. */
+    enter(session: Session, user: string | undefined) {
+      const { account, payer } = of(user, session)
+      session.payer = payer
+      move(session, account)
     },
+
+    /** A session ended. */
+    leave: (session: Session) => move(session, undefined),
 
     /** Drops unused accounts with a full allowance. Dropped earlier, they would come back with a full one at once. */
     sweep() {

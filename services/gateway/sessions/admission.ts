@@ -45,7 +45,7 @@ interface Deps {
   }
   revocations: { isRevoked(token: Issued): boolean }
   accounts: {
-    of(user: string | undefined, peer: Peer): Account | undefined
+    of(user: string | undefined, peer: Peer): { account: Account | undefined }
     hasRoom(account: Account | undefined): boolean
   }
   /** Why nobody is let in. */
@@ -92,7 +92,7 @@ export function createAdmission({
     // Others may have taken the room while a token was checked, or the gateway may be stopping.
     const later = refusalOf(request)
     if (later) return later
-    const account = accounts.of(verified?.user, peer)
+    const { account } = accounts.of(verified?.user, peer)
     return account && !accounts.hasRoom(account) ? tooMany(account, verified?.user) : { peer, verified }
   }
 

@@ -1,13 +1,10 @@
 // Keeps a session's rights over its life: those of anybody, of its first token, of those that renew it, until it
 // expires or is revoked. No session has a timer: the gateway's sweep looks at all whose time has come.
 import { type ControlMessage, errorMessage, type RequestId } from '@keycast/protocol'
-import type { Payer } from '@keycast/service'
 import type { Viewer } from '../access/backend/viewers.ts'
-import type { Peer } from '../access/client-address.ts'
 import { createExpiries, type Expiries } from '../access/expiry.ts'
 import type { Verified } from '../access/tokens/tokens.ts'
 import type { CloseCode } from '../delivery/outbox.ts'
-import type { Account } from './accounts.ts'
 import type { Session } from './session.ts'
 
 interface Deps {
@@ -18,11 +15,7 @@ interface Deps {
   }
   gate: { reconsider(session: Session): void; changeViewer(session: Session, change: () => void): void }
   outbox: { send(session: Session, message: ControlMessage): void; close(session: Session, code: CloseCode): void }
-  accounts: {
-    of(user: string | undefined, peer: Peer): Account | undefined
-    payerOf(user: string | undefined, peer: Peer): Payer | undefined
-    move(session: Session, account: Account | undefined): void
-  }
+  accounts: { enter(session: Session, user: string | undefined): void; leave(session: Session): void }
   /** A session that may do nothing must send `auth` within this time. */
   authMs: number
   now: () => number
@@ -47,8 +40,7 @@ export function createCredentials({ rights, viewers, gate, outbox, accounts, aut
    * @returns for its welcome
    */
   function begin(session: Session, verified: Verified | undefined): { user: string; expiresInMs: number } | undefined {
-    accounts.move(session, accounts.of(verified?.user, session))
-    session.payer = accounts.payerOf(verified?.user, session)
+    accounts.enter(session, verified?.user)
     session.viewer = viewers.enter(verified)
     if (verified) {
       session.verified = verified
@@ -75,8 +67,7 @@ export function createCredentials({ rights, viewers, gate, outbox, accounts, aut
     session.mustAuth = false
     unauthenticated.delete(session)
     expiries.schedule(session, verified.expiresAtMs)
-    accounts.move(session, accounts.of(verified.user, session))
-    session.payer = accounts.payerOf(verified.user, session)
+    accounts.enter(session, verified.user)
     outbox.send(session, { type: 'authed', id, user: verified.user, expiresInMs: expiresInMs(verified) })
     if (!isSame) gate.reconsider(session)
     const viewer = viewers.enter(verified)
@@ -92,7 +83,7 @@ export function createCredentials({ rights, viewers, gate, outbox, accounts, aut
   function forget(session: Session) {
     unauthenticated.delete(session)
     expiries.cancel(session)
-    accounts.move(session, undefined)
+    accounts.leave(session)
     viewers.leave(session.viewer, session.verified)
   }
 

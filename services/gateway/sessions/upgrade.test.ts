@@ -61,7 +61,7 @@ async function setup({
     admission: createAdmission({
       identify: { peerOf: () => ({ address: '127.0.0.1', isNamed: true }), verifyRequest: () => verifying },
       revocations: { isRevoked: () => isRevoked },
-      accounts: { of: () => fullAccount, hasRoom: () => fullAccount === undefined } as any,
+      accounts: { of: () => ({ account: fullAccount }), hasRoom: () => fullAccount === undefined } as any,
       unready: () => (isDraining ? 'draining' : sessions >= 1 ? 'full' : undefined),
       sessionsMax: 1,
       isAllowedOrigin: readOrigins(origins),

@@ -9,7 +9,7 @@ const authenticateAs = (user: string | undefined, retryAfterMs: number) =>
     } as any,
     anonymous: { grants: [] } as any,
     viewers: { enter: () => undefined, leave() {} },
-    accounts: { of: (name: string) => ({ name }), payerOf: () => 'a' } as any,
+    accounts: { of: (name: string) => ({ account: { name }, payer: 'a' }) } as any,
     rateLimit: { chargeAccount: () => retryAfterMs },
     revocations: { isRevoked: () => false },
   })({ headers: {} } as any)

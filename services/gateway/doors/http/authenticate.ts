@@ -10,6 +10,7 @@ import type { Rights } from '../../access/rights.ts'
 import { type Refused, tokenRefused } from '../../access/tokens/refusal.ts'
 import type { Verified } from '../../access/tokens/tokens.ts'
 import type { Account } from '../../sessions/accounts.ts'
+import type { Paying } from '../../topics/values/payer-choice.ts'
 import type { HttpProblem } from './problems.ts'
 
 export type Authenticate = ReturnType<typeof createAuthenticate>
@@ -27,10 +28,7 @@ interface Deps {
     enter(verified: Verified | undefined): Viewer | undefined
     leave(viewer: Viewer | undefined, verified: Verified | undefined): void
   }
-  accounts: {
-    of(user: string | undefined, peer: Peer): Account | undefined
-    payerOf(user: string | undefined, peer: Peer): Payer | undefined
-  }
+  accounts: { of(user: string | undefined, peer: Peer): Paying }
   rateLimit: { chargeAccount(account: Account | undefined, requests: number): number }
   revocations: { isRevoked(token: Issued): boolean }
 }
@@ -60,7 +58,7 @@ export function createAuthenticate({ identify, anonymous, viewers, accounts, rat
     const hasToken = result !== undefined
     if (result && 'refused' in result) return { hasToken, problem: result.refused.problem }
     const verified = result?.verified
-    const account = accounts.of(verified?.user, peer)
+    const { account, payer } = accounts.of(verified?.user, peer)
     const retryAfterMs = rateLimit.chargeAccount(account, 1)
     if (retryAfterMs > 0) {
       return {
@@ -75,7 +73,6 @@ export function createAuthenticate({ identify, anonymous, viewers, accounts, rat
     const revoked = () => (verified && revocations.isRevoked(verified) ? tokenRefused : undefined)
     const viewer = viewers.enter(verified)
     const leave = () => viewers.leave(viewer, verified)
-    const payer = accounts.payerOf(verified?.user, peer)
     return { hasToken, verified, rights: verified?.rights ?? anonymous, viewer, account, payer, revoked, leave }
   }
 }
