@@ -50,7 +50,7 @@ export function assembleDoors(deps: Deps) {
     ...parts,
     namespaces: namespaces.journal,
     backbone: links.rooms,
-    asked: createPublishRulings({ backbone: links.values, counts }),
+    ruleOn: createPublishRulings({ backbone: links.values, counts }),
   })
   const waitedKeys = createWaitedKeys({
     topics,

@@ -1,8 +1,9 @@
 // Messages about which the backend is asked before they are published (`publish: { ask }`).
 import type { AskedMessage, Backbone } from '@keycast/backbone'
 import type { Problem } from '@keycast/protocol'
-import { ANSWER_GRACE_MS, type AskBefore, createStock, type Payer } from '@keycast/service'
+import { ANSWER_GRACE_MS, type AskBefore, type Payer } from '@keycast/service'
 import { type Counts, countOne } from '../counts.ts'
+import { createPlaces } from '../sessions/places.ts'
 import { silentFetcher } from '../topics/values/failure.ts'
 
 export type PublishRulings = ReturnType<typeof createPublishRulings>
@@ -28,23 +29,23 @@ interface Deps {
 }
 
 export function createPublishRulings({ backbone, counts }: Deps) {
-  let bytes = 0
-  const places = createStock({ free: () => BYTES_MAX - bytes })
+  const places = createPlaces(BYTES_MAX)
 
   /**
    * @param settings of its room
    * @returns what to publish, or why not. Never rejects
    */
-  async function ask(settings: AskBefore, message: AskedMessage, payer: Payer | undefined): Promise<Buffer | Problem> {
-    const size = message.data.length + MESSAGE_BYTES
-    if (bytes + size > BYTES_MAX || !places.hasRoom(payer, size)) return tooMany
-    bytes += size
-    const holder = places.charge(payer, size)
+  async function ruleOn(
+    settings: AskBefore,
+    message: AskedMessage,
+    payer: Payer | undefined,
+  ): Promise<Buffer | Problem> {
+    const giveBack = places.take(payer, message.data.length + MESSAGE_BYTES)
+    if (!giveBack) return tooMany
     // As long as the node lets a question wait, and then the backend: what the node says of it is to be heard.
     const deadlineMs = 2 * (settings.timeoutMs + ANSWER_GRACE_MS)
     const said = await backbone.askAbout(message, { deadlineMs, payer })
-    bytes -= size
-    if (holder) places.change(holder, -size)
+    giveBack()
     switch (said?.ruling) {
       case 'take':
         return count(said.data ? 'changed' : 'taken', said.data ?? message.data)
@@ -64,7 +65,7 @@ export function createPublishRulings({ backbone, counts }: Deps) {
     return outcome
   }
 
-  return { ask, bytes: () => bytes }
+  return ruleOn
 }
 
 const retryOf = ({ retryAfterMs = RETRY_MS }: { retryAfterMs?: number }) => Math.ceil(retryAfterMs)

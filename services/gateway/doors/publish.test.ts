@@ -58,7 +58,7 @@ function setUp({
         under.push(done)
       },
     },
-    asked: createPublishRulings({ backbone: fetcher.connect({} as never), counts }),
+    ruleOn: createPublishRulings({ backbone: fetcher.connect({} as never), counts }),
     outbox,
     containment: createContainment({ ends: ['session'], log: { error() {}, fatal() {} }, now: () => 0 }),
     publishMs: 2_000,

@@ -69,7 +69,7 @@ interface Deps {
     operator(of: 'value' | 'room', key: string): Problem | undefined
   }
   backbone: Pick<RoomsBackbone, 'publish'>
-  asked: Pick<PublishRulings, 'ask'>
+  ruleOn: PublishRulings
   outbox: {
     send(session: Session, message: ControlMessage, of?: 'publish'): void
     close(session: Session, code: CloseCode): void
@@ -87,7 +87,7 @@ export function createPublishes({
   namespaces,
   gate,
   backbone,
-  asked,
+  ruleOn,
   outbox,
   containment,
   publishMs,
@@ -144,7 +144,7 @@ export function createPublishes({
     const ask = namespaces.get(namespaceOf(key))?.ask
     if (ask) {
       const problem = sizeProblem(key, data)
-      const taken = problem ?? (await asked.ask(ask, message, session.payer))
+      const taken = problem ?? (await ruleOn(ask, message, session.payer))
       if (isProblem(taken)) return done(refuse(taken))
       message.data = taken
     }

@@ -7,7 +7,6 @@ import {
   accountsOf,
   createCalendar,
   createRecent,
-  createStock,
   createUniqueQueue,
   type Deciding,
   type LanePath,
@@ -16,6 +15,7 @@ import {
   workTurn,
 } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
+import { createPlaces } from '../../sessions/places.ts'
 import type { Session } from '../../sessions/session.ts'
 import { silentFetcher } from '../../topics/values/failure.ts'
 import { createQuestionQueue } from './question-queue.ts'
@@ -78,8 +78,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   const questions = createQuestionQueue({ ask: verdicts.ask, conclude, now, turn })
   /** The requests that wait, by who asked. */
   const waits = new Map<Asker, Set<Waiter>>()
-  let waiting = 0
-  const places = createStock({ free: () => WAITING_MAX - waiting })
+  const places = createPlaces(WAITING_MAX)
 
   function open(viewer: Viewer | undefined, key: string): Decision {
     const namespace = namespaces.get(namespaceOf(key))
@@ -113,20 +112,20 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
       keepIdle(decision)
       return known.isAdmitted ? undefined : countRefusal(known.problem)
     }
-    if (waiting >= WAITING_MAX || !places.hasRoom(asker.payer, 1)) {
+    const giveBack = places.take(asker.payer, 1)
+    if (!giveBack) {
       keepIdle(decision)
       return { code: 'too_many_waiting', retryAfterMs: RETRY_MS }
     }
     return new Promise(resolve => {
       const settle = (problem: Problem | undefined) => resolve(countRefusal(problem))
-      wait({ asker, decision, settle, holder: places.charge(asker.payer, 1) })
+      wait({ asker, decision, settle, giveBack })
       question(decision, asker)
     })
   }
 
   function wait(waiter: Waiter) {
     const { asker, decision } = waiter
-    waiting++
     decision.waiters ??= new Set()
     decision.waiters.add(waiter)
     const own = waits.get(asker) ?? new Set()
@@ -135,9 +134,8 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
 
   /** @param problem why it may not read */
   function settle(waiter: Waiter, problem: Problem | undefined) {
-    const { asker, decision, holder } = waiter
-    waiting--
-    if (holder) places.change(holder, -1)
+    const { asker, decision } = waiter
+    waiter.giveBack()
     decision.waiters?.delete(waiter)
     const own = waits.get(asker)
     own?.delete(waiter)

@@ -2,7 +2,7 @@
 // the sessions and requests that wait for it.
 import { type Backbone, type Decision as DecisionOf, REFUSED_BY_BACKEND, viewerKey } from '@keycast/backbone'
 import type { Problem } from '@keycast/protocol'
-import { ANSWER_GRACE_MS, type Authorize, type Deciding, type Holder, type Payer, type World } from '@keycast/service'
+import { ANSWER_GRACE_MS, type Authorize, type Deciding, type Payer, type World } from '@keycast/service'
 import type { Session } from '../../sessions/session.ts'
 import { problemNow, silentFetcher } from '../../topics/values/failure.ts'
 import type { Asker } from './decisions.ts'
@@ -59,8 +59,8 @@ export interface Waiter {
   asker: Asker
   decision: Decision
   settle: (problem: Problem | undefined) => void
-  /** Of its place among those that wait. */
-  holder: Holder | undefined
+  /** Its place among those that wait. */
+  giveBack: () => void
 }
 
 /** Until then another gateway may not have heard of a revocation, and have asked with the revoked token. */
