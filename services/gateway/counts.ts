@@ -95,6 +95,12 @@ export function createCounts() {
     httpMessages: zeros(statuses),
     /** Requests at /v1/wait, likewise. */
     httpWaits: zeros(statuses),
+    /** Of a new version that was written to every subscriber that takes it; metrics.ts says what each of the three is. */
+    fanOuts: createHistogram([0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]),
+    valueAges: createHistogram([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]),
+    changeDelays: createHistogram([0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]),
+    /** From when a version is first wanted compressed to when it is. */
+    compressionSeconds: createHistogram([0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1]),
     /** From when a change reaches this gateway to when it is written to a session. */
     deliveries: createHistogram(DELIVERY_BUCKETS),
     /** From when a session does not take what was written to when it has taken it. */

@@ -21,7 +21,7 @@ import { assembleDoors } from './doors/index.ts'
 import { createEncodings } from './encodings/index.ts'
 import { assembleGate } from './gate/index.ts'
 import { createLinks } from './links.ts'
-import { createHistograms, exportCounts } from './metrics.ts'
+import { exportCounts } from './metrics.ts'
 import { assembleSessions } from './sessions/index.ts'
 import { createRecheck } from './sessions/recheck-rights.ts'
 import type { Log } from './sessions/session-log.ts'
@@ -46,7 +46,6 @@ interface Deps extends World {
 
 export function createGateway({ createBackbone, createRoomsBackbone = createNoJournal, metrics, ...given }: Deps) {
   const counts = createCounts()
-  const histograms = createHistograms(metrics)
   const all = { ...given, counts }
   const { pushed, journal } = given.namespaces
   const namespaces = Object.assign(allOfValues(given.namespaces), { journal })
@@ -56,13 +55,12 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
   const access = assembleAccess({ ...all, links })
   const gate = assembleGate({ ...all, namespaces, backbone: links.values })
   const outbox = assembleDelivery(all)
-  const topics = assembleTopics({ ...all, namespaces, links, viewers: access.viewers, gate, outbox, histograms })
+  const topics = assembleTopics({ ...all, namespaces, links, viewers: access.viewers, gate, outbox })
   const encodings = createEncodings({
     latest: topics.latest,
     grown: topics.grown,
     resume: outbox.resume,
     counts,
-    observe: histograms.compressed,
     now: given.now,
   })
   const sessions = assembleSessions({ ...all, access, gate, topics, encodings, outbox })

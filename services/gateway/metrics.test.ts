@@ -1,6 +1,6 @@
 import { createMetrics } from '@keycast/service/metrics'
 import { countOne, createCounts } from './counts.ts'
-import { createHistograms, exportCounts } from './metrics.ts'
+import { exportCounts } from './metrics.ts'
 import { createTestGateway } from './test-support.ts'
 
 test('counts are exported at a scrape, again and again the same', async () => {
@@ -29,7 +29,6 @@ test('counts are exported at a scrape, again and again the same', async () => {
     joins: 8,
     watchedMembers: 4,
   }
-  const histograms = createHistograms(makers)
   exportCounts(
     makers,
     counts,
@@ -49,10 +48,10 @@ test('counts are exported at a scrape, again and again the same', async () => {
   counts.deliveries.observe(7)
   counts.stalls.observe(2_000)
   for (let change = 0; change < 2; change++) {
-    histograms.fanOut(3)
-    histograms.valueAge(20)
+    counts.fanOuts.observe(3)
+    counts.valueAges.observe(20)
   }
-  histograms.delay(43)
+  counts.changeDelays.observe(43)
 
   await registry.metrics()
   const text = await registry.metrics()

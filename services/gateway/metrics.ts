@@ -6,32 +6,6 @@ import type { Missing } from './access/revocations/shared-revocations.ts'
 import type { Tokens } from './access/tokens/tokens.ts'
 import type { Counts } from './counts.ts'
 
-/** Histograms of events that happen once per version. */
-export function createHistograms({ histogram }: MetricMakers) {
-  return {
-    fanOut: histogram(
-      'fanout_seconds',
-      'From a new version to the write to its last subscriber. Clients that do not read are left out.',
-      [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
-    ),
-    valueAge: histogram(
-      'fanout_value_age_seconds',
-      'How long ago the backend was asked for a new version when that was written to its last subscriber.',
-      [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-    ),
-    delay: histogram(
-      'change_delay_seconds',
-      "From when a refresh was due to the write of its change to the last subscriber, less the backend's own time.",
-      [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-    ),
-    compressed: histogram(
-      'compression_seconds',
-      'From when a version is first wanted compressed to when it is.',
-      [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
-    ),
-  }
-}
-
 /**
  * Exports the counts, and the state of the parts as they report it.
  *
@@ -212,6 +186,26 @@ export function exportCounts(
     () => counts.pageReadsCoalesced,
   )
 
+  read(
+    'fanout_seconds',
+    'From a new version to the write to its last subscriber. Clients that do not read are left out.',
+    counts.fanOuts,
+  )
+  read(
+    'fanout_value_age_seconds',
+    'How long ago the backend was asked for a new version when that was written to its last subscriber.',
+    counts.valueAges,
+  )
+  read(
+    'change_delay_seconds',
+    "From when a refresh was due to the write of its change to the last subscriber, less the backend's own time.",
+    counts.changeDelays,
+  )
+  read(
+    'compression_seconds',
+    'From when a version is first wanted compressed to when it is.',
+    counts.compressionSeconds,
+  )
   read(
     'publish_seconds',
     'From when a publish reaches this gateway to when the journal has answered.',

@@ -15,7 +15,6 @@ function setUp() {
     grown: key => grown.push(key),
     resume() {},
     counts,
-    observe() {},
     now: () => 0,
   })
   const hold = (version: string, body = Buffer.from(JSON.stringify(`${version} `.repeat(1_000))), key = 'a:1') => {

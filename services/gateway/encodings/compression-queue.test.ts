@@ -19,7 +19,6 @@ function setUp(deflate?: (source: Buffer) => Promise<Buffer>) {
     grown: key => grown.push(key),
     resume: waiting => resumed.push(...waiting),
     counts,
-    observe() {},
     now: () => 0,
     deflate:
       deflate ??

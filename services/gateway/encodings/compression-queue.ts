@@ -54,14 +54,12 @@ interface Deps {
   grown: (wireKey: string) => void
   /** These subscriptions no longer wait. */
   resume: (waiting: Subscription[]) => void
-  counts: Pick<Counts, 'compressions'>
-  /** The time from first demand to the form. */
-  observe: (ms: number) => void
+  counts: Pick<Counts, 'compressions' | 'compressionSeconds'>
   deflate?: Make
   now: () => number
 }
 
-export function createCompression({ latest, grown, resume, counts, observe, now, deflate = deflateBlocks }: Deps) {
+export function createCompression({ latest, grown, resume, counts, now, deflate = deflateBlocks }: Deps) {
   const queue: Job[] = []
   /** For which there was no room: they are asked for anew once there may be some. */
   let passedOver: Pick<Job, 'value' | 'slot'>[] = []
@@ -128,7 +126,7 @@ export function createCompression({ latest, grown, resume, counts, observe, now,
       return done(undefined)
     }
     counts.compressions.kept++
-    observe(now() - atMs)
+    counts.compressionSeconds.observe(now() - atMs)
     value.compressedBytes += made.length
     grown(value.wireKey)
     done(made)

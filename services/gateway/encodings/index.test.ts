@@ -7,7 +7,6 @@ const { forTransport } = createEncodings({
   grown() {},
   resume() {},
   counts: createCounts(),
-  observe() {},
   now: () => 0,
 })
 

@@ -12,7 +12,7 @@ import { createOwnValues } from './own-values.ts'
 import { payerOf } from './payer-choice.ts'
 import { createSingleFlight } from './single-flight.ts'
 import { createStaleness, leaveNode } from './staleness.ts'
-import { createSubscriptions, type Histograms } from './subscriptions.ts'
+import { createSubscriptions } from './subscriptions.ts'
 import { createValues } from './values.ts'
 
 interface Deps extends Pick<World, 'now' | 'wallNow' | 'turn'> {
@@ -22,7 +22,6 @@ interface Deps extends Pick<World, 'now' | 'wallNow' | 'turn'> {
   viewers: Viewers
   gate: GatePart
   outbox: Outbox
-  histograms: Histograms
   counts: Counts
 }
 

@@ -35,13 +35,6 @@ export interface ValueSubscription extends Subscription {
   clientVersion: string | undefined
 }
 
-/** Of a new version that was written to every subscriber that takes it. */
-export interface Histograms {
-  fanOut(ms: number): void
-  valueAge(ms: number): void
-  delay(ms: number): void
-}
-
 /**
  * A client's number is believed until so many gets were answered. The first may have been under way when the client came; or
  * its node took the key for its own while another gateway asked another node, which was sent something newer. For the
@@ -63,7 +56,6 @@ interface Deps {
   }
   staleness: Staleness
   onOpened: (entry: Entry) => void
-  histograms: Histograms
   counts: Counts
   now: () => number
 }
@@ -77,7 +69,6 @@ export function createSubscriptions({
   outbox,
   staleness,
   onOpened,
-  histograms,
   counts,
   now,
 }: Deps) {
@@ -304,9 +295,9 @@ export function createSubscriptions({
     if (value) value.receivedAtMs = startMs
     outbox.fence(() => {
       const endMs = now()
-      histograms.fanOut(endMs - startMs)
-      histograms.valueAge(Math.max(0, endMs - askedAtMs))
-      if (value?.delayMs !== undefined) histograms.delay(value.delayMs + endMs - startMs)
+      counts.fanOuts.observe(endMs - startMs)
+      counts.valueAges.observe(Math.max(0, endMs - askedAtMs))
+      if (value?.delayMs !== undefined) counts.changeDelays.observe(value.delayMs + endMs - startMs)
     })
   }
 
