@@ -38,7 +38,6 @@ export function createBytes(slot: number): PlainEncoding {
 
   return {
     subprotocol: BYTES_SUBPROTOCOL,
-    isCompressed: false,
     slot,
     addValue,
     addAnswer(value, id, pieces) {

@@ -36,7 +36,6 @@ export function createCompressed(plain: PlainEncoding, slot: number, { compressi
 
   return {
     subprotocol: plain.subprotocol,
-    isCompressed: true,
     slot,
     addValue,
     // An answer does not wait: it is compressed where the blocks are there already, and asks for them where they are not.

@@ -11,7 +11,6 @@ import type { Piece } from '../transport/transport.ts'
  */
 export interface Encoding {
   subprotocol: string
-  isCompressed: boolean
   /** The index of this encoding's data in `value.forms` and similar lists. */
   slot: number
   /** Adds a value as every session is sent it. */

@@ -43,7 +43,6 @@ export function createJson(slot: number): PlainEncoding {
 
   return {
     subprotocol: JSON_SUBPROTOCOL,
-    isCompressed: false,
     slot,
     addValue,
     addAnswer(value, id, pieces) {

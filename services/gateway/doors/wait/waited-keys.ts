@@ -57,7 +57,6 @@ const TOO_MANY = 'this address opens too many keys that nobody waits for: ask fo
  */
 const encoding: Encoding = {
   subprotocol: '',
-  isCompressed: false,
   slot: 4,
   addValue(_, pieces) {
     pieces.push(NOTHING)
