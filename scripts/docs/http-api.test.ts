@@ -1,9 +1,8 @@
 // docs/http-api.md against the code: every path and every code with its status, none missing and none made up.
 import { readFileSync } from 'node:fs'
 import { createCounts } from '../../services/gateway/counts.ts'
-import { readChat } from '../../services/gateway/doors/http/chat.ts'
 import { readLibrary } from '../../services/gateway/doors/http/library.ts'
-import { readPage } from '../../services/gateway/doors/http/page.ts'
+import { readChat, readPage } from '../../services/gateway/doors/http/page.ts'
 import { statuses } from '../../services/gateway/doors/http/problems.ts'
 import { filesOf, read } from './markdown.ts'
 

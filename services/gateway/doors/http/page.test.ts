@@ -1,24 +1,28 @@
 import Fastify from 'fastify'
 import { readLibrary } from './library.ts'
-import { addPage, readPage } from './page.ts'
+import { addPage, readChat, readPage } from './page.ts'
 import { closeServed, serve } from './test-support.ts'
 
 const page = readPage()
+const chat = readChat()
 
 afterEach(closeServed)
 
-function setup() {
+function setup(assets = page) {
   const app = Fastify()
-  addPage(app, page)
+  addPage(app, assets)
   return serve(app)
 }
 
-test('/ is the page, and nothing but its own files may run or load in it', async () => {
-  const get = await setup()
-  const response = await get('/')
+test.each([
+  ['/', 'Keycast', page],
+  ['/chat', 'Keycast chat', chat],
+])('%s is a page, and nothing but what the gateway serves may run or load in it', async (path, title, assets) => {
+  const get = await setup(assets)
+  const response = await get(path)
   expect(response.status).toBe(200)
   expect(response.headers['content-type']).toBe('text/html; charset=utf-8')
-  expect(String(response.body)).toContain('<title>Keycast</title>')
+  expect(String(response.body)).toContain(`<title>${title}</title>`)
   const policy = String(response.headers['content-security-policy'])
   expect(policy).toMatch(/^default-src 'none'; script-src 'self';/)
   expect(policy).not.toContain('unsafe')
@@ -26,26 +30,35 @@ test('/ is the page, and nothing but its own files may run or load in it', async
   expect(response.headers['x-content-type-options']).toBe('nosniff')
 })
 
-test('the page has no inline script or style and names no other host', () => {
-  const html = String(page.get('/')?.body)
+test.each([
+  ['page', page.get('/')],
+  ['chat', chat.get('/chat')],
+])('the %s has no inline script or style', (_, asset) => {
+  const html = String(asset?.body)
   expect(html).not.toMatch(/<script(?![^>]* src="\/)/)
   expect(html).not.toMatch(/<style|\sstyle=|\son[a-z]+=/)
+})
+
+test('the page names no other host', () => {
   for (const [path, { body }] of page) {
     if (path !== '/mark.svg')
       expect(`${path} ${String(body).replaceAll('http://www.w3.org/2000/svg', '')}`).not.toMatch(/https?:\/\//)
   }
 })
 
-test('whatever a file of the page loads is served', () => {
-  const library = readLibrary()
-  for (const [path, { body, type }] of page) {
+test.each([
+  ['page', page],
+  ['chat', chat],
+])('whatever a file of the %s loads is served', (_, assets) => {
+  const served = new Set([...assets.keys(), ...page.keys(), ...readLibrary().keys()])
+  for (const [path, { body, type }] of assets) {
     const text = String(body)
     const loaded = type.startsWith('text/html')
       ? [...text.matchAll(/(?:src|href)="([^"]+)"/g)]
       : [...text.matchAll(/^(?:import|export) .*'([./][^']+)'$/gm)]
     for (const [, target] of loaded) {
       const { pathname } = new URL(target, `http://host${path}`)
-      expect([path, pathname, page.has(pathname) || library.has(pathname)]).toEqual([path, pathname, true])
+      expect([path, pathname, served.has(pathname)]).toEqual([path, pathname, true])
     }
   }
 })

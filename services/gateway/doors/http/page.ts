@@ -1,4 +1,5 @@
-// Serves the page at `/` from memory: its files are read once, at start, and have no build step.
+// Serves the page at `/`, and the example of a chat at `/chat` where it is switched on: that is no part of a gateway, so its
+// files may be missing. They have no build step.
 import { readdirSync } from 'node:fs'
 import { extname } from 'node:path'
 import type { FastifyInstance } from 'fastify'
@@ -11,7 +12,7 @@ const types = new Map([
   ['.svg', 'image/svg+xml'],
 ])
 
-const pageFolder = new URL('../../../../examples/page/', import.meta.url)
+const examples = new URL('../../../../examples/', import.meta.url)
 const protocolFolder = new URL('../../../../packages/protocol/', import.meta.url)
 
 // The page shares these with the gateway. In the page's folder a file of the same name re-exports them for the tests;
@@ -25,7 +26,7 @@ const shared = new Map([
  * Nothing but the page's own files runs or loads, nobody frames it, and no text becomes markup (trusted types): values
  * come from a backend and are shown as they are. `blob:` shows a value that is an image.
  */
-export const securityHeaders = Object.freeze({
+const headers = Object.freeze({
   'content-security-policy': [
     "default-src 'none'",
     "script-src 'self'",
@@ -43,13 +44,12 @@ export const securityHeaders = Object.freeze({
   'x-content-type-options': 'nosniff',
 })
 
-/** Reads the page's files. */
-export function readPage(folder: URL = pageFolder): Assets {
-  return readFolder(folder, { index: '/', prefix: '/' })
-}
+export const readPage = () => readFolder(new URL('page/', examples), { index: '/', prefix: '/' })
+
+export const readChat = () => readFolder(new URL('chat/', examples), { index: '/chat', prefix: '/chat/' })
 
 /** @param paths of index.html, and of the other files */
-export function readFolder(folder: URL, { index, prefix }: { index: string; prefix: string }): Assets {
+function readFolder(folder: URL, { index, prefix }: { index: string; prefix: string }): Assets {
   const assets = new Map<string, Asset>()
   for (const name of readdirSync(folder)) {
     const type = types.get(extname(name))
@@ -60,6 +60,6 @@ export function readFolder(folder: URL, { index, prefix }: { index: string; pref
   return assets
 }
 
-export function addPage(app: FastifyInstance, page: Assets = readPage()) {
-  addAssets(app, page, securityHeaders)
+export function addPage(app: FastifyInstance, page: Assets) {
+  addAssets(app, page, headers)
 }

@@ -9,11 +9,10 @@ import { addWait, type WaitDeps } from '../wait/wait.ts'
 import { createAdmit } from './admit.ts'
 import type { Authenticate } from './authenticate.ts'
 import { canonicalPath } from './canonical-path.ts'
-import { addChat } from './chat.ts'
 import { leaveWithAnswers, limitConnections, limitRequests, limitResponses } from './connections.ts'
 import { createCors } from './cors.ts'
 import { addLibrary } from './library.ts'
-import { addPage } from './page.ts'
+import { addPage, readChat, readPage } from './page.ts'
 import { createPendingLimit } from './pending-limit.ts'
 import { sendProblem } from './problems.ts'
 import { createUnreadBodies } from './unread-bodies.ts'
@@ -115,8 +114,8 @@ export function createPublicApp(deps: Deps) {
   limitResponses(app, deps.after)
   const answered = leaveWithAnswers(app, deps.after)
   cors.add(app)
-  addPage(app)
-  if (chat) addChat(app)
+  addPage(app, readPage())
+  if (chat) addPage(app, readChat())
   addLibrary(app)
   const unreadBodies = createUnreadBodies(unreadBytesMax)
   const pending = createPendingLimit(PENDING_MAX)
