@@ -33,14 +33,14 @@ interface Pending {
 }
 
 /**
- * A session's publishes into one room, in the order in which they came. `unsent`: from the first one on that still waits.
- * `isSending`: some of these are being sent. `payer`: of all of them, also where the session has a user meanwhile. Payers
- * take turns in the journal: a publish of another one would overtake those before it.
+ * A session's publishes into one room, in the order in which they came. `sent`: so many of them no longer wait. `isSending`:
+ * others are being sent. `payer`: of all of them, also where the session has a user meanwhile. Payers take turns in the
+ * journal: a publish of another one would overtake those before it.
  */
 interface Lane {
   payer: Payer | undefined
   pending: Pending[]
-  unsent: Pending[]
+  sent: number
   isSending: boolean
 }
 
@@ -119,13 +119,10 @@ export function createPublishes({
     const lane = enqueue(session, key, pending)
     const done = (outcome: Outcome) => void ends(session, key, pending, outcome)
     const message = { key, messageId, data: Buffer.from(data) }
-    const waits = entered instanceof Promise || namespaces.get(namespaceOf(key))?.ask !== undefined
-    const waitsForOthers = lane.unsent.length > 0
-    if (waits || waitsForOthers) lane.unsent.push(pending)
-    if (waits) return publishAdmitted(session, entered, message, lane, pending, done)
-    const admitted = { ...message, from: entered.rights.user ?? '' }
-    if (waitsForOthers) pending.send = () => publishLate(session, entered, admitted, lane.payer, done)
-    else publish(admitted, lane.payer, done)
+    if (entered instanceof Promise || namespaces.get(namespaceOf(key))?.ask) {
+      return publishAdmitted(session, entered, message, lane, pending, done)
+    }
+    publishInTurn(session, entered, { ...message, from: entered.rights.user ?? '' }, lane, pending, done)
   }
 
   /** The backend decides whom it lets into the room, and so who publishes there; or it is asked about each message. */
@@ -148,21 +145,25 @@ export function createPublishes({
       if (isProblem(taken)) return done(refuse(taken))
       message.data = taken
     }
-    pending.send = () => publishLate(session, entered, message, lane.payer, done)
-    sendNext(lane)
+    publishInTurn(session, entered, message, lane, pending, done)
   }
 
-  /** It has waited, for a backend's word or its turn: a token that was revoked since publishes nothing. */
-  function publishLate(
+  /** Publishes once those before it are published. */
+  function publishInTurn(
     session: Session,
     entered: Admitted,
     message: AskedMessage,
-    payer: Payer | undefined,
+    lane: Lane,
+    pending: Pending,
     done: (outcome: Outcome) => void,
   ) {
-    const changed = session.ended ? ended : gate.recheck(entered)
-    if (changed) return done(refuse(changed === 'again' ? otherViewer : changed))
-    publish(message, payer, done)
+    pending.send = () => {
+      // It may have waited, for a backend's word or its turn: a token that was revoked since publishes nothing.
+      const changed = session.ended ? ended : gate.recheck(entered)
+      if (changed) done(refuse(changed === 'again' ? otherViewer : changed))
+      else publish(message, lane.payer, done)
+    }
+    sendNext(lane)
   }
 
   /** Sends what may be sent: nothing overtakes a publish that waits. */
@@ -170,10 +171,10 @@ export function createPublishes({
     // One that is refused at once ends within its own send: a thousand of them would take the whole stack.
     if (lane.isSending) return
     lane.isSending = true
-    const { unsent } = lane
-    while (unsent[0]?.send || unsent[0]?.outcome) {
-      const { send, outcome } = unsent.shift() as Pending
-      if (!outcome) send?.()
+    const { pending } = lane
+    for (let next = pending[lane.sent]; next?.send || next?.outcome; next = pending[lane.sent]) {
+      lane.sent++
+      if (!next.outcome) next.send?.()
     }
     lane.isSending = false
   }
@@ -238,7 +239,7 @@ export function createPublishes({
     publishers.set(session, publisher)
     publisher.bytes += pending.bytes
     totalBytes += pending.bytes
-    const lane = publisher.byRoom.get(key) ?? { payer: session.payer, pending: [], unsent: [], isSending: false }
+    const lane = publisher.byRoom.get(key) ?? { payer: session.payer, pending: [], sent: 0, isSending: false }
     publisher.byRoom.set(key, lane)
     lane.pending.push(pending)
     return lane
@@ -263,11 +264,12 @@ export function createPublishes({
     while (queue[0]?.outcome) {
       const { id, bytes, outcome: known } = queue[0]
       queue.shift()
+      if (lane.sent > 0) lane.sent--
       publisher.bytes -= bytes
       totalBytes -= bytes
       say(session, key, id, known)
     }
-    if (lane.unsent.length > 0) sendNext(lane)
+    sendNext(lane)
     if (queue.length > 0) return
     publisher.byRoom.delete(key)
     if (publisher.byRoom.size === 0) publishers.delete(session)
