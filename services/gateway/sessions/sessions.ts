@@ -117,11 +117,11 @@ export function createSessions({ discard, takeBack, sessionLog, containment, cou
   const takeBackSome = containment.guard('session', takeBack, () => {}, { isForAll: true })
 
   /** @returns the number of sessions ended */
-  function endRevoked(isRevoked: (verified: Verified) => boolean): number {
+  function endAll(isMeant: (session: Session) => boolean, name: CloseCode): number {
     let ended = 0
     for (const session of all()) {
-      if (session.ended || !session.verified || !isRevoked(session.verified)) continue
-      end(session, 'revoked')
+      if (session.ended || !isMeant(session)) continue
+      end(session, name)
       ended++
     }
     return ended
@@ -131,18 +131,21 @@ export function createSessions({ discard, takeBack, sessionLog, containment, cou
     for (const slice of slices) yield* slice
   }
 
-  /** @param address as limits are counted by @returns how many were ended */
-  function endAddress(address: string): number {
-    let ended = 0
-    for (const session of all()) {
-      if (session.ended || session.address !== address) continue
-      end(session, 'abusive')
-      ended++
-    }
-    return ended
-  }
+  return {
+    add,
+    end,
+    terminate,
+    closed,
+    all,
+    slices,
+    size: () => size,
 
-  return { add, end, endRevoked, endAddress, terminate, closed, all, slices, size: () => size }
+    endRevoked: (isRevoked: (token: Verified) => boolean) =>
+      endAll(({ verified }) => verified !== undefined && isRevoked(verified), 'revoked'),
+
+    /** @param address as limits are counted by */
+    endAddress: (address: string) => endAll(session => session.address === address, 'abusive'),
+  }
 }
 
 /** @param code a connection was closed with, not by this gateway's own decision */
