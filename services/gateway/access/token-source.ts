@@ -28,12 +28,18 @@ export function readTokenSource(options: {
 }): (headers: IncomingHttpHeaders) => Presented | undefined {
   return headers => {
     const { cookie } = options
-    const bearer = bearerGrammar.exec(headers.authorization ?? '')
-    if (bearer) return { token: (bearer[1] ?? '').trim(), source: 'header' }
+    const bearer = bearerToken(headers)
+    if (bearer !== undefined) return { token: bearer, source: 'header' }
     if (cookie === undefined || headers.cookie === undefined) return undefined
     const token = cookieValue(headers.cookie, cookie)
     return token === undefined ? undefined : { token, source: 'cookie' }
   }
+}
+
+/** @returns `undefined` where another scheme is named, or none; empty where no token follows */
+export function bearerToken({ authorization = '' }: IncomingHttpHeaders): string | undefined {
+  const bearer = bearerGrammar.exec(authorization)
+  return bearer ? (bearer[1] ?? '').trim() : undefined
 }
 
 /**

@@ -1,6 +1,7 @@
 // The callers that may act as the backend or the operator, and the record of what operators did.
 import { excerpt } from '@keycast/protocol'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { bearerToken } from '../../access/token-source.ts'
 import { type ApiToken, createHolders, type Scope } from './api-tokens.ts'
 import { sendProblem } from './problems.ts'
 
@@ -24,11 +25,11 @@ export function createGuard({ tokens, audit, wallNow }: Deps) {
       if (tokens.length === 0) {
         return sendProblem(reply, { code: 'no_token_set', message: 'API_TOKENS is not set: this call is switched off' })
       }
-      const { authorization = '' } = request.headers
-      // RFC 9110 section 11.1: the scheme's name is in any case.
-      const holder = holderOf(/^bearer +(.*)$/i.exec(authorization)?.[1] ?? '')
+      const holder = holderOf(bearerToken(request.headers) ?? '')
       if (!holder) {
-        const message = authorization === '' ? 'send Authorization: Bearer and an API token' : 'the token is wrong'
+        const message = !request.headers.authorization
+          ? 'send Authorization: Bearer and an API token'
+          : 'the token is wrong'
         return sendProblem(reply.header('www-authenticate', 'Bearer'), { code: 'unauthorized', message })
       }
       callers.set(request, holder)
