@@ -202,21 +202,7 @@ export type Settings = Config<typeof settings>
 const LEAVE_MS = 1_000
 
 /** Finds conflicts between settings that are well-formed one by one. */
-export function conflictsOf(
-  config: Pick<
-    Settings,
-    | 'profile'
-    | 'apiTokens'
-    | 'host'
-    | 'trustedProxies'
-    | 'drainMs'
-    | 'shutdownGraceMs'
-    | 'fetcherNodes'
-    | 'journalNodes'
-    | 'backboneSecretKey'
-    | 'backboneServerKey'
-  >,
-): string[] {
+export function conflictsOf(config: Settings): string[] {
   const { backboneSecretKey, backboneServerKey } = config
   const isPlain = backboneSecretKey === undefined && backboneServerKey === undefined
   return [

@@ -120,8 +120,6 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
   }
 
   return {
-    isNeeded,
-
     /**
      * A session or request is a viewer's, until {@link leave}.
      *

@@ -51,12 +51,6 @@ export function readRevocation(given: unknown, nowMs: number): { revocation: Rev
   return { revocation: { sub, before } }
 }
 
-/** Whether a revocation ends what a token began. */
-export function revokes(revocation: Revocation, { user, issuedAt, jti }: Issued) {
-  if ('jti' in revocation) return jti === revocation.jti
-  return user === revocation.sub && issuedAt < revocation.before
-}
-
 /**
  * The latest `iat` of the tokens that a revocation means, in milliseconds. A list that forgot it less than a lifetime later
  * would take such tokens again.
@@ -105,7 +99,7 @@ export function createRevocations({ lifetimeMsMax, now, entriesMax = ENTRIES_MAX
     isRevoked({ user, issuedAt, jti }: Issued) {
       if (jti !== undefined && single.has(jti)) return true
       const held = users.get(user)
-      return held !== undefined && revokes({ sub: user, before: held.before }, { user, issuedAt, jti })
+      return held !== undefined && issuedAt < held.before
     },
 
     /** @returns in Unix seconds: tokens issued before it are refused */
