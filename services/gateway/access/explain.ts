@@ -6,8 +6,8 @@ import { decodeJwt } from 'jose/jwt/decode'
 import type { Policy } from './policy-file.ts'
 import { createPatternSet, decide, type Rights } from './rights.ts'
 import { fillUser, mapVerbs, type Rule, readRule, type Verb, verbs } from './rule.ts'
-import { type RefusalReason, type Refused, refusalTexts } from './tokens/refusal.ts'
-import type { Verified } from './tokens/tokens.ts'
+import { type RefusalReason, refusalTexts } from './tokens/refusal.ts'
+import type { Checked } from './tokens/tokens.ts'
 
 /** Patterns of a rule that an answer lists: a token may hold 1,000. */
 const PATTERNS_SHOWN_MAX = 10
@@ -53,7 +53,7 @@ export type Explain = ReturnType<typeof createExplain>
 interface Deps extends Pick<World, 'wallNow'> {
   policy: Policy
   rights: { anonymous: Rights; of(user: string, granted?: Rule): Rights }
-  tokens: { verify(token: string, from: { address: string }): Promise<{ verified: Verified } | { refused: Refused }> }
+  tokens: { verify(token: string, from: { address: string }): Promise<Checked> }
   revocations: { revokedBefore(user: string): number | undefined }
   problemOf: (key: string) => Problem | undefined
   namespaces: Pick<Namespaces, 'get'>

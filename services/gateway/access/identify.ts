@@ -3,13 +3,12 @@ import type { IncomingMessage } from 'node:http'
 import { type Counts, countOne } from '../counts.ts'
 import { readPeer } from './client-address.ts'
 import { readTokenSource } from './token-source.ts'
-import type { Refused } from './tokens/refusal.ts'
-import type { Verified } from './tokens/tokens.ts'
+import type { Checked } from './tokens/tokens.ts'
 
 export type Identify = ReturnType<typeof createIdentify>
 
 interface Deps {
-  tokens: { verify(token: unknown, from: { address: string }): Promise<{ verified: Verified } | { refused: Refused }> }
+  tokens: { verify(token: unknown, from: { address: string }): Promise<Checked> }
   /** Its `cookie` may change. */
   policy: { readonly cookie: string | undefined }
   trustedProxies: string
@@ -20,11 +19,7 @@ export function createIdentify({ tokens, policy, trustedProxies, counts }: Deps)
   const readToken = readTokenSource(policy)
 
   /** @returns never rejects */
-  async function verify(
-    token: unknown,
-    address: string,
-    source: 'header' | 'cookie' | 'message',
-  ): Promise<{ verified: Verified } | { refused: Refused }> {
+  async function verify(token: unknown, address: string, source: 'header' | 'cookie' | 'message'): Promise<Checked> {
     const result = await tokens.verify(token, { address })
     if ('refused' in result) countOne(counts.tokensRefused, result.refused.reason)
     else countOne(counts.tokensAccepted, source)

@@ -1,10 +1,9 @@
 // Says for whom a session is, with a token: as its first message, in place of anonymous rights, or to renew it in place.
 import { type Auth, type ControlMessage, errorMessage, type Problem, type RequestId } from '@keycast/protocol'
 import type { Peer } from '../access/client-address.ts'
-import type { Identify } from '../access/identify.ts'
 import type { Issued } from '../access/revocations/revocations.ts'
-import { type Refused, tokenRefused } from '../access/tokens/refusal.ts'
-import type { Verified } from '../access/tokens/tokens.ts'
+import { tokenRefused } from '../access/tokens/refusal.ts'
+import type { Checked, Verified } from '../access/tokens/tokens.ts'
 import type { Account } from '../sessions/accounts.ts'
 import { OFFENCE_REQUESTS } from '../sessions/rate-limit.ts'
 import type { Session } from '../sessions/session.ts'
@@ -22,9 +21,7 @@ const CHANGE_RETRY_MS = 1_000
 const FULL_RETRY_MS = 5_000
 
 interface Deps {
-  readonly identify: {
-    verify(token: string, address: string, source: 'message'): Promise<{ verified: Verified } | { refused: Refused }>
-  }
+  readonly identify: { verify(token: string, address: string, source: 'message'): Promise<Checked> }
   readonly revocations: { isRevoked(token: Issued): boolean }
   readonly accounts: {
     of(user: string | undefined, peer: Peer): { account: Account | undefined }
@@ -57,7 +54,7 @@ export const createAuth = ({ identify, revocations, accounts, credentials, outbo
     return concluded
   }
 
-  function conclude(session: Session, id: Auth['id'], result: Awaited<ReturnType<Identify['verify']>>) {
+  function conclude(session: Session, id: Auth['id'], result: Checked) {
     if ('refused' in result) return refuse(session, id, result.refused.problem)
     const { verified } = result
     if (session.verified && session.verified.user !== verified.user) {

@@ -5,8 +5,8 @@ import { type Problem, problemText } from '@keycast/protocol'
 import { createOnceAMinute, type Log } from '@keycast/service'
 import type { Peer } from '../access/client-address.ts'
 import type { Issued } from '../access/revocations/revocations.ts'
-import { type Refused, tokenRefused } from '../access/tokens/refusal.ts'
-import type { Verified } from '../access/tokens/tokens.ts'
+import { tokenRefused } from '../access/tokens/refusal.ts'
+import type { Checked, Verified } from '../access/tokens/tokens.ts'
 import { type Counts, countOne } from '../counts.ts'
 import type { HttpProblem } from '../doors/http/problems.ts'
 import type { Account } from './accounts.ts'
@@ -38,10 +38,7 @@ export interface Refusal extends HttpProblem {
 interface Deps {
   identify: {
     peerOf(request: IncomingMessage): Peer
-    verifyRequest(
-      request: IncomingMessage,
-      address: string,
-    ): Promise<{ verified: Verified } | { refused: Refused }> | undefined
+    verifyRequest(request: IncomingMessage, address: string): Promise<Checked> | undefined
   }
   revocations: { isRevoked(token: Issued): boolean }
   accounts: {

@@ -51,6 +51,9 @@ export interface Verified {
   bearer?: Bearer
 }
 
+/** What became of a token's check. */
+export type Checked = { verified: Verified } | { refused: Refused }
+
 /** The claims that were checked before the token's signature. */
 interface Claims {
   sub: string
@@ -132,10 +135,7 @@ export function createTokens({
    * @param from as `limitKeyOf` gives it
    * @returns never rejects
    */
-  async function verify(
-    token: unknown,
-    { address }: { address: string },
-  ): Promise<{ verified: Verified } | { refused: Refused }> {
+  async function verify(token: unknown, { address }: { address: string }): Promise<Checked> {
     if (signers.length === 0) return refuse('not_accepted')
     if (typeof token !== 'string') return refuse('malformed')
     if (token.length > TOKEN_BYTES_MAX) return refuse('too_big')
@@ -183,7 +183,7 @@ export function createTokens({
     remembered.delete(digest)
   }
 
-  async function verifyAnew(token: string): Promise<{ verified: Verified } | { refused: Refused }> {
+  async function verifyAnew(token: string): Promise<Checked> {
     const read = readToken(token)
     if (!read) return refuse('malformed')
     const { algorithm, type, kid, claims } = read
@@ -264,10 +264,7 @@ export function createTokens({
     return reason
   }
 
-  function admit(
-    { sub, exp, iat, jti, all }: Claims,
-    { prefix }: TokenIssuer,
-  ): { verified: Verified } | { refused: Refused } {
+  function admit({ sub, exp, iat, jti, all }: Claims, { prefix }: TokenIssuer): Checked {
     const user = prefix + sub
     // An issuer without a prefix must not name the users of one that has one.
     if (prefixes().some(other => other !== prefix && user.startsWith(other))) return refuse('bad_claims')

@@ -7,8 +7,8 @@ import type { Viewer } from '../../access/backend/viewers.ts'
 import type { Peer } from '../../access/client-address.ts'
 import type { Issued } from '../../access/revocations/revocations.ts'
 import type { Rights } from '../../access/rights.ts'
-import { type Refused, tokenRefused } from '../../access/tokens/refusal.ts'
-import type { Verified } from '../../access/tokens/tokens.ts'
+import { tokenRefused } from '../../access/tokens/refusal.ts'
+import type { Checked, Verified } from '../../access/tokens/tokens.ts'
 import type { Account } from '../../sessions/accounts.ts'
 import type { Paying } from '../../topics/values/payer-choice.ts'
 import type { HttpProblem } from './problems.ts'
@@ -18,10 +18,7 @@ export type Authenticate = ReturnType<typeof createAuthenticate>
 interface Deps {
   identify: {
     peerOf(request: IncomingMessage): Peer
-    verifyRequest(
-      request: IncomingMessage,
-      address: string,
-    ): Promise<{ verified: Verified } | { refused: Refused }> | undefined
+    verifyRequest(request: IncomingMessage, address: string): Promise<Checked> | undefined
   }
   anonymous: Rights
   viewers: {
