@@ -4,11 +4,10 @@ import { request as httpRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { createMemoryRooms } from '@keycast/backbone/memory'
-import { noContainment, realWorld } from '@keycast/service'
 import type { Policy } from './access/policy-file.ts'
 import { readRule } from './access/rule.ts'
 import { authenticate, badTokens, issuers, sign } from './access/test-tokens.ts'
-import { createPublicApp } from './doors/http/public.ts'
+import { createTestApp } from './doors/http/test-support.ts'
 import type { Lasting } from './gate/gate.ts'
 import type { Settings } from './settings.ts'
 import { createTestGateway } from './test-support.ts'
@@ -57,16 +56,7 @@ function start(policy?: Partial<Policy>, settings?: Partial<Settings>, decides: 
   /** Only for tests that come over HTTP: its routes take more time than all else here. */
   let listening: Promise<number> | undefined
   const createApp = () => {
-    const app = createPublicApp({
-      ...realWorld,
-      ...gateway,
-      singleFlight: gateway.singleFlight,
-      containment: noContainment,
-      log: { warn() {} },
-      origins: '*',
-      connectionsMax: 1_000,
-      unreadBytesMax: 2 ** 24,
-    })
+    const app = createTestApp(gateway)
     cleanUps.push(() => app.close())
     return app
   }

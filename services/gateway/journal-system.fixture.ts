@@ -2,11 +2,11 @@
 // die, lose messages, or not reach the log.
 import { createHub, createRoomsBackbone, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
-import { type JournalNamespace, noContainment, withReserved } from '@keycast/service'
+import { type JournalNamespace, withReserved } from '@keycast/service'
 import { createRandom } from '../../test/support/random.js'
 import { createJournal } from '../journal/journal.ts'
 import { issuers } from './access/test-tokens.ts'
-import { createPublicApp } from './doors/http/public.ts'
+import { createTestApp } from './doors/http/test-support.ts'
 import { STARTS_AT } from './kernel.fixture.ts'
 import { createProcess, type Process } from './process.fixture.ts'
 import { createSharedLog } from './shared-log.fixture.ts'
@@ -163,15 +163,7 @@ export async function setUp(seed: number, mode: Mode) {
       } as any,
     })
     const { gateway } = test
-    const app = createPublicApp({
-      ...process.world,
-      ...gateway,
-      origins: '*',
-      connectionsMax: 1_000,
-      unreadBytesMax: 1_000_000,
-      containment: noContainment,
-      log: { warn() {} },
-    })
+    const app = createTestApp({ ...process.world, ...gateway })
     await over(gateway.start())
     await app.ready()
     return {

@@ -1,12 +1,11 @@
 import { jest } from '@jest/globals'
 import type { Problem } from '@keycast/protocol'
-import { type Containment, createContainment, noContainment, realWorld } from '@keycast/service'
+import { type Containment, createContainment, noContainment } from '@keycast/service'
 import { createCounts } from '../counts.ts'
 import type { Codings } from '../encodings/codings.ts'
 import type { Found, Result } from '../topics/values/cache.ts'
 import { createValue } from '../topics/values/value.ts'
-import { createPublicApp } from './http/public.ts'
-import { closeServed, serve } from './http/test-support.ts'
+import { closeServed, createTestApp, serve } from './http/test-support.ts'
 
 afterEach(closeServed)
 
@@ -40,14 +39,9 @@ async function setup({
 } = {}) {
   const asked: string[] = []
   const counts = createCounts()
-  const app = createPublicApp({
-    ...realWorld,
-    origins: '*',
-    connectionsMax: 1_000,
+  const app = createTestApp({
     peerOf: () => ({ address: '', isNamed: false }),
-    unreadBytesMax: 1_000_000,
     containment,
-    log: { warn() {} },
     counts,
     gate: {
       enter(asker, act, key) {

@@ -1,11 +1,9 @@
 import { jest } from '@jest/globals'
-import { noContainment, realWorld } from '@keycast/service'
 import type { Policy } from '../access/policy-file.ts'
 import { readRule } from '../access/rule.ts'
 import { issuers, sign } from '../access/test-tokens.ts'
 import { createTestGateway } from '../test-support.ts'
-import { createPublicApp } from './http/public.ts'
-import { closeServed, serve } from './http/test-support.ts'
+import { closeServed, createTestApp, serve } from './http/test-support.ts'
 
 afterEach(closeServed)
 
@@ -14,15 +12,7 @@ const key = 'room:1'
 async function setUp(policy?: Partial<Policy>) {
   const { gateway, journal } = createTestGateway({ rooms: { room: {} }, policy })
   await gateway.start()
-  const app = createPublicApp({
-    ...realWorld,
-    ...gateway,
-    containment: noContainment,
-    log: { warn() {} },
-    origins: '*',
-    connectionsMax: 1_000,
-    unreadBytesMax: 2 ** 24,
-  })
+  const app = createTestApp(gateway)
   app.addHook('onClose', () => gateway.stop())
   for (const data of ['1', '{"n": 2.0}', '3', '4', '5', '6']) {
     journal.append({ room: key, messageId: undefined, from: 'ann', data: Buffer.from(data) })

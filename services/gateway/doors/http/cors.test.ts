@@ -1,8 +1,6 @@
-import { realWorld } from '@keycast/service'
 import { createCounts } from '../../counts.ts'
 import { createValue } from '../../topics/values/value.ts'
-import { createPublicApp } from './public.ts'
-import { closeServed, serve } from './test-support.ts'
+import { closeServed, createTestApp, serve } from './test-support.ts'
 
 afterEach(closeServed)
 
@@ -25,14 +23,9 @@ const found = {
 function setUp(origins: string) {
   const caller = { hasToken: false, rights: {}, viewer: undefined, account: undefined, revoked: () => undefined }
   return serve(
-    createPublicApp({
-      ...realWorld,
+    createTestApp({
       origins,
-      connectionsMax: 100,
       peerOf: () => ({ address: '', isNamed: false }),
-      unreadBytesMax: 1_000_000,
-      containment: { caught() {} },
-      log: { warn() {} },
       counts: createCounts(),
       gate: {
         enter(asker, act, key) {

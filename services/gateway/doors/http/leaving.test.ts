@@ -2,13 +2,12 @@
 // its connections are gone nothing of it is left, and others have as much room as before.
 import { once } from 'node:events'
 import { type AddressInfo, connect, type Socket } from 'node:net'
-import { noContainment, realWorld } from '@keycast/service'
 import { eventually } from '../../../../test/support/deadline.ts'
 import { createRandom } from '../../../../test/support/random.js'
 import { readRule } from '../../access/rule.ts'
 import { issuers, sign } from '../../access/test-tokens.ts'
 import { createTestGateway, noMetrics } from '../../test-support.ts'
-import { createPublicApp } from './public.ts'
+import { createTestApp } from './test-support.ts'
 
 const START_MS = 1_795_000_000_000
 const STEPS = 600
@@ -62,15 +61,7 @@ async function setUp() {
     metrics: { ...noMetrics, read: (name, _, value) => void (typeof value === 'function' && counts.set(name, value)) },
   })
   await test.gateway.start()
-  const app = createPublicApp({
-    ...realWorld,
-    ...test.gateway,
-    origins: '*',
-    connectionsMax: 1_000,
-    unreadBytesMax: UNREAD_BYTES_MAX,
-    containment: noContainment,
-    log: { warn() {} },
-  })
+  const app = createTestApp({ ...test.gateway, unreadBytesMax: UNREAD_BYTES_MAX })
   test.gateway.attach(app.server)
   stops.push(async () => {
     await test.gateway.stop()

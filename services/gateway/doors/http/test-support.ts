@@ -1,9 +1,27 @@
-// Serves an app on a free port for tests, and asks it as a client does: over a socket, the path as it is written.
+// Serves an app on a free port for tests, and asks it as a client does: over a socket, the path as it is written. The app is
+// that of the port for clients, or one with a door or two.
 import { once } from 'node:events'
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
+import { noContainment, realWorld } from '@keycast/service'
 import type { FastifyInstance } from 'fastify'
+import { createPublicApp } from './public.ts'
+
+const defaults = {
+  ...realWorld,
+  origins: '*',
+  connectionsMax: 1_000,
+  unreadBytesMax: 1_000_000,
+  containment: noContainment,
+  log: { warn() {} },
+}
+
+type Deps = Parameters<typeof createPublicApp>[0]
+
+/** @param given a test gateway, or what stands for its parts */
+export const createTestApp = (given: Omit<Deps, keyof typeof defaults> & Partial<Deps>) =>
+  createPublicApp({ ...defaults, ...given })
 
 interface Asked {
   method?: string

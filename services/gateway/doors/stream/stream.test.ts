@@ -1,13 +1,11 @@
 import { once } from 'node:events'
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
-import { noContainment, realWorld } from '@keycast/service'
 import { readRule } from '../../access/rule.ts'
 import { issuers, sign } from '../../access/test-tokens.ts'
 import type { Settings } from '../../settings.ts'
 import { createTestGateway } from '../../test-support.ts'
-import { createPublicApp } from '../http/public.ts'
-import { closeServed, serve } from '../http/test-support.ts'
+import { closeServed, createTestApp, serve } from '../http/test-support.ts'
 import { KEYS_MAX } from './cursor.ts'
 import { TICKET_MS } from './tickets.ts'
 
@@ -35,15 +33,7 @@ async function setup({
   })
   await test.gateway.start()
   ends.push(() => void test.gateway.stop())
-  const app = createPublicApp({
-    ...realWorld,
-    ...test.gateway,
-    origins: settings.origins ?? '*',
-    connectionsMax: 1_000,
-    unreadBytesMax: 1_000_000,
-    containment: noContainment,
-    log: { warn() {} },
-  })
+  const app = createTestApp({ ...test.gateway, origins: settings.origins ?? '*' })
   const ask = await serve(app)
   const { port } = app.server.address() as AddressInfo
 

@@ -1,10 +1,8 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
-import { noContainment, realWorld } from '@keycast/service'
 import { readRule } from '../../access/rule.ts'
 import { createPolicy, createTestGateway, readAs } from '../../test-support.ts'
-import { createPublicApp } from '../http/public.ts'
-import { closeServed, serve } from '../http/test-support.ts'
+import { closeServed, createTestApp, serve } from '../http/test-support.ts'
 import { EDGE_MS, edgeAfter, timeOfEdge } from './cursor.ts'
 
 const gateways: { drain(): unknown }[] = []
@@ -43,15 +41,7 @@ async function setup({
   })
   const { gateway } = test
   gateways.push(gateway)
-  const app = createPublicApp({
-    ...realWorld,
-    ...gateway,
-    origins: '*',
-    connectionsMax,
-    unreadBytesMax,
-    containment: noContainment,
-    log: { warn() {} },
-  })
+  const app = createTestApp({ ...gateway, connectionsMax, unreadBytesMax })
   const get = await serve(app)
   const wait = (after: string, order: number, edge = first, key = KEY, from?: string) =>
     get(`/v1/wait/${key}?after=${after}&cursor=${order}.${edge}`, {
