@@ -84,7 +84,7 @@ const deciding = ({
   quota?: Parameters<typeof createTestGate>[0]['quota']
   registered?: string[]
 } = {}) => {
-  const verdict: { isAdmitted: boolean; problem?: Problem } = { isAdmitted: false }
+  const verdict: { is: 'waits' | Problem } = { is: 'waits' }
   const questions: ((problem?: Problem) => void)[] = []
   const namespaces = createNamespaces(
     { doc: { authorize }, own: { isPerUser: true }, tick: {} },
@@ -96,7 +96,7 @@ const deciding = ({
       ask: () => new Promise(resolve => questions.push(resolve)),
       register({ viewer }, key) {
         registered.push(`${viewer?.name} ${key}`)
-        return { ...verdict }
+        return verdict.is
       },
       unregister: ({ viewer }, key) => void registered.splice(registered.indexOf(`${viewer?.name} ${key}`), 1),
     },
@@ -238,7 +238,7 @@ test('a key that is held takes a place until it is released, also while its back
 
 test('one that is refused takes no place', () => {
   const { gate, session, taken, verdict } = holding()
-  verdict.problem = { code: 'forbidden' }
+  verdict.is = { code: 'forbidden' }
   expect(gate.hold(session, 'subscribe', 'doc:1')).toEqual({ code: 'forbidden' })
   expect(gate.hold(session, 'subscribe', 'no key')).toMatchObject({ code: 'bad_key' })
   expect(taken).toEqual([])

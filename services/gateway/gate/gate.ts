@@ -78,7 +78,7 @@ interface Deps {
   readonly decisions: {
     ask(asker: Asker, key: string): Problem | undefined | Promise<Problem | undefined>
     refusal(asker: Asker, key: string): Problem | undefined
-    register(session: Session, key: string, role: number): { isAdmitted: boolean; problem?: Problem }
+    register(session: Session, key: string, role: number): 'admitted' | 'waits' | Problem
     unregister(session: Session, key: string, role: number): void
     giveUp(asker: Asker): void
   }
@@ -232,8 +232,8 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
   function askToHold(session: Session, act: Lasting, key: string, namespace: KeyNamespace | undefined) {
     if (!namespace?.authorize) return admit(session, act, key, namespace)
     if (!session.viewer) return notForAll
-    const { isAdmitted, problem } = decisions.register(session, key, roleOf[act])
-    return problem ?? (isAdmitted ? admit(session, act, key, namespace) : 'waits')
+    const verdict = decisions.register(session, key, roleOf[act])
+    return verdict === 'admitted' ? admit(session, act, key, namespace) : verdict
   }
 
   /** @param key that the session holds */

@@ -13,7 +13,7 @@ export const createTestGate = (
     decisions: {
       ask: () => undefined,
       refusal: () => undefined,
-      register: () => ({ isAdmitted: true }),
+      register: () => 'admitted',
       unregister() {},
       giveUp() {},
       ...given.decisions,

@@ -110,7 +110,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     if (known) {
       counts.decisions.memory++
       keepIdle(decision)
-      return known.isAdmitted ? undefined : countRefusal(known.problem)
+      return known === 'admitted' ? undefined : countRefusal(known)
     }
     const giveBack = places.take(asker.payer, 1)
     if (!giveBack) {
@@ -147,29 +147,27 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
    * A session subscribes to a key of a namespace with `authorize`, or joined the room. Unless it is refused here it stays
    * with the decision until {@link unregister}, and is told by `onDecided`.
    *
-   * @returns without a problem the decision is still to come
+   * @returns 'waits': the decision is still to come
    */
-  function register(session: Session, key: string, role: number): { isAdmitted: boolean; problem?: Problem } {
+  function register(session: Session, key: string, role: number): 'admitted' | 'waits' | Problem {
     const decision = open(session.viewer, key)
     const known = verdicts.known(decision)
     if (known) counts.decisions.memory++
-    if (known?.problem?.code === 'forbidden') {
+    if (isRefusal(known)) {
       keepIdle(decision)
-      countRefusal(known.problem)
-      return known
+      return countRefusal(known)
     }
     idle.delete(decision)
     decision.sessions.set(session, (decision.sessions.get(session) ?? 0) | role)
     if (!known) question(decision, session)
-    else if (known.problem) {
-      const { problem } = known
+    else if (known !== 'admitted') {
       // After what answers the subscribe.
       queueMicrotask(() => {
-        if (((decision.sessions.get(session) ?? 0) & role) !== 0) onDecided(session, key, role, problem)
+        if (((decision.sessions.get(session) ?? 0) & role) !== 0) onDecided(session, key, role, known)
       })
     }
     schedule(decision)
-    return { isAdmitted: known?.isAdmitted === true }
+    return known === 'admitted' ? known : 'waits'
   }
 
   function unregister(session: Session, key: string, role: number) {
@@ -233,7 +231,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
 
   function tellSessions(decision: Decision, problem: Problem | undefined) {
     for (const [session, roles] of [...decision.sessions]) {
-      if (problem?.code === 'forbidden') countRefusal(problem)
+      countRefusal(problem)
       onDecided(session, decision.key, roles, problem)
     }
   }
@@ -297,16 +295,16 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     else if (decision.sessions.size > 0) calendar.schedule(decision, now())
   }
 
-  function countRefusal(problem: Problem | undefined) {
-    if (problem?.code === 'forbidden') counts.accessRefused.forbidden++
+  function countRefusal<P extends Problem | undefined>(problem: P): P {
+    if (isRefusal(problem)) counts.accessRefused.forbidden++
     return problem
   }
 
   /** The backend's no to an asker that was admitted a while ago, if it has said so since. */
   function refusal({ viewer }: Pick<Asker, 'viewer'>, key: string): Problem | undefined {
     const decision = viewer?.decisions.get(key)
-    const problem = decision && verdicts.known(decision)?.problem
-    return problem?.code === 'forbidden' ? countRefusal(problem) : undefined
+    const known = decision && verdicts.known(decision)
+    return isRefusal(known) ? countRefusal(known) : undefined
   }
 
   return {
@@ -343,6 +341,10 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     },
   }
 }
+
+/** Whether the backend said no. */
+const isRefusal = (known: 'admitted' | Problem | undefined): known is Problem =>
+  typeof known === 'object' && known.code === 'forbidden'
 
 const textOf = ({ user, key }: Change) => JSON.stringify([user, key])
 

@@ -75,20 +75,20 @@ interface Deps extends Pick<World, 'now' | 'wallNow'> {
 
 export function createVerdicts({ backbone, now, wallNow }: Deps) {
   /**
-   * The present verdict, without asking. `isAdmitted` is also true if the backend cannot be asked, and admitted the
-   * viewer less than twice `keep` ago.
+   * The present verdict, without asking. A viewer is also admitted if the backend cannot be asked, and admitted it less than
+   * twice `keep` ago.
    *
    * @returns `undefined` where the backend has to be asked
    */
-  function known(decision: Decision): { isAdmitted: boolean; problem?: Problem } | undefined {
+  function known(decision: Decision): 'admitted' | Problem | undefined {
     const { viewer, admittedAtMs, problem, problemUntilMs, choice } = decision
     const nowMs = now()
-    if (nowMs - admittedAtMs < keepMsOf(decision)) return { isAdmitted: true }
+    if (nowMs - admittedAtMs < keepMsOf(decision)) return 'admitted'
     // A token that came since may be good for more than the one that was asked with.
     if (!problem || nowMs >= problemUntilMs || hasNewToken(viewer, choice, wallNow())) return undefined
-    if (isWithinGrace(decision)) return { isAdmitted: true }
+    if (isWithinGrace(decision)) return 'admitted'
     const atMs = problemUntilMs - (problem.retryAfterMs ?? 0)
-    return { isAdmitted: false, problem: problemNow({ problem, atMs }, nowMs) }
+    return problemNow({ problem, atMs }, nowMs)
   }
 
   const isWithinGrace = (decision: Decision) => now() - decision.admittedAtMs < 2 * keepMsOf(decision)
