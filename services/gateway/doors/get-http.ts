@@ -12,7 +12,7 @@ import { chooseCoding } from './http/accept-encoding.ts'
 import { type Admit, securityHeaders } from './http/admit.ts'
 import { countStatuses } from './http/count-statuses.ts'
 import { matchesAny } from './http/entity-tags.ts'
-import { queryProblem } from './http/key-query.ts'
+import { queryProblem } from './http/key-in-path.ts'
 import type { PendingLimit } from './http/pending-limit.ts'
 import { sendProblem } from './http/problems.ts'
 import type { UnreadBodies } from './http/unread-bodies.ts'
@@ -35,15 +35,12 @@ export interface ValuesDeps {
   wallNow: () => number
 }
 
-/** Under it the rest of the path is the key: an id may hold `/`. */
-const VALUES_PATH = '/v1/values/'
-
 export function addValues(
   app: FastifyInstance,
   { gate, admit, values, coded, singleFlight, pending, unreadBodies, counts, wallNow }: ValuesDeps,
 ) {
   // Fastify adds HEAD, and has percent-decoded the key, once.
-  app.get(`${VALUES_PATH}*`, { onResponse: countStatuses(counts.httpValues) }, async (request, reply) => {
+  app.get('/v1/values/*', { onResponse: countStatuses(counts.httpValues) }, async (request, reply) => {
     const admitted = await admit(request, reply, 'get')
     if (!admitted) return reply
     const { asker, key, wireKey, hasToken } = admitted

@@ -6,7 +6,7 @@ import { addScope, readContent, type ValueNamespaces, type World } from '@keycas
 import { HANDED_OVER_BYTES_MAX, type Line, linesOf, readLine } from '@keycast/service/hand-over'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Guard } from './http/guard.ts'
-import { queryProblem } from './http/key-query.ts'
+import { keyOf, queryProblem } from './http/key-in-path.ts'
 import { type HttpProblem, sendProblem } from './http/problems.ts'
 
 /** A dead node is noticed within 4 s; then the value goes to the key's next owner. */
@@ -60,7 +60,7 @@ export function addHandOver(calls: FastifyInstance, { guard, gate, namespaces, b
     reply: FastifyReply,
     contentOf: (key: string) => HandedOver['content'] | Refused,
   ) {
-    const { '*': key } = request.params as { '*': string } // the id may hold `/`
+    const key = keyOf(request)
     const problem = keyProblem(key) ?? queryProblem(request, key, gate)
     if (problem) return refuse(reply, problem)
     const content = contentOf(key)

@@ -7,7 +7,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Rooms } from '../topics/rooms/rooms.ts'
 import type { Values } from '../topics/values/values.ts'
 import type { Guard } from './http/guard.ts'
-import { queryProblem } from './http/key-query.ts'
+import { keyOf, queryProblem } from './http/key-in-path.ts'
 import { sendProblem } from './http/problems.ts'
 
 interface Deps {
@@ -20,9 +20,8 @@ interface Deps {
 }
 
 export function addState(calls: FastifyInstance, { guard, gate, values, ownValues, namespaces, rooms }: Deps) {
-  // As at /v1/values: the id may hold `/`.
   calls.get('/v1/keys/*', guard.call('admin'), async (request, reply) => {
-    const { '*': key } = request.params as { '*': string }
+    const key = keyOf(request)
     const problem = gate.operator('value', key) ?? queryProblem(request, key, gate)
     if (problem) return sendProblem(reply, problem)
     const namespace = namespaces.get(namespaceOf(key))
@@ -31,7 +30,7 @@ export function addState(calls: FastifyInstance, { guard, gate, values, ownValue
   })
 
   calls.get('/v1/rooms/*', guard.call('admin'), async (request, reply) => {
-    const { '*': key } = request.params as { '*': string }
+    const key = keyOf(request)
     const problem = gate.operator('room', key)
     if (problem) return sendProblem(reply, problem)
     return { ...rooms.describe(key), members: describeMembers(await rooms.membersOf(key)) }

@@ -5,6 +5,7 @@ import { isProblem, type Problem } from '@keycast/protocol'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Act, Admitted, Asker } from '../../gate/gate.ts'
 import type { Authenticate } from './authenticate.ts'
+import { keyOf } from './key-in-path.ts'
 import type { PendingLimit } from './pending-limit.ts'
 import { sendProblem } from './problems.ts'
 import { addVary } from './vary.ts'
@@ -35,7 +36,7 @@ export function createAdmit({ authenticate, gate, pending }: Deps) {
     reply: FastifyReply,
     act: Act,
   ): Promise<(Admitted & { hasToken: boolean }) | undefined> {
-    const { '*': key } = request.params as { '*': string }
+    const key = keyOf(request)
     const caller = await authenticate(request.raw)
     // A cache on the way must not give one user's answer to another user.
     if (caller.hasToken) addVary(reply, 'Authorization, Cookie')

@@ -15,6 +15,7 @@ import { askedAtOf } from '../../topics/values/staleness.ts'
 import { securityHeaders } from '../http/admit.ts'
 import { forAnyPage } from '../http/cors.ts'
 import { countStatuses } from '../http/count-statuses.ts'
+import { keyOf } from '../http/key-in-path.ts'
 import { type HttpProblem, sendProblem } from '../http/problems.ts'
 import type { UnreadBodies } from '../http/unread-bodies.ts'
 import { type Cursor, cursorText, edgeAfter, readWaitQuery, timeOfEdge } from './cursor.ts'
@@ -97,7 +98,7 @@ export function addWait(
     { exposeHeadRoute: false, onResponse: countStatuses(counts.httpWaits), onSend },
     async (request, reply) => {
       reply.headers(headers)
-      const { '*': key } = request.params as { '*': string }
+      const key = keyOf(request)
       const cursor = readWaitQuery(request.raw.url ?? '')
       if (!cursor) return sendProblem(reply, BAD_QUERY)
       // The rights first: else the answer would tell that a backend decides about a key that the client may not read.
