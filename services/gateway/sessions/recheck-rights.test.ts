@@ -1,6 +1,6 @@
-import { authed, authorize } from '../access/backend/test-backend.ts'
+import { authorize } from '../access/backend/test-backend.ts'
 import { readRule } from '../access/rule.ts'
-import { issuers, sign } from '../access/test-tokens.ts'
+import { authenticate, issuers, sign } from '../access/test-tokens.ts'
 import { createPolicy, createTestGateway, readAs } from '../test-support.ts'
 
 const nowMs = 1_800_000_000_000
@@ -25,8 +25,7 @@ function take(
 
 async function clientOf(bench: Bench, token: string) {
   const client = await bench.connect()
-  client.send({ type: 'auth', token })
-  await authed(client, bench.turn)
+  await authenticate(client, token, bench.turn)
   return client
 }
 

@@ -2,7 +2,6 @@
 import { authenticate } from '../test-tokens.ts'
 import {
   admitted,
-  authed,
   failed,
   KEEP_MS,
   KEY,
@@ -215,8 +214,7 @@ test('a renewed token is asked with from then on, and at once where the one befo
   await decide(refused)
   await ann.received()
   const renewed = await token('ann', 100)
-  ann.send({ type: 'auth', token: renewed })
-  await authed(ann, turn)
+  await authenticate(ann, renewed, turn)
   ann.send({ type: 'get', id: 2, key: KEY })
   expect(backbone.questions).toMatchObject([{ credentials: { authorization: `Bearer ${renewed}` } }])
   await decide(admitted)
@@ -324,8 +322,7 @@ test('with its first token a session is another viewer: what was decided for the
   await decide(admitted)
   backbone.value('doc:open', '1')
   await client.received()
-  client.send({ type: 'auth', token: await token('ann') })
-  await authed(client, turn)
+  await authenticate(client, await token('ann'), turn)
   expect(backbone.calls.at(-1)).toBe('unwatch doc:open')
   await decide(refused)
   expect(await client.received()).toMatchObject([{ code: 'forbidden', key: 'doc:open', subscribed: false }])

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Settings } from '../../settings.ts'
 import { createTestGateway } from '../../test-support.ts'
 import { readRule } from '../rule.ts'
-import { issuers, sign } from '../test-tokens.ts'
+import { authenticate, issuers, sign } from '../test-tokens.ts'
 
 export const nowMs = 1_800_000_000_000
 export const KEEP_MS = 10_000
@@ -29,8 +29,7 @@ export function createDecidingGateway(settings?: Partial<Settings>) {
   const { backbone, connect, turn } = started
   async function clientWith(token: string) {
     const client = await connect()
-    client.send({ type: 'auth', token })
-    await authed(client, turn)
+    expect(await authenticate(client, token, turn)).toEqual([])
     return { ...client, token }
   }
   return {
@@ -47,19 +46,6 @@ export function createDecidingGateway(settings?: Partial<Settings>) {
       await turn()
     },
   }
-}
-
-/** Not a number of turns: signatures are checked beside the loop, which may turn thousands of times meanwhile. */
-const GIVE_UP_MS = 30_000
-
-export async function authed(client: any, turn: () => Promise<void>) {
-  for (const endsAt = performance.now() + GIVE_UP_MS; performance.now() < endsAt; ) {
-    const [message] = client.connection.read()
-    if (message?.type === 'authed') return
-    expect(message).toBeUndefined()
-    await turn()
-  }
-  throw new Error('no authed came')
 }
 
 export const admitted = { verdict: 'admitted', ageMs: 0 }
