@@ -8,10 +8,8 @@ import {
   isProblem,
   type Problem,
 } from '@keycast/protocol'
-import type { Containment } from '@keycast/service'
 import type { Rights } from '../access/rights.ts'
 import type { Counts } from '../counts.ts'
-import type { CloseCode } from '../delivery/outbox.ts'
 import type { Act, Admitted, Asker } from '../gate/gate.ts'
 import type { Session } from '../sessions/session.ts'
 import type { Histories } from '../topics/rooms/histories.ts'
@@ -28,19 +26,17 @@ interface Deps {
     send(session: Session, message: ControlMessage): void
     sendFrame(session: Session, frame: Buffer): void
     isWritable(session: Session): boolean
-    close(session: Session, code: CloseCode): void
     fence(reached: () => void): void
   }
   /** Of one session. */
   readonly getsWaitingMax: number
-  readonly containment: Pick<Containment, 'guard'>
+  /** Answers what of the session waits, as far as that is possible. */
+  readonly resume: (session: Session) => void
   readonly counts: Pick<Counts, 'sent'>
   readonly now: () => number
 }
 
-export const createHistory = ({ gate, histories, outbox, getsWaitingMax, containment, counts, now }: Deps) => {
-  /** For requests that waited: no caller is there to see their errors. */
-  const again = containment.guard('session', history, session => outbox.close(session, 'internalError'))
+export const createHistory = ({ gate, histories, outbox, getsWaitingMax, resume, counts, now }: Deps) => {
   /** Sessions whose last request is being read, or its answer not written yet. */
   const reading = new WeakSet<Session>()
 
@@ -75,20 +71,9 @@ export const createHistory = ({ gate, histories, outbox, getsWaitingMax, contain
     answer(session, message, result, admitted)
     outbox.fence(() => {
       reading.delete(session)
-      readNext(session)
+      // Else the outbox has it resumed.
+      if (outbox.isWritable(session)) resume(session)
     })
-  }
-
-  /**
-   * Resumes the session's requests, up to the first that is read. A session that takes no more now is resumed by the outbox.
-   */
-  function readNext(session: Session) {
-    while (!reading.has(session) && outbox.isWritable(session)) {
-      const index = session.deferredGets.findIndex(({ get }) => get.type === 'history')
-      if (index === -1) return
-      const [{ get: message }] = session.deferredGets.splice(index, 1)
-      again(session, message as History)
-    }
   }
 
   function answer(

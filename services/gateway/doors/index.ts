@@ -42,7 +42,7 @@ export function assembleDoors(deps: Deps) {
   const parts = { ...deps, ...settings, ...access, ...sessions, ...deps.topics }
   const auth = createAuth(parts)
   const get = createGet(parts)
-  const history = createHistory(parts)
+  const history = createHistory({ ...parts, resume: resumeGets })
   const subscribe = createSubscribe(parts)
   const unsubscribe = createUnsubscribe(parts)
   const ping = createPing(parts)
@@ -92,14 +92,15 @@ export function assembleDoors(deps: Deps) {
     }
   }
 
-  /** The client reads again: answers what waited for that. */
+  /** The client reads again, or a part of a history was read for it: answers what waited for that. */
   function resumeGets(session: Session) {
     const deferred = session.deferredGets
     session.deferredGets = []
-    // Some may have to wait again: for the fetcher, or because the first answers filled the socket.
+    // Some may have to wait again: for the fetcher, for the part before, or because the first answers filled the socket.
     for (const { get: message, asOfMs } of deferred) answerNow(session, message, asOfMs)
   }
 
+  /** No caller is there to see its errors. */
   const answerNow = containment.guard(
     'session',
     (session: Session, message: DeferredGet['get'], asOfMs: number) =>
