@@ -15,15 +15,13 @@ import {
   workTurn,
 } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
+import type { Asker } from '../../gate/gate.ts'
 import { createPlaces } from '../../sessions/places.ts'
 import type { Session } from '../../sessions/session.ts'
 import { silentFetcher } from '../../topics/values/failure.ts'
 import { createQuestionQueue } from './question-queue.ts'
 import { type Answer, createVerdicts, type Decision, keepMsOf, newDecision, type Waiter } from './verdicts.ts'
 import type { Viewer } from './viewers.ts'
-
-/** For whom a door asks: a session, or the sender of an HTTP request. */
-export type Asker = Pick<Session, 'viewer' | 'payer'>
 
 /** The roles of a session in a key, one or both. */
 export const SUBSCRIBED = 1
@@ -301,7 +299,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   }
 
   /** The backend's no to an asker that was admitted a while ago, if it has said so since. */
-  function refusal({ viewer }: Pick<Asker, 'viewer'>, key: string): Problem | undefined {
+  function refusal({ viewer }: Asker, key: string): Problem | undefined {
     const decision = viewer?.decisions.get(key)
     const known = decision && verdicts.known(decision)
     return isRefusal(known) ? countRefusal(known) : undefined

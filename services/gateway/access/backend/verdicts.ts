@@ -3,9 +3,9 @@
 import { type Backbone, type Decision as DecisionOf, REFUSED_BY_BACKEND, viewerKey } from '@keycast/backbone'
 import type { Problem } from '@keycast/protocol'
 import { ANSWER_GRACE_MS, type Authorize, type Deciding, type Payer, type World } from '@keycast/service'
+import type { Asker } from '../../gate/gate.ts'
 import type { Session } from '../../sessions/session.ts'
 import { problemNow, silentFetcher } from '../../topics/values/failure.ts'
-import type { Asker } from './decisions.ts'
 import {
   chooseCredentials,
   hasNewToken,
