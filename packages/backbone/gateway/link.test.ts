@@ -461,7 +461,7 @@ test('commands that many clients give in one turn go in one request', async () =
   await turn()
   for (const id of ['c1', 'c2', 'c3']) {
     const key = `a:${id}`
-    link.command({ id, key, command: { type: 'authorize', key }, deadlineMs: 1_000 }, () => {})
+    link.command(id, { key, command: { type: 'authorize', key }, deadlineMs: 1_000 }, () => {})
     await undefined // another client's message
   }
   expect(last().requests).toEqual([])
@@ -482,7 +482,7 @@ test('while two requests with commands are under way others wait for the first, 
   answer()
   const give = async (id: string) => {
     const key = `conversation:${id} ann`
-    link.command({ id, key, command: { type: 'authorize', key }, deadlineMs: 1_000 }, () => {})
+    link.command(id, { key, command: { type: 'authorize', key }, deadlineMs: 1_000 }, () => {})
     await turn()
     await turn()
   }

@@ -65,6 +65,15 @@ export interface LinkEvents<S extends Service> {
   onDead: () => void
 }
 
+/** A command to the owner of a key. `payer`: whom the node charges for it. `isOnce`: it is not repeated after a loss. */
+export interface Asked<S extends Service> {
+  key: string
+  command: S['Command']
+  payer?: Payer
+  deadlineMs: number
+  isOnce?: boolean
+}
+
 /**
  * Bytes taken after which a gateway reports them without waiting for its beat. A node that shares its credit among a
  * hundred gateways gives each some 600 KiB.
@@ -478,17 +487,11 @@ export function createLink<S extends Service>({
     },
     /**
      * Asks the node for an action. `done` is called once, with the result or the reason why there is none. The node
-     * acts in the order given; a command that is repeated after a loss has the same id. `isOnce`: it is not repeated.
+     * acts in the order given; a command that is repeated after a loss has the same id.
      */
     command(
-      {
-        id,
-        key,
-        command,
-        payer,
-        deadlineMs,
-        isOnce,
-      }: { id: string; key: string; command: S['Command']; payer?: Payer; deadlineMs: number; isOnce?: boolean },
+      id: string,
+      { key, command, payer, deadlineMs, isOnce }: Asked<S>,
       done: (end: CommandEnd<S['Result']>) => void,
     ) {
       if (!codec.encodeCommand) throw new Error(`${codec.wire} has no commands`)

@@ -2,9 +2,9 @@
 // knows the content.
 import { type Containment, createOnceAMinute, createTurns, type World } from '@keycast/service'
 import type { Codec, Service } from '../wire/codec.ts'
-import { type Pending, unheard } from './commands.ts'
+import { type CommandEnd, type Pending, unheard } from './commands.ts'
 import { createHoldDown } from './hold-down.ts'
-import { createLink, type Dial, type Link, type LinkEvents, type Log } from './link.ts'
+import { type Asked, createLink, type Dial, type Link, type LinkEvents, type Log } from './link.ts'
 import { createOneLog } from './one-log.ts'
 import { ownersAmong } from './rendezvous.ts'
 import { isWanted, newWant, type Want } from './wants.ts'
@@ -70,6 +70,7 @@ export function createRouter<S extends Service>({
   const oneLog = createOneLog()
   const isLogDue = createOnceAMinute(now)
   let stopHoldChecks = () => {}
+  let lastCommand = 0
   let started = false
   let stopped = false
 
@@ -304,6 +305,9 @@ export function createRouter<S extends Service>({
     return owner === undefined ? undefined : nodes.get(owner)?.link
   }
 
+  /** Whether the key's owner answers now. */
+  const isAlive = (key: string) => linkOf(key)?.alive === true
+
   return {
     start,
     stop,
@@ -311,10 +315,18 @@ export function createRouter<S extends Service>({
     unwatch: (key: string) => unwant(key, 'watch'),
     get: (key: string) => want(key, 'get'),
     cancelGet: (key: string) => unwant(key, 'get'),
-    linkOf,
+    /** A standing watch is said again: its payload or payer changed. */
+    renewWatch: (key: string) => linkOf(key)?.renewWatch(key),
+    /** As a link's. Ends as unsaid at once where no node can be asked. If the owner changes meanwhile, that is asked. */
+    command(asked: Asked<S>, done: (end: CommandEnd<S['Result']>) => void) {
+      const link = linkOf(asked.key)
+      if (link) link.command(String(++lastCommand), asked, done)
+      else done({ type: 'unsaid' })
+    },
+    isAlive,
     /** The links to all nodes that some gateway may route keys to: another one may not hold a node down. */
     links: () => [...nodes.values()].flatMap(({ link, alive, judged }) => (alive || !judged ? link : [])),
-    ownerOf: (key: string) => ({ node: ownerOf(placeOf(key)), alive: linkOf(key)?.alive === true }),
+    ownerOf: (key: string) => ({ node: ownerOf(placeOf(key)), alive: isAlive(key) }),
     /** The log in use, and the nodes that answer, keep another and are not used. */
     logs: () => ({ inUse: oneLog.inUse, others: otherLogs() }),
     nodesAlive: () => {
@@ -325,3 +337,5 @@ export function createRouter<S extends Service>({
     nodesHeld,
   }
 }
+
+export type Router<S extends Service> = ReturnType<typeof createRouter<S>>

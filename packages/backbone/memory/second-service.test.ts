@@ -93,7 +93,7 @@ test('a command costs the same however many are under way', async () => {
 test('a command of a kind that the node does not know is refused, and the next one is done', async () => {
   const { network, link, append } = await setup()
   const ends: unknown[] = []
-  link.command({ id: 'id-1', key: 'room:1', command: { type: 'rewind', key: 'room:1' }, deadlineMs: 10_000 }, end =>
+  link.command('id-1', { key: 'room:1', command: { type: 'rewind', key: 'room:1' }, deadlineMs: 10_000 }, end =>
     ends.push(end),
   )
   const next = append('room:1', 'id-2', 'text')

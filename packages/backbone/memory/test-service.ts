@@ -145,7 +145,7 @@ export function startLogLink(options: World & { dial: Dial }) {
 
   function append(key: string, id: string, text: string, deadlineMs = 600_000): Promise<CommandEnd<Result>> {
     const command = { type: 'append' as const, key, data: Buffer.from(text), stamp: Buffer.from(id) }
-    return new Promise(resolve => link.command({ id, key, command, deadlineMs }, resolve))
+    return new Promise(resolve => link.command(id, { key, command, deadlineMs }, resolve))
   }
   return { link, received, heads, reader, append }
 }

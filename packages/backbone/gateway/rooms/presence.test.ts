@@ -16,8 +16,8 @@ function setup() {
       unwatch: key => void said.push(['unwatch', key]),
       get: key => void said.push(['get', key]),
       cancelGet: key => void said.push(['cancelGet', key]),
-      linkOf: () => ({ renewWatch: key => void said.push(['renew', key]) }),
-      ownerOf: () => ({ alive: true }),
+      renewWatch: key => void said.push(['renew', key]),
+      isAlive: () => true,
     },
     events: {
       onMembers: (_, { rev }) => seen.push(['members', rev]),

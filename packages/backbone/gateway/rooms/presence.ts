@@ -12,8 +12,9 @@ import {
   type PresenceAnswer,
   readPresenceKey,
 } from '../../wire/members-codec.ts'
-import type { Answer, FailedAnswer } from '../../wire/rooms-codec.ts'
+import type { Answer, FailedAnswer, Rooms } from '../../wire/rooms-codec.ts'
 import { createCoalesced } from '../coalesced-gets.ts'
+import type { Router } from '../router.ts'
 
 /** `user` is empty for an anonymous one. `claim`: what `Joined` gave an anonymous one before. */
 interface Joining {
@@ -84,14 +85,7 @@ const CHECK_MS = 100
 const RETRY_MS = 1_000
 
 interface Options {
-  router: {
-    watch: (key: string) => void
-    unwatch: (key: string) => void
-    get: (key: string) => void
-    cancelGet: (key: string) => void
-    linkOf: (key: string) => { renewWatch: (key: string) => void } | undefined
-    ownerOf: (key: string) => { alive: boolean }
-  }
+  router: Pick<Router<Rooms>, 'watch' | 'unwatch' | 'get' | 'cancelGet' | 'renewWatch' | 'isAlive'>
   events: PresenceEvents
   now: () => number
   every: Every
@@ -163,7 +157,7 @@ export function createPresenceBackbone({ router, events, now, every, randomBytes
     pending.delete(key)
     // Sent as a state, too: the end of a watch alone may mean that the room has another node.
     join.said.leaving = leaving
-    router.linkOf(key)?.renewWatch(key)
+    router.renewWatch(key)
     // A node that has not heard it by then has lost this gateway long ago.
     join.deadlineAt = now() + GHOST_MS
     ending.add(key)
@@ -225,13 +219,13 @@ export function createPresenceBackbone({ router, events, now, every, randomBytes
     if (!position) return
     const isOther = epoch !== position.epoch
     if (!isOther && rev <= position.seq) return // a repeated request was answered twice
-    if (isOther || rev > position.seq + 1) return router.linkOf(room)?.renewWatch(membersKey(room))
+    if (isOther || rev > position.seq + 1) return router.renewWatch(membersKey(room))
     position.seq = rev
     events.onPresence?.(room, joined ? { rev, count, joined, left } : { rev, count })
   }
 
   const membersOf: PresenceBackbone['membersOf'] = (room, options) =>
-    router.ownerOf(room).alive ? reads.call(membersKey(room), options) : Promise.resolve(unavailable())
+    router.isAlive(room) ? reads.call(membersKey(room), options) : Promise.resolve(unavailable())
 
   return {
     join,

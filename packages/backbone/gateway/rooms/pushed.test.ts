@@ -20,7 +20,6 @@ function setup() {
         told.push(state.type === 'failed' ? state.code : held)
       },
     },
-    nextCommand: () => '1',
   })
   backbone.values.watch('price:1')
   const answer = (seq: number, text?: string) => {

@@ -3,7 +3,7 @@
 import type { Backbone, FailedAnswer, HandedOver } from '../../backbone.ts'
 import { type PushedAnswer, pushedKey, readPushedKey } from '../../wire/pushed-codec.ts'
 import type { Position, Answer as RoomAnswer, Rooms } from '../../wire/rooms-codec.ts'
-import type { Link } from '../link.ts'
+import type { Router } from '../router.ts'
 import { createHandOver } from '../values/hand-over.ts'
 
 export type PushedBackbone = Pick<
@@ -30,23 +30,17 @@ export interface PushedEvents {
 }
 
 interface Options {
-  router: {
-    watch: (key: string) => void
-    unwatch: (key: string) => void
-    get: (key: string) => void
-    cancelGet: (key: string) => void
-    linkOf: (key: string) => Pick<Link<Rooms>, 'alive' | 'command' | 'renewWatch'> | undefined
-    ownerOf: Backbone['ownerOf']
-    nodesAlive: () => number
-  }
+  router: Pick<
+    Router<Rooms>,
+    'watch' | 'unwatch' | 'get' | 'cancelGet' | 'command' | 'isAlive' | 'ownerOf' | 'nodesAlive'
+  >
   events: PushedEvents
-  nextCommand: () => string
 }
 
 /** Without a version it is that of a removal. */
 type Place = Position & { version: string | undefined }
 
-export function createPushedBackbone({ router, events, nextCommand }: Options) {
+export function createPushedBackbone({ router, events }: Options) {
   /** Of watched keys, the place of the version that the gateway was given last, or was told to be removed. */
   const places = new Map<string, Place | undefined>()
 
@@ -91,12 +85,8 @@ export function createPushedBackbone({ router, events, nextCommand }: Options) {
   }
 
   const handOver = createHandOver({
-    linkOf: key => {
-      const link = router.linkOf(pushedKey(key))
-      return link?.alive ? link : undefined
-    },
+    command: (asked, done) => (router.isAlive(asked.key) ? router.command(asked, done) : done({ type: 'unsaid' })),
     commandOf: ({ key, ...value }: HandedOver) => ({ type: 'put' as const, key: pushedKey(key), ...value }),
-    nextCommand,
     texts: {
       code: 'journal_unavailable',
       noNode: 'nothing was changed: the journal cannot be reached',

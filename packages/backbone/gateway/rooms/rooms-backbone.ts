@@ -139,7 +139,6 @@ export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbon
   let publishes = 0
   let publishBytes = 0
   const payers = createRoomPayers({ free: () => PUBLISHES_MAX - publishes })
-  let nextCommand = 0
   let healed = 0
 
   const router = createRouter({
@@ -156,7 +155,7 @@ export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbon
     },
   })
   const presence = createPresenceBackbone({ router, events, now, every, randomBytes })
-  const pushed = createPushedBackbone({ router, events, nextCommand: () => String(++nextCommand) })
+  const pushed = createPushedBackbone({ router, events })
   const histories: Coalesced<History | Problem> = createCoalesced<History | Problem>({
     get: router.get,
     cancelGet: router.cancelGet,
@@ -239,7 +238,7 @@ export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbon
       return
     }
     healed++
-    router.linkOf(key)?.renewWatch(key)
+    router.renewWatch(key)
     const healing = { isDue: false }
     room.healing = healing
     const stop = every(BEAT_MS, () => {
@@ -262,8 +261,7 @@ export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbon
 
   // A callback, not a promise: of the thousands of publishes under way each costs the memory that lives until its end.
   const publish: RoomsBackbone['publish'] = ({ room, messageId, from, data, payer }, { deadlineMs }, done) => {
-    const link = router.linkOf(room)
-    if (!link?.alive) return done(refusal('journal_unavailable'))
+    if (!router.isAlive(room)) return done(refusal('journal_unavailable'))
     if (publishes >= PUBLISHES_MAX || publishBytes >= PUBLISH_BYTES_MAX) return done(refusal('journal_unavailable'))
     if (data.length > DATA_BYTES_MAX) return done({ code: 'too_large' })
     const givePlaceBack = payers.takePlace(payer)
@@ -271,7 +269,7 @@ export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbon
     publishes++
     publishBytes += data.length
     const command: Publish = { type: 'publish', room, messageId: messageId ?? newMessageId(randomBytes), from, data }
-    link.command({ id: String(++nextCommand), key: room, command, payer, deadlineMs }, end => {
+    router.command({ key: room, command, payer, deadlineMs }, end => {
       publishes--
       givePlaceBack()
       publishBytes -= data.length
@@ -282,12 +280,9 @@ export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbon
   const deleteMessages: RoomsBackbone['deleteMessages'] = async (which, { deadlineMs }) => {
     // Any journal of the log can look for a user's messages.
     const key = 'user' in which ? which.user : which.room
-    const link = router.linkOf(key)
-    if (!link?.alive) return refusal('journal_unavailable')
+    if (!router.isAlive(key)) return refusal('journal_unavailable')
     const command: Delete = { type: 'delete', ...which }
-    const end = await new Promise<CommandEnd<unknown>>(resolve =>
-      link.command({ id: String(++nextCommand), key, command, deadlineMs }, resolve),
-    )
+    const end = await new Promise<CommandEnd<unknown>>(resolve => router.command({ key, command, deadlineMs }, resolve))
     if (end.type === 'result') return end.result as Deleted | Problem
     const { code, retryAfterMs } = refusal('journal_unavailable')
     const message =
@@ -298,13 +293,11 @@ export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbon
   }
 
   const history: RoomsBackbone['history'] = (room, range, options) => {
-    if (!isAvailable(room)) return Promise.resolve(refusal('journal_unavailable'))
+    if (!router.isAlive(room)) return Promise.resolve(refusal('journal_unavailable'))
     const limit = Math.max(1, Math.min(range.limit, HISTORY_MESSAGES_MAX))
     const key = historyKey(room, { ...range, limit })
     return payers.read(key, options.payer, () => histories.call(key, options))
   }
-
-  const isAvailable = (room: string) => router.ownerOf(room).alive
 
   return {
     start: router.start,
@@ -318,7 +311,7 @@ export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbon
     publish,
     deleteMessages,
     history,
-    isAvailable,
+    isAvailable: router.isAlive,
     ownerOf: router.ownerOf,
     nodesAlive: router.nodesAlive,
     logs: router.logs,

@@ -12,27 +12,21 @@ const BYTES = 1_024
 /** The caller repeats one that was not taken after this time. */
 const RETRY_MS = 1_000
 
-interface Commanded<Command> {
+interface Options<Command extends { key: string }> {
+  /** Of the router. */
   command: (
-    command: { id: string; key: string; command: Command; deadlineMs: number; isOnce: true },
+    asked: { key: string; command: Command; deadlineMs: number; isOnce: true },
     // biome-ignore lint/suspicious/noExplicitAny: results of other commands are not ended with this
     done: (end: CommandEnd<any>) => void,
   ) => void
-}
-
-interface Options<Command extends { key: string }> {
-  /** To the key's owner. */
-  linkOf: (key: string) => Commanded<Command> | undefined
   commandOf: (value: HandedOver) => Command
-  nextCommand: () => string
   /** What the caller is told of one of which no result came. */
   texts: { code: ErrorCode; noNode: string; unknown: string; refused: string }
 }
 
 export function createHandOver<Command extends { key: string }>({
-  linkOf,
+  command,
   commandOf,
-  nextCommand,
   texts: { code, noNode, unknown, refused },
 }: Options<Command>) {
   const whyNot = { unsaid: noNode, unknown, refused }
@@ -41,13 +35,11 @@ export function createHandOver<Command extends { key: string }>({
 
   return (value: HandedOver, { deadlineMs }: { deadlineMs: number }): Promise<Taken> =>
     new Promise(done => {
-      const link = linkOf(value.key)
-      if (!link) return done(notTaken(noNode))
       const bytes = BYTES + (value.content?.body.length ?? 0)
       if (underWay + bytes > BYTES_MAX) return done({ code: 'too_many_waiting', retryAfterMs: RETRY_MS })
       underWay += bytes
-      const command = commandOf(value)
-      link.command({ id: nextCommand(), key: command.key, command, deadlineMs, isOnce: true }, end => {
+      const put = commandOf(value)
+      command({ key: put.key, command: put, deadlineMs, isOnce: true }, end => {
         underWay -= bytes
         done(end.type === 'result' ? end.result : notTaken(whyNot[end.type]))
       })

@@ -1,6 +1,6 @@
 // The gateway's backbone of values: a router that speaks the values' codec, and refreshes, which go to every node.
 import { namespaceOf } from '@keycast/protocol'
-import type { Containment, World } from '@keycast/service'
+import type { Containment, Payer, World } from '@keycast/service'
 import {
   type Backbone,
   type BackboneEvents,
@@ -56,7 +56,6 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
       },
     },
   })
-  let lastCommand = 0
 
   function payloadOf(key: string, type: 'watch' | 'get') {
     const credentials = readViewerKey(key) && events.credentials?.(key)
@@ -99,30 +98,22 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
     })
   }
 
-  /** If the owner changes meanwhile, the router has the new one asked. */
-  const authorize: Backbone['authorize'] = (key, credentials, { deadlineMs, maxAgeMs, payer }) =>
-    new Promise(done => {
-      const question = { type: 'authorize', key, ...credentials, maxAgeMs } as const
-      const asked = { id: String(++lastCommand), key, command: question, payer, deadlineMs }
-      const link = router.linkOf(key)
-      if (link) link.command(asked, end => done(end.type === 'result' ? (end.result as Decision) : undefined))
-      else done(undefined)
-    })
+  /** @returns what the key's owner says; `undefined` if it says nothing */
+  const ask = <Result>(command: Values['Command'], options: { deadlineMs: number; payer?: Payer }) =>
+    new Promise<Result | undefined>(done =>
+      router.command({ key: command.key, command, ...options }, end =>
+        done(end.type === 'result' ? (end.result as Result) : undefined),
+      ),
+    )
 
-  const askAbout: Backbone['askAbout'] = (message, { deadlineMs, payer }) =>
-    new Promise(done => {
-      const asked = { id: String(++lastCommand), key: message.key, command: { type: 'ask', ...message } as const }
-      const link = router.linkOf(message.key)
-      if (!link) return done(undefined)
-      link.command({ ...asked, payer, deadlineMs }, end =>
-        done(end.type === 'result' ? (end.result as Ruling) : undefined),
-      )
-    })
+  const authorize: Backbone['authorize'] = (key, credentials, { maxAgeMs, ...options }) =>
+    ask<Decision>({ type: 'authorize', key, ...credentials, maxAgeMs }, options)
+
+  const askAbout: Backbone['askAbout'] = (message, options) => ask<Ruling>({ type: 'ask', ...message }, options)
 
   const handOver = createHandOver({
-    linkOf: router.linkOf,
+    command: router.command,
     commandOf: value => ({ type: 'put', ...value }) as const,
-    nextCommand: () => String(++lastCommand),
     texts: {
       code: 'fetcher_unavailable',
       noNode: 'nothing was changed: no fetcher node can be reached',
@@ -139,7 +130,7 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
     unwatch: router.unwatch,
     get: router.get,
     cancelGet: router.cancelGet,
-    renewWatch: key => router.linkOf(key)?.renewWatch(key),
+    renewWatch: router.renewWatch,
     authorize,
     askAbout,
     handOver,
