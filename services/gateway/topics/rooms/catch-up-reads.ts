@@ -7,18 +7,21 @@ import type { Counts } from '../../counts.ts'
 import type { Room } from './room.ts'
 
 /**
- * The result of a read. The messages after the seq asked for are in the room's pages, unless `oldest` and `newest` say
- * that there are none.
+ * The result of a read. Its messages are in the room's pages, unless `oldest` and `newest` say that there are none.
+ * `first`: the seq of the first of them; `undefined` where there is none.
  */
 interface Found {
   epoch: string
   oldest: number
   newest: number
+  first: number | undefined
 }
 
 export type Page = Found | Problem
 
 export type CatchUpReads = ReturnType<typeof createCatchUpReads>
+
+type Range = { after: number; limit: number } | { before: number; limit: number }
 
 /** Messages of one read. */
 const PAGE_MESSAGES = 500
@@ -36,24 +39,19 @@ interface Deps {
 }
 
 export function createCatchUpReads({ backbone, tails, counts }: Deps) {
-  async function read(room: Room, after: number, payer: Payer | undefined): Promise<Page> {
+  async function read(room: Room, range: Range, payer: Payer | undefined): Promise<Page> {
     counts.pageReads++
     const { deletions } = room
-    const result = await backbone.history(
-      room.key,
-      { epoch: room.epoch, after, limit: PAGE_MESSAGES },
-      { deadlineMs: READ_MS, payer },
-    )
-    room.reads.delete(after)
+    const result = await backbone.history(room.key, { epoch: room.epoch, ...range }, { deadlineMs: READ_MS, payer })
     if (isProblem(result)) return result
     const { epoch, oldest, newest, messages } = result
-    if (room.deletions !== deletions) return read(room, after, payer)
+    if (room.deletions !== deletions) return read(room, range, payer)
     if (epoch === room.epoch) {
       room.oldest = Math.max(room.oldest, oldest)
       // By now it may be of no use to anybody.
       if (room.subscriptions.length > 0) tails.addPage(room, messages)
     }
-    return { epoch, oldest, newest }
+    return { epoch, oldest, newest, first: messages[0]?.seq }
   }
 
   return {
@@ -72,7 +70,7 @@ export function createCatchUpReads({ backbone, tails, counts }: Deps) {
         counts.pageReadsCoalesced++
         return reading
       }
-      const reading = read(room, after, payer)
+      const reading = read(room, { after, limit: PAGE_MESSAGES }, payer).finally(() => room.reads.delete(after))
       room.reads.set(after, reading)
       return reading
     },
@@ -82,23 +80,8 @@ export function createCatchUpReads({ backbone, tails, counts }: Deps) {
      *
      * @param room its epoch is known
      * @param payer in whose turn they are read
-     * @returns `first`: the seq of the first of them, `end` + 1 where there is none
      */
-    async before(
-      room: Room,
-      end: number,
-      count: number,
-      payer: Payer | undefined,
-    ): Promise<(Found & { first: number }) | Problem> {
-      counts.pageReads++
-      const { deletions } = room
-      const range = { epoch: room.epoch, before: end + 1, limit: count }
-      const result = await backbone.history(room.key, range, { deadlineMs: READ_MS, payer })
-      if (isProblem(result)) return result
-      if (room.deletions !== deletions) return this.before(room, end, count, payer)
-      const { epoch, oldest, newest, messages } = result
-      if (epoch === room.epoch && room.subscriptions.length > 0) tails.addPage(room, messages)
-      return { epoch, oldest, newest, first: messages[0]?.seq ?? end + 1 }
-    },
+    before: (room: Room, end: number, count: number, payer: Payer | undefined) =>
+      read(room, { before: end + 1, limit: count }, payer),
   }
 }

@@ -82,13 +82,13 @@ export function createStreamStart({
     if (after) {
       if (after.epoch !== room.epoch) return settle(subscription, placing, reached, false)
       if (after.seq <= reached && tails.covers(room, after.seq)) return settle(subscription, placing, after.seq, true)
-      return void read(readAfter, subscription, placing, after.seq)
+      return void read(subscription, placing)
     }
     if (last === undefined) return settle(subscription, placing, reached, false)
     const cursor = Math.min(reached, Math.max(reached - last, room.oldest - 1))
     const from = tails.covers(room, cursor) ? cursor : sameAsBefore(room, cursor, last)
     if (from !== undefined) return settle(subscription, placing, from, false)
-    return void read(readLast, subscription, placing, last)
+    void read(subscription, placing)
   }
 
   /** A read has a bound in bytes, too: repeated it would bring the same, and take the place of what others need. */
@@ -99,38 +99,31 @@ export function createStreamStart({
     return tails.covers(room, lastRead.cursor) ? lastRead.cursor : undefined
   }
 
-  const read = containment.guard(
-    'session',
-    (how: typeof readAfter | typeof readLast, subscription: RoomSubscription, placing: Placing, number: number) =>
-      // A client may begin anew as often as it likes: it has one read under way, after which it is placed.
-      subscription.reading ? undefined : how(subscription, placing, number),
-    (_, { session }) => outbox.close(session, 'internalError'),
-  )
+  const read = containment.guard('session', readBeginning, ({ session }) => outbox.close(session, 'internalError'))
 
-  async function readAfter(subscription: RoomSubscription, placing: Placing, seq: number) {
+  async function readBeginning(subscription: RoomSubscription, placing: Placing) {
+    // A client may begin anew as often as it likes: it has one read under way, after which it is placed.
+    if (subscription.reading) return
     const { topic: room, session } = subscription
+    const { reached } = room
+    const { after, last = 0 } = placing.start
     subscription.reading = placing
-    const page = await pages.after(room, seq, session.payer)
+    const page = await (after
+      ? pages.after(room, after.seq, session.payer)
+      : pages.before(room, reached, last, session.payer))
     subscription.reading = undefined
     if (subscription.placing !== placing) return place(subscription)
     if (isProblem(page)) return failed(subscription, placing, page)
     if (page.epoch !== room.epoch) return place(subscription)
-    // Compares with the journal's head, too: another gateway may be a moment ahead. That of a read which others began may
-    // be older than what came here since.
-    const isWhole = seq + 1 >= page.oldest && seq <= Math.max(page.newest, room.reached)
-    settle(subscription, placing, isWhole ? seq : room.reached, isWhole)
-  }
-
-  async function readLast(subscription: RoomSubscription, placing: Placing, count: number) {
-    const { topic: room, session } = subscription
-    subscription.reading = placing
-    const page = await pages.before(room, room.reached, count, session.payer)
-    subscription.reading = undefined
-    if (subscription.placing !== placing) return place(subscription)
-    if (isProblem(page)) return failed(subscription, placing, page)
-    if (page.epoch !== room.epoch) return place(subscription)
-    room.lastRead = { count, cursor: page.first - 1 }
-    settle(subscription, placing, page.first - 1, false)
+    if (after) {
+      // Compares with the journal's head, too: another gateway may be a moment ahead. That of a read which others began
+      // may be older than what came here since.
+      const isWhole = after.seq + 1 >= page.oldest && after.seq <= Math.max(page.newest, room.reached)
+      return settle(subscription, placing, isWhole ? after.seq : room.reached, isWhole)
+    }
+    const cursor = (page.first ?? reached + 1) - 1
+    room.lastRead = { count: last, cursor }
+    settle(subscription, placing, cursor, false)
   }
 
   function failed(subscription: RoomSubscription, placing: Placing, problem: Problem) {
