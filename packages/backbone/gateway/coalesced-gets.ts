@@ -1,8 +1,6 @@
 // Single flight: callers that want the same thing at one time share one get, and each waits no longer than it said.
 import type { Every } from '@keycast/service'
-
-/** Precision of the deadlines. */
-const CHECK_MS = 100
+import { createDeadlineChecks } from './deadline-checks.ts'
 
 interface Waiting<T> {
   deadlineAt: number
@@ -23,7 +21,7 @@ export type Coalesced<T> = ReturnType<typeof createCoalesced<T>>
 
 export function createCoalesced<T>({ get, cancelGet, unanswered, now, every }: Options<T>) {
   const waiting = new Map<string, Waiting<T>[]>()
-  let stopChecks = () => {}
+  const watchDeadlines = createDeadlineChecks({ every, isNeeded: () => waiting.size > 0, expire })
 
   function expire() {
     for (const [key, calls] of waiting) {
@@ -31,21 +29,17 @@ export function createCoalesced<T>({ get, cancelGet, unanswered, now, every }: O
       if (inTime.length === calls.length) continue
       if (inTime.length > 0) waiting.set(key, inTime)
       else {
-        forget(key)
+        waiting.delete(key)
         cancelGet(key)
       }
       for (const call of calls) if (!inTime.includes(call)) call.done(unanswered())
     }
   }
 
-  function forget(key: string) {
-    waiting.delete(key)
-    if (waiting.size === 0) stopChecks()
-  }
-
   function end(key: string, result: T) {
     const calls = waiting.get(key) ?? []
-    forget(key)
+    waiting.delete(key)
+    watchDeadlines()
     for (const { done } of calls) done(result)
   }
 
@@ -56,8 +50,8 @@ export function createCoalesced<T>({ get, cancelGet, unanswered, now, every }: O
         const call = { deadlineAt: now() + deadlineMs, done }
         const calls = waiting.get(key)
         if (calls) return void calls.push(call)
-        if (waiting.size === 0) stopChecks = every(CHECK_MS, expire)
         waiting.set(key, [call])
+        watchDeadlines()
         get(key)
       })
     },

@@ -23,6 +23,7 @@ import {
   type HubBeat,
 } from '../wire/envelope.ts'
 import type { CommandEnd, Pending } from './commands.ts'
+import { createDeadlineChecks } from './deadline-checks.ts'
 import { createProgress } from './progress.ts'
 import { createRequests } from './requests.ts'
 import { createUnheard } from './unheard-requests.ts'
@@ -86,9 +87,6 @@ const TAKEN_REPORT_BYTES = 2 ** 18
  */
 const PAUSE_MS = 2
 
-/** Precision of a command's deadline. */
-const DEADLINE_CHECK_MS = 100
-
 interface Options<S extends Service> extends World {
   codec: Codec<S>
   /** Its name, for the log. */
@@ -139,8 +137,6 @@ export function createLink<S extends Service>({
   let alive = false
   let isForgotten = false // the node said that it does not know what it was told
   let isSetAside = false // the node's last beat had another wire version, or another log than the one in use
-  /** A key that the node must answer for before it counts as alive again: its answers could not be read. */
-  let sample: string | undefined
   let probedId = '' // the id under which the node was last probed
   let writing = false
   let isFlushDue = false
@@ -149,8 +145,7 @@ export function createLink<S extends Service>({
   let stopPause: (() => void) | undefined
   let lastHeardAt = 0 // by `awake`
   let dialledAt = Number.NEGATIVE_INFINITY
-  let stopDeadlines = () => {}
-  let hasDeadlines = false
+  const watchDeadlines = createDeadlineChecks({ every, isNeeded: () => commands.size > 0, expire: commands.expire })
 
   function start() {
     lastHeardAt = awake.now()
@@ -165,7 +160,7 @@ export function createLink<S extends Service>({
     hangUp()
     commands.stop()
     wants.stop()
-    expire()
+    watchDeadlines()
   }
 
   /** From here on, messages still under way on the sockets are ignored. */
@@ -222,7 +217,7 @@ export function createLink<S extends Service>({
 
   function onRequestsUnheard() {
     log.warn(about(), 'the node beats and hears no requests')
-    progress.demand('request')
+    progress.demand()
     die()
   }
 
@@ -235,8 +230,7 @@ export function createLink<S extends Service>({
     const isOfNoUse = progress.onAnswersLost()
     if (!alive || !isOfNoUse) return redial()
     log.warn(about(), 'the node beats and none of its answers can be read')
-    sample = wants.sample()
-    progress.demand(sample === undefined ? 'request' : 'answer')
+    progress.demand(wants.sample())
     die()
   }
 
@@ -314,11 +308,10 @@ export function createLink<S extends Service>({
     if (progress.proof) {
       if (probedId !== id && requests.isAllSaid()) {
         probedId = id
-        requests.probe(progress.proof === 'answer' ? sample : undefined)
+        requests.probe(progress.proof.key)
       }
     } else if (!alive) {
       alive = true
-      sample = undefined
       events.onAlive()
     } else if (isForgotten) events.onForgotten?.()
     isForgotten = false
@@ -437,19 +430,6 @@ export function createLink<S extends Service>({
   function want(key: string, change: { watch?: boolean; get?: boolean }) {
     wants.want(key, change)
     flush()
-  }
-
-  function expire() {
-    commands.expire()
-    watchDeadlines()
-  }
-
-  /** Checks deadlines while there are any. Not with each command: that would cost as much as all those under way. */
-  function watchDeadlines() {
-    if (hasDeadlines === commands.size > 0) return
-    hasDeadlines = commands.size > 0
-    stopDeadlines()
-    if (hasDeadlines) stopDeadlines = every(DEADLINE_CHECK_MS, expire)
   }
 
   /** What the log says of it: nodes know a gateway by the link alone. */

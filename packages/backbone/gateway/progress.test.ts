@@ -60,16 +60,16 @@ test('answers lost now and then, or long apart, tell nothing against a node', ()
 
 test('a node that was given up proves itself by what was asked of it', () => {
   const { progress, beat } = setup()
-  progress.demand('request')
+  progress.demand()
   beat()
   progress.onAnswers()
-  expect(progress.proof).toBe('request')
+  expect(progress.proof).toEqual({ key: undefined })
   beat(true)
   expect(progress.proof).toBeUndefined()
 
-  progress.demand('answer')
+  progress.demand('a:1')
   beat(true)
-  expect(progress.proof).toBe('answer')
+  expect(progress.proof).toEqual({ key: 'a:1' })
   progress.onAnswers()
   expect(progress.proof).toBeUndefined()
 })
@@ -77,11 +77,11 @@ test('a node that was given up proves itself by what was asked of it', () => {
 test('a node that owes an answer is tried again after a minute without a loss', () => {
   const { progress, pass, beat } = setup()
   progress.onAnswersLost()
-  progress.demand('answer')
+  progress.demand('a:1')
   for (let losses = 0; losses < 100; losses++) {
     pass(1_000)
     beat(true)
-    expect(progress.proof).toBe('answer')
+    expect(progress.proof).toEqual({ key: 'a:1' })
     progress.onAnswersLost()
   }
   pass(60_000)

@@ -24,8 +24,8 @@ export function createProgress({ now }: { now: () => number }) {
   /** The time since which each message of answers was damaged or lost. */
   let unreadableSince: number | undefined
   let lastLossAt = 0
-  /** The kind of message that must get through before the node counts as alive again. */
-  let proof: 'request' | 'answer' | undefined
+  /** Before the node counts as alive again it must answer for this key; without one, hear a request. */
+  let proof: { key: string | undefined } | undefined
 
   const isOver = (since: number | undefined, ms: number) => since !== undefined && now() - since >= ms
 
@@ -33,14 +33,13 @@ export function createProgress({ now }: { now: () => number }) {
     /** The node beat. */
     onBeat({ hasHeardMore, isAllHeard }: { hasHeardMore: boolean; isAllHeard: boolean }) {
       unheardSince = hasHeardMore || isAllHeard ? undefined : (unheardSince ?? now())
-      if (hasHeardMore && proof === 'request') proof = undefined
-      if (proof === 'answer' && isOver(lastLossAt, PROOF_MS)) proof = undefined
+      if (proof?.key === undefined ? hasHeardMore : isOver(lastLossAt, PROOF_MS)) proof = undefined
     },
 
     /** A message of answers came whole. */
     onAnswers() {
       unreadableSince = undefined
-      if (proof === 'answer') proof = undefined
+      if (proof?.key !== undefined) proof = undefined
     },
 
     /**
@@ -63,9 +62,9 @@ export function createProgress({ now }: { now: () => number }) {
 
     isUnheard: () => isOver(unheardSince, UNHEARD_MS),
 
-    /** The node was given up: it counts as alive again once such a message got through. */
-    demand(what: 'request' | 'answer') {
-      proof = what
+    /** The node was given up. @param key of a want, where its answers were lost */
+    demand(key?: string) {
+      proof = { key }
       lastLossAt = now()
       unheardSince = undefined
       unreadableSince = undefined

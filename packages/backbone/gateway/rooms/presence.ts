@@ -14,6 +14,7 @@ import {
 } from '../../wire/members-codec.ts'
 import type { Answer, FailedAnswer, Rooms } from '../../wire/rooms-codec.ts'
 import { createCoalesced } from '../coalesced-gets.ts'
+import { createDeadlineChecks } from '../deadline-checks.ts'
 import type { Router } from '../router.ts'
 
 /** `user` is empty for an anonymous one. `claim`: what `Joined` gave an anonymous one before. */
@@ -78,9 +79,6 @@ interface Join {
 /** How long a node keeps a member whose connection broke. */
 export const GHOST_MS = 10_000
 
-/** Precision of deadlines. */
-const CHECK_MS = 100
-
 /** A client is told to wait this long while the journal is away. */
 const RETRY_MS = 1_000
 
@@ -112,23 +110,12 @@ export function createPresenceBackbone({ router, events, now, every, randomBytes
     now,
     every,
   })
-  let stopChecks = () => {}
-  let isChecking = false
+  const watchDeadlines = createDeadlineChecks({ every, isNeeded: () => pending.size + ending.size > 0, expire })
 
-  /** Checks deadlines while there are any. */
-  function check() {
-    const isNeeded = pending.size + ending.size > 0
-    if (isNeeded === isChecking) return
-    isChecking = isNeeded
-    stopChecks()
-    if (isNeeded) stopChecks = every(CHECK_MS, onCheck)
-  }
-
-  function onCheck() {
+  function expire() {
     // A node that was slow, or stood still, may take it later, or has: nobody is to see a member who was refused.
     for (const key of pending) if (isOver(key)) leave(key, 'now')
     for (let key = ending.first(); key !== undefined && isOver(key); key = ending.first()) forget(key)
-    check()
   }
 
   /** @param key of a join whose time may be over */
@@ -146,7 +133,7 @@ export function createPresenceBackbone({ router, events, now, every, randomBytes
     })
     pending.add(key)
     router.watch(key)
-    check()
+    watchDeadlines()
     return { tab: key, joined }
   }
 
@@ -161,13 +148,13 @@ export function createPresenceBackbone({ router, events, now, every, randomBytes
     // A node that has not heard it by then has lost this gateway long ago.
     join.deadlineAt = now() + GHOST_MS
     ending.add(key)
-    check()
+    watchDeadlines()
   }
 
   /** @param key a join whose end the node has confirmed */
   function end(key: string) {
     forget(key)
-    check()
+    watchDeadlines()
   }
 
   /** @param key of a join */
@@ -204,7 +191,7 @@ export function createPresenceBackbone({ router, events, now, every, randomBytes
     if (answer.type !== 'joined' || join.isJoined || join.said.leaving) return
     join.isJoined = true
     pending.delete(answer.key)
-    check()
+    watchDeadlines()
     join.done({ name: answer.name, claim: join.said.claim })
   }
 
@@ -254,7 +241,7 @@ export function createPresenceBackbone({ router, events, now, every, randomBytes
       pending.clear()
       for (let key = ending.take(); key !== undefined; key = ending.take());
       reads.stop()
-      check()
+      watchDeadlines()
     },
   }
 }

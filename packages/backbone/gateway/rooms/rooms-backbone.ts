@@ -124,7 +124,7 @@ interface Options extends World {
 }
 
 export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbone {
-  const { now, every, randomBytes } = given
+  const { now, every, after, randomBytes } = given
   /**
    * `isPlaced`: the journal has told where the stream continues since the watch was last sent. Until then, and while a
    * hole is asked for again, messages that do not follow belong to an earlier watch. `healing`: the hole was asked for
@@ -241,8 +241,7 @@ export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbon
     router.renewWatch(key)
     const healing = { isDue: false }
     room.healing = healing
-    const stop = every(BEAT_MS, () => {
-      stop()
+    after(BEAT_MS, () => {
       if (room.healing !== healing) return
       room.healing = undefined
       if (healing.isDue && watched.get(key) === room) heal(key, room)
