@@ -38,7 +38,10 @@ export function createAnswers({ cache, backbone, ownValues, values, singleFlight
     const entry = cache.get(answer.key)
     // The key is no longer wanted, and none of its data is kept.
     if (!entry) return
-    if (answer.type === 'failed' && hasOtherToken(entry, answer)) return askAgain(entry)
+    if (answer.type === 'failed' && hasOtherToken(entry, answer)) {
+      forget(entry)
+      return askAgain(entry)
+    }
     if (answer.type === 'failed' && answer.payer !== undefined) return refuseShare(entry, answer, answer.payer)
     const isFirst = !entry.value
     let change = applyAnswer(entry, answer, now(), confirmations)
@@ -56,10 +59,8 @@ export function createAnswers({ cache, backbone, ownValues, values, singleFlight
       answerWaiters(entry, answer.type === 'failed' ? answer.onlyFor : undefined)
     // The waiting requests are answered. A newer version of a stored value is always taken: an update must not end a
     // subscription.
-    const hasNoRoom =
-      (isFirst && change === 'value' && isWanted(entry) && !cache.fits(entry)) ||
-      (change === 'gone' && isMissing(entry) && isWanted(entry) && !cache.fitsMissing(entry))
-    if (hasNoRoom) {
+    const takesRoom = change === 'value' ? isFirst : change === 'gone' && isMissing(entry)
+    if (takesRoom && isWanted(entry) && !cache.fits(entry)) {
       forget(entry)
       entry.wasFound = false
       entry.failure = { problem: { code: 'capacity' }, atMs: now(), isLocal: false }
@@ -76,9 +77,7 @@ export function createAnswers({ cache, backbone, ownValues, values, singleFlight
     singleFlight.resolve(entry, { problem }, isMeant)
     subscriptions.refuse(entry, problem, isMeant)
     passOn(entry)
-    if (entry.waiters.length > 0) backbone.get(entry.wireKey)
-    if (entry.subscriptions.length > 0) backbone.renewWatch(entry.wireKey)
-    cache.update(entry)
+    askAgain(entry)
   }
 
   /** Whether the answer is about one of the user's tokens, so that the backend should be asked with another. */
@@ -87,9 +86,8 @@ export function createAnswers({ cache, backbone, ownValues, values, singleFlight
     return code === 'token_expired' && ownValues.hasTokenLeft(entry)
   }
 
-  /** @param entry has a viewer with another token */
+  /** The node is told by which token, or in whose name, it is to ask from now on. */
   function askAgain(entry: Entry) {
-    forget(entry)
     if (entry.waiters.length > 0) backbone.get(entry.wireKey)
     if (entry.subscriptions.length > 0) backbone.renewWatch(entry.wireKey)
     cache.update(entry)

@@ -31,7 +31,7 @@ interface NotFound {
 export type Result = Found | NotFound
 
 /** A request that waits for an answer of the fetcher, and who sent it. */
-interface Waiter extends Paying {
+export interface Waiter extends Paying {
   resolve: (result: Result) => void
   deadlineAtMs: number
 }
@@ -188,14 +188,10 @@ export function createCache({ bytesMax, onUnwanted, mayKeep, onRemoved }: Option
     onRemoved(entry)
   }
 
-  /** Whether an entry that is wanted fits beside the others that are, with the value it has. */
+  /** Whether an entry that is wanted fits beside the others that are: with the value it has, or among the missing. */
   function fits(entry: Entry) {
+    if (isMissing(entry)) return missing.has(entry) || missing.size - idleMissing.size < missingMax
     return bytes - idleBytes - entry.bytes + bytesOf(entry) <= bytesMax
-  }
-
-  /** Whether a missing entry that is wanted has its place among the others that are. */
-  function fitsMissing(entry: Entry) {
-    return missing.has(entry) || missing.size - idleMissing.size < missingMax
   }
 
   /** Whether wanted entries alone take all the room there is. */
@@ -213,7 +209,6 @@ export function createCache({ bytesMax, onUnwanted, mayKeep, onRemoved }: Option
     add,
     update,
     fits,
-    fitsMissing,
     isFull,
     /** Those that are added meanwhile come, too. */
     entries: () => entries.values(),

@@ -3,7 +3,7 @@
 import type { Backbone } from '@keycast/backbone'
 import { ANSWER_GRACE_MS, type Calendar } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
-import { type Cache, type Entry, NOBODY, type Result } from './cache.ts'
+import { type Cache, type Entry, NOBODY, type Result, type Waiter } from './cache.ts'
 import { silentOwner } from './failure.ts'
 import type { Paying } from './payer-choice.ts'
 
@@ -47,7 +47,7 @@ export function createSingleFlight({ subscriptions, cache, backbone, calendar, c
   }
 
   /** Gives a result to all who wait for a key, or to some of them. */
-  function resolve(entry: Entry, result: Result, isMeant: (asker: Paying) => boolean = () => true) {
+  function resolve(entry: Entry, result: Result, isMeant: (waiter: Waiter) => boolean = () => true) {
     const { waiters } = entry
     const left = waiters.filter(waiter => !isMeant(waiter))
     entry.waiters = left.length > 0 ? left : NOBODY
@@ -60,12 +60,10 @@ export function createSingleFlight({ subscriptions, cache, backbone, calendar, c
   function expire(entry: Entry) {
     if (entry.waiters.length === 0) return
     const nowMs = now()
-    const inTime = entry.waiters.filter(waiter => waiter.deadlineAtMs > nowMs)
-    if (inTime.length < entry.waiters.length) {
-      const problem = silentOwner(entry.namespace, backbone.nodesAlive(entry.wireKey))
-      for (const waiter of entry.waiters) if (waiter.deadlineAtMs <= nowMs) waiter.resolve({ problem })
-      entry.waiters = inTime.length > 0 ? inTime : NOBODY
-      if (inTime.length === 0) {
+    const isLate = ({ deadlineAtMs }: Waiter) => deadlineAtMs <= nowMs
+    if (entry.waiters.some(isLate)) {
+      resolve(entry, { problem: silentOwner(entry.namespace, backbone.nodesAlive(entry.wireKey)) }, isLate)
+      if (entry.waiters.length === 0) {
         backbone.cancelGet(entry.wireKey)
         // Its answer would have said what confirms the key from then on: see leaveNode in staleness.ts. And clients with a
         // later version than this gateway waited for it, too: the watch's answer has the key asked for again for them.
@@ -73,7 +71,7 @@ export function createSingleFlight({ subscriptions, cache, backbone, calendar, c
         cache.update(entry)
       }
     }
-    for (const waiter of inTime) calendar.schedule(entry, waiter.deadlineAtMs)
+    for (const waiter of entry.waiters) calendar.schedule(entry, waiter.deadlineAtMs)
   }
 
   return { want, resolve, expire }
