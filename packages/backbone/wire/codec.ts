@@ -75,6 +75,29 @@ export function isCompatible(theirs: string, ours: string) {
 
 const nameAndMajor = (wire: string) => wire.split('.', 1)[0]
 
+/** Characters of an id: a link's, a log's, an epoch's. */
+const ID_CHARACTERS_MAX = 64
+
+export const isId = (value: unknown): value is string =>
+  typeof value === 'string' && value.length > 0 && value.length <= ID_CHARACTERS_MAX
+
+export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
+
+/** @throws {WireError} @param head of an answer that lacks something */
+export function incomplete({ type, key }: Sent): never {
+  throw new WireError(`the answer "${type}" for ${excerpt(key)} is incomplete`)
+}
+
+/** @throws {WireError} */
+export function parseJson(part: Buffer): Sent {
+  try {
+    return JSON.parse(part.toString())
+  } catch {
+    throw new WireError('a part is not JSON')
+  }
+}
+
+/** @throws {WireError} */
 export function readKey(key: unknown): string {
   if (typeof key !== 'string') throw new WireError(`a key is not a string: ${excerpt(key)}`)
   return key

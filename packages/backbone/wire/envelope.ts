@@ -9,7 +9,18 @@
 // hub → link     ROUTER → DEALER  answers: a JSON part, then the parts of each answer
 import { excerpt } from '@keycast/protocol'
 import { isPayer, type Payer } from '@keycast/service'
-import { type Codec, type Encoded, isCompatible, readKey, type Sent, type Service, WireError } from './codec.ts'
+import {
+  type Codec,
+  type Encoded,
+  isCompatible,
+  isCount,
+  isId,
+  parseJson,
+  readKey,
+  type Sent,
+  type Service,
+  WireError,
+} from './codec.ts'
 
 /** A wanted key, with the asking gateway's position in it. `payer`: whom the node charges for it; nobody where it is absent. */
 export interface Want<S extends Service> {
@@ -295,16 +306,7 @@ export function decodeFromHub<S extends Service>(parts: Buffer[], codec: Codec<S
   }
 }
 
-function parse(part: Buffer): Sent {
-  let parsed
-  try {
-    parsed = JSON.parse(part.toString())
-  } catch {
-    throw new WireError('a message is not JSON')
-  }
-  if (typeof parsed !== 'object' || parsed === null) throw new WireError('a message is not a JSON object')
-  return parsed
-}
+const parse = (part: Buffer) => object('a message', parseJson(part))
 
 const isOurs = (theirs: unknown, ours: string) => typeof theirs === 'string' && isCompatible(theirs, ours)
 
@@ -348,11 +350,11 @@ function withParts<T>(
 }
 
 function checkLink(link: unknown) {
-  if (typeof link !== 'string' || link.length === 0 || link.length > 64) throw new WireError('a message names no link')
+  if (!isId(link)) throw new WireError('a message names no link')
 }
 
 function readLog(log: unknown): string {
-  if (typeof log !== 'string' || log.length === 0 || log.length > 64) throw new WireError('a log has no id')
+  if (!isId(log)) throw new WireError('a log has no id')
   return log
 }
 
@@ -362,9 +364,7 @@ function readLogAt(logAt: Sent): number | undefined {
 }
 
 function checkCount(name: string, value: unknown) {
-  if (!Number.isSafeInteger(value) || (value as number) < 0) {
-    throw new WireError(`"${name}" is not a count: ${excerpt(value)}`)
-  }
+  if (!isCount(value)) throw new WireError(`"${name}" is not a count: ${excerpt(value)}`)
 }
 
 /** Spares each reader of a codec the check. */

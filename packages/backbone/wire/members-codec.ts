@@ -1,7 +1,6 @@
 // The members of rooms, on the wire. A join is a watch with a key of its own, whose payload names the user; the members
 // of a room are a watch whose position counts their changes. So both are state, which links repeat after a loss.
-import { excerpt } from '@keycast/protocol'
-import { type Encoded, type Sent, WireError } from './codec.ts'
+import { type Encoded, incomplete, isCount, parseJson, type Sent, WireError } from './codec.ts'
 import { readPushedKey } from './pushed-codec.ts'
 
 /**
@@ -111,26 +110,15 @@ export function encodePresence(answer: PresenceAnswers): Encoded {
   return { head, parts: [bytes] }
 }
 
-export function decodePresence({ type, key, epoch, rev, count, name }: Sent, parts: Buffer[]): PresenceAnswers {
-  if (type === 'joined') {
-    if (typeof name !== 'string') throw new WireError(`the name of ${excerpt(key)} is missing`)
-    return { type, key, name }
-  }
+export function decodePresence(head: Sent, parts: Buffer[]): PresenceAnswers {
+  const { type, key, epoch, rev, count, name } = head
+  if (type === 'joined') return typeof name === 'string' ? { type, key, name } : incomplete(head)
   if (type === 'left') return { type, key }
-  if (typeof epoch !== 'string' || !isCount(rev) || !isCount(count))
-    throw new WireError(`the ${type} of ${excerpt(key)} is incomplete`)
+  if (typeof epoch !== 'string' || !isCount(rev) || !isCount(count)) return incomplete(head)
   const said = { key, epoch, rev, count }
-  const lists = parts.length === 0 ? undefined : parse(parts[0])
+  const lists = parts.length === 0 ? undefined : parseJson(parts[0])
   if (type === 'members') return { type, ...said, ...(lists && { members: readMembers(lists) }) }
   return { type, ...said, ...(lists && { joined: readMembers(lists[0]), left: readMembers(lists[1]) }) }
-}
-
-function parse(part: Buffer) {
-  try {
-    return JSON.parse(part.toString())
-  } catch {
-    throw new WireError('a list of members is not JSON')
-  }
 }
 
 function readMembers(list: unknown): Member[] {
@@ -144,5 +132,3 @@ function readMembers(list: unknown): Member[] {
     return user === undefined ? { id, name, tabs } : { id, user, name, tabs }
   })
 }
-
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0

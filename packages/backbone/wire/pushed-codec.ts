@@ -1,9 +1,8 @@
 // Values that backends hand over and the journal keeps, on the wire of rooms. Each is a key of its own, which no client can
 // name: a namespace begins with a letter. Its position is the place of the latest value, which takes that of the one before.
-import { excerpt } from '@keycast/protocol'
 import type { Content } from '@keycast/service'
 import type { HandedOver } from '../backbone.ts'
-import { type Encoded, type Sent, WireError } from './codec.ts'
+import { type Encoded, incomplete, isCount, isId, type Sent } from './codec.ts'
 import { isRank, readPut } from './values-codec.ts'
 
 const MARK = '='
@@ -48,7 +47,7 @@ export function encodePushed(answer: PushedAnswers): Encoded {
 
 export function decodePushed(head: Sent, parts: Buffer[]): PushedAnswers {
   const { type, key, epoch, seq, order, rank } = head
-  if (!isPlace(head)) return incomplete(head)
+  if (!isId(epoch) || !isCount(seq)) return incomplete(head)
   if (type === 'unchanged') return { type, key, epoch, seq }
   if (!isCount(order) || (rank !== undefined && !isRank(rank))) return incomplete(head)
   return { type, key, epoch, seq, order, rank, content: readPut(head, parts).content }
@@ -70,12 +69,3 @@ export function decodeKept(kept: Buffer): HandedOver['content'] {
 }
 
 const NO_VALUE = Buffer.from('null')
-
-const isPlace = ({ epoch, seq }: Sent) =>
-  typeof epoch === 'string' && epoch !== '' && epoch.length <= 64 && isCount(seq)
-
-const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0
-
-function incomplete({ type, key }: Sent): never {
-  throw new WireError(`the ${type} of ${excerpt(key)} is incomplete`)
-}

@@ -1,9 +1,9 @@
 // Rooms on the wire: positions are places in a room's order, answers are the messages after them, and a command
-// publishes, deletes or hands a value over. A get asks for a part of the history: its key names the room and the part. members-codec.ts has the
-// members of a room, pushed-codec.ts the values that a journal keeps.
-import { errorCodes, excerpt, isProblem, type Problem, problemText } from '@keycast/protocol'
+// publishes, deletes or hands a value over. A get asks for a part of the history: its key names the room and the part.
+// members-codec.ts has the members of a room, pushed-codec.ts the values that a journal keeps.
+import { errorCodes, isProblem, type Problem, problemText } from '@keycast/protocol'
 import type { Taken } from '../backbone.ts'
-import { type Codec, readKey, type Sent, WireError } from './codec.ts'
+import { type Codec, incomplete, isCount, isId, readKey, type Sent, WireError } from './codec.ts'
 import { decodePresence, encodePresence, type Join, type PresenceAnswers, readJoin } from './members-codec.ts'
 import { decodePushed, encodePushed, type PushedAnswers } from './pushed-codec.ts'
 import { encodePut, type PutCommand, readPut, readTaken } from './values-codec.ts'
@@ -198,12 +198,12 @@ export const roomsCodec: Codec<Rooms> = {
       case 'messages': {
         const { type, key, epoch, oldest } = head
         const messages = readMessages(head, parts)
-        const isComplete = isEpoch(epoch) && (oldest === undefined || isCount(oldest)) && messages.length > 0
+        const isComplete = isId(epoch) && (oldest === undefined || isCount(oldest)) && messages.length > 0
         return isComplete ? { type, key, epoch, oldest, messages } : incomplete(head)
       }
       case 'history': {
         const { type, key, epoch, oldest, newest, more, truncated } = head
-        if (!isEpoch(epoch) || !isCount(oldest) || !isCount(newest)) return incomplete(head)
+        if (!isId(epoch) || !isCount(oldest) || !isCount(newest)) return incomplete(head)
         const messages = readMessages(head, parts)
         return { type, key, epoch, oldest, newest, messages, more: more === true, truncated: truncated === true }
       }
@@ -250,7 +250,7 @@ export const roomsCodec: Codec<Rooms> = {
     if (result.outcome !== undefined) return readTaken(result)
     const { epoch, seq, at, duplicate, messages } = result
     if (isCount(messages)) return { messages }
-    if (!isEpoch(epoch) || !isCount(seq) || !isCount(at)) throw new WireError('the result of a publish is incomplete')
+    if (!isId(epoch) || !isCount(seq) || !isCount(at)) throw new WireError('the result of a publish is incomplete')
     return { epoch, seq, at, duplicate: duplicate === true }
   },
   readHeads(heads) {
@@ -275,7 +275,7 @@ function isAboutPresence(answer: Answer): answer is PresenceAnswers {
 }
 
 function readPosition({ epoch, seq }: Sent): Position {
-  if (!isEpoch(epoch) || !isCount(seq)) throw new WireError('a position is not a place in an epoch')
+  if (!isId(epoch) || !isCount(seq)) throw new WireError('a position is not a place in an epoch')
   return { epoch, seq }
 }
 
@@ -328,15 +328,7 @@ function readProblem(code: unknown, { message, retryAfterMs }: { message?: unkno
   return isCount(retryAfterMs) ? { ...said, retryAfterMs } : said
 }
 
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
-
-const isEpoch = (value: unknown) => typeof value === 'string' && value.length > 0 && value.length <= 64
-
-const isHead = ({ epoch, seq, oldest }: Sent) => isEpoch(epoch) && isCount(seq) && isCount(oldest)
-
-function incomplete({ type, key }: Sent): never {
-  throw new WireError(`the ${type} of ${excerpt(key)} is incomplete`)
-}
+const isHead = ({ epoch, seq, oldest }: Sent) => isId(epoch) && isCount(seq) && isCount(oldest)
 
 /**
  * The part of a history that is asked for: messages above `after`, or the last ones below `before`; no more than

@@ -72,7 +72,7 @@ test.each([
 test('what a damaged answer holds is said back as an excerpt', () => {
   const key = `a:${'x'.repeat(1_000_000)}`
   expect(() => decodeAnswer({ ...current, key, ageMs: undefined }, [])).toThrow(
-    /^the answer for "a:x+…" is incomplete$/,
+    /^the answer "current" for "a:x+…" is incomplete$/,
   )
 })
 

@@ -1,10 +1,10 @@
 // Values on the wire: positions are the versions that gateways hold, answers are states of keys, the one notice is a
-// refresh. Commands ask whether a viewer may read a key or publish a message, and hand over the backend's values. Wants of one viewer's values
-// bring that viewer's token.
+// refresh. Commands ask whether a viewer may read a key or publish a message, and hand over the backend's values. Wants of
+// one viewer's values bring that viewer's token.
 import { type ErrorCode, errorCodes, excerpt } from '@keycast/protocol'
 import { type Format, isPayer } from '@keycast/service'
 import type { Answer, AskedMessage, Credentials, Decision, HandedOver, Held, Ruling, Taken } from '../backbone.ts'
-import { type Codec, type Encoded, readKey, type Sent, WireError } from './codec.ts'
+import { type Codec, type Encoded, incomplete, isCount, readKey, type Sent, WireError } from './codec.ts'
 
 /**
  * The backend's content changed: ask it now. At most KEYS_PER_REQUEST_MAX keys. `users`: of keys that have a value per
@@ -104,11 +104,11 @@ export const valuesCodec: Codec<Values> = {
       case 'value':
         return readValue(head, parts)
       case 'current':
-        return isKept(head) ? head : incomplete(key)
+        return isKept(head) ? head : incomplete(head)
       case 'kept':
         return typeof head.version === 'string' && (head.next === undefined || isNext(head.next))
           ? head
-          : incomplete(key)
+          : incomplete(head)
       case 'failed':
         return readFailed(head)
       default:
@@ -159,13 +159,13 @@ export const valuesCodec: Codec<Values> = {
 /** Completes the head instead of copying it: it is fresh from JSON. */
 function readValue(head: Sent, parts: Buffer[]): Answer {
   if (!isKept(head) || typeof head.contentType !== 'string' || typeof head.format !== 'string' || parts.length === 0) {
-    return incomplete(head.key)
+    return incomplete(head)
   }
   head.format = knownFormat(head.format)
   if (!isAge(head.delayMs)) delete head.delayMs
   head.body = parts[0]
   if (head.deltaFrom === undefined) return head
-  if (typeof head.deltaFrom !== 'string' || parts.length < 2) return incomplete(head.key)
+  if (typeof head.deltaFrom !== 'string' || parts.length < 2) return incomplete(head)
   head.delta = { from: head.deltaFrom, bytes: parts[1] }
   delete head.deltaFrom
   return head
@@ -241,7 +241,7 @@ function readCredentials({ authorization, expiresAt }: Sent): Credentials {
 
 function readFailed(head: Sent): Answer {
   const hasTime = head.retryAfterMs === undefined || isAge(head.retryAfterMs)
-  if (!isAged(head) || !hasTime || typeof head.code !== 'string') return incomplete(head.key)
+  if (!isAged(head) || !hasTime || typeof head.code !== 'string') return incomplete(head)
   if (!Object.hasOwn(errorCodes, head.code)) head.code = GENERAL_CODE
   // It goes to clients as it is.
   if (typeof head.message !== 'string') head.message = errorCodes[head.code as ErrorCode]
@@ -266,11 +266,6 @@ const isAged = (head: Sent) => isAge(head.ageMs) && (head.maxAgeMs === undefined
 export const isRank = (rank: unknown) => Number.isSafeInteger(rank)
 
 /** One more must still be another number. */
-const isOrder = (order: unknown) =>
-  Number.isSafeInteger(order) && (order as number) >= 0 && (order as number) < ORDER_MAX
+const isOrder = (order: unknown) => isCount(order) && order < ORDER_MAX
 
 const isAge = (ageMs: unknown) => typeof ageMs === 'number' && ageMs >= 0
-
-function incomplete(key: string): never {
-  throw new WireError(`the answer for ${excerpt(key)} is incomplete`)
-}
