@@ -6,9 +6,9 @@ import type { Content, Format, Payer } from '@keycast/service'
 
 /**
  * A gateway's own state of a key: the version of its value, or `undefined` where it was told `not_found`; and how long
- * ago the backend was asked for it, at the least. `order`: as the node gave it with that version; nodes before values/1.7
- * give none. `plan`: the value is confirmed, and the node that the key was asked of would ask the backend next in `inMs`.
- * A node that comes to own the key may leave it at that.
+ * ago the backend was asked for it, at the least. `order`: as the node gave it with that version. `plan`: the value is
+ * confirmed, and the node that the key was asked of would ask the backend next in `inMs`. A node that comes to own the key
+ * may leave it at that.
  */
 export interface Held {
   version: string | undefined
@@ -18,14 +18,11 @@ export interface Held {
   plan?: Plan
 }
 
-/**
- * `maxAgeMs`: as that node gave it with the value. `askedAgoMs`: how long ago the backend was asked for certain;
- * gateways before values/1.6 do not say it.
- */
+/** `maxAgeMs`: as that node gave it with the value. `askedAgoMs`: how long ago the backend was asked for certain. */
 export interface Plan {
   inMs: number
   maxAgeMs: number
-  askedAgoMs?: number
+  askedAgoMs: number
 }
 
 /**

@@ -18,7 +18,7 @@ export interface RefreshNotice {
 
 /**
  * Whether the viewer that a viewer key names may read the key it names. `maxAgeMs`: an admission that the backend gave
- * longer ago does not answer it. Nodes before values/1.6 take no notice.
+ * longer ago does not answer it.
  */
 export type AuthorizeCommand = { type: 'authorize'; key: string; maxAgeMs?: number } & Credentials
 
@@ -76,8 +76,7 @@ export const valuesCodec: Codec<Values> = {
     const version = said === ABSENT ? undefined : said
     if (plan === undefined) return { version, ageMs, order, rank }
     const { inMs, maxAgeMs, askedAgoMs } = plan ?? {}
-    const isWhole = isAge(inMs) && isAge(maxAgeMs) && (askedAgoMs === undefined || isAge(askedAgoMs))
-    if (!isWhole) throw new WireError('a plan is not a time and two ages')
+    if (!isAge(inMs) || !isAge(maxAgeMs) || !isAge(askedAgoMs)) throw new WireError('a plan is not a time and two ages')
     return { version, ageMs, order, rank, plan: { inMs, maxAgeMs, askedAgoMs } }
   },
   readPayload(payload) {

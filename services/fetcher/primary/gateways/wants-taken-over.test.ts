@@ -15,7 +15,7 @@ function setup(options?: Parameters<typeof setupPrimary>[0]) {
 }
 
 function takeOver(primary: ReturnType<typeof setup>, link: string, version: string, plan?: Partial<Plan>) {
-  const held = { version, ageMs: 1_000, plan: { inMs: IN_MS, maxAgeMs: 500, ...plan } }
+  const held = { version, ageMs: 1_000, plan: { inMs: IN_MS, maxAgeMs: 500, askedAgoMs: PERIOD_MS - IN_MS, ...plan } }
   primary.onWatch(link, { key: K, held, quiet: true })
 }
 
@@ -197,8 +197,7 @@ test('a node that has just started keeps what the backend was asked for since: t
   takeOver(primary, 'a', 'v1', { askedAgoMs: 4_000 })
   expect(primary.asked(K)).toBe(0)
 
-  // Without those fields the node assumes that the backend was asked one period before the next time: before the node
-  // was there.
+  // Before the node was there.
   const told = setupPrimary({ namespaces: { doc: { refreshMs: PERIOD_MS, maxAgeMs: 500 } } })
   told.freeze(0)
   told.pass(5_000)

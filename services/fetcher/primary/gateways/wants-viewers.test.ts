@@ -436,7 +436,7 @@ test("a node that comes to own a user's value leaves it at what the gateway hold
     namespaces: { me: { isPerUser: true, refreshMs: 10_000 } },
   })
   pass(60_000)
-  const held = { version: 'v1', ageMs: 4_000, plan: { inMs: 6_000, maxAgeMs: 1_000 } }
+  const held = { version: 'v1', ageMs: 4_000, plan: { inMs: 6_000, maxAgeMs: 1_000, askedAgoMs: 4_000 } }
   onWatch('a', { key: ann, held, quiet: true, credentials: token('ann') })
   expect(take('a')).toMatchObject([{ type: 'kept', key: ann }])
   expect(asked(ann)).toBe(0)

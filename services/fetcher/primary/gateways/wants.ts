@@ -205,10 +205,8 @@ export function createGatewayWants({
     if (held.takenOver) return held.takenOver.version === version
     const { refreshMs } = namespace
     if (refreshMs < QUIET_REFRESH_MS_MIN || inMs === 0 || inMs > refreshMs) return false
-    // For a gateway that does not say when the backend was asked, one period before the next time is assumed.
-    const askedAt = askedAgoMs === undefined ? now() + inMs - refreshMs : now() - askedAgoMs
     // A change that was reported to this node; the node before it may have died without hearing of it.
-    if (toldChanges.mayBeSince(sharedKeyOf(entry), askedAt - PLAN_DELAY_MS_MAX)) return false
+    if (toldChanges.mayBeSince(sharedKeyOf(entry), now() - askedAgoMs - PLAN_DELAY_MS_MAX)) return false
     takeOver(entry, version, maxAgeMs)
     schedule.takeOver(entry, now() + inMs)
     return true
