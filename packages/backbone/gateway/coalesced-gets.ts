@@ -1,9 +1,10 @@
 // Single flight: callers that want the same thing at one time share one get, and each waits no longer than it said.
-import type { Every } from '@keycast/service'
+import type { Every, Payer } from '@keycast/service'
 import { createDeadlineChecks } from './deadline-checks.ts'
 
 interface Waiting<T> {
   deadlineAt: number
+  payer: Payer | undefined
   done: (end: T) => void
 }
 
@@ -45,9 +46,9 @@ export function createCoalesced<T>({ get, cancelGet, unanswered, now, every }: O
 
   return {
     /** Never rejects. */
-    call(key: string, { deadlineMs }: { deadlineMs: number }): Promise<T> {
+    call(key: string, { deadlineMs, payer }: { deadlineMs: number; payer?: Payer }): Promise<T> {
       return new Promise(done => {
-        const call = { deadlineAt: now() + deadlineMs, done }
+        const call = { deadlineAt: now() + deadlineMs, payer, done }
         const calls = waiting.get(key)
         if (calls) return void calls.push(call)
         waiting.set(key, [call])
@@ -55,6 +56,9 @@ export function createCoalesced<T>({ get, cancelGet, unanswered, now, every }: O
         get(key)
       })
     },
+
+    /** In whose turn the node answers: that of the first who waits. */
+    payerOf: (key: string) => waiting.get(key)?.[0].payer,
 
     /** Gives the answer to all who wait for it. */
     end,

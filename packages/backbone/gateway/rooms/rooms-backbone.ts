@@ -1,7 +1,7 @@
 // The gateway's backbone of rooms: follows each watched room message by message, publishes, and reads histories. A hole
 // in a room's order is never passed on: it is asked for again.
 import { isProblem, type Problem } from '@keycast/protocol'
-import { BEAT_MS, type Containment, type World } from '@keycast/service'
+import { BEAT_MS, type Containment, createStock, type Payer, type World } from '@keycast/service'
 import { roomOf } from '../../wire/members-codec.ts'
 import {
   type Answer,
@@ -26,9 +26,13 @@ import { type Coalesced, createCoalesced } from '../coalesced-gets.ts'
 import type { CommandEnd } from '../commands.ts'
 import type { Dial, Log } from '../link.ts'
 import { createRouter, type NodeSource } from '../router.ts'
-import { createRoomPayers, type Paid } from './payers.ts'
 import { createPresenceBackbone, type PresenceBackbone, type PresenceEvents } from './presence.ts'
 import { createPushedBackbone, type PushedBackbone, type PushedEvents } from './pushed.ts'
+
+/** Nobody pays for what a backend asks. */
+interface Paid {
+  payer?: Payer
+}
 
 export type History = Omit<HistoryAnswer, 'type' | 'key'>
 
@@ -138,7 +142,8 @@ export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbon
   const watched = new Map<string, Watched>()
   let publishes = 0
   let publishBytes = 0
-  const payers = createRoomPayers({ free: () => PUBLISHES_MAX - publishes })
+  /** Of publishes under way, of which each account has a share. */
+  const places = createStock({ free: () => PUBLISHES_MAX - publishes })
   let healed = 0
 
   const router = createRouter({
@@ -148,7 +153,7 @@ export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbon
     events: {
       position: key => watched.get(key)?.position ?? presence.positionOf(key) ?? pushed.positionOf(key),
       payload: key => presence.payloadOf(key),
-      payer: key => payers.readerOf(key) ?? presence.payerOf(key),
+      payer: key => histories.payerOf(key) ?? presence.payerOf(key),
       onAnswer,
       onHeads,
       onRouted: () => events.onRouted?.(),
@@ -263,14 +268,14 @@ export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbon
     if (!router.isAlive(room)) return done(refusal('journal_unavailable'))
     if (publishes >= PUBLISHES_MAX || publishBytes >= PUBLISH_BYTES_MAX) return done(refusal('journal_unavailable'))
     if (data.length > DATA_BYTES_MAX) return done({ code: 'too_large' })
-    const givePlaceBack = payers.takePlace(payer)
-    if (!givePlaceBack) return done(refusal('rate_limited'))
+    if (!places.hasRoom(payer, 1)) return done(refusal('rate_limited'))
+    const holder = places.charge(payer, 1)
     publishes++
     publishBytes += data.length
     const command: Publish = { type: 'publish', room, messageId: messageId ?? newMessageId(randomBytes), from, data }
     router.command({ key: room, command, payer, deadlineMs }, end => {
       publishes--
-      givePlaceBack()
+      if (holder) places.change(holder, -1)
       publishBytes -= data.length
       done(outcomeOf(end as CommandEnd<Published | Problem>))
     })
@@ -295,7 +300,7 @@ export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbon
     if (!router.isAlive(room)) return Promise.resolve(refusal('journal_unavailable'))
     const limit = Math.max(1, Math.min(range.limit, HISTORY_MESSAGES_MAX))
     const key = historyKey(room, { ...range, limit })
-    return payers.read(key, options.payer, () => histories.call(key, options))
+    return histories.call(key, options)
   }
 
   return {
