@@ -15,12 +15,10 @@ import { bindZeromq, type HubCurve } from './bind.ts'
 import { type LinkCurve, linkSecurity } from './curve.ts'
 import { dialZeromq } from './dial.ts'
 
-interface ZeromqBackboneOptions {
+interface GatewayOptions<Events> {
   /** `host[:requests:answers]`, comma-separated. */
   nodes: string
-  /** Largest message taken from a node: above the largest value there may be. */
-  messageBytesMax: number
-  events: BackboneEvents
+  events: Events
   containment?: Containment
   log: Log
   /** As the nodes have it; absent: plaintext. */
@@ -30,59 +28,37 @@ interface ZeromqBackboneOptions {
 /**
  * The gateway's side.
  *
+ * @param messageBytesMax of a message taken from a node: above the largest value there may be
  * @throws {Error} when `nodes` or a key cannot be read, or a node is beyond this host and there is no CURVE
  */
-export function createZeromqBackbone({
-  nodes,
+export const createZeromqBackbone = ({
   messageBytesMax,
-  events,
-  containment,
-  log,
-  curve,
-}: ZeromqBackboneOptions): Backbone {
-  const security = curve && linkSecurity(curve)
-  return createValuesBackbone({
-    nodeSource: createNodeSource({ nodes: nodesToLink(readNodes(nodes), curve), every: realWorld.every, log }),
-    dialOf: name => dialZeromq(endpointsOf(name), { messageBytesMax, security }),
-    events,
-    containment,
-    ...realWorld,
-    log,
-  })
-}
+  ...options
+}: GatewayOptions<BackboneEvents> & { messageBytesMax: number }): Backbone =>
+  createValuesBackbone(linked('fetcher', options, messageBytesMax))
 
 /** Largest part taken from a journal: a history, and as much again for what says whose each message is. */
 const ROOMS_PART_BYTES_MAX = 2 * HISTORY_BYTES_MAX
 
-interface ZeromqRoomsOptions {
-  /** `host[:publications:deliveries]` of the journal, comma-separated. */
-  nodes: string
-  events: RoomsEvents
-  containment?: Containment
-  log: Log
-  /** As the nodes have it; absent: plaintext. */
-  curve?: LinkCurve
-}
-
 /**
  * The gateway's side of rooms.
  *
- * @throws {Error} when `nodes` or a key cannot be read, or a node is beyond this host and there is no CURVE
+ * @throws {Error} as {@link createZeromqBackbone}
  */
-export function createZeromqRooms({ nodes, events, containment, log, curve }: ZeromqRoomsOptions): RoomsBackbone {
+export const createZeromqRooms = (options: GatewayOptions<RoomsEvents>): RoomsBackbone =>
+  createRoomsBackbone(linked('journal', options, ROOMS_PART_BYTES_MAX))
+
+/** With links over ZeroMQ to the nodes of a service. */
+function linked<Events>(
+  service: 'fetcher' | 'journal',
+  { nodes, curve, ...options }: GatewayOptions<Events>,
+  messageBytesMax: number,
+) {
   const security = curve && linkSecurity(curve)
-  return createRoomsBackbone({
-    nodeSource: createNodeSource({
-      nodes: nodesToLink(readNodes(nodes, 'journal'), curve),
-      every: realWorld.every,
-      log,
-    }),
-    dialOf: name => dialZeromq(endpointsOf(name), { messageBytesMax: ROOMS_PART_BYTES_MAX, security }),
-    events,
-    containment,
-    ...realWorld,
-    log,
-  })
+  const { every } = realWorld
+  const nodeSource = createNodeSource({ nodes: nodesToLink(readNodes(nodes, service), curve), every, log: options.log })
+  const dialOf = (name: string) => dialZeromq(endpointsOf(name), { messageBytesMax, security })
+  return { nodeSource, dialOf, ...realWorld, ...options }
 }
 
 /** Where a node binds. Port 0 takes a free one; `curve` encrypts, and admits only the clients it names. */
