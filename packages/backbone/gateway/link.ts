@@ -27,7 +27,7 @@ import { createDeadlineChecks } from './deadline-checks.ts'
 import { createProgress } from './progress.ts'
 import { createRequests } from './requests.ts'
 import { createUnheard } from './unheard-requests.ts'
-import type { PayloadOf, Want } from './wants.ts'
+import type { Want, WantEvents } from './wants.ts'
 
 /**
  * A pair of sockets to the node. `request` resolves to true when the socket took the message, to false when it had no
@@ -42,13 +42,7 @@ interface Dialled {
 /** Calls `message` for each message from the node. */
 export type Dial = (message: (parts: Buffer[]) => void) => Dialled
 
-export interface LinkEvents<S extends Service> {
-  /** The gateway's position in the key; looked up when a want is sent. */
-  position: (key: string, type: 'watch' | 'get') => S['Position'] | undefined
-  /** Other fields of a want; looked up likewise. */
-  payload?: PayloadOf<S>
-  /** Whom the node charges for a want; looked up likewise. */
-  payer?: (key: string, type: 'watch' | 'get') => Payer | undefined
+export interface LinkEvents<S extends Service> extends WantEvents<S> {
   /** `isGot`: it answers and ends the key's get. `link`: this one, as below. `isBefore`: a get was said since. */
   onAnswer: (answer: S['Answer'], isGot: boolean, link: Link<S>, isBefore: boolean) => void
   /** The node's progress when it sent a beat: comes after all answers before it. */
@@ -62,8 +56,11 @@ export interface LinkEvents<S extends Service> {
   onAlive: () => void
   /** The node knew nothing of the link, and is told everything again: it may have been started anew before it was missed. */
   onForgotten?: () => void
-  /** The node fell silent, said goodbye, never spoke or cannot be understood; the link keeps trying. */
-  onDead: () => void
+  /**
+   * The node fell silent, said goodbye, never spoke or cannot be understood; the link keeps trying. Again each time its
+   * silence is over.
+   */
+  onDead: (wasAlive: boolean) => void
 }
 
 /** A command to the owner of a key. `payer`: whom the node charges for it. `isOnce`: it is not repeated after a loss. */
@@ -113,13 +110,7 @@ export function createLink<S extends Service>({
   randomBytes,
   log,
 }: Options<S>) {
-  const requests: ReturnType<typeof createRequests<S>> = createRequests({
-    table,
-    position: events.position,
-    payload: events.payload,
-    payer: events.payer,
-    now,
-  })
+  const requests: ReturnType<typeof createRequests<S>> = createRequests({ ...events, table, now })
   const { wants, notices, commands } = requests
   const awake = createAwakeClock({ periodMs: BEAT_MS, every, now })
   const progress = createProgress({ now: awake.now })
@@ -235,11 +226,12 @@ export function createLink<S extends Service>({
   }
 
   function die() {
+    const wasAlive = alive
     alive = false
     isSetAside = false
     lastHeardAt = awake.now()
     redial()
-    events.onDead()
+    events.onDead(wasAlive)
   }
 
   function onParts(parts: Buffer[]) {
@@ -291,9 +283,10 @@ export function createLink<S extends Service>({
   function setAside() {
     if (introduced) redial() // one that could be used went, and its place was taken
     if (isSetAside) return
+    const wasAlive = alive
     isSetAside = true
     alive = false
-    events.onDead()
+    events.onDead(wasAlive)
   }
 
   function onBeat(beat: HubBeat<S>) {

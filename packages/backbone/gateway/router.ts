@@ -17,12 +17,11 @@ export interface NodeSource {
 
 /**
  * `judged`: the node has spoken, or was silent long enough to be called dead. Until then it counts as alive, so that a
- * gateway that starts does not send all keys to the node that answers first. `alive`: as its link last said.
+ * gateway that starts does not send all keys to the node that answers first.
  */
 interface Node<S extends Service> {
   link: Link<S>
   judged: boolean
-  alive: boolean
   listed: boolean
   holdDown: ReturnType<typeof createHoldDown>
 }
@@ -109,13 +108,13 @@ export function createRouter<S extends Service>({
         admits: (theirs, at) => admits(name, theirs, at),
         onLogAt: at => oneLog.note(name, at),
         logBefore: () => oneLog.before(name),
-        onAlive: () => onJudged(name, 'a node answers'),
+        onAlive: () => onJudged(name, false),
         onForgotten: () => events.onNode?.(link),
-        onDead: () => onJudged(name, 'a node does not answer'),
+        onDead: wasAlive => onJudged(name, wasAlive),
       },
     })
     // A node found later must speak before it is given keys. At the start no other node could take them meanwhile.
-    const node = { link, judged: started, alive: false, listed: true, holdDown: createHoldDown({ now }) }
+    const node = { link, judged: started, listed: true, holdDown: createHoldDown({ now }) }
     nodes.set(name, node)
     link.start()
     return node
@@ -159,34 +158,33 @@ export function createRouter<S extends Service>({
     return others.map(({ node }) => node)
   }
 
-  function onJudged(name: string, what: string) {
+  function onJudged(name: string, wasAlive: boolean) {
     const node = nodes.get(name)
     if (!node) return
     const { alive } = node.link
-    const changed = !node.judged || node.alive !== alive
+    const changed = !node.judged || wasAlive !== alive
     node.judged = true
-    if (changed) {
-      if (alive) node.holdDown.onHeard()
-      else if (node.alive) node.holdDown.onLost()
-      node.alive = alive
-      if (alive) events.onNode?.(node.link)
-    }
+    if (alive) {
+      node.holdDown.onHeard()
+      events.onNode?.(node.link)
+    } else if (wasAlive) node.holdDown.onLost()
     route()
     if (!changed) return
     const heldMs = alive ? Math.round(node.holdDown.heldMs()) : 0
     if (heldMs > 0)
       log.warn({ ...node.link.about(), heldMs }, 'a node that was lost answers again: it gets its keys later')
-    else log.info({ node: name, alive, ...(alive && node.link.about()) }, what)
+    else if (alive) log.info({ ...node.link.about(), alive }, 'a node answers')
+    else log.info({ node: name, alive }, 'a node does not answer')
   }
 
-  const isHeld = ({ alive, holdDown }: Node<S>) => alive && holdDown.heldMs() > 0
+  const isHeld = ({ link, holdDown }: Node<S>) => link.alive && holdDown.heldMs() > 0
 
   /**
    * A node that is held down serves where no other does. Where all are lost at once, the fault is most likely on this
    * gateway's side: the first one to be heard again must not get all keys while the others are held down.
    */
   function forgiveIfNoneIsFree() {
-    for (const node of nodes.values()) if (node.alive && !isHeld(node)) return
+    for (const node of nodes.values()) if (node.link.alive && !isHeld(node)) return
     for (const { holdDown } of nodes.values()) holdDown.forgive()
   }
 
@@ -229,7 +227,7 @@ export function createRouter<S extends Service>({
     forgiveIfNoneIsFree()
     watchHolds()
     const names = []
-    for (const [name, node] of nodes) if (node.alive ? !isHeld(node) : !node.judged) names.push(name)
+    for (const [name, node] of nodes) if (node.link.alive ? !isHeld(node) : !node.judged) names.push(name)
     if (names.join() !== candidates.join()) {
       candidates = names
       ownerOf = ownersAmong(names)
@@ -325,7 +323,7 @@ export function createRouter<S extends Service>({
     },
     isAlive,
     /** The links to all nodes that some gateway may route keys to: another one may not hold a node down. */
-    links: () => [...nodes.values()].flatMap(({ link, alive, judged }) => (alive || !judged ? link : [])),
+    links: () => [...nodes.values()].flatMap(({ link, judged }) => (link.alive || !judged ? link : [])),
     ownerOf: (key: string) => ({ node: ownerOf(placeOf(key)), alive: isAlive(key) }),
     /** The log in use, and the nodes that answer, keep another and are not used. */
     logs: () => ({ inUse: oneLog.inUse, others: otherLogs() }),

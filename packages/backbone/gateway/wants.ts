@@ -48,16 +48,14 @@ type Change = Partial<Pick<Want, 'watch' | 'get'>>
 
 export const isWanted = ({ watch, get }: Want) => watch || get
 
-interface WantEvents<S extends Service> {
+export interface WantEvents<S extends Service> {
   /** The gateway's position in the key; looked up when a want is sent. */
   position: (key: string, type: 'watch' | 'get') => S['Position'] | undefined
   /** Other fields of a want; looked up likewise. */
-  payload?: PayloadOf<S>
+  payload?: (key: string, type: 'watch' | 'get') => S['Payload'] | undefined
   /** Whom the node charges for it; looked up likewise. */
   payer?: (key: string, type: 'watch' | 'get') => Payer | undefined
 }
-
-export type PayloadOf<S extends Service> = (key: string, type: 'watch' | 'get') => S['Payload'] | undefined
 
 /** Bytes of the payloads in one request: with the other fields of 500 wants it stays below a node's limit. */
 const PAYLOAD_BYTES_MAX = REQUEST_BYTES_MAX / 2

@@ -31,18 +31,24 @@ export interface Want<S extends Service> {
 }
 
 /**
- * The content of one request. `left`: nobody at the gateway watches these keys; without it another node may be asked for
- * them, or the gateway is of an older release. `command` is `undefined` if its kind is not known here. `leftMs`: the
- * time, when it was sent, until its gateway gives it up; `undefined` from a gateway of an older release. `payer`: as of a
- * want.
+ * What a request says of wants. `left`: nobody at the gateway watches these keys; without it another node may be asked for
+ * them, or the gateway is of an older release.
  */
-type RequestBody<S extends Service> =
+type Wanting<S extends Service> =
   | { type: 'watch' | 'get'; wants: Want<S>[] }
   | { type: 'unwatch' | 'cancelGet'; keys: string[]; left?: boolean }
+
+/** The content of one request. */
+type RequestBody<S extends Service> =
+  | Wanting<S>
   | { type: 'notice'; notice: S['Notice'] | undefined }
   | { type: 'command'; commands: SaidCommand<S>[] }
   | { type: 'unknown'; kind: string }
 
+/**
+ * `command` is `undefined` if its kind is not known here. `leftMs`: the time, when it was sent, until its gateway gives it
+ * up; `undefined` from a gateway of an older release. `payer`: as of a want.
+ */
 interface SaidCommand<S extends Service> {
   id: string
   command: S['Command'] | undefined
@@ -59,8 +65,7 @@ export interface Request<S extends Service> {
 
 /** The body of a request before it is encoded: commands are encoded once, however often they are sent. */
 export type Saying<S extends Service> =
-  | { type: 'watch' | 'get'; wants: Want<S>[] }
-  | { type: 'unwatch' | 'cancelGet'; keys: string[]; left?: boolean }
+  | Wanting<S>
   | { type: 'notice'; notice: S['Notice'] }
   | { type: 'command'; commands: { id: string; encoded: Encoded; leftMs: number; payer?: Payer }[] }
 
