@@ -5,10 +5,7 @@ import { realWorld } from '@keycast/service'
 import { Dealer, Pull, Push, Router } from 'zeromq'
 import { endpointsOf } from '../gateway/discovery.ts'
 import type { Log } from '../gateway/link.ts'
-import { createHub } from '../hub/hub.ts'
 import { startLogLink, startLogNode } from '../memory/test-service.ts'
-import { keyOfFirst } from '../memory/test-support.ts'
-import { valuesCodec } from '../wire/values-codec.ts'
 import { createZeromqBackbone, createZeromqHub, createZeromqRooms } from './backbone-zeromq.ts'
 import { bindZeromq } from './bind.ts'
 import { dialZeromq } from './dial.ts'
@@ -281,49 +278,4 @@ test('entries and commands of a second service cross with all their parts', asyn
 
   expect(ends).toMatchObject([1, 2, 3].map(seq => ({ type: 'result', result: { seq } })))
   expect(received.map(({ data, stamp }) => `${data} ${stamp}`)).toEqual(['one id-one', 'two id-two', 'three id-three'])
-})
-
-test('a node whose answers cannot be read beats on, and its keys go to another', async () => {
-  let ports = { requestsPort: 0, answersPort: 0 }
-  const hub = createHub({
-    codec: {
-      ...valuesCodec,
-      encodeAnswer: (_: object) => ({ head: {}, parts: [] }),
-    } as any,
-    bind: bindZeromq(
-      { requests: 'tcp://127.0.0.1:*', answers: 'tcp://127.0.0.1:*' },
-      {
-        log,
-        now: () => 0,
-        bound: bound => {
-          ports = bound
-        },
-      },
-    ),
-    ...realWorld,
-    log,
-  })
-  await hub.start({
-    onWatch: (link, { key }) => hub.tell(link, key),
-    onGet: (link, { key }) => hub.tell(link, key),
-    onUnwatch() {},
-    onCancelGet() {},
-    onLinkLost() {},
-    answersFor: (_, key) => ({
-      answers: [{ type: 'failed', key, code: 'not_found', message: '', ageMs: 0 }],
-      more: false,
-    }),
-  })
-  cleanups.push(() => hub.stop())
-  const broken = `127.0.0.1:${ports.requestsPort}:${ports.answersPort}`
-  const node = await startNode()
-  const sound = `127.0.0.1:${node.requestsPort}:${node.answersPort}`
-  const key = keyOfFirst([broken, sound])
-  node.bodies.set(key, Buffer.from('x'))
-  const { backbone, answers } = await startGateway(`${broken},${sound}`)
-
-  backbone.watch(key)
-
-  expect(await answers.next()).toMatchObject({ key, version: '1' })
-  expect(backbone.ownerOf(key)).toEqual({ node: sound, alive: true })
 })

@@ -137,14 +137,6 @@ test('a refused join is over; one that is refused after it stood is told as lost
   expect([refused.tab, tab].map(presence.payloadOf)).toEqual([undefined, undefined])
 })
 
-test('what answers only to show that the node answers changes nothing', () => {
-  const { join, say, lost, presence } = setup()
-  const { tab } = join()
-  say({ type: 'failed', key: tab, code: 'bad_message', message: '' }, true)
-  expect(presence.payloadOf(tab)).toBeDefined()
-  expect(lost).toEqual([])
-})
-
 test('a join without an answer ends at its deadline', async () => {
   const { presence, join, say, pass, said, timers } = setup()
   const { tab, joined } = join()

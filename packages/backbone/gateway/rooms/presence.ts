@@ -175,17 +175,16 @@ export function createPresenceBackbone({ router, events, now, every, randomBytes
     const about = readPresenceKey(answer.key)
     if (!about) return false
     const { room, tab } = about
-    if (tab !== undefined) onJoinAnswer(answer, isGot)
+    if (tab !== undefined) onJoinAnswer(answer)
     else if (isGot) reads.end(answer.key, membersIn(answer))
     else if (answer.type === 'members') onMembers(room, answer)
     else if (answer.type === 'presence') onPresence(room, answer)
     return true
   }
 
-  /** @param isGot only to test whether the node answers */
-  function onJoinAnswer(answer: Answer, isGot: boolean) {
+  function onJoinAnswer(answer: Answer) {
     const join = joins.get(answer.key)
-    if (!join || isGot) return
+    if (!join) return
     if (answer.type === 'failed') return refuse(answer.key, join, problemOf(answer))
     if (answer.type === 'left' && join.said.leaving) return end(answer.key)
     if (answer.type !== 'joined' || join.isJoined || join.said.leaving) return

@@ -189,7 +189,6 @@ export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbon
         room.position = { epoch: answer.epoch, seq: answer.seq }
         return events.onGap(key, answer)
       case 'failed':
-        if (isGot) return // the link asked for any answer, to test whether they arrive
         return events.onFailed(key, said as Problem)
       case 'messages':
         return onMessages(key, room, answer)
