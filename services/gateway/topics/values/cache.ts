@@ -39,11 +39,10 @@ export interface Waiter extends Paying {
 /**
  * Clients to whom another gateway has sent the value with the number `order`: none is sent one with a lower number before
  * the fetcher has said what is the latest, in so many `answers` to gets. `isDoubted`: its node's memory is not
- * believed, and the backend must be asked. After `untilMs` the `untold` are told that it takes long.
+ * believed, and the backend must be asked. After `untilMs` they are told that it takes long, each once.
  */
 export interface Lag {
-  waiting: Map<ValueSubscription, { order: number; answers: number }>
-  untold: Set<ValueSubscription>
+  waiting: Map<ValueSubscription, { order: number; answers: number; isTold: boolean }>
   isDoubted: boolean
   untilMs: number
 }

@@ -174,10 +174,9 @@ export function createSubscriptions({
   /** The subscription is sent no value before the one with that number, unless the fetcher says that there is none. */
   function awaitOrder(subscription: ValueSubscription, order: number) {
     const { topic: entry } = subscription
-    entry.lag ??= { waiting: new Map(), untold: new Set(), isDoubted: false, untilMs: Number.POSITIVE_INFINITY }
-    const { waiting, untold, untilMs } = entry.lag
-    waiting.set(subscription, { order, answers: ANSWERS })
-    untold.add(subscription)
+    entry.lag ??= { waiting: new Map(), isDoubted: false, untilMs: Number.POSITIVE_INFINITY }
+    const { waiting, untilMs } = entry.lag
+    waiting.set(subscription, { order, answers: ANSWERS, isTold: false })
     entry.lag.untilMs = Math.min(untilMs, now() + entry.namespace.timeoutMs + ANSWER_GRACE_MS)
     calendar.schedule(entry, entry.lag.untilMs)
   }
@@ -204,7 +203,6 @@ export function createSubscriptions({
   function trust(subscription: ValueSubscription) {
     const { topic } = subscription
     topic.lag?.waiting.delete(subscription)
-    topic.lag?.untold.delete(subscription)
     if (topic.lag?.waiting.size === 0) topic.lag = undefined
   }
 
@@ -322,8 +320,11 @@ export function createSubscriptions({
     const problem = failure ? problemNow(failure, now()) : silentOwner(namespace, backbone.nodesAlive(wireKey))
     const error = errorMessage(problem, { key, subscribed: true })
     const text = encode(error)
-    for (const { session } of lag.untold) outbox.sendError(session, error, text)
-    lag.untold.clear()
+    for (const [{ session }, waits] of lag.waiting) {
+      if (waits.isTold) continue
+      waits.isTold = true
+      outbox.sendError(session, error, text)
+    }
   }
 
   /**
