@@ -1,21 +1,13 @@
 // The gateway's backbone of values: a router that speaks the values' codec, and refreshes, which go to every node.
 import { namespaceOf } from '@keycast/protocol'
 import type { Containment, Payer, World } from '@keycast/service'
-import {
-  type Backbone,
-  type BackboneEvents,
-  type Confirmations,
-  type Decision,
-  FetcherUnavailable,
-  type Ruling,
-} from '../../backbone.ts'
+import type { Backbone, BackboneEvents, Confirmations, Decision, Ruling } from '../../backbone.ts'
 import { positionOf, type Values, valuesCodec } from '../../wire/values-codec.ts'
-import { readViewerKey, userName } from '../../wire/viewer-key.ts'
+import { readViewerKey } from '../../wire/viewer-key.ts'
 import type { Dial, Link, Log } from '../link.ts'
 import { createRouter, type NodeSource } from '../router.ts'
 import { createHandOver } from './hand-over.ts'
-import { chunksOf, createPendingRefresh, type PendingRefresh, refreshNotice } from './pending-refresh.ts'
-import { createRecentRefreshes } from './recent-refreshes.ts'
+import { createRefreshes } from './refreshes.ts'
 
 /** The payload of each watch: changes are enough. */
 const QUIET = Object.freeze({ quiet: true })
@@ -29,10 +21,7 @@ interface Options extends World {
 }
 
 export function createValuesBackbone({ events, ...given }: Options): Backbone {
-  const { now, after } = given
-  const refreshes = new Set<PendingRefresh>()
-  const recentRefreshes = createRecentRefreshes({ now })
-  const confirmed = createConfirmed({ now })
+  const confirmed = createConfirmed(given)
   const router = createRouter({
     ...given,
     codec: valuesCodec,
@@ -46,16 +35,11 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
         events.onAnswer(answer, isGot, isSaidToGoOn ? confirmed.of(link, answer.key) : undefined)
       },
       onHeads: ({ lagsMs }, link) => confirmed.take(link, lagsMs),
-      onNode(link) {
-        // The node was not told of these while it was out of reach or unknown, or has forgotten them. Refresh calls that
-        // are still pending reach it by themselves.
-        for (const keys of chunksOf(recentRefreshes.keys())) link.notify(refreshNotice(keys), () => {})
-      },
-      onRouted() {
-        for (const refresh of refreshes) refresh.route()
-      },
+      onNode: link => refreshes.remind(link),
+      onRouted: () => refreshes.route(),
     },
   })
+  const refreshes = createRefreshes({ ...given, links: router.links })
 
   function payloadOf(key: string, type: 'watch' | 'get') {
     const credentials = readViewerKey(key) && events.credentials?.(key)
@@ -65,37 +49,7 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
 
   async function stop() {
     await router.stop()
-    for (const refresh of refreshes) refresh.fail(new FetcherUnavailable('the gateway is stopping'))
-  }
-
-  function refresh(keys: string[], { users, deadlineMs }: { users?: string[]; deadlineMs: number }): Promise<void> {
-    if (keys.length === 0) return Promise.resolve()
-    return new Promise((resolve, reject) => {
-      const giveUp = () => pending.fail(new FetcherUnavailable('no fetcher node took the refresh in time'))
-      const stopDeadline = after(deadlineMs, giveUp)
-      const end = () => {
-        stopDeadline()
-        refreshes.delete(pending)
-        pending.takeBack()
-      }
-      const pending = createPendingRefresh({
-        keys,
-        users: users?.map(userName),
-        links: router.links,
-        done: () => {
-          end()
-          // Without the users: a node that missed it has all values of these keys fetched anew.
-          recentRefreshes.add(keys)
-          resolve()
-        },
-        fail: error => {
-          end()
-          reject(error)
-        },
-      })
-      refreshes.add(pending)
-      pending.route()
-    })
+    refreshes.stop()
   }
 
   /** @returns what the key's owner says; `undefined` if it says nothing */
@@ -125,7 +79,7 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
   return {
     start: router.start,
     stop,
-    refresh,
+    refresh: refreshes.refresh,
     watch: router.watch,
     unwatch: router.unwatch,
     get: router.get,
