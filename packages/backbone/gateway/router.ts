@@ -35,9 +35,6 @@ type RouterEvents<S extends Service> = Omit<LinkEvents<S>, 'onAlive' | 'onForgot
   onRouted?: () => void
 }
 
-/** Precision of the time at which a node that is held down gets its keys. */
-const HOLD_CHECK_MS = 250
-
 interface Options<S extends Service> extends World {
   codec: Codec<S>
   /** Keys with the same place go to the same node. */
@@ -56,7 +53,7 @@ export function createRouter<S extends Service>({
   events,
   ...given
 }: Options<S>) {
-  const { now, every, turn, log } = given
+  const { now, after, turn, log } = given
   const nodes = new Map<string, Node<S>>()
   const wants = new Map<string, Want<Link<S>>>()
   /** Names of the nodes keys are routed to. */
@@ -68,7 +65,7 @@ export function createRouter<S extends Service>({
   const moves = createTurns({ now, turn, step: moveNext })
   const oneLog = createOneLog()
   const isLogDue = createOnceAMinute(now)
-  let stopHoldChecks = () => {}
+  let stopHolds = () => {}
   let lastCommand = 0
   let started = false
   let stopped = false
@@ -81,7 +78,7 @@ export function createRouter<S extends Service>({
   async function stop() {
     stopped = true
     nodeSource.stop()
-    stopHoldChecks()
+    stopHolds()
     for (const { link } of nodes.values()) link.stop()
     nodes.clear()
   }
@@ -194,11 +191,11 @@ export function createRouter<S extends Service>({
     return held
   }
 
-  /** Routes again when a hold is over. */
+  /** Routes again when the next hold is over. */
   function watchHolds() {
-    const held = nodesHeld()
-    stopHoldChecks()
-    stopHoldChecks = held === 0 ? () => {} : every(HOLD_CHECK_MS, () => nodesHeld() !== held && route())
+    stopHolds()
+    const heldMs = [...nodes.values()].filter(isHeld).map(({ holdDown }) => holdDown.heldMs())
+    if (heldMs.length > 0) stopHolds = after(Math.min(...heldMs), route)
   }
 
   /**
