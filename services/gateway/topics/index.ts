@@ -19,24 +19,14 @@ export function assembleTopics({ namespaces, links, ...deps }: Deps) {
   const { gate, outbox, counts } = deps
   const ofValues = assembleValues({ ...deps, namespaces, backbone: links.values })
   const ofRooms = assembleRooms({ ...deps, namespaces: namespaces.journal, backbone: links.rooms })
-  const { values, openWatched, singleFlight, ownValues, tokens, ease, peek, latest, grown } = ofValues
-  const { rooms, histories, joins } = ofRooms
-  const topics = createTopics({ namespaces: namespaces.journal, gate, openValue: openWatched, rooms, outbox, counts })
+  const { rooms, joins } = ofRooms
+  const openValue = ofValues.openWatched
+  const topics = createTopics({ namespaces: namespaces.journal, gate, openValue, rooms, outbox, counts })
 
   return {
+    ...ofValues,
+    ...ofRooms,
     topics,
-    values,
-    singleFlight,
-    ownValues,
-    tokens,
-    ease,
-    peek,
-    latest,
-    grown,
-    rooms,
-    histories,
-    joins,
-
     events: { values: ofValues.events, rooms: ofRooms.events },
     holders: { subscribe: topics.holder, join: joins, members: ofRooms.watcher },
 
