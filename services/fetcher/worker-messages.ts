@@ -47,6 +47,9 @@ export interface Lease {
   batch?: BatchLease
 }
 
+/** What a worker is to do. */
+export type Work = Omit<Lease, 'type' | 'lease'>
+
 /** Pointers are JSON's (RFC 6901). `items`: to the list in the response; `id`: to an item's own. */
 export interface BatchLease {
   items: string

@@ -407,21 +407,9 @@ export async function startNode(
             toWorker.get(routingId.toString())?.(encodeWork([{ message: lease, body }]))
           },
         },
-        {
-          onResult(leased: any, result, body, delta) {
-            if (leased.kind === 'ask') questions.ended(leased, result, body)
-            else if (leased.kind === 'wait') primary.waits.ended(leased, result, body, delta)
-            else primary.fetches.ended(leased, result, body, delta)
-          },
-          onLost(leased: any) {
-            if (leased.kind === 'ask') questions.lost(leased)
-            else if (leased.kind === 'wait') primary.waits.lost(leased)
-            else primary.fetches.lost(leased)
-          },
-          onCredit() {
-            primary.fetches.startAll()
-            questions.startAll()
-          },
+        () => {
+          primary.fetches.startAll()
+          questions.startAll()
         },
       )
       .then(() => {

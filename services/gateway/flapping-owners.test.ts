@@ -46,7 +46,7 @@ async function setUp(seed: number) {
       pool: {
         hasCredit: () => true,
         // The backend says what is so when it is asked, and says it later. Some workers have another body to make a delta from.
-        lease(fetch: any, { key, version }) {
+        lease(holder, fetch, { key, version }) {
           const revision = revisions.get(key) as number
           world.after(5 + below(60), () => {
             const now = `v${revision}`
@@ -57,8 +57,8 @@ async function setUp(seed: number) {
                 ? { kind: 'current', status: 304, store: true }
                 : { kind: 'value', ...content, deltaFrom: deltaFrom === now ? undefined : deltaFrom }
             const body = Buffer.from(JSON.stringify({ revision, text: 'x'.repeat(2_000) }))
-            if (version === now) primary.fetches.ended(fetch, result)
-            else primary.fetches.ended(fetch, result, body, result.deltaFrom && Buffer.from('delta'))
+            if (version === now) holder.ended(fetch, result)
+            else holder.ended(fetch, result, body, result.deltaFrom && Buffer.from('delta'))
           })
         },
       },

@@ -156,7 +156,6 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     if (command.type === 'ask') rulings.onCommand(link, id, command, payer)
     else hub.tellResult(link, id, primary.handOver(command))
   }
-  const questionsAbout = { viewer: viewerQuestions, message: messageQuestions }
   exportAuthorizeLevels(metrics, viewerQuestions.levels)
   exportRulingLevels(metrics, messageQuestions.levels)
   const credit = creditFor({
@@ -180,25 +179,9 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
       onBroken: containment.fail,
       containment,
     })
-    await workers.start(
-      { fork: createForks({ endpoint: socket.endpoint, credit }), send: socket.send },
-      {
-        onResult(leased, result, body, delta) {
-          if (leased.kind === 'ask') questionsAbout[leased.about].ended(leased, result, body)
-          else if (leased.kind === 'wait') primary.waits.ended(leased, result, body, delta)
-          else primary.fetches.ended(leased, result, body, delta)
-        },
-        onLost(leased) {
-          if (leased.kind === 'ask') questionsAbout[leased.about].lost(leased)
-          else if (leased.kind === 'wait') primary.waits.lost(leased)
-          else primary.fetches.lost(leased)
-        },
-        onCredit() {
-          primary.fetches.startAll()
-          for (const questions of Object.values(questionsAbout)) questions.startAll()
-        },
-      },
-    )
+    await workers.start({ fork: createForks({ endpoint: socket.endpoint, credit }), send: socket.send }, () => {
+      for (const { startAll } of [primary.fetches, viewerQuestions, messageQuestions]) startAll()
+    })
     await tokens.start()
     primary.viewers.start()
     await hub.start({ ...primary.hubEvents, onCommand })
@@ -221,7 +204,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     await tokens.prepare(next)
     const changes = namespaces.take(next)
     tokens.take()
-    for (const questions of Object.values(questionsAbout)) questions.renew()
+    for (const { renew } of [viewerQuestions, messageQuestions]) renew()
     primary.reconfigure(changes)
   }
 

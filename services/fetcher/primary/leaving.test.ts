@@ -124,9 +124,9 @@ function system() {
     if (primary.leases().length > 0) run(pick(primary.leases(), which), number)
   }
   /** Ends a lease, if only by its worker's end. */
-  function end({ fetch, message: { key } }: any, result: Result | undefined, number: number) {
+  function end({ message: { key, waitSeconds } }: any, result: Result | undefined, number: number) {
     const content = result?.kind === 'value' ? body(number) : undefined
-    if (fetch.kind === 'wait') return result ? primary.answerWait(key, result, content) : primary.loseWait(key)
+    if (waitSeconds !== undefined) return result ? primary.answerWait(key, result, content) : primary.loseWait(key)
     if (result) primary.answer(key, result, content)
     else primary.lose(key)
   }
@@ -240,7 +240,7 @@ function createAsking({ world, now }: Pick<ReturnType<typeof setup>, 'world' | '
     ...world,
     kind: { ...authorizeQuestions(deciding), queuedMax: QUEUED_MAX },
     namespaces: deciding,
-    pool: { hasCredit: () => asked.length < 3, lease: ask => asked.push(ask) },
+    pool: { hasCredit: () => asked.length < 3, lease: (_, ask: any) => asked.push(ask) },
     cap: IN_FLIGHT_MAX,
     inTurns: createInTurns(world),
     metrics: { asked() {} },

@@ -3,7 +3,7 @@ import type { Containment, Log, Namespaces, World } from '@keycast/service'
 import type { Outcome, Post } from '@keycast/service/notify'
 import type { ChangeStream } from './changes/changes.ts'
 import { createFailureLog } from './failure-log.ts'
-import { createFetches, type Pool } from './fetching/fetches.ts'
+import { createFetches } from './fetching/fetches.ts'
 import { createLongPolls, type WaitMetrics } from './fetching/long-polls.ts'
 import { createResults } from './fetching/results.ts'
 import { createRefusedWants } from './gateways/answers.ts'
@@ -23,6 +23,7 @@ import { createRefreshes } from './timing/refreshes-under-way.ts'
 import { createSchedule } from './timing/schedule.ts'
 import type { TimerWheel } from './timing/timer-wheel.ts'
 import type { Tokens } from './tokens/tokens.ts'
+import type { Pool } from './workers/leases.ts'
 
 export type Primary = ReturnType<typeof createPrimary>
 
@@ -31,7 +32,7 @@ const BACKOFF_MS_INITIAL = 250
 
 interface Deps extends World {
   namespaces: Namespaces
-  pool: Pool & Parameters<typeof createLongPolls>[0]['pool']
+  pool: Pool
   /** The link is due the key's latest state. */
   markDue: (link: string, key: string) => void
   wheel: TimerWheel
@@ -88,7 +89,7 @@ export function createPrimary({ settings, ...given }: Deps) {
     onAbandoned: table.recount,
   })
   waits.start({
-    messageOf: fetches.messageOf,
+    workOf: fetches.workOf,
     isHeld: entry => table.get(entry.key) === entry,
     want,
     onResult: results.take,

@@ -5,11 +5,10 @@ import type { ErrorCode } from '@keycast/protocol'
 import type { Containment, LiveNamespaces, Log, Namespace, Payer, ReadNamespaces } from '@keycast/service'
 import { realWorld } from '@keycast/service'
 import type { Outcome } from '@keycast/service/notify'
-import type { LeaseResult, Result } from '../worker-messages.ts'
+import type { LeaseResult, Result, Work } from '../worker-messages.ts'
 import { createChanges } from './changes/changes.ts'
 import type { openEventStream } from './changes/event-stream.ts'
 import { checkInvariants } from './check-invariants.fixture.ts'
-import type { Pool } from './fetching/fetches.ts'
 import { createPrimary } from './primary.ts'
 import { createTimerWheel, TICK_MS } from './timing/timer-wheel.ts'
 
@@ -90,7 +89,7 @@ export function setup({
   })
   const byName = new Map(Object.entries(namespaces).map(([name, own]) => [name, namespaceOf(name, own)]))
   /** Leases not yet answered. */
-  const leased: { fetch: any; message: Parameters<Pool['lease']>[1] }[] = []
+  const leased: { fetch: any; message: Work }[] = []
   /** The times of each key's leases. */
   const asked = new Map<string, number[]>()
   /** The keys of which each link is due the latest state. */
@@ -153,7 +152,7 @@ export function setup({
     ...world,
     pool: {
       hasCredit: () => leased.length < credit,
-      lease(fetch, message) {
+      lease(_, fetch, message) {
         leased.push({ fetch, message })
         asked.set(message.key, [...(asked.get(message.key) ?? []), at])
       },
@@ -207,8 +206,8 @@ export function setup({
   }
 
   /** @returns the oldest lease of the key, which is over now */
-  function end(key: string, kind = 'fetch'): any {
-    const index = leased.findIndex(({ message, fetch }) => message.key === key && fetch.kind === kind)
+  function end(key: string, is: (lease: { message: Work }) => boolean = isFetch): any {
+    const index = leased.findIndex(lease => lease.message.key === key && is(lease))
     if (index === -1) throw new Error(`${key} is not leased`)
     return leased.splice(index, 1)[0].fetch
   }
@@ -267,11 +266,11 @@ export function setup({
     /** Ends the key's lease. */
     answer: (key: string, result: Result, body?: Buffer, delta?: Buffer) => ended(end(key), result, body, delta),
     /** Those under way. */
-    waits: () => leased.filter(({ fetch }) => fetch.kind === 'wait'),
+    waits: () => leased.filter(isWait),
     /** Ends a wait for a change of the key. */
     answerWait: (key: string, result: LeaseResult, body?: Buffer) =>
-      checked(primary.waits).ended(end(key, 'wait'), { askedAt: at, ...result }, body, undefined),
-    loseWait: (key: string) => checked(primary.waits).lost(end(key, 'wait')),
+      checked(primary.waits).ended(end(key, isWait), { askedAt: at, ...result }, body, undefined),
+    loseWait: (key: string) => checked(primary.waits).lost(end(key, isWait)),
     value(
       key: string,
       version: string,
@@ -334,6 +333,10 @@ export function setup({
 export function short(answer: Answer) {
   return answer.type === 'failed' ? answer.code : `${answer.type} ${answer.version}`
 }
+
+const isWait = ({ message }: { message: Work }) => message.waitSeconds !== undefined
+
+const isFetch = (lease: { message: Work }) => !isWait(lease)
 
 export const keysOf = (count: number) => Array.from({ length: count }, (_, id) => `doc:${id}`)
 

@@ -15,6 +15,7 @@ import { createRulings, rulingQuestions } from '../../../services/fetcher/primar
 import { createBackoff } from '../../../services/fetcher/primary/timing/backoff.ts'
 import { createInTurns } from '../../../services/fetcher/primary/timing/in-turns.ts'
 import { createTimerWheel } from '../../../services/fetcher/primary/timing/timer-wheel.ts'
+import type { Pool } from '../../../services/fetcher/primary/workers/leases.ts'
 import { createNamespaces } from '../../../services/gateway/test-support.ts'
 import { createJournal } from '../../../services/journal/journal.ts'
 import { createMemoryLog } from '../../../services/journal/log/memory/memory.ts'
@@ -150,8 +151,8 @@ async function startFetcher(): Promise<World> {
   } as const
   const namespaces = createNamespaces({ conversation: { authorize }, own: { isPerUser: true } }, { room: { ask } })
   const wheel = createTimerWheel({ now, every })
-  const leased: any[] = []
-  const pool = { hasCredit: () => leased.length < 100, lease: (each: any) => void leased.push(each) }
+  const leased: Parameters<Pool['lease']>[] = []
+  const pool: Pool = { hasCredit: () => leased.length < 100, lease: (...given: any) => void leased.push(given) }
   const primary = createPrimary({
     namespaces,
     pool,
@@ -220,22 +221,10 @@ async function startFetcher(): Promise<World> {
 
   /** Workers that are fast: every lease ends with a value, or with an admission. */
   function work() {
-    for (const each of leased.splice(0)) {
-      if (each.kind === 'ask')
-        (each.about === 'viewer' ? questions : messageQuestions).ended(
-          each,
-          { kind: 'status', status: 200 },
-          Buffer.from('{}'),
-        )
-      else {
-        const content = { version: `v${now()}`, contentType: 'application/json', format: 'json' } as const
-        primary.fetches.ended(
-          each,
-          { kind: 'value', status: 200, store: true, ...content },
-          Buffer.from('{}'),
-          undefined,
-        )
-      }
+    const content = { version: `v${now()}`, contentType: 'application/json', format: 'json' } as const
+    for (const [holder, what, { statusOf }] of leased.splice(0)) {
+      const value = { kind: 'value', status: 200, store: true, ...content } as const
+      holder.ended(what, statusOf ? { kind: 'status', status: 200 } : value, Buffer.from('{}'))
     }
     primary.fetches.startAll()
     questions.startAll()

@@ -53,7 +53,7 @@ function setup({
   const questions = createQuestions({
     kind: { ...kind, queuedMax: queuedMax ?? kind.queuedMax },
     namespaces,
-    pool: { hasCredit: () => leased.length < credit, lease: (ask, message) => leased.push({ ask, message }) },
+    pool: { hasCredit: () => leased.length < credit, lease: (_, ask: any, message) => leased.push({ ask, message }) },
     cap,
     inTurns: step => {
       while (step());

@@ -82,7 +82,6 @@ const refuses = (status: number) => status === 401 || status === 403 || status =
 
 /** The requests that these questions make. */
 export const authorizeQuestions = (namespaces: Deps['namespaces']): Kind => ({
-  about: 'viewer',
   originOf: name => namespaces.get(name)?.authorize?.origin,
   refuses,
   what: 'whether this may be read',

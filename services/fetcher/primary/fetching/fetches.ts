@@ -9,13 +9,7 @@ import {
   noContainment,
   type World,
 } from '@keycast/service'
-import {
-  askedAtOf,
-  type FailedResult,
-  type Lease as LeaseMessage,
-  type LeaseResult,
-  type Result,
-} from '../../worker-messages.ts'
+import { askedAtOf, type FailedResult, type LeaseResult, type Result, type Work } from '../../worker-messages.ts'
 import type { FailureLog } from '../failure-log.ts'
 import type { Entry } from '../keys/entry.ts'
 import { isMissing } from '../keys/held.ts'
@@ -28,6 +22,7 @@ import type { Sign } from '../origins/fetch-limit.ts'
 import type { KeySources } from '../origins/origins.ts'
 import type { InTurns } from '../timing/in-turns.ts'
 import type { Tokens } from '../tokens/tokens.ts'
+import type { Leaseholder, Pool } from '../workers/leases.ts'
 import { createBatches } from './batches.ts'
 import type { Lane } from './fetch-queue.ts'
 
@@ -39,7 +34,6 @@ export type Fetches = ReturnType<typeof createFetches>
  * `authorization`: the viewer's, that it was sent with.
  */
 export interface Fetch extends Request {
-  kind: 'fetch'
   entry: Entry
   again: boolean
   superseded: boolean
@@ -50,12 +44,6 @@ export interface Fetch extends Request {
   requestChanges?: number
   /** When the backend was asked, by this process's clock; absent where no worker said so. */
   askedAt?: number
-}
-
-/** The part of the workers that fetches need. `lease` must only be called while there is credit. */
-export interface Pool {
-  hasCredit: () => boolean
-  lease: (fetch: Fetch, message: Omit<LeaseMessage, 'type' | 'lease'>) => void
 }
 
 /**
@@ -150,7 +138,6 @@ export function createFetches({
     }
     if (!mayAsk(entry, wallNow()) || !source.breaker.admits()) return refuse(entry)
     entry.fetch = {
-      kind: 'fetch',
       entry,
       lane: laneOf(entry),
       path: pathOf(entry),
@@ -213,7 +200,7 @@ export function createFetches({
     fetch.authorization = authorizationOf(entry, wallNow())
     fetch.superseded = false
     fetch.requestChanges = entry.source.requestChanges
-    pool.lease(fetch, messageOf(entry, fetch.authorization))
+    pool.lease(holder, fetch, workOf(entry, fetch.authorization))
   }
 
   /**
@@ -221,7 +208,7 @@ export function createFetches({
    *
    * @param own the viewer's `Authorization`. It may have expired since it was found that there is one: nobody is asked then
    */
-  function messageOf(entry: Entry, own?: string): Omit<LeaseMessage, 'type' | 'lease'> {
+  function workOf(entry: Entry, own?: string): Work {
     const { namespace } = entry
     const { value } = entry.held
     const id = idOf(sharedKeyOf(entry))
@@ -266,7 +253,7 @@ export function createFetches({
       const { key, held } = entry
       return { key, id: idOf(key), version: held.value?.version, delta: isKept(entry) }
     })
-    pool.lease(fetch, {
+    pool.lease(holder, fetch, {
       key: `${namespace.name}:`,
       url: batch.urlFor(keys.map(({ id }) => id)),
       redirects: namespace.followsRedirects,
@@ -364,7 +351,8 @@ export function createFetches({
   }
 
   const { startAll } = dispatcher
-  return { start, messageOf, hasOtherToken, want, wantSince, repeat, supersede, abandon, startAll, ended: take, lost }
+  const holder: Leaseholder<Fetch> = { ended: take, lost }
+  return { start, workOf, hasOtherToken, want, wantSince, repeat, supersede, abandon, startAll, ...holder }
 }
 
 /** The backend is asked for something else from now on: its 304 to these validators would speak of that. */

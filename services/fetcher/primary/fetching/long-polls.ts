@@ -1,11 +1,12 @@
 // Long polling of backends (`refresh: wait`): a backend is asked with If-None-Match and `Prefer: wait` (RFC 7240 section
 // 4.3), and answers once there is another value. Waits have places of their own, beside those of fetches, and no queue: a
 // key that finds none is fetched each period, as where the backend knows no waiting.
-import { askedAtOf, type Lease as LeaseMessage, type LeaseResult, type Result } from '../../worker-messages.ts'
+import { askedAtOf, type LeaseResult, type Result, type Work } from '../../worker-messages.ts'
 import type { Entry } from '../keys/entry.ts'
 import { isFailing } from '../keys/held.ts'
 import { isKept } from '../keys/interest.ts'
 import { mayAsk } from '../keys/viewer.ts'
+import type { Leaseholder, Pool } from '../workers/leases.ts'
 import type { Fetch } from './fetches.ts'
 
 export type LongPolls = ReturnType<typeof createLongPolls>
@@ -30,7 +31,6 @@ const LATE_MS = 2_000
  * began: its value is of use only if that is still so.
  */
 export interface Wait {
-  kind: 'wait'
   entry: Entry
   origin: string
   sentAt: number
@@ -50,6 +50,8 @@ export interface WaitMetrics {
 }
 
 interface WaitEvents {
+  /** The request for a key, which is to wait. */
+  workOf: (entry: Entry) => Work
   isHeld: (entry: Entry) => boolean
   want: (entry: Entry) => void
   /** @param fetch as one that was asked for when its response came */
@@ -65,7 +67,7 @@ interface WaitEvents {
 }
 
 interface Deps {
-  pool: { hasCredit: () => boolean; lease: (wait: Wait, message: Omit<LeaseMessage, 'type' | 'lease'>) => void }
+  pool: Pool
   metrics: WaitMetrics
   now: () => number
   hostNow: () => number
@@ -76,7 +78,6 @@ interface Deps {
 
 export function createLongPolls({ pool, metrics, now, hostNow, wallNow, settings: { waitsMax } }: Deps) {
   let events: WaitEvents
-  let messageOf: (entry: Entry) => Omit<LeaseMessage, 'type' | 'lease'>
   /** The latest wait of each key. */
   const latest = new Map<Entry, Wait>()
   /** By origin, those that nobody cares for any more among them. */
@@ -103,7 +104,6 @@ export function createLongPolls({ pool, metrics, now, hostNow, wallNow, settings
     if (all >= waitsMax || count >= WAITS_MAX || !pool.hasCredit()) return undefined
     if (!source.breaker.admits() || !mayAsk(entry, wallNow()) || !mayTry(namespace.name)) return undefined
     const wait: Wait = {
-      kind: 'wait',
       entry,
       origin,
       sentAt: now(),
@@ -113,7 +113,7 @@ export function createLongPolls({ pool, metrics, now, hostNow, wallNow, settings
     latest.set(entry, wait)
     underWay.set(origin, count + 1)
     all++
-    pool.lease(wait, { ...messageOf(entry), timeoutMs: waitMs + timeoutMs, waitSeconds: waitMs / 1_000 })
+    pool.lease(holder, wait, { ...events.workOf(entry), timeoutMs: waitMs + timeoutMs, waitSeconds: waitMs / 1_000 })
     return lateAt(wait)
   }
 
@@ -185,15 +185,14 @@ export function createLongPolls({ pool, metrics, now, hostNow, wallNow, settings
     if (leave(wait)) events.want(wait.entry)
   }
 
+  const holder: Leaseholder<Wait> = { ended, lost }
   return {
     /** Not given at creation: results set timers, and timers want waits. */
-    start(given: WaitEvents & { messageOf: typeof messageOf }) {
+    start(given: WaitEvents) {
       events = given
-      messageOf = given.messageOf
     },
     begin,
-    ended,
-    lost,
+    ...holder,
     /** By origin. */
     underWay: () => underWay,
   }

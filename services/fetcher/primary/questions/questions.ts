@@ -12,12 +12,13 @@ import {
   type Stock,
   type World,
 } from '@keycast/service'
-import type { Lease, Result } from '../../worker-messages.ts'
+import type { Result } from '../../worker-messages.ts'
 import type { FailureLog } from '../failure-log.ts'
 import type { Verdict } from '../origins/breaker.ts'
 import { createDispatcher, type Dispatcher, type Request } from '../origins/dispatcher.ts'
 import { createSources, type Source } from '../origins/origins.ts'
 import type { InTurns } from '../timing/in-turns.ts'
+import type { Leaseholder, Pool } from '../workers/leases.ts'
 
 export type Questions = ReturnType<typeof createQuestions>
 
@@ -36,9 +37,6 @@ export interface Reply {
 
 /** One request, from being queued to its end. `headers` are secret. `holder`: of its place in the queue. */
 export interface Ask extends Request {
-  /** Tells it from a fetch. */
-  kind: 'ask'
-  about: Kind['about']
   /** The viewer key, or the room: names it, and with it the worker that makes it. */
   key: string
   url: string
@@ -58,12 +56,6 @@ export interface Ask extends Request {
   done: (reply: Reply) => void
 }
 
-/** What questions need of the workers. `lease` must only be called while there is credit. */
-interface Pool {
-  hasCredit: () => boolean
-  lease: (ask: Ask, message: Omit<Lease, 'type' | 'lease'>, body?: Buffer) => void
-}
-
 interface Place {
   queued: number
   stock: Stock
@@ -71,7 +63,6 @@ interface Place {
 
 /** What questions of a kind are about, and how their answers are read. */
 export interface Kind {
-  about: 'viewer' | 'message'
   /** Where a namespace's are sent, if it has any. */
   originOf: (namespace: string) => string | undefined
   refuses: (status: number) => boolean
@@ -170,8 +161,6 @@ export function createQuestions({ kind, namespaces, pool, cap, inTurns, metrics,
   }) {
     const source = sources.get(namespace) as Source<Ask>
     const ask: Ask = {
-      kind: 'ask',
-      about: kind.about,
       ...wanted,
       source,
       isQueued: false,
@@ -230,7 +219,7 @@ export function createQuestions({ kind, namespaces, pool, cap, inTurns, metrics,
     const { source, key, url, headers, timeoutMs, bytesMax, body } = ask
     if (byGet.has(source)) ask.method = 'GET'
     const wanted = { key, url, headers, timeoutMs, bytesMax, delta: false, statusOf: ask.method }
-    pool.lease(ask, body ? { ...wanted, hasBody: true } : wanted, body)
+    pool.lease(holder, ask, body ? { ...wanted, hasBody: true } : wanted, body)
   }
 
   function ended(ask: Ask, result: Result, body: Buffer | undefined) {
@@ -286,14 +275,8 @@ export function createQuestions({ kind, namespaces, pool, cap, inTurns, metrics,
   }
 
   const { startAll, ended: take, lost } = dispatcher
-  return {
-    add,
-    startAll,
-    ended: take,
-    lost,
-    renew,
-    levels,
-  }
+  const holder: Leaseholder<Ask> = { ended: take, lost }
+  return { add, startAll, renew, levels, ...holder }
 }
 
 /** Not allowed, not implemented (RFC 9110 sections 15.5.6, 15.6.2). */

@@ -209,7 +209,7 @@ test('the Retry-After of a backend holds, up to a minute', () => {
   const questions = createQuestions({
     kind: rulingQuestions(namespaces),
     namespaces,
-    pool: { hasCredit: () => true, lease: ask => leased.push(ask) },
+    pool: { hasCredit: () => true, lease: (_, ask: any) => leased.push(ask) },
     cap: 1,
     inTurns() {},
     metrics: { asked() {} },

@@ -1,5 +1,7 @@
 import { createLeases, LEASE_GRACE_MS } from './leases.ts'
 
+const holder = { ended() {}, lost() {} }
+
 function setup() {
   let at = 1_000
   return {
@@ -12,7 +14,7 @@ function setup() {
 
 test('a lease ends with the result of the worker that has it, once', () => {
   const { leases } = setup()
-  const id = leases.grant(1, 2_000, 'a')
+  const id = leases.grant(1, 2_000, holder, 'a')
   expect(leases.countOf(1)).toBe(1)
   expect(leases.end(id, 1)).toMatchObject({ id, worker: 1, what: 'a' })
   expect(leases.end(id, 1)).toBeUndefined()
@@ -21,7 +23,7 @@ test('a lease ends with the result of the worker that has it, once', () => {
 
 test('a result from another worker, or for a lease that never was, is none', () => {
   const { leases } = setup()
-  const id = leases.grant(1, 2_000, 'a')
+  const id = leases.grant(1, 2_000, holder, 'a')
   expect(leases.end(id, 2)).toBeUndefined()
   expect(leases.end(id + 1, 1)).toBeUndefined()
   expect(leases.end(id, 1)).toMatchObject({ what: 'a' })
@@ -29,10 +31,10 @@ test('a result from another worker, or for a lease that never was, is none', () 
 
 test('the late result of a lease that was taken away counts for nothing, also when its fetch is with another', () => {
   const { leases } = setup()
-  const id = leases.grant(1, 2_000, 'a')
-  leases.grant(2, 2_000, 'b')
+  const id = leases.grant(1, 2_000, holder, 'a')
+  leases.grant(2, 2_000, holder, 'b')
   expect(leases.takeFrom(1).map(({ what }) => what)).toEqual(['a'])
-  const again = leases.grant(2, 2_000, 'a')
+  const again = leases.grant(2, 2_000, holder, 'a')
   expect(again).not.toBe(id)
   expect(leases.end(id, 1)).toBeUndefined()
   expect(leases.end(id, 2)).toBeUndefined()
@@ -42,8 +44,8 @@ test('the late result of a lease that was taken away counts for nothing, also wh
 
 test('a lease outlives its timeout by a second', () => {
   const { leases, pass } = setup()
-  leases.grant(1, 2_000, 'a')
-  leases.grant(2, 5_000, 'b')
+  leases.grant(1, 2_000, holder, 'a')
+  leases.grant(2, 5_000, holder, 'b')
   pass(2_000 + LEASE_GRACE_MS - 1)
   expect([...leases.overdue()]).toEqual([])
   pass(1)

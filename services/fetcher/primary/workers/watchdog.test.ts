@@ -4,6 +4,8 @@ import { createWatchdog, LOST_LEASE_MS, SILENT_OVERDUE_MS, STARTUP_MS, SWEEP_MS 
 import { createWorkerClock, type ThreadState } from './worker-clock.ts'
 import type { Worker } from './workers.ts'
 
+const holder = { ended() {}, lost() {} }
+
 /** Workers 1, 2, …, which speak when the test says so. */
 function setup(count: number) {
   let at = 10_000
@@ -81,7 +83,7 @@ test('a worker is not waited for after three seconds of silence', () => {
 
 test('one with a lease past its deadline is given less time to be silent', () => {
   const { leases, silent, pass } = setup(1)
-  leases.grant(1, 2_000, 'late')
+  leases.grant(1, 2_000, holder, 'late')
   pass(3_000, [1])
   pass(SILENT_OVERDUE_MS - SWEEP_MS)
   expect(silent).toEqual([])
@@ -91,12 +93,12 @@ test('one with a lease past its deadline is given less time to be silent', () =>
 
 test('one that is behind but speaks is left to its work, until a lease must be lost', () => {
   const { leases, silent, pass } = setup(1)
-  const late = leases.grant(1, 2_000, 'late')
+  const late = leases.grant(1, 2_000, holder, 'late')
   pass(9_000, [1])
   expect(silent).toEqual([])
   leases.end(late, 1)
 
-  leases.grant(1, 2_000, 'dropped')
+  leases.grant(1, 2_000, holder, 'dropped')
   pass(2_000 + LEASE_GRACE_MS + LOST_LEASE_MS - SWEEP_MS, [1])
   expect(silent).toEqual([])
   pass(SWEEP_MS, [1])
@@ -105,7 +107,7 @@ test('one that is behind but speaks is left to its work, until a lease must be l
 
 test('a primary that stood still judges nobody: first it listens', () => {
   const { leases, silent, freeze, pass } = setup(1)
-  const lease = leases.grant(1, 2_000, 'a')
+  const lease = leases.grant(1, 2_000, holder, 'a')
   freeze(60_000)
   expect(silent).toEqual([])
   leases.end(lease, 1)
@@ -132,7 +134,7 @@ test('a primary that stands still again and again finds a silent worker all the 
 
 test('a worker that waits for a CPU is not silent for that, nor late with its lease', () => {
   const { leases, silent, starve, pass } = setup(2)
-  leases.grant(2, 2_000, 'late')
+  leases.grant(2, 2_000, holder, 'late')
   starve(0.01)
   pass(60_000)
   expect(silent).toEqual([])

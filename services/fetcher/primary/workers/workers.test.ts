@@ -1,10 +1,10 @@
 import { realWorld, SILENT_MS } from '@keycast/service'
 import type { Credit } from '../../worker-messages.ts'
-import type { Fetch } from '../fetching/fetches.ts'
 import { createBackoff } from '../timing/backoff.ts'
 import { createTimerWheel, TICK_MS } from '../timing/timer-wheel.ts'
+import type { Leaseholder } from './leases.ts'
 import { SWEEP_MS } from './watchdog.ts'
-import { type Connection, createWorkers, type Leased, type WorkerEvents } from './workers.ts'
+import { type Connection, createWorkers } from './workers.ts'
 
 interface FakeProcess {
   id: number
@@ -53,12 +53,9 @@ function setup(count: number) {
     },
     send: (routingId, { lease, key }) => sent.push({ to: routingId.toString(), lease, key }),
   }
-  const events: WorkerEvents = {
-    onResult: (leased, { kind }) => results.push({ key: keyOf(leased), kind }),
-    onLost: leased => lost.push(keyOf(leased)),
-    onCredit: () => {
-      credits++
-    },
+  const holder: Leaseholder<string> = {
+    ended: (key, { kind }) => void results.push({ key, kind }),
+    lost: key => void lost.push(key),
   }
   const workers = createWorkers({
     ...realWorld,
@@ -103,8 +100,7 @@ function setup(count: number) {
         undefined,
       ),
     lease(key: string, timeoutMs = 2_000) {
-      const fetch = { entry: { key } } as unknown as Fetch
-      workers.lease(fetch, { key, url: '', headers: {}, timeoutMs, bytesMax: 1, delta: false })
+      workers.lease(holder, key, { key, url: '', headers: {}, timeoutMs, bytesMax: 1, delta: false })
       return sent[sent.length - 1]
     },
     result: ({ to, lease }: { to: string; lease: number }, from: string = to) =>
@@ -114,7 +110,9 @@ function setup(count: number) {
         undefined,
       ),
   }
-  workers.start(connection, events)
+  workers.start(connection, () => {
+    credits++
+  })
   return setup
 }
 
@@ -264,10 +262,6 @@ test('stopping ends all, counts none as lost, and looks for silence no more', as
   pass(60_000)
   expect(processes).toHaveLength(2)
 })
-
-function keyOf(leased: Leased) {
-  return leased.kind === 'ask' ? leased.key : leased.entry.key
-}
 
 test('a worker whose word could not be taken is killed: others get its leases, and it is replaced', () => {
   const { workers, processes, lost, lease, counted, pass } = ready(2)

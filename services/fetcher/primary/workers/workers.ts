@@ -1,20 +1,13 @@
-// The workers in service, and the choice of the one that gets a fetch. This file does not look at what a fetch is
-// about.
+// The workers in service, and the choice of the one that gets a lease. This file does not look at what that is for.
 import { fnv1a } from '@keycast/backbone'
 import { createAwakeClock, type Every, type Log, type World } from '@keycast/service'
-import type { Credit, Lease as LeaseMessage, LeaseResult, ResultMessage, Usage } from '../../worker-messages.ts'
-import type { Fetch } from '../fetching/fetches.ts'
-import type { Wait } from '../fetching/long-polls.ts'
-import type { Ask } from '../questions/questions.ts'
+import type { Credit, Lease, ResultMessage, Usage } from '../../worker-messages.ts'
 import type { Backoff } from '../timing/backoff.ts'
-import { createLeases, type Leases } from './leases.ts'
+import { createLeases, type Pool } from './leases.ts'
 import type { Fork, WorkerProcess } from './processes.ts'
 import { createSupervisor, type Supervisor } from './supervisor.ts'
 import { createWatchdog, type Silence, SWEEP_MS } from './watchdog.ts'
 import { createWorkerClock, readMainThread, type WorkerClock } from './worker-clock.ts'
-
-/** A fetch, a wait for a change, or a question whether a viewer may read. */
-export type Leased = Fetch | Wait | Ask
 
 export type Workers = ReturnType<typeof createWorkers>
 
@@ -29,16 +22,7 @@ export interface WorkerMetrics {
  */
 export interface Connection {
   fork: Fork
-  send: (routingId: Buffer, lease: LeaseMessage, body?: Buffer) => void
-}
-
-/**
- * The ends of leases. `onLost`: the worker that had the fetch will not answer. `onCredit`: there may be credit again.
- */
-export interface WorkerEvents {
-  onResult: (leased: Leased, result: LeaseResult, body: Buffer | undefined, delta: Buffer | undefined) => void
-  onLost: (leased: Leased) => void
-  onCredit: () => void
+  send: (routingId: Buffer, lease: Lease, body?: Buffer) => void
 }
 
 /**
@@ -86,23 +70,23 @@ export function createWorkers({
   /** Workers that announced themselves, by routing id. */
   const byRoute = new Map<string, Worker>()
   const awake = createAwakeClock({ periodMs: SWEEP_MS, every, now })
-  const leases: Leases<Leased> = createLeases({ now: id => workers.get(id)?.clock.nowMs ?? 0 })
+  const leases = createLeases({ now: id => workers.get(id)?.clock.nowMs ?? 0 })
   let send: Connection['send']
-  let events: WorkerEvents
+  /** There may be credit again. */
+  let onCredit: () => void
   let supervisor: Supervisor
   let onAllReady = () => {}
   /** The usage of ended workers, as of their last beats. */
   let endedCpuMs = 0
 
   /**
-   * Starts the processes. The lease events are given here and not at creation: fetches need these workers, and the
-   * events need the fetches.
+   * Starts the processes. Not given at creation: fetches need these workers, and are started when there is credit.
    *
    * @returns once every worker takes leases
    */
-  function start(connection: Connection, workerEvents: WorkerEvents): Promise<void> {
+  function start(connection: Connection, credited: () => void): Promise<void> {
     send = connection.send
-    events = workerEvents
+    onCredit = credited
     supervisor = createSupervisor({ count, fork: connection.fork, onStart, onEnd, firstBackoff, wheel, after, now })
     awake.start(createWatchdog({ workers, leases, onSilent }))
     const allReady = new Promise<void>(resolve => {
@@ -132,7 +116,7 @@ export function createWorkers({
     if (worker) worker.heardAt = worker.clock.nowMs
     const isLast = message.nth === undefined
     const lease = worker && (isLast ? leases.end : leases.find)(message.lease, worker.process.id)
-    if (lease) events.onResult(lease.what, message, body, delta)
+    if (lease) lease.holder.ended(lease.what, message, body, delta)
     else metrics.lateResult()
   }
 
@@ -161,7 +145,7 @@ export function createWorkers({
     worker.credit = credit
     worker.usage = { cpuMs, residentBytes }
     if (byRoute.size === count) onAllReady()
-    events.onCredit()
+    onCredit()
   }
 
   function hasCredit() {
@@ -174,17 +158,16 @@ export function createWorkers({
   }
 
   /**
-   * Hands a fetch to the worker of its key, or to the freest one if that worker has no credit left. There must be
-   * credit.
+   * Hands work to the worker of its key, or to the freest one if that worker has no credit left. There must be credit.
    */
-  function lease(fetch: Leased, message: Omit<LeaseMessage, 'type' | 'lease'>, body?: Buffer) {
-    let chosen = byPlace[(fnv1a(message.key) >>> 0) % count]
+  const lease: Pool['lease'] = (holder, what, work, body) => {
+    let chosen = byPlace[(fnv1a(work.key) >>> 0) % count]
     if (freeOf(chosen) <= 0) {
       for (const worker of workers.values()) if (freeOf(worker) > freeOf(chosen)) chosen = worker
     }
     if (!chosen?.routingId) throw new Error('a lease was to be handed out without credit')
-    const id = leases.grant(chosen.process.id, message.timeoutMs, fetch)
-    send(chosen.routingId, { type: 'lease', lease: id, ...message }, body)
+    const id = leases.grant(chosen.process.id, work.timeoutMs, holder, what)
+    send(chosen.routingId, { type: 'lease', lease: id, ...work }, body)
   }
 
   function onSilent(worker: Worker, { silentMs, overdueMs }: Silence) {
@@ -213,8 +196,8 @@ export function createWorkers({
     byPlace[worker.place] = undefined
     if (worker.routingId) byRoute.delete(worker.routingId.toString('latin1'))
     endedCpuMs += worker.usage.cpuMs
-    for (const { what } of leases.takeFrom(worker.process.id)) events.onLost(what)
-    events.onCredit()
+    for (const { holder, what } of leases.takeFrom(worker.process.id)) holder.lost(what)
+    onCredit()
   }
 
   function stats() {
