@@ -257,7 +257,6 @@ export async function startNode(
   })
   const questions = createQuestions({
     kind: authorizeQuestions(namespaces),
-    namespaces,
     pool: workers,
     cap: 8,
     inTurns: createInTurns({ wheel, now: world.now }),

@@ -18,7 +18,7 @@ import { createChangesMetrics, exportChangesLevels } from './changes/metrics.ts'
 import { createFailureLog } from './failure-log.ts'
 import { WAITS_MAX } from './fetching/long-polls.ts'
 import { createFetcherMetrics, exportLevels } from './metrics.ts'
-import { originNames } from './origins/origins.ts'
+import { originsOf } from './origins/origins.ts'
 import { createPrimary } from './primary.ts'
 import { createQuestions } from './questions/questions.ts'
 import { createRulingMetrics, exportRulingLevels } from './rulings/metrics.ts'
@@ -53,26 +53,24 @@ interface Deps extends World {
 export function createFetcher({ namespaces, hub, metrics, settings, containment, log, ...world }: Deps) {
   const { now, random } = world
   const wheel = createTimerWheel({ now, every: world.every })
-  const counts = createFetcherMetrics(metrics, originNames(namespaces))
+  const origins = originsOf(namespaces, ({ origin }) => origin)
+  const counts = createFetcherMetrics(metrics, origins)
   const firstBackoff = createBackoff({ initialMs: RESTART_MS_INITIAL, random })
   const workers = createWorkers({ count: settings.workers, firstBackoff, wheel, metrics: counts, log, ...world })
   const tokens = createTokens({ namespaces, log, ...world })
-  const told = new Set(namespaces.names.flatMap(name => namespaces.get(name)?.changes?.origin ?? []))
   const changes = createChanges({
     namespaces,
     tokens,
     markDue: hub.tell,
-    metrics: createChangesMetrics(metrics, told),
+    metrics: createChangesMetrics(
+      metrics,
+      originsOf(namespaces, ({ changes }) => changes?.origin),
+    ),
     log,
     ...world,
   })
   exportChangesLevels(metrics, [...changes.values()])
-  const waiting = new Set(
-    namespaces.names.flatMap(name => {
-      const { waitMs, origin } = namespaces.get(name) ?? {}
-      return waitMs === undefined || origin === undefined ? [] : origin
-    }),
-  )
+  const waitOrigins = originsOf(namespaces, ({ waitMs, origin }) => (waitMs === undefined ? undefined : origin))
   const post = createPost({ secrets: createSecrets(world), wallNow: world.wallNow })
   const primary = createPrimary({
     changes,
@@ -81,7 +79,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     markDue: hub.tell,
     wheel,
     metrics: counts,
-    settings: { ...settings, waitsMax: waiting.size * WAITS_MAX },
+    settings: { ...settings, waitsMax: waitOrigins.size * WAITS_MAX },
     containment,
     tokens,
     post,
@@ -90,7 +88,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
   })
   const { inFlightMax, authorizeInFlightMax } = settings
   const deciding = valuesAndRooms(namespaces)
-  const askedOrigins = new Set(deciding.names.flatMap(name => deciding.get(name)?.authorize?.origin ?? []))
+  const askedOrigins = originsOf(deciding, ({ authorize }) => authorize?.origin)
   const authorizeMetrics = createAuthorizeMetrics(metrics, askedOrigins)
   const failureLog = createFailureLog({
     wheel,
@@ -99,15 +97,12 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     says: 'questions to a backend fail',
     saysAgain: 'questions to a backend are answered again',
   })
+  const inTurns = createInTurns({ wheel, now })
+  const asking = { pool: workers, cap: authorizeInFlightMax, inTurns, failureLog, ...world }
   const viewerQuestions = createQuestions({
+    ...asking,
     kind: authorizeQuestions(deciding),
-    namespaces: deciding,
-    pool: workers,
-    cap: authorizeInFlightMax,
-    inTurns: createInTurns({ wheel, now }),
     metrics: authorizeMetrics,
-    failureLog,
-    ...world,
   })
   const authorize = createAuthorize({
     namespaces: deciding,
@@ -124,18 +119,9 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     now,
   })
   const { journal } = namespaces
-  const ruledOrigins = new Set(journal.names.flatMap(name => journal.get(name)?.ask?.origin ?? []))
+  const ruledOrigins = originsOf(journal, ({ ask }) => ask?.origin)
   const rulingMetrics = createRulingMetrics(metrics, ruledOrigins)
-  const messageQuestions = createQuestions({
-    kind: rulingQuestions(journal),
-    namespaces: journal,
-    pool: workers,
-    cap: authorizeInFlightMax,
-    inTurns: createInTurns({ wheel, now }),
-    metrics: rulingMetrics,
-    failureLog,
-    ...world,
-  })
+  const messageQuestions = createQuestions({ ...asking, kind: rulingQuestions(journal), metrics: rulingMetrics })
   const rulings = createRulings({
     namespaces: journal,
     questions: messageQuestions,
@@ -159,11 +145,11 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
   exportAuthorizeLevels(metrics, viewerQuestions.levels)
   exportRulingLevels(metrics, messageQuestions.levels)
   const credit = creditFor({
-    origins: originNames(namespaces).size,
+    origins: origins.size,
     inFlightMax,
     authorizeOrigins: askedOrigins.size + ruledOrigins.size,
     authorizeInFlightMax,
-    waitOrigins: waiting.size,
+    waitOrigins: waitOrigins.size,
   })
   exportLevels(metrics, { primary, workers, hub, settings })
   let socket: WorkSocket

@@ -239,7 +239,6 @@ function createAsking({ world, now }: Pick<ReturnType<typeof setup>, 'world' | '
   const questions = createQuestions({
     ...world,
     kind: { ...authorizeQuestions(deciding), queuedMax: QUEUED_MAX },
-    namespaces: deciding,
     pool: { hasCredit: () => asked.length < 3, lease: (_, ask: any) => asked.push(ask) },
     cap: IN_FLIGHT_MAX,
     inTurns: createInTurns(world),

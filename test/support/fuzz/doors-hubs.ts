@@ -172,7 +172,6 @@ async function startFetcher(): Promise<World> {
   const inTurns = createInTurns({ wheel, now })
   const questions = createQuestions({
     kind: authorizeQuestions(namespaces),
-    namespaces,
     pool,
     cap: 64,
     inTurns,
@@ -193,7 +192,6 @@ async function startFetcher(): Promise<World> {
   })
   const messageQuestions = createQuestions({
     kind: rulingQuestions(namespaces.journal),
-    namespaces: namespaces.journal,
     pool,
     cap: 64,
     inTurns,

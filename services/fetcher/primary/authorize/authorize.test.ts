@@ -52,7 +52,6 @@ function setup({
   const kind = authorizeQuestions(namespaces)
   const questions = createQuestions({
     kind: { ...kind, queuedMax: queuedMax ?? kind.queuedMax },
-    namespaces,
     pool: { hasCredit: () => leased.length < credit, lease: (_, ask: any, message) => leased.push({ ask, message }) },
     cap,
     inTurns: step => {

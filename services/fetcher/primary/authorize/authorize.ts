@@ -82,6 +82,7 @@ const refuses = (status: number) => status === 401 || status === 403 || status =
 
 /** The requests that these questions make. */
 export const authorizeQuestions = (namespaces: Deps['namespaces']): Kind => ({
+  namespaces,
   originOf: name => namespaces.get(name)?.authorize?.origin,
   refuses,
   what: 'whether this may be read',

@@ -56,9 +56,13 @@ export interface KeySource extends Source<Fetch> {
   probes: Iterator<Entry> | undefined
 }
 
-/** The backends that keycast.yaml names, each once: metrics have a label for each, and for no other. */
-export function originNames({ names, get }: Namespaces) {
-  return new Set(names.flatMap(name => get(name)?.origin ?? []))
+/** The backends that namespaces name for something, each once: metrics have a label for each, and for no other. */
+export function originsOf<N>(
+  { names, get }: { names: string[]; get: (name: string) => N | undefined },
+  nameOf: (namespace: N) => string | undefined,
+) {
+  const given = names.map(get).filter(namespace => namespace !== undefined)
+  return new Set(given.flatMap(namespace => nameOf(namespace) ?? []))
 }
 
 interface Options {

@@ -63,6 +63,7 @@ interface Place {
 
 /** What questions of a kind are about, and how their answers are read. */
 export interface Kind {
+  namespaces: { readonly names: string[] }
   /** Where a namespace's are sent, if it has any. */
   originOf: (namespace: string) => string | undefined
   refuses: (status: number) => boolean
@@ -91,7 +92,6 @@ const PATIENCE_MS_MAX = 60_000
 
 interface Deps {
   kind: Kind
-  namespaces: { readonly names: string[] }
   pool: Pool
   /** Requests in flight to each origin. */
   cap: number
@@ -102,8 +102,8 @@ interface Deps {
   after: World['after']
 }
 
-export function createQuestions({ kind, namespaces, pool, cap, inTurns, metrics, failureLog, now, after }: Deps) {
-  const { originOf, refuses, what } = kind
+export function createQuestions({ kind, pool, cap, inTurns, metrics, failureLog, now, after }: Deps) {
+  const { namespaces, originOf, refuses, what } = kind
   const sources = createSources<Ask>({
     inFlightMax: cap,
     newLimit: () => ({ inForce: () => cap, started() {}, ended() {} }),

@@ -208,7 +208,6 @@ test('the Retry-After of a backend holds, up to a minute', () => {
   const leased: Ask[] = []
   const questions = createQuestions({
     kind: rulingQuestions(namespaces),
-    namespaces,
     pool: { hasCredit: () => true, lease: (_, ask: any) => leased.push(ask) },
     cap: 1,
     inTurns() {},

@@ -45,6 +45,7 @@ const MISCONFIGURED_RETRY_MS = 5_000
 
 /** The requests that these questions make. */
 export const rulingQuestions = (namespaces: JournalNamespaces): Kind => ({
+  namespaces,
   originOf: name => namespaces.get(name)?.ask?.origin,
   refuses: status => status === 403 || status === 422,
   what: 'whether this may be published',
