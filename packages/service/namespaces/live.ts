@@ -3,7 +3,7 @@
 // object, for keys of it are still held: without that they would be asked of the old backend when it comes back.
 import { Misconfigured } from '../misconfigured.ts'
 import type { JournalNamespace } from './journal-schema.ts'
-import type { AllNamespaces, Authorize, Namespace, ReadNamespaces } from './namespaces.ts'
+import type { AllNamespaces, Authorize, Named, Namespace, ReadNamespaces } from './namespaces.ts'
 import type { PushedNamespace } from './pushed-schema.ts'
 import { valuesAndRooms } from './values-and-rooms.ts'
 
@@ -47,7 +47,7 @@ export function createLiveNamespaces(first: ReadNamespaces) {
   /** Why another file cannot be taken over by a process that runs; a line each. */
   function problemsOf(next: ReadNamespaces): string[] {
     const problems: string[] = []
-    for (const name of new Set([...values.names(), ...next.names])) {
+    for (const name of new Set([...values.names, ...next.names])) {
       const isStreamed = written(name).changes !== undefined || next.written(name).changes !== undefined
       if (!isStreamed || !differ(name, ['changes', 'refresh'], next)) continue
       problems.push(`namespaces.${name}: changes, and its refresh, take effect with a restart of fetchers and gateways`)
@@ -94,24 +94,7 @@ export function createLiveNamespaces(first: ReadNamespaces) {
     }
   }
 
-  const live: AllNamespaces = {
-    get: values.get,
-    get names() {
-      return values.names()
-    },
-    pushed: {
-      get: pushed.get,
-      get names() {
-        return pushed.names()
-      },
-    },
-    journal: {
-      get: rooms.get,
-      get names() {
-        return rooms.names()
-      },
-    },
-  }
+  const live: AllNamespaces = Object.assign(values, { pushed, journal: rooms })
   return Object.assign(live, { problemsOf, take })
 }
 
@@ -120,11 +103,6 @@ const freshMsOf = ({ refreshMs, waitMs = 0, timeoutMs }: Namespace) =>
   refreshMs === 0 ? Number.POSITIVE_INFINITY : refreshMs + waitMs + timeoutMs
 
 const has = (all: AllNamespaces, name: string) => valuesAndRooms(all).get(name) !== undefined
-
-interface Named<N> {
-  get: (name: string) => N | undefined
-  readonly names: string[]
-}
 
 /** The namespaces of a kind. */
 function createNamed<N extends { authorize?: Authorize }>() {
@@ -150,7 +128,9 @@ function createNamed<N extends { authorize?: Authorize }>() {
   return {
     replace,
     get: (name: string) => named.get(name),
-    names: () => [...named.keys()],
+    get names() {
+      return [...named.keys()]
+    },
     /** As it is, or was when it went. */
     last,
   }

@@ -82,7 +82,8 @@ export interface Batch extends Omit<BatchUrl, 'origin'> {
 /** A bearer token: in a file that is read again, or of a token endpoint (RFC 6749 section 4.4). */
 export type ServiceToken = { file: string } | { url: string; client: string; secret: string; scope?: string }
 
-interface Named<N> {
+/** Namespaces of a kind, by their names. */
+export interface Named<N> {
   get: (name: string) => N | undefined
   readonly names: string[]
 }

@@ -1,16 +1,13 @@
 // What namespaces of values and of rooms share, and those of values among themselves.
-import type { AllNamespaces, Deciding, ValueNamespaces } from './namespaces.ts'
-
-interface Named {
-  get: (name: string) => Deciding | undefined
-  readonly names: string[]
-}
+import type { AllNamespaces, Deciding, Named, ValueNamespaces } from './namespaces.ts'
 
 /**
  * @param all without `pushed` where `get` knows those as well
  * @returns those that there are at each moment: a backend may decide who reads
  */
-export const valuesAndRooms = (all: Named & { pushed?: Named; journal: Named }): Named => ({
+export const valuesAndRooms = (
+  all: Named<Deciding> & { pushed?: Named<Deciding>; journal: Named<Deciding> },
+): Named<Deciding> => ({
   get: name => all.get(name) ?? all.pushed?.get(name) ?? all.journal.get(name),
   get names() {
     return [...all.names, ...(all.pushed?.names ?? []), ...all.journal.names]
