@@ -26,14 +26,26 @@ export const quantity = ({ read, expects }: Rule) => {
     .refine(number => !Number.isNaN(number), { error })
 }
 
-export const url = z.string({ error: 'must be a URL' }).transform((template, context) => {
-  const read = readUrlTemplate(template)
-  if ('problem' in read) {
-    context.addIssue(read.problem)
+/** A field as something that knows its form makes it, or says why it cannot. */
+export const readBy =
+  <Written, Read extends object>(read: (written: Written) => Read | { problem: string }) =>
+  (written: Written, context: z.core.$RefinementCtx): Read => {
+    const found = read(written)
+    if (!('problem' in found)) return found
+    context.addIssue(found.problem)
     return z.NEVER
   }
-  return read
-})
+
+/** A field whose form another schema has, which is chosen by what is written: so an error is said of a field in it. */
+export const chosenBy = <Schema extends z.ZodType>(schemaOf: (written: unknown) => Schema) =>
+  z.unknown().transform((written, context): z.output<Schema> => {
+    const read = schemaOf(written).safeParse(written)
+    if (read.success) return read.data
+    for (const issue of read.error.issues) context.issues.push({ ...issue, input: written } as z.core.$ZodRawIssue)
+    return z.NEVER
+  })
+
+export const url = z.string({ error: 'must be a URL' }).transform(readBy(readUrlTemplate))
 
 /** @param fewest segments that an id may have: for one that a place lacks there is no URL */
 export function beyondProblem(places: number[], fewest: number): string | undefined {

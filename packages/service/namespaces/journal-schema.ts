@@ -2,7 +2,16 @@
 // members.
 import { z } from 'zod'
 import { duration, size } from '../quantities.cjs'
-import { type Authorize, authorizeOf, authorizeRooms, DURATION_MS_MAX, headers, quantity, urlOfAny } from './fields.ts'
+import {
+  type Authorize,
+  authorizeOf,
+  authorizeRooms,
+  chosenBy,
+  DURATION_MS_MAX,
+  headers,
+  quantity,
+  urlOfAny,
+} from './fields.ts'
 import { notifyOf, notifyOfRooms, type RoomsNotify } from './notify-schema.ts'
 import { JOURNAL_PART_BYTES_MAX } from './pushed-schema.ts'
 import { strictMap } from './strict-map.ts'
@@ -75,14 +84,7 @@ const asking = strictMap(
 
 const publishers = z.enum(['client', 'server'], { error: 'must be client, server, or a map with ask' })
 
-/** Chosen by what it is, so that an error in the map is said of the field in it. */
-const publish = z.unknown().transform((written, context) => {
-  const isMap = typeof written === 'object' && written !== null
-  const read = (isMap ? asking : publishers).safeParse(written)
-  if (read.success) return read.data
-  for (const issue of read.error.issues) context.issues.push({ ...issue, input: written } as z.core.$ZodRawIssue)
-  return z.NEVER
-})
+const publish = chosenBy(written => (typeof written === 'object' && written !== null ? asking : publishers))
 
 const fields = strictMap({
   source: z.literal('journal'),

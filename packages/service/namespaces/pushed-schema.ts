@@ -4,7 +4,6 @@ import { duration, size } from '../quantities.cjs'
 import { authorizeOf, authorizeRooms, DURATION_MS_MAX, ids, quantity } from './fields.ts'
 import { ONE_SEGMENT } from './id-problem.ts'
 import type { ValueNamespace } from './namespaces.ts'
-import { strictMap } from './strict-map.ts'
 
 export type PushedNamespace = ValueNamespace & { source: 'pushed' }
 
@@ -14,17 +13,17 @@ export const JOURNAL_PART_BYTES_MAX = 512 * 1_024
 /** A gateway waits this long for the journal. */
 const TIMEOUT_MS = 2_000
 
-export const pushedNamespace = strictMap({
+export const pushedFields = {
   source: z.literal('pushed'),
   maxAge: quantity(duration({ maxMs: DURATION_MS_MAX })).default(1_000),
   maxBytes: quantity(size({ minBytes: 1, maxBytes: JOURNAL_PART_BYTES_MAX })).default(JOURNAL_PART_BYTES_MAX),
   ids: ids.optional(),
   authorize: authorizeRooms.optional(),
-})
+}
 
 export function pushedNamespaceOf(
   name: string,
-  { source, maxAge, maxBytes, ids, authorize }: z.output<typeof pushedNamespace>,
+  { source, maxAge, maxBytes, ids, authorize }: z.output<z.ZodObject<typeof pushedFields>>,
 ): PushedNamespace {
   return {
     name,

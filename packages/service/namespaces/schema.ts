@@ -7,20 +7,22 @@ import { readBodyTemplate } from './body-template.ts'
 import {
   authorize,
   beyondProblem,
+  chosenBy,
   DURATION_MS_MAX,
   headerProblem,
   headers,
   ids,
   quantity,
+  readBy,
   url,
   urlOfAll,
 } from './fields.ts'
 import { type Ids, ONE_SEGMENT } from './id-problem.ts'
 import { journalNamespace } from './journal-schema.ts'
 import { notifyOfValues } from './notify-schema.ts'
-import { pushedNamespace } from './pushed-schema.ts'
+import { pushedFields } from './pushed-schema.ts'
 import { RESERVED_PREFIX } from './reserved.ts'
-import { strictMap, unknownField, unknownFields } from './strict-map.ts'
+import { strictMap, unknownFields } from './strict-map.ts'
 import { readBatchUrl, type UrlTemplate } from './url-template.ts'
 
 /** A shorter period would load the backend for a change that no viewer sees. */
@@ -97,30 +99,14 @@ const asHeaders = z
 
 const body = z
   .union([z.string(), z.record(z.string(), z.unknown())], { error: 'must be JSON, as text or as a map' })
-  .transform((written, context) => {
-    const read = readBodyTemplate(written)
-    if ('problem' in read) {
-      context.addIssue(read.problem)
-      return z.NEVER
-    }
-    return read
-  })
-
-const batchUrl = z.string({ error: 'must be a URL' }).transform((template, context) => {
-  const read = readBatchUrl(template)
-  if ('problem' in read) {
-    context.addIssue(read.problem)
-    return z.NEVER
-  }
-  return read
-})
+  .transform(readBy(readBodyTemplate))
 
 const maxError = `must be a whole number: 2 to ${BATCH_KEYS_MAX}`
 const pointerError = 'must be a JSON pointer (RFC 6901), as in /data/items'
 const pointer = z.string({ error: pointerError }).regex(/^(\/([^~/]|~[01])*)*$/, { error: pointerError })
 const batch = strictMap(
   {
-    url: batchUrl,
+    url: z.string({ error: 'must be a URL' }).transform(readBy(readBatchUrl)),
     max: z.int({ error: maxError }).min(2, { error: maxError }).max(BATCH_KEYS_MAX, { error: maxError }).default(100),
     items: pointer,
     id: pointer,
@@ -236,34 +222,23 @@ function authorizeProblem(places: number[], { min, max }: Ids) {
   return beyondProblem(places, min)
 }
 
+const pushedNamespace = strictMap(pushedFields, {
+  whyNot(field) {
+    if (field === 'notify') return 'is for source: http and journal: of values that are handed over no backend is told'
+    return Object.hasOwn(httpFields.shape, field)
+      ? 'is for source: http: a value that is handed over is never fetched'
+      : undefined
+  },
+})
+
 /**
  * Chosen by the source; a namespace with an unknown source is checked as one of values, so that all errors are reported
  * at once.
  */
-const namespace = z.unknown().transform((written, context) => {
+const namespace = chosenBy(written => {
   const { source } = (written ?? {}) as { source?: unknown }
-  const schema = source === 'journal' ? journalNamespace : source === 'pushed' ? pushedNamespace : httpNamespace
-  const read = schema.safeParse(written)
-  if (read.success) return read.data
-  for (const issue of read.error.issues) {
-    if (source === 'pushed' && issue.code === 'unrecognized_keys') refuseFields(issue.keys, context)
-    else context.issues.push({ ...issue, input: written } as z.core.$ZodRawIssue)
-  }
-  return z.NEVER
+  return source === 'journal' ? journalNamespace : source === 'pushed' ? pushedNamespace : httpNamespace
 })
-
-/** @param fields that a namespace of values that are handed over does not have */
-function refuseFields(fields: string[], context: z.core.$RefinementCtx) {
-  for (const field of fields) {
-    const message =
-      field === 'notify'
-        ? 'is for source: http and journal: of values that are handed over no backend is told'
-        : field in httpFields.shape
-          ? 'is for source: http: a value that is handed over is never fetched'
-          : unknownField(field, Object.keys(pushedNamespace.shape))
-    context.addIssue({ code: 'custom', path: [field], message })
-  }
-}
 
 /** The whole file. */
 export const file = strictMap(

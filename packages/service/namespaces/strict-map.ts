@@ -8,12 +8,21 @@ const NAME_CHARACTERS_MAX = 40
 /** Of so many letters one may be wrong. */
 const LETTERS_PER_SLIP = 3
 
-/** @param error for what is no map, or has the wrong fields */
-export function strictMap<Shape extends z.ZodRawShape>(shape: Shape, { error }: { error?: string } = {}) {
+interface Options {
+  /** For what is no map. */
+  error?: string
+  /** Why it has not a field that others have. */
+  whyNot?: (name: string) => string | undefined
+}
+
+export function strictMap<Shape extends z.ZodRawShape>(
+  shape: Shape,
+  { error, whyNot = () => undefined }: Options = {},
+) {
   const known = Object.keys(shape)
+  const refuse = (name: string) => whyNot(name) ?? unknownField(name, known)
   return z.strictObject(shape, {
-    error: issue =>
-      issue.code === 'unrecognized_keys' ? issue.keys.map(name => unknownField(name, known)).join('\n') : error,
+    error: issue => (issue.code === 'unrecognized_keys' ? issue.keys.map(refuse).join('\n') : error),
   })
 }
 
