@@ -1,5 +1,6 @@
 // Conditional requests (RFC 9110 section 13): whether to answer 304.
 import type { IncomingHttpHeaders } from 'node:http'
+import { readHttpDate } from '@keycast/service'
 
 const entityTag = /(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g
 
@@ -20,9 +21,4 @@ export function isNotModified(
   }
   // A date that cannot be read is NaN, compares false and so is ignored. Last-Modified counts whole seconds.
   return Math.floor(changedAtMs / 1_000) * 1_000 <= readHttpDate(headers['if-modified-since'] ?? '')
-}
-
-/** The three date formats of section 5.6.7; the oldest leaves GMT out. */
-function readHttpDate(date: string) {
-  return Date.parse(date.endsWith(' GMT') ? date : `${date} GMT`)
 }

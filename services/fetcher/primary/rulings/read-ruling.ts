@@ -1,8 +1,7 @@
 // What a backend's response says of a message.
-import { isUtf8 } from 'node:buffer'
 import type { Ruling } from '@keycast/backbone'
 import { DATA_DEPTH_MAX, rawMember } from '@keycast/protocol'
-import { detached } from '@keycast/service'
+import { detached, jsonProblem, withoutBom } from '@keycast/service'
 import { admits, type Reply } from '../questions/questions.ts'
 
 /** It goes to the client as it is. */
@@ -21,8 +20,8 @@ export function readRuling({ status, message, retryAfterMs, isCrowded, body }: R
 function readTaken(body: Buffer | undefined, bytesMax: number): Ruling | string {
   if (!body) return 'its body broke off, or is too long'
   if (body.length === 0) return { ruling: 'take' }
-  const text = textOf(body)
-  if (!objectIn(text)) return 'its body is neither empty nor a JSON object'
+  const text = objectIn(body)
+  if (text === undefined) return 'its body is neither empty nor a JSON object'
   const data = rawMember(text, 'data')
   if (!data) return { ruling: 'take' }
   if (data.depth > DATA_DEPTH_MAX) return `its data is nested deeper than ${DATA_DEPTH_MAX}`
@@ -31,17 +30,15 @@ function readTaken(body: Buffer | undefined, bytesMax: number): Ruling | string 
 }
 
 function reasonIn(body: Buffer | undefined) {
-  const { reason } = objectIn(textOf(body ?? Buffer.alloc(0))) ?? {}
-  return typeof reason === 'string' && reasonGrammar.test(reason) ? { reason } : {}
+  const text = body && objectIn(body)
+  const written = text === undefined ? undefined : rawMember(text, 'reason')?.text
+  const reason = written?.startsWith('"') ? JSON.parse(written) : ''
+  return reasonGrammar.test(reason) ? { reason } : {}
 }
 
-const textOf = (body: Buffer) => (isUtf8(body) ? body.toString().trim() : '')
-
-function objectIn(text: string): Record<string, unknown> | undefined {
-  try {
-    const parsed = JSON.parse(text)
-    return typeof parsed === 'object' && !Array.isArray(parsed) ? (parsed ?? undefined) : undefined
-  } catch {
-    return undefined
-  }
+/** Not parsed: of brackets alone a body as long as a message may be takes a tenth of a second. @returns its text */
+function objectIn(body: Buffer): string | undefined {
+  const json = withoutBom(body)
+  const text = jsonProblem(json) ? '' : json.toString().trim()
+  return text.startsWith('{') ? text : undefined
 }
