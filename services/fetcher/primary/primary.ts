@@ -76,12 +76,7 @@ export function createPrimary({ settings, ...given }: Deps) {
   const parts = { ...given, sources, table, interest, inTurns, fetches, schedule, refreshes, recovery, refused }
   const refusals = createRefusals(parts)
   const hubEvents = createGatewayWants({ ...parts, refusals, viewers })
-  const results = createResults({
-    ...parts,
-    onNoRoom: refusals.refuseAll,
-    onNoShare: refusals.refuseShares,
-    onForbidden: refusals.forbid,
-  })
+  const results = createResults({ ...parts, refusals })
   fetches.start({
     onResult: results.take,
     onRefused: results.refuse,

@@ -21,7 +21,7 @@ export function createBatches() {
 
   /** Chooses the fetches that go with one which is about to go. @param batch its namespace's */
   function gather(fetch: Fetch, { max, idsBytesMax, bytesOf }: Batch) {
-    const { queue } = fetch.entry.source
+    const { queue } = fetch.source
     const company: Fetch[] = []
     const returned: Fetch[] = []
     let room = idsBytesMax - bytesOf(idOf(fetch.entry.key))
@@ -61,7 +61,7 @@ export function createBatches() {
   function sendAgain([first, ...others]: Fetch[]) {
     for (const fetch of [first, ...others]) fetch.sentAt = undefined
     first.company = others
-    first.entry.source.queue.putBack(first)
+    first.source.queue.putBack(first)
   }
 
   /** Nobody wants the key of a queued fetch: those that were to go with it go without. */
@@ -76,7 +76,7 @@ export function createBatches() {
       one.company = undefined
       if (one === fetch) continue
       one.sentAt = undefined
-      one.entry.source.queue.putBack(one)
+      one.source.queue.putBack(one)
     }
   }
 

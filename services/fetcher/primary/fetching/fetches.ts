@@ -19,7 +19,7 @@ import type { FetchMetrics } from '../metrics.ts'
 import type { Verdict } from '../origins/breaker.ts'
 import { createDispatcher, type Dispatcher, type Request } from '../origins/dispatcher.ts'
 import type { Sign } from '../origins/fetch-limit.ts'
-import type { KeySources } from '../origins/origins.ts'
+import type { KeySource, KeySources } from '../origins/origins.ts'
 import type { InTurns } from '../timing/in-turns.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import type { Leaseholder, Pool } from '../workers/leases.ts'
@@ -33,7 +33,7 @@ export type Fetches = ReturnType<typeof createFetches>
  * `superseded`: the backend handed over a value while it was under way, so what it brings is of no use.
  * `authorization`: the viewer's, that it was sent with.
  */
-export interface Fetch extends Request {
+export interface Fetch extends Request<KeySource> {
   entry: Entry
   again: boolean
   superseded: boolean
@@ -95,7 +95,6 @@ export function createFetches({
     hasCredit: pool.hasCredit,
     inTurns,
     steps: {
-      sourceOf: ({ entry }) => entry.source,
       isOver: ({ entry }) => !mayAsk(entry, wallNow()),
       lease,
       refused(fetch) {
@@ -139,6 +138,7 @@ export function createFetches({
     if (!mayAsk(entry, wallNow()) || !source.breaker.admits()) return refuse(entry)
     entry.fetch = {
       entry,
+      source,
       lane: laneOf(entry),
       path: pathOf(entry),
       queuedAt: now(),
@@ -193,14 +193,19 @@ export function createFetches({
   }
 
   function lease(fetch: Fetch) {
-    const { entry, lane, queuedAt, sentAt = now() } = fetch
+    const { entry } = fetch
     if (entry.namespace.batch) return leaseBatch(fetch, entry.namespace, entry.namespace.batch)
     if (fetch.company) batches.dissolve(fetch)
-    metrics.started(lane, sentAt - queuedAt)
     fetch.authorization = authorizationOf(entry, wallNow())
-    fetch.superseded = false
-    fetch.requestChanges = entry.source.requestChanges
+    noteSent(fetch)
     pool.lease(holder, fetch, workOf(entry, fetch.authorization))
+  }
+
+  function noteSent(fetch: Fetch) {
+    const { lane, source, queuedAt, sentAt = now() } = fetch
+    fetch.superseded = false
+    fetch.requestChanges = source.requestChanges
+    metrics.started(lane, sentAt - queuedAt)
   }
 
   /**
@@ -214,17 +219,15 @@ export function createFetches({
     const id = idOf(sharedKeyOf(entry))
     // Conditions are for GET (RFC 9110 section 13.1.2).
     const validators = namespace.bodyFor ? undefined : value
-    const sent = own ?? (needsOwnToken(entry) ? null : tokens.authorizationOf(namespace.name))
-    const ofKey = namespace.query && headersOfKey(namespace, id)
+    const authorization = own ?? (needsOwnToken(entry) ? null : tokens.authorizationOf(namespace.name))
     return {
       key: entry.key,
       // Computed each time: with a million keys the addresses alone would take 100 MB.
       url: namespace.urlFor(id),
       body: namespace.bodyFor?.(id),
       redirects: namespace.followsRedirects,
-      headers:
-        !sent && !ofKey ? namespace.headers : { ...namespace.headers, ...ofKey, ...(sent && { authorization: sent }) },
-      lacksToken: sent === null || undefined,
+      headers: headersWith(namespace, authorization, namespace.query && headersOfKey(namespace, id)),
+      lacksToken: authorization === null || undefined,
       timeoutMs: namespace.timeoutMs,
       bytesMax: namespace.bytesMax,
       // No delta answers a get: if nobody watches the key, the delta and the body held for the next one would be
@@ -243,9 +246,7 @@ export function createFetches({
     fetch.company = fetches.slice(1)
     for (const one of fetches) {
       one.sentAt = sentAt
-      one.superseded = false
-      one.requestChanges = one.entry.source.requestChanges
-      metrics.started(one.lane, sentAt - one.queuedAt)
+      noteSent(one)
     }
     metrics.batched(fetches.length)
     const authorization = tokens.authorizationOf(namespace.name)
@@ -257,7 +258,7 @@ export function createFetches({
       key: `${namespace.name}:`,
       url: batch.urlFor(keys.map(({ id }) => id)),
       redirects: namespace.followsRedirects,
-      headers: authorization ? { ...namespace.headers, authorization } : namespace.headers,
+      headers: headersWith(namespace, authorization),
       lacksToken: authorization === null || undefined,
       timeoutMs: namespace.timeoutMs,
       bytesMax: namespace.bytesMax,
@@ -297,7 +298,7 @@ export function createFetches({
     dispatcher.lost(fetch)
     for (const other of others) {
       Object.assign(other, { attempt: 2, sentAt: undefined, company: [] })
-      if (isStillWanted(other)) other.entry.source.queue.putBack(other)
+      if (isStillWanted(other)) other.source.queue.putBack(other)
     }
   }
 
@@ -317,11 +318,11 @@ export function createFetches({
   }
 
   function finish(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) {
-    const { entry, sentAt = now() } = fetch
+    const { entry, source, sentAt = now() } = fetch
     if (hasFailed(result)) failed(entry, result)
-    metrics.ended(entry.source.origin.name, result, body?.length ?? 0, now() - sentAt)
+    metrics.ended(source.origin.name, result, body?.length ?? 0, now() - sentAt)
     entry.fetch = undefined
-    const isOfNow = fetch.requestChanges === entry.source.requestChanges
+    const isOfNow = fetch.requestChanges === source.requestChanges
     apply(fetch, isOfNow ? result : withoutValidators(result), body, delta, closed)
     if (!hasFailed(result)) noteSuccess(entry)
   }
@@ -360,6 +361,13 @@ const withoutValidators = (result: Result): Result =>
   result.kind === 'value' || result.kind === 'current'
     ? { ...result, etag: undefined, lastModified: undefined }
     : result
+
+/** @param authorization none where the backend is to get none @param ofKey where parameters of the key are sent so */
+const headersWith = (
+  { headers }: Entry['namespace'],
+  authorization: string | null | undefined,
+  ofKey?: Record<string, string>,
+) => (!authorization && !ofKey ? headers : { ...headers, ...ofKey, ...(authorization && { authorization }) })
 
 /** That there is no such value is an answer, too. */
 const hasFailed = (result: Result): result is FailedResult => result.kind === 'failed' && result.code !== 'not_found'

@@ -7,7 +7,7 @@ import { isFailing } from '../keys/held.ts'
 import { isKept } from '../keys/interest.ts'
 import { mayAsk } from '../keys/viewer.ts'
 import type { Leaseholder, Pool } from '../workers/leases.ts'
-import type { Fetch } from './fetches.ts'
+import type { Ended } from './results.ts'
 
 export type LongPolls = ReturnType<typeof createLongPolls>
 
@@ -55,13 +55,7 @@ interface WaitEvents {
   isHeld: (entry: Entry) => boolean
   want: (entry: Entry) => void
   /** @param fetch as one that was asked for when its response came */
-  onResult: (
-    fetch: Pick<Fetch, 'entry' | 'again' | 'superseded' | 'queuedAt' | 'sentAt' | 'askedAt'>,
-    result: Result,
-    body: Buffer | undefined,
-    delta: Buffer | undefined,
-    closed: boolean,
-  ) => void
+  onResult: (fetch: Ended, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) => void
   /** The key is to be tried then. */
   tryAt: (entry: Entry, atMs: number) => void
 }

@@ -3,6 +3,7 @@ import type { HandedOver } from '@keycast/backbone'
 import { errorCodes } from '@keycast/protocol'
 import { detached } from '@keycast/service'
 import type { FailedResult, Result } from '../../worker-messages.ts'
+import type { Refusals } from '../gateways/refusals.ts'
 import type { Entry } from '../keys/entry.ts'
 import { confirmValue, holdFailure, holdNotFound, holdValue, invalidate, isFailing } from '../keys/held.ts'
 import { isCold, isKept, isWaitedFor } from '../keys/interest.ts'
@@ -10,7 +11,7 @@ import type { KeySource } from '../origins/origins.ts'
 import type { Schedule } from '../timing/schedule.ts'
 import type { Fetch, Fetches } from './fetches.ts'
 
-type Ended = Pick<Fetch, 'entry' | 'again' | 'superseded' | 'queuedAt' | 'sentAt' | 'askedAt' | 'authorization'>
+export type Ended = Pick<Fetch, 'entry' | 'again' | 'superseded' | 'queuedAt' | 'sentAt' | 'askedAt' | 'authorization'>
 
 interface Deps {
   table: {
@@ -26,12 +27,7 @@ interface Deps {
     probe: (source: KeySource) => void
   }
   fetches: Pick<Fetches, 'want' | 'supersede'>
-  /** The first value of a wanted key does not fit. */
-  onNoRoom: (entry: Entry) => void
-  /** Those who want it have no room for it in their shares. */
-  onNoShare: (entry: Entry) => void
-  /** The backend refused the user whose own value it is, asked with this token. */
-  onForbidden: (entry: Entry, authorization: string | undefined) => void
+  refusals: Pick<Refusals, 'refuseAll' | 'refuseShares' | 'forbid'>
   now: () => number
   wallNow: () => number
 }
@@ -43,9 +39,7 @@ export function createResults({
   refreshes,
   recovery,
   fetches,
-  onNoRoom,
-  onNoShare,
-  onForbidden,
+  refusals,
   now,
   wallNow,
 }: Deps) {
@@ -58,7 +52,7 @@ export function createResults({
     const { entry, again, queuedAt, sentAt = now(), askedAt = sentAt } = fetch
     if (entry.namespace.isPerUser && isForbidden(result)) {
       refreshes.end(entry)
-      onForbidden(entry, fetch.authorization)
+      refusals.forbid(entry, fetch.authorization)
       return noteEnd(entry.source, false, closed)
     }
     if (fetch.superseded) {
@@ -86,8 +80,8 @@ export function createResults({
       table.recount(entry)
     } else {
       refreshes.end(entry)
-      if (fits) onNoShare(entry)
-      else onNoRoom(entry)
+      if (fits) refusals.refuseShares(entry)
+      else refusals.refuseAll(entry)
     }
     noteEnd(entry.source, hasSucceeded(result), closed)
   }

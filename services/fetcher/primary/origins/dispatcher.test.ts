@@ -91,20 +91,24 @@ test('keys that the backend never had wait behind all others, until it says that
   expect(order).toEqual(['doc:busy', 'doc:3', 'doc:2', 'doc:1'])
 })
 
+interface Test extends Request<Source<Test>> {
+  isOver: boolean
+}
+
 test('thousands of requests that are over, between others, are refused when there is credit again', () => {
   const now = () => 0
   const newLimit = () => ({ inForce: () => 10_000, started() {}, ended() {} })
-  const sources = createSources<Request & { isOver: boolean }>({ inFlightMax: 10_000, newLimit, now })
+  const sources = createSources<Test>({ inFlightMax: 10_000, newLimit, now })
   sources.take([['doc', 'http://doc']])
+  const source = sources.get('doc') as Source<Test>
   const counts = { credit: 0, leased: 0, refused: 0 }
-  const { add, startAll } = createDispatcher<Request & { isOver: boolean }>({
+  const { add, startAll } = createDispatcher<Test>({
     origins: sources.origins,
     hasCredit: () => counts.leased < counts.credit,
     inTurns(step) {
       while (step());
     },
     steps: {
-      sourceOf: () => sources.get('doc') as Source<Request & { isOver: boolean }>,
       isOver: ({ isOver }) => isOver,
       lease: () => counts.leased++,
       refused: () => counts.refused++,
@@ -117,7 +121,7 @@ test('thousands of requests that are over, between others, are refused when ther
   })
   for (let i = 0; i < 10_000; i++) {
     const isOver = i % 2 === 1
-    add({ lane: 'cold', path: [undefined], queuedAt: 0, sentAt: undefined, attempt: 1, probe: false, isOver })
+    add({ source, lane: 'cold', path: [undefined], queuedAt: 0, sentAt: undefined, attempt: 1, probe: false, isOver })
   }
   counts.credit = 10_000
   startAll()

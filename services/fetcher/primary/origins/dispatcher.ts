@@ -10,7 +10,9 @@ import type { Sign } from './fetch-limit.ts'
 import type { Origin, Source } from './origins.ts'
 
 /** Without `sentAt` it is queued, in its account's turn (`path`). `attempt`: which worker this is. `probe`: it tests a backend that failed. */
-export interface Request {
+export interface Request<S = unknown> {
+  /** Of its namespace. */
+  source: S
   lane: Lane
   path: LanePath
   queuedAt: number
@@ -29,8 +31,7 @@ interface Judgement {
 }
 
 /** What requests of a kind do in a way of their own. */
-interface Steps<R extends Request> {
-  sourceOf: (request: R) => Source<R>
+interface Steps<R> {
   /** Whether one that is queued is of no use any more. */
   isOver: (request: R) => boolean
   /** Hands it to a worker; there is credit. */
@@ -53,7 +54,7 @@ const SHARE_OF_FREE = 3
 /** While other requests of a namespace are under way, a key waits this long for others to go with it. */
 const COMPANY_MS = 5
 
-interface Deps<R extends Request> {
+interface Deps<R extends Request<Source<R>>> {
   /** In the order in which they are first next time; more may come. */
   origins: Origin<R>[]
   hasCredit: () => boolean
@@ -63,11 +64,18 @@ interface Deps<R extends Request> {
   after: World['after']
 }
 
-export type Dispatcher<R extends Request> = ReturnType<typeof createDispatcher<R>>
+export type Dispatcher<R extends Request<Source<R>>> = ReturnType<typeof createDispatcher<R>>
 
-export function createDispatcher<R extends Request>({ origins, hasCredit, inTurns, steps, now, after }: Deps<R>) {
+export function createDispatcher<R extends Request<Source<R>>>({
+  origins,
+  hasCredit,
+  inTurns,
+  steps,
+  now,
+  after,
+}: Deps<R>) {
   function add(request: R) {
-    const source = steps.sourceOf(request)
+    const { source } = request
     source.queue.add(request)
     if (source.batchMax > 1) gather(source)
     startNext(source.origin)
@@ -96,7 +104,7 @@ export function createDispatcher<R extends Request>({ origins, hasCredit, inTurn
       if (mustRefuse(request)) {
         release(request)
         steps.refused(request)
-        refuseQueued(steps.sourceOf(request))
+        refuseQueued(request.source)
       } else send(request)
     }
   }
@@ -125,11 +133,11 @@ export function createDispatcher<R extends Request>({ origins, hasCredit, inTurn
   }
 
   function release(request: R) {
-    steps.sourceOf(request).queue.ended(request)
+    request.source.queue.ended(request)
     if (request.origin) request.origin.inFlight--
   }
 
-  const mustRefuse = (request: R) => !steps.sourceOf(request).breaker.admits() || steps.isOver(request)
+  const mustRefuse = (request: R) => !request.source.breaker.admits() || steps.isOver(request)
 
   /** Refuses what is queued as far as it must be, and goes on with the rest. */
   function refuseQueued(source: Source<R>) {
@@ -152,7 +160,7 @@ export function createDispatcher<R extends Request>({ origins, hasCredit, inTurn
   }
 
   function send(request: R) {
-    const { limit, breaker, queue } = steps.sourceOf(request)
+    const { limit, breaker, queue } = request.source
     request.sentAt = now()
     limit.started(queue.inFlight())
     request.probe = breaker.start()
@@ -161,7 +169,7 @@ export function createDispatcher<R extends Request>({ origins, hasCredit, inTurn
 
   /** A request under a lease in force ended. */
   function ended(request: R, result: Result, body?: Buffer, delta?: Buffer) {
-    const source = steps.sourceOf(request)
+    const { source } = request
     const { verdict, sign, who } = steps.judge(request, result)
     release(request)
     // Else a backend that a namespace has left, because it failed, would have the next one's breaker open.
@@ -176,7 +184,7 @@ export function createDispatcher<R extends Request>({ origins, hasCredit, inTurn
   /** The worker that had a request will not answer. Another one is asked, once. */
   function lost(request: R) {
     if (request.attempt === 2) return ended(request, twiceLost)
-    const { breaker, queue, origin } = steps.sourceOf(request)
+    const { breaker, queue, origin } = request.source
     release(request)
     // Without this line no other probe would ever be let through.
     if (request.probe && request.origin === origin) breaker.end('void', true)

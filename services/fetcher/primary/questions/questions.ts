@@ -36,7 +36,7 @@ export interface Reply {
 }
 
 /** One request, from being queued to its end. `headers` are secret. `holder`: of its place in the queue. */
-export interface Ask extends Request {
+export interface Ask extends Request<Source<Ask>> {
   /** The viewer key, or the room: names it, and with it the worker that makes it. */
   key: string
   url: string
@@ -51,7 +51,6 @@ export interface Ask extends Request {
   /** How much of the queue it takes, while `isQueued`. */
   weight: number
   isQueued: boolean
-  source: Source<Ask>
   holder: Holder | undefined
   done: (reply: Reply) => void
 }
@@ -138,7 +137,6 @@ export function createQuestions({ kind, pool, cap, inTurns, metrics, failureLog,
     hasCredit: pool.hasCredit,
     inTurns,
     steps: {
-      sourceOf: ({ source }) => source,
       isOver: ({ queuedAt, timeoutMs }) => now() - queuedAt > timeoutMs + ANSWER_GRACE_MS,
       lease,
       refused: refuse,
