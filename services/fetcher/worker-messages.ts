@@ -22,9 +22,11 @@ export type Credit = { type: 'credit'; worker: number; credit: number } & Usage
 /**
  * Primary → worker: ask the backend once. `headers` are the namespace's (secret: never logged). `version`, `etag` and
  * `lastModified` are of the value the primary holds; absent where it holds none. `delta`: one may be of use.
- * `waitSeconds`: the backend may wait so long for a change. `body`: JSON, to be sent by POST; otherwise it is a GET. `redirects`: those that stay at the
- * origin are followed. `lacksToken`: there is none to ask with, so nobody is asked. `statusOf`: it is a question with this method, to which the status is the answer, and to a POST the body beside it; `headers` are then the viewer's own, or those of the room. `hasBody`: the body follows as a part, in place of `body`.
- * `batch`: it is for many keys; `key` names their namespace alone, so that the same worker has the bodies before.
+ * `waitSeconds`: the backend may wait so long for a change. `hasBody`: JSON follows as a part, to be sent by POST;
+ * otherwise it is a GET. `redirects`: those that stay at the origin are followed. `lacksToken`: there is none to ask with,
+ * so nobody is asked. `statusOf`: it is a question with this method, to which the status is the answer, and to a POST the
+ * body beside it; `headers` are then the viewer's own, or those of the room. `batch`: it is for many keys; `key`
+ * names their namespace alone, so that the same worker has the bodies before.
  */
 export interface Lease {
   type: 'lease'
@@ -39,7 +41,6 @@ export interface Lease {
   lastModified?: string
   version?: string
   waitSeconds?: number
-  body?: string
   redirects?: boolean
   lacksToken?: boolean
   statusOf?: 'HEAD' | 'GET' | 'POST'
@@ -47,8 +48,8 @@ export interface Lease {
   batch?: BatchLease
 }
 
-/** What a worker is to do. */
-export type Work = Omit<Lease, 'type' | 'lease'>
+/** What a worker is to do. Its body goes beside it. */
+export type Work = Omit<Lease, 'type' | 'lease' | 'hasBody'>
 
 /** Pointers are JSON's (RFC 6901). `items`: to the list in the response; `id`: to an item's own. */
 export interface BatchLease {

@@ -89,7 +89,7 @@ export function setup({
   })
   const byName = new Map(Object.entries(namespaces).map(([name, own]) => [name, namespaceOf(name, own)]))
   /** Leases not yet answered. */
-  const leased: { fetch: any; message: Work }[] = []
+  const leased: { fetch: any; message: Work; body: string | undefined }[] = []
   /** The times of each key's leases. */
   const asked = new Map<string, number[]>()
   /** The keys of which each link is due the latest state. */
@@ -152,8 +152,8 @@ export function setup({
     ...world,
     pool: {
       hasCredit: () => leased.length < credit,
-      lease(_, fetch, message) {
-        leased.push({ fetch, message })
+      lease(_, fetch, message, body) {
+        leased.push({ fetch, message, body: body?.toString() })
         asked.set(message.key, [...(asked.get(message.key) ?? []), at])
       },
     },

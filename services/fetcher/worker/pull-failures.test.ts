@@ -231,9 +231,9 @@ describe('redirects that are to be followed', () => {
 
   test('make no GET of a POST', async () => {
     const { pull } = await redirecting(() => '/new', 303)
-    expect((await pull({ redirects: true, body: '{}' })).result).toMatchObject({ code: 'backend_redirect' })
+    expect((await pull({ redirects: true }, '{}')).result).toMatchObject({ code: 'backend_redirect' })
     const kept = await redirecting(() => '/new', 308)
-    expect((await kept.pull({ redirects: true, body: '{}' })).result).toMatchObject({ kind: 'value' })
+    expect((await kept.pull({ redirects: true }, '{}')).result).toMatchObject({ kind: 'value' })
     expect(kept.requests.map(({ method }) => method)).toEqual(['POST', 'POST'])
   })
 })

@@ -39,9 +39,10 @@ export async function setup(handler: RequestListener, { turn } = realWorld) {
     server,
     requests,
     connections: () => connections,
-    async pull(changes?: Partial<Lease>) {
+    async pull(changes?: Partial<Lease>, body?: string) {
       const { askedAt, ...pulled } = await puller.pull(
-        lease({ url: `http://127.0.0.1:${port}/conversations/1`, ...changes }),
+        lease({ url: `http://127.0.0.1:${port}/conversations/1`, hasBody: body !== undefined, ...changes }),
+        body === undefined ? undefined : Buffer.from(body),
       )
       times.push(askedAt)
       return pulled

@@ -92,8 +92,8 @@ test('a lease with a body is a POST of JSON', async () => {
     })
   })
 
-  const { result } = await pull({ body: '{"id":"é"}' })
-  await pull({ body: '{}', headers: { 'content-type': 'application/graphql+json' } })
+  const { result } = await pull({}, '{"id":"é"}')
+  await pull({ headers: { 'content-type': 'application/graphql+json' } }, '{}')
 
   expect(result).toMatchObject({ kind: 'value', format: 'json' })
   expect(bodies).toEqual(['{"id":"é"}', '{}'])

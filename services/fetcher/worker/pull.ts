@@ -46,9 +46,9 @@ export function createPuller({ connections, ...world }: Options) {
   // Not `axios.create`, whose defaults are merged anew for each request and say nothing here.
   const client = new axios.Axios({ adapter: config => adapter(config as Config), validateStatus: null })
 
-  function exchangeOf(lease: Lease, traceparent: string, url: string, timeoutMs: number) {
-    const { body, bytesMax, waitSeconds } = lease
-    const method = body === undefined ? 'GET' : 'POST'
+  function exchangeOf(lease: Lease, body: Buffer | undefined, traceparent: string, url: string, timeoutMs: number) {
+    const { bytesMax, waitSeconds } = lease
+    const method = body ? 'POST' : 'GET'
     const readAt = waitSeconds === undefined ? undefined : readClock.readAt
     return new Exchange({ url, method, body, headers: headersOf(lease, traceparent), timeoutMs, bytesMax, readAt })
   }
@@ -56,18 +56,18 @@ export function createPuller({ connections, ...world }: Options) {
   const send = async (exchange: Exchange) => (await client.request<Response>({ exchange } as Config)).data
 
   return {
-    /** @returns never rejects, whatever a backend or a network does */
-    async pull(lease: Lease): Promise<Pulled> {
+    /** @param body of a POST @returns never rejects, whatever a backend or a network does */
+    async pull(lease: Lease, body?: Buffer): Promise<Pulled> {
       const traceparent = newTraceparent(random)
       const endsAt = now() + lease.timeoutMs
-      let exchange = exchangeOf(lease, traceparent, lease.url, lease.timeoutMs)
+      let exchange = exchangeOf(lease, body, traceparent, lease.url, lease.timeoutMs)
       const isWait = lease.waitSeconds !== undefined
       if (isWait) readClock.use()
       try {
         let response = await send(exchange)
         let url = redirectOf(lease, lease.url, response)
         for (let followed = 0; url !== undefined && followed < REDIRECTS_MAX; followed++) {
-          exchange = exchangeOf(lease, traceparent, url, Math.max(1, endsAt - now()))
+          exchange = exchangeOf(lease, body, traceparent, url, Math.max(1, endsAt - now()))
           response = await send(exchange)
           url = redirectOf(lease, url, response)
         }
@@ -105,9 +105,9 @@ function newTraceparent(random: () => number): string {
  *
  * @param from the URL that gave it
  */
-function redirectOf({ redirects, body }: Lease, from: string, { status, headers }: Response): string | undefined {
+function redirectOf({ redirects, hasBody }: Lease, from: string, { status, headers }: Response): string | undefined {
   // The others turn a POST into a GET (RFC 9110 section 15.4).
-  const isFollowed = status === 307 || status === 308 || (body === undefined && [301, 302, 303].includes(status))
+  const isFollowed = status === 307 || status === 308 || (!hasBody && [301, 302, 303].includes(status))
   if (!redirects || !isFollowed || headers.location === undefined) return undefined
   const to = URL.parse(headers.location, from)
   if (!to || to.origin !== new URL(from).origin || to.username || to.password) return undefined
@@ -115,11 +115,11 @@ function redirectOf({ redirects, body }: Lease, from: string, { status, headers 
   return to.href
 }
 
-function headersOf({ headers, body, etag, lastModified, waitSeconds }: Lease, traceparent: string) {
+function headersOf({ headers, hasBody, etag, lastModified, waitSeconds }: Lease, traceparent: string) {
   const sent: Record<string, string> = {
     accept: 'application/json, */*;q=0.5',
     'user-agent': 'keycast-fetcher',
-    ...(body !== undefined && { 'content-type': 'application/json' }),
+    ...(hasBody && { 'content-type': 'application/json' }),
     ...headers,
     traceparent,
     'accept-encoding': 'gzip, br',

@@ -82,7 +82,7 @@ export function startWorker({
   async function resultOf(lease: Lease, body: Buffer | undefined): Promise<Pulled> {
     if (lease.statusOf) return asker.ask(lease, body)
     if (lease.lacksToken) return { result: noToken }
-    return puller.pull(lease)
+    return puller.pull(lease, body)
   }
 
   function withDelta(held: Held, { result, body }: Pulled) {

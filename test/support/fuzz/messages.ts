@@ -321,7 +321,6 @@ export const lease: Required<Lease> = {
   etag: '"e"',
   lastModified: 'Mon, 01 Jan 2024 00:00:00 GMT',
   version,
-  body: '{"id":"42"}',
   redirects: true,
   lacksToken: true,
   waitSeconds: 20,

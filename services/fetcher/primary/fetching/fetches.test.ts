@@ -169,8 +169,8 @@ test('a lease says whether a delta can be of use: not for a get, but also for a 
 test('a namespace with a body is asked by POST, without conditions', () => {
   const { watch, value, lease, pass } = setup({ namespaces: { doc: { bodyFor: id => `{"id":"${id}"}` } } })
   watch('a', K)
-  expect(lease(K)?.message.body).toBe('{"id":"1"}')
+  expect(lease(K)?.body).toBe('{"id":"1"}')
   value(K, 'v1', { etag: '"1"' } as object)
   pass(1_020)
-  expect(lease(K)?.message).toMatchObject({ version: 'v1', etag: undefined, body: '{"id":"1"}' })
+  expect(lease(K)).toMatchObject({ message: { version: 'v1', etag: undefined }, body: '{"id":"1"}' })
 })

@@ -198,7 +198,7 @@ export function createFetches({
     if (fetch.company) batches.dissolve(fetch)
     fetch.authorization = authorizationOf(entry, wallNow())
     noteSent(fetch)
-    pool.lease(holder, fetch, workOf(entry, fetch.authorization))
+    pool.lease(holder, fetch, workOf(entry, fetch.authorization), bodyOf(entry))
   }
 
   function noteSent(fetch: Fetch) {
@@ -224,7 +224,6 @@ export function createFetches({
       key: entry.key,
       // Computed each time: with a million keys the addresses alone would take 100 MB.
       url: namespace.urlFor(id),
-      body: namespace.bodyFor?.(id),
       redirects: namespace.followsRedirects,
       headers: headersWith(namespace, authorization, namespace.query && headersOfKey(namespace, id)),
       lacksToken: authorization === null || undefined,
@@ -361,6 +360,12 @@ const withoutValidators = (result: Result): Result =>
   result.kind === 'value' || result.kind === 'current'
     ? { ...result, etag: undefined, lastModified: undefined }
     : result
+
+/** Of a POST. */
+function bodyOf(entry: Entry): Buffer | undefined {
+  const { bodyFor } = entry.namespace
+  return bodyFor && Buffer.from(bodyFor(idOf(sharedKeyOf(entry))))
+}
 
 /** @param authorization none where the backend is to get none @param ofKey where parameters of the key are sent so */
 const headersWith = (

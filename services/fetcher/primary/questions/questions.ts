@@ -216,8 +216,7 @@ export function createQuestions({ kind, pool, cap, inTurns, metrics, failureLog,
     leaveQueue(ask)
     const { source, key, url, headers, timeoutMs, bytesMax, body } = ask
     if (byGet.has(source)) ask.method = 'GET'
-    const wanted = { key, url, headers, timeoutMs, bytesMax, delta: false, statusOf: ask.method }
-    pool.lease(holder, ask, body ? { ...wanted, hasBody: true } : wanted, body)
+    pool.lease(holder, ask, { key, url, headers, timeoutMs, bytesMax, delta: false, statusOf: ask.method }, body)
   }
 
   function ended(ask: Ask, result: Result, body: Buffer | undefined) {

@@ -167,7 +167,7 @@ export function createWorkers({
     }
     if (!chosen?.routingId) throw new Error('a lease was to be handed out without credit')
     const id = leases.grant(chosen.process.id, work.timeoutMs, holder, what)
-    send(chosen.routingId, { type: 'lease', lease: id, ...work }, body)
+    send(chosen.routingId, { type: 'lease', lease: id, hasBody: body && true, ...work }, body)
   }
 
   function onSilent(worker: Worker, { silentMs, overdueMs }: Silence) {

@@ -66,7 +66,7 @@ interface What {
   /** Absolute. */
   url: string
   method?: 'GET' | 'HEAD' | 'POST'
-  body?: string | Buffer
+  body?: Buffer
   headers: Record<string, string>
   /** For the whole exchange. */
   timeoutMs: number
@@ -83,7 +83,7 @@ interface What {
 export class Exchange {
   readonly url: string
   readonly method: 'GET' | 'HEAD' | 'POST'
-  readonly body: string | Buffer | undefined
+  readonly body: Buffer | undefined
   readonly headers: Record<string, string>
   readonly timeoutMs: number
   readonly bytesMax: number
