@@ -1,5 +1,5 @@
 // What namespaces of values and of rooms share, and those of values among themselves.
-import type { AllNamespaces, Deciding, Named, ValueNamespaces } from './namespaces.ts'
+import type { AllNamespaces, Deciding, Named, ValueNamespace, ValueNamespaces } from './namespaces.ts'
 
 /**
  * @param all without `pushed` where `get` knows those as well
@@ -7,18 +7,16 @@ import type { AllNamespaces, Deciding, Named, ValueNamespaces } from './namespac
  */
 export const valuesAndRooms = (
   all: Named<Deciding> & { pushed?: Named<Deciding>; journal: Named<Deciding> },
-): Named<Deciding> => ({
-  get: name => all.get(name) ?? all.pushed?.get(name) ?? all.journal.get(name),
-  get names() {
-    return [...all.names, ...(all.pushed?.names ?? []), ...all.journal.names]
-  },
-})
+): Named<Deciding> => both(all.pushed ? both(all, all.pushed) : all, all.journal)
 
 /** @returns those of values, whether they are fetched or handed over; at each moment */
-export const allOfValues = (all: Pick<AllNamespaces, 'get' | 'names' | 'pushed'>): ValueNamespaces => ({
-  get: name => all.get(name) ?? all.pushed.get(name),
+export const allOfValues = (all: Pick<AllNamespaces, 'get' | 'names' | 'pushed'>): ValueNamespaces =>
+  both<ValueNamespace>(all, all.pushed)
+
+const both = <N>(some: Named<N>, others: Named<N>): Named<N> => ({
+  get: name => some.get(name) ?? others.get(name),
   get names() {
-    return [...all.names, ...all.pushed.names]
+    return [...some.names, ...others.names]
   },
 })
 
