@@ -1,37 +1,16 @@
 // The metrics of a fetcher node. No label has more values than keycast.yaml names backends, or there are error codes.
-import type { Answer } from '@keycast/backbone'
+import type { Answer, ValuesHub } from '@keycast/backbone'
 import type { MetricMakers } from '@keycast/service'
 import { by } from '@keycast/service/metrics'
-import type { Outcome } from '@keycast/service/notify'
 import type { Result } from '../worker-messages.ts'
 import { type Lane, lanes } from './fetching/fetch-queue.ts'
-import type { WaitMetrics } from './fetching/long-polls.ts'
 import type { RefusalCode } from './gateways/refusals.ts'
 import type { KeySource } from './origins/origins.ts'
-import type { WorkerMetrics } from './workers/workers.ts'
+import type { Primary } from './primary.ts'
+import type { Workers } from './workers/workers.ts'
 
-export interface FetchMetrics {
-  /** How a gateway's want of a key was met. */
-  wanted: (how: (typeof ways)[number]) => void
-  /** A want of a key was not met, or was met and has ended. */
-  refused: (code: RefusalCode | 'share') => void
-  started: (lane: Lane, waitedMs: number) => void
-  ended: (origin: string, result: Result, bytes: number, tookMs: number) => void
-  /** A request for many keys went out. */
-  batched: (keys: number) => void
-  reissued: () => void
-  /** The backend handed over a value. */
-  handedOver: (outcome: (typeof takings)[number]) => void
-  answered: (type: Answer['type']) => void
-  /** A change went out to a gateway. */
-  relayed: (tookMs: number) => void
-  /** A user's own value was dropped. */
-  ownEnded: (why: 'forbidden' | 'expired') => void
-}
-
-const ways = ['memory', 'plan', 'coalesced', 'fetched'] as const
-
-const takings = ['taken', 'older', 'refused'] as const
+/** What each counts is said in its help. */
+export type FetcherMetrics = ReturnType<typeof createFetcherMetrics>
 
 const answerTypes: Answer['type'][] = ['value', 'current', 'kept', 'failed']
 
@@ -65,10 +44,7 @@ const outcomes = [
 const FETCH_BUCKETS = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
 /** @param origins the backends of keycast.yaml */
-export function createFetcherMetrics(
-  { count, sum, histogram }: MetricMakers,
-  origins: Iterable<string>,
-): FetchMetrics & WaitMetrics & WorkerMetrics & { notified: (outcome: Outcome['kind']) => void } {
+export function createFetcherMetrics({ count, sum, histogram }: MetricMakers, origins: Iterable<string>) {
   const took = histogram(
     'fetch_seconds',
     'From a lease going to a worker to its result, by backend (origin) and outcome; of a batch, for each key.',
@@ -92,15 +68,15 @@ export function createFetcherMetrics(
     wanted: count(
       'wants_total',
       'Watches and gets of gateways that were met: from memory; by the plan of another node; coalesced, with a fetch under way; fetched.',
-      { met: ways },
+      { met: ['memory', 'plan', 'coalesced', 'fetched'] },
     ),
     refused: count(
       'wants_refused_total',
       'Watches and gets refused, or ended after they were met, by code. share: capacity for one user, address or network. forbidden and token_expired are the end of a right (per: user).',
       { code: refusalCodes },
     ),
-    started: (lane, waitedMs) => waited(waitedMs, lane),
-    ended(origin, result, bodyBytes, tookMs) {
+    started: (lane: Lane, waitedMs: number) => waited(waitedMs, lane),
+    ended(origin: string, result: Result, bodyBytes: number, tookMs: number) {
       took(tookMs, origin, outcomeOf(result))
       fetched(bodyBytes)
       if (result.kind !== 'value') return
@@ -117,7 +93,7 @@ export function createFetcherMetrics(
     handedOver: count(
       'handed_over_total',
       'Values and deletions that backends handed over. older: a newer one had come before.',
-      { outcome: takings },
+      { outcome: ['taken', 'older', 'refused'] },
     ),
     answered: count('answers_total', 'Values, confirmations and failures sent to gateways.', { type: answerTypes }),
     relayed: histogram(
@@ -154,19 +130,9 @@ function outcomeOf(result: Result) {
 }
 
 interface Parts {
-  primary: {
-    sources: { values: () => Iterable<KeySource>; named: () => Iterable<KeySource> }
-    waits: { underWay: () => Map<string, number> }
-    table: {
-      stats: () => { keys: number; bytes: number }
-      missing: () => number
-      own: () => number
-      wantedBytes: () => number
-      accounts: () => number
-    }
-  }
-  workers: { stats: () => { ready: number; credit: number; cpuMs: number; residentBytes: number } }
-  hub: { stats: () => { links: number; dueKeys: number; bytesOut: number } }
+  primary: Pick<Primary, 'sources' | 'waits' | 'table'>
+  workers: Pick<Workers, 'stats'>
+  hub: Pick<ValuesHub, 'stats'>
   settings: { inFlightMax: number; cacheBytesMax: number }
 }
 

@@ -1,10 +1,10 @@
 // Puts the primary's state and its events together; its links to gateways and workers are given to it.
 import type { Containment, Log, Namespaces, World } from '@keycast/service'
-import type { Outcome, Post } from '@keycast/service/notify'
+import type { Post } from '@keycast/service/notify'
 import type { ChangeStream } from './changes/changes.ts'
 import { createFailureLog } from './failure-log.ts'
 import { createFetches } from './fetching/fetches.ts'
-import { createLongPolls, type WaitMetrics } from './fetching/long-polls.ts'
+import { createLongPolls } from './fetching/long-polls.ts'
 import { createResults } from './fetching/results.ts'
 import { createRefusedWants } from './gateways/answers.ts'
 import { createHandedOver } from './gateways/handed-over.ts'
@@ -12,7 +12,7 @@ import { createRefusals } from './gateways/refusals.ts'
 import { createGatewayWants } from './gateways/wants.ts'
 import { createInterest } from './keys/interest.ts'
 import { createKeyTable } from './keys/key-table.ts'
-import type { FetchMetrics } from './metrics.ts'
+import type { FetcherMetrics } from './metrics.ts'
 import { createViewers } from './notify/viewers.ts'
 import { createKeySources } from './origins/origins.ts'
 import { createRecovery } from './origins/recovery.ts'
@@ -36,7 +36,7 @@ interface Deps extends World {
   /** The link is due the key's latest state. */
   markDue: (link: string, key: string) => void
   wheel: TimerWheel
-  metrics: FetchMetrics & WaitMetrics & { notified: (outcome: Outcome['kind']) => void }
+  metrics: FetcherMetrics
   settings: { inFlightMax: number; cacheBytesMax: number; waitsMax: number }
   containment?: Containment
   log: Pick<Log, 'warn' | 'info'>

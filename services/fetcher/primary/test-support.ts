@@ -172,6 +172,8 @@ export function setup({
       relayed: tookMs => relayed.push(tookMs),
       ownEnded: why => ownEnded.push(why),
       notified() {},
+      workerLost() {},
+      lateResult() {},
     },
     settings: { inFlightMax, cacheBytesMax, waitsMax: 10_000 },
     async post(_, body) {

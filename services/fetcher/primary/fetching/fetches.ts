@@ -15,7 +15,7 @@ import type { Entry } from '../keys/entry.ts'
 import { isMissing } from '../keys/held.ts'
 import { isCold, isKept, isWanted } from '../keys/interest.ts'
 import { authorizationOf, mayAsk, needsOwnToken, sharedKeyOf, viewerOf } from '../keys/viewer.ts'
-import type { FetchMetrics } from '../metrics.ts'
+import type { FetcherMetrics } from '../metrics.ts'
 import type { Verdict } from '../origins/breaker.ts'
 import { createDispatcher, type Dispatcher, type Request } from '../origins/dispatcher.ts'
 import type { Sign } from '../origins/fetch-limit.ts'
@@ -62,7 +62,7 @@ interface Deps {
   sources: Pick<KeySources, 'origins'>
   pool: Pool
   inTurns: InTurns
-  metrics: FetchMetrics
+  metrics: FetcherMetrics
   /** Told of each fetch that failed, or succeeded while none of its namespace's keys was failing. */
   failureLog: FailureLog
   containment?: Containment

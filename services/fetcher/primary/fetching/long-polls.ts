@@ -6,6 +6,7 @@ import type { Entry } from '../keys/entry.ts'
 import { isFailing } from '../keys/held.ts'
 import { isKept } from '../keys/interest.ts'
 import { mayAsk } from '../keys/viewer.ts'
+import type { FetcherMetrics } from '../metrics.ts'
 import type { Leaseholder, Pool } from '../workers/leases.ts'
 import type { Ended } from './results.ts'
 
@@ -44,11 +45,6 @@ interface Knowledge {
   triedAt: number
 }
 
-export interface WaitMetrics {
-  /** A wait ended; void: the key was asked for beside it, or nobody watches it any more. */
-  waited: (origin: string, end: 'changed' | 'unchanged' | 'failed' | 'void') => void
-}
-
 interface WaitEvents {
   /** The request for a key, which is to wait. */
   workOf: (entry: Entry) => Work
@@ -62,7 +58,7 @@ interface WaitEvents {
 
 interface Deps {
   pool: Pool
-  metrics: WaitMetrics
+  metrics: Pick<FetcherMetrics, 'waited'>
   now: () => number
   hostNow: () => number
   wallNow: () => number

@@ -5,7 +5,7 @@ import { idOf, keyProblem, namespaceOf, type Problem } from '@keycast/protocol'
 import { idProblem, type Namespaces } from '@keycast/service'
 import { createEntry, type Entry } from '../keys/entry.ts'
 import type { KeyTable } from '../keys/key-table.ts'
-import type { FetchMetrics } from '../metrics.ts'
+import type { FetcherMetrics } from '../metrics.ts'
 import type { KeySources } from '../origins/origins.ts'
 
 /** Room is not made in a moment. */
@@ -22,7 +22,7 @@ interface Deps {
   sources: Pick<KeySources, 'get'>
   table: Pick<KeyTable, 'get' | 'open'>
   results: { takeHandedOver: (entry: Entry, content: HandedOver['content']) => boolean }
-  metrics: Pick<FetchMetrics, 'handedOver'>
+  metrics: Pick<FetcherMetrics, 'handedOver'>
 }
 
 export function createHandedOver({ namespaces, sources, table, results, metrics }: Deps) {

@@ -7,7 +7,7 @@ import type { Entry } from '../keys/entry.ts'
 import { dropAll, dropValue, invalidate } from '../keys/held.ts'
 import { type Interest, isWanted, isWatched, type Want } from '../keys/interest.ts'
 import type { KeyTable } from '../keys/key-table.ts'
-import type { FetchMetrics } from '../metrics.ts'
+import type { FetcherMetrics } from '../metrics.ts'
 import type { Schedule } from '../timing/schedule.ts'
 import type { RefusedWants } from './answers.ts'
 
@@ -27,7 +27,7 @@ interface Deps {
   refused: RefusedWants
   /** The link is due the key's latest state. */
   markDue: (link: string, key: string) => void
-  metrics: FetchMetrics
+  metrics: FetcherMetrics
 }
 
 export function createRefusals({ table, interest, fetches, schedule, refused, markDue, metrics }: Deps) {

@@ -41,7 +41,7 @@ import {
 import type { KeyTable } from '../keys/key-table.ts'
 import { isValidFor, sharedKeyOf, viewerOf } from '../keys/viewer.ts'
 import { isSentBefore } from '../keys/watchers.ts'
-import type { FetchMetrics } from '../metrics.ts'
+import type { FetcherMetrics } from '../metrics.ts'
 import type { Viewers } from '../notify/viewers.ts'
 import type { KeySource, KeySources } from '../origins/origins.ts'
 import { absentForMs, forgetAbsence } from '../timing/absent-keys.ts'
@@ -93,7 +93,7 @@ interface Deps {
   markDue: (link: string, key: string) => void
   /** By the key under which gateways watch each. */
   changes: Map<string, ChangeStream>
-  metrics: FetchMetrics
+  metrics: FetcherMetrics
   now: () => number
   wallNow: () => number
 }

@@ -97,11 +97,11 @@ export function createRefreshes({ namespaces, wheel, onOverdue, now }: Deps) {
 }
 
 /** Whether links are told of a key's refreshes only by beats. */
-const isQuiet = ({ namespace, refresh, held }: Entry) =>
-  namespace.refreshMs >= QUIET_REFRESH_MS_MIN && !isOverdue({ refresh }) && held.failure === undefined
+const isQuiet = (entry: Entry) =>
+  entry.namespace.refreshMs >= QUIET_REFRESH_MS_MIN && !isOverdue(entry) && entry.held.failure === undefined
 
 /** Whether the key's refresh takes so long that links are told. */
-export const isOverdue = ({ refresh }: { refresh: Entry['refresh'] }) => refresh?.isOverdue === true
+export const isOverdue = ({ refresh }: Entry) => refresh?.isOverdue === true
 
 /**
  * The time at which a quiet watcher is told of the key again at the earliest, and the period.

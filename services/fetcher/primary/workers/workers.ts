@@ -2,6 +2,7 @@
 import { fnv1a } from '@keycast/backbone'
 import { createAwakeClock, type Every, type Log, type World } from '@keycast/service'
 import type { Credit, Lease, ResultMessage, Usage } from '../../worker-messages.ts'
+import type { FetcherMetrics } from '../metrics.ts'
 import type { Backoff } from '../timing/backoff.ts'
 import { createLeases, type Pool } from './leases.ts'
 import type { Fork, WorkerProcess } from './processes.ts'
@@ -10,12 +11,6 @@ import { createWatchdog, type Silence, SWEEP_MS } from './watchdog.ts'
 import { createWorkerClock, readMainThread, type WorkerClock } from './worker-clock.ts'
 
 export type Workers = ReturnType<typeof createWorkers>
-
-export interface WorkerMetrics {
-  workerLost: (reason: 'exit' | 'silent') => void
-  /** The result of a lease that is not in force any more. */
-  lateResult: () => void
-}
 
 /**
  * The processes of the workers, and the socket to them. `send` takes a worker's routing id, always the same buffer.
@@ -47,7 +42,7 @@ interface Deps {
   wheel: { set: (atMs: number, run: () => void) => unknown }
   every: Every
   after: World['after']
-  metrics: WorkerMetrics
+  metrics: Pick<FetcherMetrics, 'workerLost' | 'lateResult'>
   log: Pick<Log, 'info' | 'warn' | 'error'>
   now: () => number
   readThread?: typeof readMainThread
