@@ -93,12 +93,14 @@ export function createFetchQueue<T extends Queued>({ limit }: { limit: () => num
   }
 
   function start(lane: Lane) {
-    const item = returned[lane].take() ?? queued[lane].take()
+    const item = takeOut(lane)
     if (!item) return undefined
     inFlight[lane]++
     last = lane
     return item
   }
+
+  const takeOut = (lane: Lane) => returned[lane].take() ?? queued[lane].take()
 
   const inFlightNow = () => inFlight.cold + inFlight.refresh + inFlight.missing
 
@@ -118,11 +120,7 @@ export function createFetchQueue<T extends Queued>({ limit }: { limit: () => num
 
   /** Takes an item out without starting it. @returns `undefined` where none is queued */
   function withdraw(): T | undefined {
-    for (const lane of lanes) {
-      const item = returned[lane].take() ?? queued[lane].take()
-      if (item) return item
-    }
-    return undefined
+    return takeOut('cold') ?? takeOut('refresh') ?? takeOut('missing')
   }
 
   return {

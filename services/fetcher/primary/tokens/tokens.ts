@@ -47,10 +47,11 @@ export function createTokens({ namespaces, now, after, log, read = readTokenFile
   const isLogDue = createOnceAMinute(now)
   let isStopped = false
 
-  /** @returns those that are held by nobody yet */
-  function sourcesOf({ names, get }: Namespaces): ServiceToken[] {
-    const texts = new Set(names.flatMap(name => get(name)?.token ?? []).map(source => JSON.stringify(source)))
-    return [...texts].filter(text => !bySource.has(text)).map(text => JSON.parse(text))
+  function heldOf(source: ServiceToken): Held {
+    const text = JSON.stringify(source)
+    const held = bySource.get(text) ?? newHeld(source)
+    bySource.set(text, held)
+    return held
   }
 
   /** As keycast.yaml says now. */
@@ -64,10 +65,8 @@ export function createTokens({ namespaces, now, after, log, read = readTokenFile
     for (const name of namespaces.names) {
       const source = namespaces.get(name)?.token
       if (!source) continue
-      const text = JSON.stringify(source)
-      const held = bySource.get(text) ?? newHeld(source)
+      const held = heldOf(source)
       held.names.push(name)
-      bySource.set(text, held)
       byName.set(name, held)
     }
     for (const [text, held] of bySource) {
@@ -118,13 +117,13 @@ export function createTokens({ namespaces, now, after, log, read = readTokenFile
 
     /** Has the tokens asked for that other namespaces need. {@link take} follows, so that no key lacks one meanwhile. */
     async prepare(next: Namespaces) {
-      const added = sourcesOf(next).map(newHeld)
-      for (const held of added) {
-        const text = JSON.stringify(held.source)
-        held.names.push(...next.names.filter(name => JSON.stringify(next.get(name)?.token) === text))
-        bySource.set(text, held)
+      const known = new Set(bySource.values())
+      for (const name of next.names) {
+        const source = next.get(name)?.token
+        const held = source && heldOf(source)
+        if (held && !known.has(held)) held.names.push(name)
       }
-      await askFor(added)
+      await askFor([...bySource.values()].filter(held => !known.has(held)))
     },
     take,
 
