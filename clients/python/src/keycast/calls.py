@@ -44,7 +44,6 @@ class Calls:
         self._send = send
         self._next_id = next_id
         self._limits: dict[str, int] | None = None
-        self._is_paused = False
         #: A set that keeps its order, whose first is had at once.
         self._queue: OrderedDict[_Call, None] = OrderedDict()
         self._under_way: dict[int, _Call] = {}
@@ -80,7 +79,6 @@ class Calls:
 
     def lost(self) -> None:
         self._limits = None
-        self._is_paused = False
         self._alarm.clear()
         # The oldest call goes first again.
         self._queue = OrderedDict.fromkeys((*self._under_way.values(), *self._queue))
@@ -99,8 +97,7 @@ class Calls:
             return False
         if message.get("code") in ("rate_limited", "token_expired"):
             self._queue[call] = None
-            self._is_paused = True
-            self._alarm.set(self._resume, message.get("retryAfterMs", PAUSE_DEFAULT_MS))
+            self._alarm.set(self._flush, message.get("retryAfterMs", PAUSE_DEFAULT_MS))
         elif not call.future.done():
             if message["type"] == "error":
                 call.future.set_exception(KeycastError.of(message, call.key))
@@ -112,12 +109,9 @@ class Calls:
         self._flush()
         return True
 
-    def _resume(self) -> None:
-        self._is_paused = False
-        self._flush()
-
     def _flush(self) -> None:
-        if not self._limits or self._is_paused:
+        # Set while the gateway wants a pause.
+        if not self._limits or self._alarm.is_set:
             return
         most = min(UNDER_WAY_MAX, self._limits["requestsPerSecond"])
         while self._queue and len(self._under_way) < most:

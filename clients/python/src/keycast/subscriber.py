@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from .connection.frames import frame_bytes
 from .environment import Alarm, Environment
@@ -21,14 +21,12 @@ def request_bytes_max(limits: dict[str, int]) -> int:
     return min(limits["messageBytes"], limits["requestsPerSecond"] * _BYTES_PER_TOKEN - 1)
 
 
-Kind = Literal["subscribe", "unsubscribe"]
-
-
 @dataclass
 class _Request:
     id: int
-    type: Kind
-    keys: list[str]
+    is_leaving: bool
+    #: A dict is a set that keeps its order.
+    keys: dict[str, None]
     #: Those of its keys that the session was not subscribed to before.
     added: set[str]
 
@@ -53,15 +51,12 @@ class Subscriber:
         #: The gateway sends nothing more of a key.
         self._on_forgotten = on_forgotten
         self._limits: dict[str, int] | None = None
-        # Dicts are sets that keep their order.
         self._to_subscribe: dict[str, None] = {}
         #: Also keys that the gateway has been asked for and has not answered yet.
         self._subscribed: set[str] = set()
         #: Part of `_subscribed`.
         self._to_unsubscribe: dict[str, None] = {}
         self._under_way: _Request | None = None
-        self._is_paused = False
-        self._is_due = False
 
     def want(self, key: str) -> None:
         """Subscribes to a key, or asks anew where it stands."""
@@ -100,7 +95,6 @@ class Subscriber:
     def lost(self) -> None:
         self._limits = None
         self._under_way = None
-        self._is_paused = False
         self._alarm.clear()
         self._subscribed.clear()
         forgotten, self._to_unsubscribe = self._to_unsubscribe, {}
@@ -120,7 +114,7 @@ class Subscriber:
         self._under_way = None
         if message.get("code") == "rate_limited":
             self._repeat(request, message.get("retryAfterMs", PAUSE_DEFAULT_MS))
-        elif message["type"] == "error" and request.type == "subscribe":
+        elif message["type"] == "error" and not request.is_leaving:
             for key in request.keys:
                 self._on_refused(key, message["code"], message.get("message", ""))
         self._flush()
@@ -129,114 +123,82 @@ class Subscriber:
     def _settle(self, key: str) -> None:
         """The gateway does not answer a subscribe each of whose keys another took, or got an error of its own."""
         request = self._under_way
-        if not request or request.type == "unsubscribe":
+        if not request or request.is_leaving:
             return
-        request.keys = [each for each in request.keys if each != key]
+        request.keys.pop(key, None)
         if not request.keys:
             self._under_way = None
             self._soon()
 
     def _soon(self) -> None:
-        """What changes in one turn goes out in one message."""
-        if self._is_due:
-            return
-        self._is_due = True
-
-        def flush() -> None:
-            self._is_due = False
-            self._flush()
-
-        self._environment.soon(flush)
+        """The changes of one turn go out in one message: the first flush leaves nothing to those that follow it."""
+        self._environment.soon(self._flush)
 
     def _flush(self) -> None:
-        if not self._limits or self._under_way or self._is_paused:
+        """Sends as many keys as fit into one message."""
+        limits = self._limits
+        # Unsubscribes before it subscribes, for this makes room.
+        is_leaving = bool(self._to_unsubscribe)
+        waiting = self._to_unsubscribe if is_leaving else self._to_subscribe
+        # The alarm is set while the gateway wants a pause.
+        if not waiting or not limits or self._under_way or self._alarm.is_set:
             return
-        # First, for it makes room.
-        if self._to_unsubscribe:
-            self._unsubscribe(self._limits)
-        elif self._to_subscribe:
-            self._subscribe(self._limits)
-
-    def _unsubscribe(self, limits: dict[str, int]) -> None:
-        def note(key: str) -> None:
-            self._subscribed.discard(key)
-            self._forget(key)
-
-        self._ask("unsubscribe", self._to_unsubscribe, lambda key, _: key, limits, note)
-
-    def _subscribe(self, limits: dict[str, int]) -> None:
         most = limits["keysPerSession"]
-        added = [key for key in self._to_subscribe if key not in self._subscribed]
-        for key in added[max(0, most - len(self._subscribed)) :]:
-            # A listener that heard of one before may have closed this one.
-            if key in self._to_subscribe:
-                self._to_subscribe.pop(key)
-                self._on_refused(key, "too_many_keys", f"a session may subscribe to {most} keys")
-        if not self._to_subscribe:
-            return
-
-        def note(key: str) -> None:
-            self._to_subscribe.pop(key)
-            self._subscribed.add(key)
-
-        self._ask("subscribe", self._to_subscribe, self._entry_of, limits, note)
-
-    def _ask(
-        self,
-        kind: Kind,
-        waiting: dict[str, None],
-        naming: Callable[[str, int], Any],
-        limits: dict[str, int],
-        note: Callable[[str], None],
-    ) -> None:
-        """Sends as many of the keys that wait as fit into one message, and notes each of them before."""
+        kind = "unsubscribe" if is_leaving else "subscribe"
         request_id = self._next_id()
         bytes_max = request_bytes_max(limits)
         size = frame_bytes({"type": kind, "id": request_id, "keys": []})
-        keys: list[str] = []
-        entries = []
+        keys: dict[str, None] = {}
         added = set()
+        entries = []
         for key in list(waiting):
-            entry = naming(key, request_id) if key in waiting else None
-            # Naming a key tells its listeners, and they may close handles of any.
+            # A listener that hears of one may close handles of any.
+            if key not in waiting:
+                continue
+            is_added = key not in self._subscribed
+            if is_added and len(self._subscribed) >= most:
+                waiting.pop(key)
+                self._on_refused(key, "too_many_keys", f"a session may subscribe to {most} keys")
+                continue
+            entry = key if is_leaving else self._entry_of(key, request_id)
             if key not in waiting:
                 continue
             size += frame_bytes(entry) + 1
             if size > bytes_max and keys:
                 break
-            keys.append(key)
+            keys[key] = None
             entries.append(entry)
-            if key not in self._subscribed:
-                added.add(key)
-            note(key)
+            waiting.pop(key)
+            if is_leaving:
+                self._subscribed.discard(key)
+                self._on_forgotten(key)
+            else:
+                if is_added:
+                    added.add(key)
+                self._subscribed.add(key)
         if keys:
-            self._under_way = _Request(request_id, kind, keys, added)
+            self._under_way = _Request(request_id, is_leaving, keys, added)
             self._send({"type": kind, "id": request_id, "keys": entries})
 
     def _repeat(self, request: _Request, after_ms: float) -> None:
         """Asks again, later, what was refused as a whole."""
         for key in request.keys:
             is_added = key in request.added
-            if request.type == "subscribe":
+            if request.is_leaving:
+                self._subscribed.add(key)
+                # A key that is wanted again meanwhile is sent whole when it is subscribed to once more.
+                if key not in self._to_subscribe:
+                    self._to_unsubscribe[key] = None
+            else:
                 if is_added:
                     self._subscribed.discard(key)
                 if key not in self._to_unsubscribe:
                     self._to_subscribe[key] = None
                 elif is_added:
                     self._forget(key)
-            else:
-                self._subscribed.add(key)
-                # A key that is wanted again meanwhile is sent whole when it is subscribed to once more.
-                if key not in self._to_subscribe:
-                    self._to_unsubscribe[key] = None
-        self._is_paused = True
-        self._alarm.set(self._resume, after_ms)
+        self._alarm.set(self._flush, after_ms)
 
     def _forget(self, key: str) -> None:
         """Nobody wants the key, and the session is not subscribed to it."""
         self._to_unsubscribe.pop(key, None)
         self._on_forgotten(key)
-
-    def _resume(self) -> None:
-        self._is_paused = False
-        self._flush()

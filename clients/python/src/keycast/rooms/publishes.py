@@ -45,7 +45,7 @@ class _Lane:
     def __init__(self, key: str, environment: Environment) -> None:
         self.key = key
         self.queue: list[_Publish] = []
-        self.is_paused = False
+        #: Set while the gateway wants a pause.
         self.alarm = Alarm(environment)
 
 
@@ -125,13 +125,7 @@ class Publishes:
         elif "retryAfterMs" not in message:
             self._fail(lane, publish, KeycastError.of(message, lane.key))
             return True
-        lane.is_paused = True
-
-        def resume() -> None:
-            lane.is_paused = False
-            self._flush(lane)
-
-        lane.alarm.set(resume, message.get("retryAfterMs", PAUSE_DEFAULT_MS))
+        lane.alarm.set(lambda: self._flush(lane), message.get("retryAfterMs", PAUSE_DEFAULT_MS))
         return True
 
     def saw(self, message: dict[str, Any], epoch: str) -> None:
@@ -158,7 +152,6 @@ class Publishes:
         self._under_way.clear()
         for lane in self._lanes.values():
             lane.alarm.clear()
-            lane.is_paused = False
             first = lane.queue[0]
             first.is_unknown = first.is_unknown or first.id is not None
             first.id = None
@@ -169,7 +162,7 @@ class Publishes:
                 self._fail(lane, publish, error)
 
     def _flush(self, lane: _Lane) -> None:
-        if not self._limits or lane.is_paused or not lane.queue or lane.queue[0].id is not None:
+        if not self._limits or lane.alarm.is_set or not lane.queue or lane.queue[0].id is not None:
             return
         first = lane.queue[0]
         first.id = self._next_id()
