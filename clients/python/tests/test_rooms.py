@@ -407,7 +407,7 @@ async def test_a_client_that_a_listener_reconnects_when_it_has_ended_goes_on_wit
     await setup.world.settle()
     assert names == ["open", "connecting", "open"]
     assert [handle.state.error for handle in handles] == [None, None, None]
-    assert [deed["out"]["keys"] for deed in setup.world.deeds] == [["a:1", "a:2"], ["room:1"]]
+    assert [deed["out"]["keys"] for deed in setup.world.deeds] == [["room:1"], ["a:1", "a:2"]]
 
 
 @run

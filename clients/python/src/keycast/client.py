@@ -55,11 +55,10 @@ class Keycast:
         keep_forbidden: bool = False,
     ) -> None:
         self._wait_ended = wait_ended
-        self._is_closed = False
         self._listeners: Listeners[ConnectionState] = Listeners(environment, lambda: self.state)
         self._last_id = 0
         self._calls = Calls(environment, self._send, self._next_id)
-        link = Link()
+        self._link = link = Link()
         self._values = Values(environment, link, self._send, self._next_id, self._calls, keep_forbidden)
         self._rooms = Rooms(environment, link, self._send, self._next_id, self._calls, self._values, keep_forbidden)
         self._connection = Connection(
@@ -67,9 +66,8 @@ class Keycast:
             environment,
             token,
             link,
-            on_open=self._on_open,
-            on_message=self._on_message,
-            on_lost=self._on_lost,
+            # Rooms come before values: errors with a key are theirs, too, where they answer a publish.
+            parts=(self._calls, self._rooms, self._values),
             on_state=self._on_state,
         )
         self._connection.connect()
@@ -125,22 +123,18 @@ class Keycast:
 
         Asks for a token, and for keys that were refused or have ended, where those wait. Does nothing after `close()`.
         """
-        for revive in (self._values.revive, self._rooms.revive):
-            # A listener may have closed it.
-            if not self._is_closed:
-                revive()
-        if self._is_closed:
-            return
-        if self.state.name in ("connecting", "open"):
+        self._revive()
+        # A listener may have closed it.
+        if self._connection.is_up:
             self._connection.wake()
-        else:
+        elif not self._link.is_closed:
             self._connection.connect()
 
     def close(self) -> None:
         """Ends everything: handles, loops, gets and the connection, which stays closed."""
-        if self._is_closed:
+        if self._link.is_closed:
             return
-        self._is_closed = True
+        self._link.is_closed = True
         self._connection.close("closed by this client")
 
     async def __aenter__(self) -> Keycast:
@@ -160,27 +154,17 @@ class Keycast:
         self._last_id += 1
         return self._last_id
 
-    def _on_open(self, limits: dict[str, int]) -> None:
-        self._calls.opened(limits)
-        self._values.opened(limits)
-        self._rooms.opened(limits)
-
-    def _on_message(self, message: dict[str, Any], body: bytes | None) -> None:
-        # Rooms first: errors with a key are theirs, too, where they answer a publish.
-        if not self._calls.received(message, body) and not self._rooms.received(message):
-            self._values.received(message, body)
-
-    def _on_lost(self) -> None:
-        self._calls.lost()
-        self._values.lost()
-        self._rooms.lost()
+    def _revive(self) -> None:
+        for part in (self._rooms, self._values):
+            if not self._link.is_closed:
+                part.revive()
 
     def _on_state(self, state: ConnectionState) -> None:
         if state.name == "closed":
             error = KeycastError("closed", state.reason or "")
-            self._calls.end(error)
-            self._values.end(error, self._is_closed)
-            # A listener may have connected again: then nothing more ends.
-            if self.state is state:
-                self._rooms.end(error, self._is_closed)
+            for part in (self._calls, self._rooms, self._values):
+                part.end(error)
+            # A listener that heard of the end may have called `reconnect` while others were still to hear of it.
+            if self._connection.is_up:
+                self._revive()
         self._listeners.tell(state)

@@ -60,6 +60,8 @@ class Link:
     session: object = field(default_factory=object)
     #: There is no connection, and it is not the first one that is being made. None before any was tried.
     is_offline: bool | None = None
+    #: The application has closed the client.
+    is_closed: bool = False
 
 
 class Alarm:

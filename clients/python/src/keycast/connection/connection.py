@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
 from ..environment import Alarm, Environment, Link, Socket
@@ -58,6 +58,19 @@ class ConnectionState:
     code: int | str | None = None
 
 
+class Part(Protocol):
+    """A part of the client, which handles one kind of messages."""
+
+    def opened(self, limits: dict[str, int]) -> None:
+        """Requests may be sent from now on."""
+
+    def lost(self) -> None:
+        """The session is gone."""
+
+    def received(self, message: dict[str, Any], body: bytes | None) -> bool:
+        """Says whether the message was for it alone."""
+
+
 class Connection:
     def __init__(
         self,
@@ -65,18 +78,13 @@ class Connection:
         environment: Environment,
         token: Token | None,
         link: Link,
-        on_open: Callable[[dict[str, int]], None],
-        on_message: Callable[[dict[str, Any], bytes | None], None],
-        on_lost: Callable[[], None],
+        parts: Sequence[Part],
         on_state: Callable[[ConnectionState], None],
     ) -> None:
         self._url = url
         self._environment = environment
         self._link = link
-        self._on_open = on_open
-        self._on_message = on_message
-        #: Also where a gateway is closing and the client leaves it: what is under way there is asked of the next one.
-        self._on_lost = on_lost
+        self._parts = parts
         self._on_state = on_state
         self._alarm = Alarm(environment)
         self._auth = None if token is None else Auth(token, environment, self._transmit, self._open, self._end)
@@ -96,6 +104,11 @@ class Connection:
         self._awaits_pong = False
         #: When the gateway wants its clients back, once it said that it is closing.
         self._return_at_ms: float | None = None
+
+    @property
+    def is_up(self) -> bool:
+        """Also while a token is fetched, and there is no socket yet."""
+        return self.state.name in ("connecting", "open")
 
     def connect(self) -> None:
         if self._drop():
@@ -170,7 +183,9 @@ class Connection:
         self._link.session = object()
         # The first call comes before there was anything to lose.
         self._link.is_offline = self._link.is_offline is not None
-        self._on_lost()
+        # Also where a gateway is closing and the client leaves it: what is under way there is asked of the next one.
+        for part in self._parts:
+            part.lost()
         return self.state is not before
 
     def _receive(self, data: str | bytes) -> None:
@@ -205,7 +220,7 @@ class Connection:
                 self._closing(message["reconnectAfterMs"])
             case _:
                 if not self._auth or not self._auth.received(message):
-                    self._on_message(message, body)
+                    any(part.received(message, body) for part in self._parts)
 
     def _closing(self, wait_ms: float) -> None:
         self._settle()
@@ -237,7 +252,8 @@ class Connection:
         self._become(ConnectionState("open", session=self._greeting["session"], user=user))
         # A listener may have closed it.
         if self._socket:
-            self._on_open(self._greeting["limits"])
+            for part in self._parts:
+                part.opened(self._greeting["limits"])
 
     def _listen(self, ms: float) -> None:
         """Asks for a sign of life once nothing was heard for a heartbeat, at the earliest after so long."""

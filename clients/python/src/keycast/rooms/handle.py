@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from ..environment import Environment
+from ..handle import Handle
 from ..listeners import Listeners
 from .messages import Gap, History, Joined, MembersState, Message, PendingMessage, Position, Published, RoomState
 from .room import Reader, RoomEntry
-
-T = TypeVar("T")
 
 BUFFER_MESSAGES = 1_000
 DEADLINE_SECONDS = 30.0
@@ -39,7 +37,7 @@ class Deeds(Protocol):
     def closed(self, entry: RoomEntry, reader: Reader) -> None: ...
 
 
-class Room:
+class Room(Handle):
     """A room that is followed; its subscription is shared with all other handles of the room.
 
     `async for` gives each message once and in order, also those that came before the loop began and between two loops.
@@ -56,6 +54,7 @@ class Room:
         buffer_messages: int,
         deeds: Deeds,
     ) -> None:
+        super().__init__(entry)
         self._entry = entry
         self._reader = reader
         self._follow = follow
@@ -63,8 +62,6 @@ class Room:
         self._deeds = deeds
         self._messages: Listeners[Message] = Listeners(environment, lambda: None)
         self._gaps: Listeners[Gap] = Listeners(environment, lambda: None)
-        self._ends: dict[Callable[[], None], None] = {}
-        self._closed = False
         self._queue: deque[Message | Gap] = deque()
         #: A program that has a listener for messages and no loop must not pay for a queue.
         self._is_buffering = True
@@ -148,25 +145,6 @@ class Room:
         """Asks the gateway now for the room, and for the membership, also after an error that ended them."""
         self._deeds.retry(self._entry)
 
-    def close(self) -> None:
-        """The subscription ends with the last handle of its room. Its publishes are still settled."""
-        if self._closed:
-            return
-        self._closed = True
-        for end in list(self._ends):
-            end()
-        self._queue.clear()
-        self._woken.set()
-        self._deeds.closed(self._entry, self._reader)
-
-    def __enter__(self) -> Room:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def __aiter__(self) -> Room:
         # No message would ever come.
         if not self._follow:
@@ -179,10 +157,8 @@ class Room:
         while not self._closed:
             if self._queue:
                 return self._queue.popleft()
-            if self._entry.ended:
-                if self._entry.was_closed or self._entry.state.error is None:
-                    break
-                raise self._entry.state.error.with_traceback(None)
+            if self._has_ended():
+                break
             self._woken.clear()
             await self._woken.wait()
         # Others who wait for this handle are to end, too.
@@ -205,16 +181,7 @@ class Room:
         else:
             self._messages.tell(item)
 
-    def _listen(
-        self, listeners: Listeners[T], listener: Callable[[T], None], heard: bool = False
-    ) -> Callable[[], None]:
-        if self._closed:
-            return lambda: None
-        take_off = listeners.add(listener, heard)
-
-        def remove() -> None:
-            self._ends.pop(remove, None)
-            take_off()
-
-        self._ends[remove] = None
-        return remove
+    def _on_close(self) -> None:
+        self._queue.clear()
+        self._woken.set()
+        self._deeds.closed(self._entry, self._reader)

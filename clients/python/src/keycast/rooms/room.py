@@ -30,7 +30,7 @@ class Reader:
 class RoomEntry:
     def __init__(self, key: str, environment: Environment, link: Link, want: Callable[[], None]) -> None:
         self.key = key
-        self._link = link
+        self.link = link
         self._want = want
         self.state = RoomState()
         self.listeners: Listeners[RoomState] = Listeners(environment, lambda: self.state)
@@ -39,9 +39,8 @@ class RoomEntry:
         self.readers: dict[Reader, None] = {}
         #: How many handles share it.
         self.handles = 0
-        #: Whether the subscription is over; and whether the application ended it, by closing the client.
+        #: Whether the subscription is over.
         self.ended = False
-        self.was_closed = False
         #: Whether the user may not read it: it is asked for again; and how often it was refused, one time after the other.
         self.is_refused = False
         self.refusals = 0
@@ -86,7 +85,7 @@ class RoomEntry:
             return "forbidden"
         if self.ended:
             return "ended"
-        if self._link.is_offline:
+        if self.link.is_offline:
             return "offline"
         if not state.live:
             return "loading"

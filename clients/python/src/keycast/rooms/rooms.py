@@ -196,7 +196,7 @@ class Rooms:
             entry.refusal.clear()
             entry.stop()
 
-    def received(self, message: dict[str, Any]) -> bool:
+    def received(self, message: dict[str, Any], _: bytes | None) -> bool:
         """Says whether a message was about a room."""
         if self._publishes.answered(message):
             return True
@@ -228,17 +228,13 @@ class Rooms:
                 entry.take(message)
         return True
 
-    def end(self, error: KeycastError, by_application: bool) -> None:
+    def end(self, error: KeycastError) -> None:
         """Nothing is asked of the gateway any more."""
         self._closed = error
         self._publishes.end(error)
         for entry in list(self._entries.values()):
-            # A listener may have connected again.
-            if self._closed is not error:
-                return
             entry.ended = True
             entry.is_refused = False
-            entry.was_closed = by_application
             entry.become(error=error, live=False)
 
     def revive(self) -> None:

@@ -54,7 +54,7 @@ NOTHING = ValueState()
 class Entry:
     def __init__(self, key: str, environment: Environment, link: Link) -> None:
         self.key = key
-        self._link = link
+        self.link = link
         self._date = environment.date
         self.state = NOTHING
         #: The latest state that changed more than the health: loops are given it.
@@ -69,8 +69,6 @@ class Entry:
         #: For the next try after a refusal; and how often it was refused, one time after the other.
         self.alarm = Alarm(environment)
         self.refusals = 0
-        #: Whether the application ended it itself, by closing the client.
-        self.was_closed = False
         #: The version whose bytes are here. The next delta is applied to it.
         self.held: Content | None = None
         #: The number of the value that came last: with it no gateway sends an older one.
@@ -97,9 +95,9 @@ class Entry:
         error = self.error
         if error and not error.subscribed:
             return "forbidden" if error.is_refusal else "ended"
-        if self._link.is_offline:
+        if self.link.is_offline:
             return "offline"
-        if self.answered is not self._link.session:
+        if self.answered is not self.link.session:
             return "loading"
         # That there is no value is the truth about a key, too.
         if error and error.code == "not_found":

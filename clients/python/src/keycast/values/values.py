@@ -141,14 +141,10 @@ class Values:
         entry.publish()
         return True
 
-    def end(self, error: KeycastError, by_application: bool) -> None:
+    def end(self, error: KeycastError) -> None:
         """Nothing is asked of the gateway any more."""
         self._closed = error
         for entry in list(self._entries.values()):
-            # A listener may have connected again.
-            if self._closed is not error:
-                return
-            entry.was_closed = by_application
             entry.alarm.clear()
             self._ask(entry)
 
