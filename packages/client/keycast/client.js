@@ -75,11 +75,9 @@ export function createClient(url, { token, WebSocket, environment: given = {}, .
   const listeners = createListeners(() => connection.state())
 
   const connection = createConnection({
+    ...deps,
     url: socketUrl(url),
-    environment,
-    createAlarm: timers.alarm,
     token,
-    link,
     parts,
     onState(state) {
       if (state.name === 'closed') {

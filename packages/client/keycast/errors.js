@@ -16,8 +16,13 @@
  * @typedef {'loading' | 'live' | 'stale' | 'offline' | 'forbidden' | 'ended'} Health
  */
 
-/** Whether an error says that the user has no right, which may change. @param {{ code: string, subscribed?: boolean }} error */
-export const isRefusal = ({ code, subscribed }) => !subscribed && /^(forb|unauth)/.test(code)
+/**
+ * How the subscription ended that an error is about; nothing if it stands. The right that a user has not may come.
+ *
+ * @param {{ code: string, subscribed?: boolean } | undefined} error
+ */
+export const endOf = error =>
+  error && !error.subscribed ? (/^(forb|unauth)/.test(error.code) ? 'forbidden' : 'ended') : undefined
 
 /** The error that a promise rejects with, or that a state holds. */
 export class KeycastError extends Error {

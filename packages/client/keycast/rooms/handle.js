@@ -68,12 +68,7 @@ export function createRoomHandle({ room, reader, follow, bufferMessages = BUFFER
     gap: createListeners(untold),
     change: room.listeners,
   }
-  /** The loops' queues. @type {Set<(item: any) => void>} */
-  const queues = new Set()
-  reader.take = item => {
-    for (const push of queues) push(item)
-    events[item.type].tell(/** @type {any} */ (item))
-  }
+  reader.take = item => events[item.type].tell(/** @type {any} */ (item))
 
   /**
    * The contract that stores in React, Svelte, Solid and RxJS share.
@@ -143,11 +138,9 @@ export function createRoomHandle({ room, reader, follow, bufferMessages = BUFFER
             } else queue.push(item)
             wake()
           }
-          queues.add(push)
-          const remove = listen(room.listeners, wake, true)
+          const ends = [listen(events.message, push), listen(events.gap, push), listen(room.listeners, wake, true)]
           return () => {
-            queues.delete(push)
-            remove()
+            for (const end of ends) end()
           }
         },
       )

@@ -96,10 +96,9 @@ export class Room {
     this.readers = new Set()
     /** The number of handles that share it. */
     this.handles = 0
-    /** Whether the subscription is over. */
-    this.ended = false
-    /** Whether the user may not read it: it is asked for again; and how often it was refused, one time after the other. */
-    this.refused = false
+    /** How the subscription ended, if it did; and how often it was refused, one time after the other. */
+    /** @type {import('../errors.js').Health | undefined} */
+    this.end = undefined
     this.refusals = 0
     /** The join that stands, or will stand again in the next session. @type {import('./rooms.js').Join | undefined} */
     this.join = undefined
@@ -131,6 +130,11 @@ export class Room {
     return this.#state
   }
 
+  /** Whether it is not asked for again by itself. */
+  get ended() {
+    return this.end === 'ended'
+  }
+
   /** @param {Partial<RoomState>} changes */
   become(changes) {
     const state = this.#state
@@ -143,8 +147,7 @@ export class Room {
 
   /** @param {RoomState} state @returns {import('../errors.js').Health} */
   #health({ live, error }) {
-    if (this.refused) return 'forbidden'
-    if (this.ended) return 'ended'
+    if (this.end) return this.end
     if (this.link.isOffline) return 'offline'
     if (!live) return 'loading'
     // An error of a join, or without a time to retry, says nothing about the stream.
@@ -192,7 +195,7 @@ export class Room {
     const from = positionOf(epoch, seq - count)
     this.position = from
     this.isAsked = false
-    this.refused = false
+    this.end = undefined
     let isEnough = true
     for (const reader of this.readers) {
       const { position, last } = reader

@@ -1,6 +1,6 @@
 // The rooms that an application follows, publishes into or has joined: takes the gateway's messages about them.
 import { backoffMs } from '../connection/backoff.js'
-import { isRefusal, KeycastError } from '../errors.js'
+import { endOf, KeycastError } from '../errors.js'
 import { randomText } from '../random.js'
 import { badKey } from '../requests.js'
 import { createSubscriber } from '../subscriber.js'
@@ -64,12 +64,11 @@ export function createClientRooms(deps) {
     const room = rooms.get(key)
     if (!room) return
     const error = new KeycastError({ ...rest, key, subscribed })
-    room.refusals = room.refused ? room.refusals + 1 : 0
-    room.refused = isRefusal(error)
-    room.ended = !subscribed && !room.refused
-    if (!subscribed) subscriber.ended(key)
-    if (room.refused) {
-      room.refusal.set(() => room.refused && retry(room), backoffMs(environment.random, room.refusals))
+    room.refusals = room.end === 'forbidden' ? room.refusals + 1 : 0
+    room.end = endOf(error)
+    if (room.end) subscriber.ended(key)
+    if (room.end === 'forbidden') {
+      room.refusal.set(() => room.end === 'forbidden' && retry(room), backoffMs(environment.random, room.refusals))
       if (!keepForbidden) room.members.forget()
     }
     const live = subscribed && room.state.live
@@ -181,7 +180,7 @@ export function createClientRooms(deps) {
   function retry(room) {
     if (closed || badKey(room.key)) return
     if (room.ended) {
-      room.ended = false
+      room.end = undefined
       room.become({ error: undefined })
     }
     // A listener may have closed the client.
@@ -270,7 +269,7 @@ export function createClientRooms(deps) {
       if (refused) {
         // It may be asked for when the client connects again.
         if (follow) room.readers.add(reader)
-        room.ended = true
+        room.end = 'ended'
         room.become({ error: refused })
       } else if (follow) {
         if (room.ended) retry(room)
@@ -401,8 +400,7 @@ export function createClientRooms(deps) {
       closed = error
       publishes.end(error)
       for (const room of rooms.values()) {
-        room.ended = true
-        room.refused = false
+        room.end = 'ended'
         room.become({ error, live: false })
       }
     },
@@ -411,7 +409,7 @@ export function createClientRooms(deps) {
     revive() {
       closed = undefined
       for (const room of rooms.values()) {
-        if (!closed && (room.ended || room.refused || room.alarm.isSet())) retry(room)
+        if (!closed && (room.end || room.alarm.isSet())) retry(room)
       }
     },
   }

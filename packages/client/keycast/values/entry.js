@@ -1,5 +1,5 @@
 // One key as this client holds it, shared by all handles of the key.
-import { isRefusal } from '../errors.js'
+import { endOf } from '../errors.js'
 import { createListeners } from '../listeners.js'
 import { Versions } from './version.js'
 
@@ -81,7 +81,8 @@ export class Entry {
   /** @returns {import('../errors.js').Health} */
   get health() {
     const { error, link } = this
-    if (error && !error.subscribed) return isRefusal(error) ? 'forbidden' : 'ended'
+    const end = endOf(error)
+    if (end) return end
     if (link.isOffline) return 'offline'
     if (this.answered !== link.session) return 'loading'
     // That there is no value is the truth about a key, too.

@@ -1,6 +1,6 @@
 // The keys that an application watches: takes the gateway's messages, applies deltas, and asks again after doubts.
 import { backoffMs } from '../connection/backoff.js'
-import { KeycastError } from '../errors.js'
+import { endOf, KeycastError } from '../errors.js'
 import { badKey } from '../requests.js'
 import { createSubscriber } from '../subscriber.js'
 import { createContent } from './content.js'
@@ -103,7 +103,7 @@ export function createValues(deps) {
   }
 
   /** Asks again for a key whose subscription has ended. @param {Entry} entry */
-  const retry = entry => entry.error && !entry.error.subscribed && ask(entry)
+  const retry = entry => endOf(entry.error) && ask(entry)
 
   /** @param {Entry} entry */
   const publish = entry => entry.publish()
