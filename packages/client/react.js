@@ -1,6 +1,8 @@
 // React: components that show a value, a room or the connection, and follow it.
 import { createContext, createElement, useContext, useMemo, useSyncExternalStore } from 'react'
+import { unknownMembers } from './keycast/rooms/members.js'
 import { createMessageList } from './keycast/rooms/message-list.js'
+import { unknownRoom } from './keycast/rooms/room.js'
 import { nothing } from './keycast/values/entry.js'
 
 /**
@@ -106,20 +108,7 @@ function storeOf(keycast, key) {
 }
 
 /** @type {Readonly<import('./keycast/rooms/message-list.js').MessageListState>} */
-const emptyRoom = Object.freeze({
-  messages: [],
-  pending: [],
-  failed: [],
-  hasOlder: false,
-  isLoading: false,
-  live: false,
-  health: 'loading',
-  error: undefined,
-  joinedAs: undefined,
-})
-
-/** @type {Readonly<import('./keycast.js').MembersState>} */
-const nobody = Object.freeze({ count: undefined, members: undefined })
+const emptyRoom = Object.freeze({ ...unknownRoom, messages: [], failed: [], hasOlder: false, isLoading: false })
 
 /**
  * Follows a room for as long as the component is mounted: its messages, its members, and its own publishes.
@@ -134,7 +123,7 @@ export function useRoom(key, { last, keep, presence } = {}) {
   const keycast = useContext(Context)
   const store = useMemo(() => roomStoreOf(keycast, key, { last, keep, presence }), [keycast, key, last, keep, presence])
   const state = useSyncExternalStore(store.subscribe, store.getSnapshot, () => emptyRoom)
-  const members = useSyncExternalStore(store.subscribeMembers, store.getMembers, () => nobody)
+  const members = useSyncExternalStore(store.subscribeMembers, store.getMembers, () => unknownMembers)
   return { ...state, members, room: store.room(), ...store.deeds }
 }
 
@@ -177,7 +166,7 @@ function roomStoreOf(keycast, key, options) {
     subscribe: (/** @type {() => void} */ listener) => closing(open().subscribe(listener)),
     subscribeMembers: (/** @type {() => void} */ listener) => closing(open().room.members.subscribe(listener)),
     getSnapshot: () => list?.state ?? emptyRoom,
-    getMembers: () => list?.room.members.state ?? nobody,
+    getMembers: () => list?.room.members.state ?? unknownMembers,
     room: () => list?.room,
     deeds: {
       send: async (/** @type {any} */ data) => mounted().send(data),

@@ -14,14 +14,14 @@ import { createListeners } from '../listeners.js'
  */
 
 /** @type {MembersState} */
-const unknown = Object.freeze({ count: undefined, members: undefined })
+export const unknownMembers = Object.freeze({ count: undefined, members: undefined })
 
 /** @param {() => void} onHole asks for the whole again */
 export function createMembers(onHole) {
-  let state = unknown
+  let state = unknownMembers
   /** Of the last change; undefined until the whole has come. @type {number | undefined} */
   let rev
-  const listeners = createListeners(() => (state === unknown ? undefined : state))
+  const listeners = createListeners(() => (state === unknownMembers ? undefined : state))
 
   return {
     listeners,
@@ -37,7 +37,7 @@ export function createMembers(onHole) {
     /** The user may not know them any more. */
     forget() {
       rev = undefined
-      state = unknown
+      state = unknownMembers
       listeners.tell(state)
     },
     /** @param {any} message `members` or `presence` */

@@ -37,6 +37,25 @@ export const DEADLINE_MS = 30_000
 /** So many of a room may wait: each is looked through with each change. */
 const PENDING_MAX = 10_000
 
+/** A copy, as readers get it. @param {unknown} given */
+export function asJson(given) {
+  const text = JSON.stringify(given)
+  if (text === undefined) throw new TypeError('what is published must be JSON')
+  return JSON.parse(text)
+}
+
+/**
+ * The time that is left. A clock that is set back meanwhile says nothing of a page that was hidden, or kept for the way
+ * back.
+ *
+ * @param {Pick<import('../environment.js').Environment, 'now' | 'date'>} clocks
+ * @param {number} ms
+ */
+export function createDeadline({ now, date }, ms) {
+  const [nowMs, dateMs] = [now(), date()]
+  return () => ms - Math.max(now() - nowMs, date() - dateMs)
+}
+
 /**
  * @param {object} deps
  * @param {Pick<import('../environment.js').Environment, 'now' | 'date'>} deps.environment
@@ -132,23 +151,21 @@ export function createClientPublishes({ environment: { now, date }, send, nextId
      * @returns {Promise<Published>}
      */
     publish(key, given, { messageId = randomText(), deadlineMs = DEADLINE_MS, isUnknown = false } = {}) {
-      const text = JSON.stringify(given)
-      if (text === undefined) throw new TypeError('what is published must be JSON')
+      // Copied now: the caller may change the object later.
+      const data = asJson(given)
       const alarm = createAlarm()
-      const begunMs = now()
+      const leftMs = createDeadline({ now, date }, deadlineMs)
       return new Promise((resolve, reject) => {
         /** @type {Publish} */
         const publish = {
-          // Copied now: the caller may change the object later.
-          shown: { messageId, data: JSON.parse(text), at: date() },
+          shown: { messageId, data, at: date() },
           id: 0,
           isUnknown,
           error: undefined,
           resolve,
           reject,
           clear: alarm.clear,
-          // A clock that is set back meanwhile says nothing of a page that was hidden.
-          look: () => Math.max(date() - publish.shown.at, now() - begunMs) >= deadlineMs && giveUp(),
+          look: () => leftMs() <= 0 && giveUp(),
         }
         /** @type {Lane} */
         const lane = lanes.get(key) ?? { key, queue: [], alarm: createAlarm() }
@@ -158,11 +175,12 @@ export function createClientPublishes({ environment: { now, date }, send, nextId
         }
         const giveUp = () => {
           if (publish.id) publish.isUnknown = true
-          const message = `no outcome in ${deadlineMs} ms`
-          fail(lane, publish, publish.error ?? { code: 'not_sent', message })
+          fail(lane, publish, publish.error ?? { code: 'not_sent', message: 'no outcome in time' })
         }
         alarm.set(giveUp, deadlineMs)
         onChange(key)
+        // Of a tab that comes to another worker it may have passed.
+        publish.look()
         flush(lane)
       })
     },

@@ -72,9 +72,17 @@ import { createMembers } from './members.js'
 /** A gateway gives at most so many messages at once. */
 const LAST_MAX = 500
 
+/** A room of which nothing is known. @type {RoomState} */
+export const unknownRoom = Object.freeze({
+  live: false,
+  health: 'loading',
+  error: undefined,
+  pending: [],
+  joinedAs: undefined,
+})
+
 export class Room {
-  /** @type {RoomState} */
-  #state = Object.freeze({ live: false, health: 'loading', error: undefined, pending: [], joinedAs: undefined })
+  #state = unknownRoom
 
   /**
    * @param {string} key

@@ -1,12 +1,14 @@
 // A tab's side: handles like those of a client with a connection of its own, fed by the worker that all tabs share.
 import { TokenRefused } from '../connection/auth.js'
+import { watchPage } from '../connection/page-lifecycle.js'
 import { KeycastError } from '../errors.js'
 import { checkEvent, createListeners } from '../listeners.js'
 import { randomText } from '../random.js'
 import { badKey } from '../requests.js'
 import { createRoomHandle } from '../rooms/handle.js'
-import { DEADLINE_MS } from '../rooms/publishes.js'
-import { checkOptions, positionOf } from '../rooms/room.js'
+import { unknownMembers } from '../rooms/members.js'
+import { asJson, createDeadline, DEADLINE_MS } from '../rooms/publishes.js'
+import { checkOptions, positionOf, unknownRoom } from '../rooms/room.js'
 import { nothing } from '../values/entry.js'
 import { createHandle } from '../values/handle.js'
 import { unpackError } from './messages.js'
@@ -31,6 +33,8 @@ import { unpackError } from './messages.js'
 
 /** A worker that says nothing in this time died as it began, or its script hangs on the way: no event tells of either. */
 const SILENT_MS = 20_000
+
+const clocks = { now: () => performance.now(), date: () => Date.now() }
 
 /**
  * @param {object} deps
@@ -109,20 +113,9 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
 
   /** Asks a worker that knows nothing of a call. @param {Call} call */
   function ask(call) {
-    const { request, leftMs, wasAsked, reject } = call
-    if (leftMs) {
-      const [key, , options] = request.args
-      // The worker before may have sent it.
-      options.isUnknown = wasAsked
-      options.deadlineMs = leftMs()
-      // A page that was kept for the way back may be hours late: the journal may have forgotten the id by now.
-      if (options.deadlineMs <= 0) {
-        calls.delete(request.call)
-        const code = wasAsked ? 'publish_unknown' : 'not_sent'
-        const { messageId } = options
-        return reject(Object.assign(new KeycastError({ code, message: 'no outcome in time', key }), { messageId }))
-      }
-    }
+    const { request, leftMs, wasAsked } = call
+    // The worker before may have sent it.
+    if (leftMs) Object.assign(request.args[2], { isUnknown: wasAsked, deadlineMs: leftMs() })
     call.wasAsked = true
     port?.postMessage(request)
   }
@@ -328,7 +321,7 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
     if (after) reader.position = positionOf(after.epoch, after.seq)
     /** @type {any} */
     const members = {
-      state: Object.freeze({ count: undefined, members: undefined }),
+      state: unknownMembers,
       listeners: createListeners(() => (members.state.count === undefined ? undefined : members.state)),
     }
     /** @type {any} */
@@ -336,7 +329,7 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
       key,
       link,
       members,
-      state: Object.freeze({ live: false, health: 'loading', error: undefined, pending: [], joinedAs: undefined }),
+      state: unknownRoom,
       listeners: createListeners(() => shared.state),
       get ended() {
         return shared.state.health === 'ended'
@@ -389,16 +382,10 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
       onClose: () => shut(id),
       async publish(data, { messageId = randomText(), deadlineMs = DEADLINE_MS } = {}) {
         // As JSON has it, which a port would not carry in any case.
-        const text = JSON.stringify(data)
-        if (text === undefined) throw new TypeError('what is published must be JSON')
-        const copy = JSON.parse(text)
-        const at = Date.now()
-        const begunMs = performance.now()
-        const args = [key, copy, { messageId, deadlineMs }]
-        // A clock that is set back meanwhile says nothing of a page that was kept for the way back.
-        const leftMs = () => deadlineMs - Math.max(Date.now() - at, performance.now() - begunMs)
-        const published = call('publish', args, undefined, undefined, leftMs)
-        mine.set(messageId, { messageId, data: copy, at })
+        const copy = asJson(data)
+        const leftMs = createDeadline(clocks, deadlineMs)
+        const published = call('publish', [key, copy, { messageId, deadlineMs }], undefined, undefined, leftMs)
+        mine.set(messageId, { messageId, data: copy, at: Date.now() })
         show({ pending: [...mine.values()] })
         return published.finally(() => settled(messageId))
       },
@@ -420,14 +407,18 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
     })
   }
 
-  const target = /** @type {any} */ (globalThis)
-  const onHide = () => detach()
-  const onShow = (/** @type {any} */ { persisted }) => persisted && attach()
-  const onVisible = () => target.document?.visibilityState === 'visible' && say({ reconnect: 'unless closed' })
-  target.addEventListener?.('pagehide', onHide)
-  target.addEventListener?.('pageshow', onShow)
-  target.document?.addEventListener('visibilitychange', onVisible)
   attach()
+  const world = /** @type {any} */ (globalThis)
+  const page = { document: world.document, window: world.addEventListener && world }
+  const forgetPage = watchPage(page, {
+    rest() {},
+    leave: detach,
+    wake() {
+      if (port) say({ reconnect: 'unless closed' })
+      else attach()
+    },
+    offline() {},
+  })
 
   return {
     get state() {
@@ -455,9 +446,7 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
       if (link.isClosed) return
       detach()
       link.isClosed = true
-      target.removeEventListener?.('pagehide', onHide)
-      target.removeEventListener?.('pageshow', onShow)
-      target.document?.removeEventListener('visibilitychange', onVisible)
+      forgetPage()
       const error = closedHere()
       for (const { end } of [...opened.values()]) end(error)
       for (const { reject } of calls.values()) reject(error)

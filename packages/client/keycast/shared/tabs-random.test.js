@@ -66,7 +66,7 @@ async function live(seed, steps) {
     worker = startHost(`worker ${workers++}`)
   }
   begin()
-  /** What takes a listener of a page off. @type {Map<any, () => void>} */
+  /** By a listener, those of its page. @type {Map<any, Map<string, any>>} */
   const ofPages = new Map()
 
   /** @param {string} name */
@@ -85,9 +85,10 @@ async function live(seed, steps) {
     const locksOfTab = new Set()
     target.addEventListener = (/** @type {string} */ event, /** @type {any} */ listener) => {
       listeners.set(event, listener)
-      ofPages.set(listener, () => listeners.delete(event))
+      ofPages.set(listener, listeners)
     }
-    target.removeEventListener = (/** @type {any} */ _, /** @type {any} */ listener) => ofPages.get(listener)?.()
+    target.removeEventListener = (/** @type {string} */ event, /** @type {any} */ listener) =>
+      ofPages.get(listener)?.delete(event)
     let isDead = false
     /** @param {typeof worker} of */
     const reachOf = of => {
