@@ -69,7 +69,7 @@ export function createFallback(options = {}) {
    * @param {number} index of the way
    * @param {{ url: string, protocol: string }} target
    * @param {(data: string | ArrayBuffer) => void} hear
-   * @param {(end: { code: number, reason: string, isRefused: boolean }) => void} onEnd not called of one that was closed
+   * @param {Surroundings['end']} onEnd not called of one that was closed
    * @returns {Way}
    */
   function attempt(index, target, hear, onEnd) {
@@ -78,11 +78,11 @@ export function createFallback(options = {}) {
       isOver = true
       clearTimeout(timer)
     }
-    /** @param {number} code @param {string} reason */
-    function end(code, reason, isRefused = false) {
+    /** @type {Surroundings['end']} */
+    function end(...why) {
       if (isOver) return
       stop()
-      onEnd({ code, reason, isRefused })
+      onEnd(...why)
     }
     const way = ways[index]({
       ...target,
@@ -151,7 +151,7 @@ export function createFallback(options = {}) {
           isHeard = true
           this.onmessage?.({ data })
         },
-        ({ code, reason, isRefused }) => {
+        (code, reason, isRefused) => {
           // A gateway that says why it closes was reached: another way would meet the same.
           if (!isHeard && code === LOST && !isRefused && ways[index + 1]) return this.#try(index + 1)
           if (!isHeard || isRefused) known.delete(this.#origin)

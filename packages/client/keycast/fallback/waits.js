@@ -50,8 +50,18 @@ export function overWaits({ url, fetch, setTimeout, clearTimeout, hear, end }) {
   /** @param {object} message */
   const say = message => hear(JSON.stringify(message))
 
-  /** @param {number} ms @returns {Promise<void>} */
-  const pause = ms => new Promise(resolve => setTimeout(resolve, ms))
+  /** They would keep a program from ending. */
+  const pauses = new Set()
+
+  /** @param {number} ms @returns {Promise<void>} which no longer ends after a close */
+  const pause = ms =>
+    new Promise(resolve => {
+      const timer = setTimeout(() => {
+        pauses.delete(timer)
+        resolve()
+      }, ms)
+      pauses.add(timer)
+    })
 
   /** @param {object} fields */
   const sayError = fields => say({ type: 'error', subscribed: true, ...fields })
@@ -66,6 +76,7 @@ export function overWaits({ url, fetch, setTimeout, clearTimeout, hear, end }) {
   function close() {
     session.abort()
     for (const watch of watches.values()) watch.abort()
+    for (const timer of pauses) clearTimeout(timer)
   }
 
   /** Says a message if a gateway can be reached at all: where all are away, the client must hear so. @param {object} message */
@@ -112,14 +123,15 @@ export function overWaits({ url, fetch, setTimeout, clearTimeout, hear, end }) {
    * @param {any} held of a key; `id`: of the one request that this answers @param {AbortSignal} signal
    * @returns {Promise<any>} what to tell the client, and what it holds then
    */
-  const ask = (held, signal) =>
-    new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject('no answer'), ANSWER_MS)
+  async function ask(held, signal) {
+    const timer = setTimeout(() => lose('no answer'), ANSWER_MS)
+    try {
+      return await answerTo(held, signal)
+    } finally {
       // A timer that goes on would keep the answer.
-      answerTo(held, signal)
-        .then(resolve, reject)
-        .finally(() => clearTimeout(timer))
-    })
+      clearTimeout(timer)
+    }
+  }
 
   /** @param {any} held @param {AbortSignal} signal */
   async function answerTo({ id, key, version, order: shown, cursor: after }, signal) {

@@ -163,6 +163,16 @@ test('a client that is closed over the first room of a request that waits asks f
   expect([keycast.state.name, open.size]).toEqual(['closed', 0])
 })
 
+test('a client that is closed over requests that wait leaves no timer, which would keep a program from ending', async () => {
+  const { keycast, pass, timers } = await setUp({ socket: 'refused', stream: 'refused' })
+  keycast.value(KEYS[0])
+  keycast.room('room:0')
+  await pass(5_000)
+  keycast.close()
+  await pass(0)
+  expect(timers.size).toBe(0)
+})
+
 test('a key that no address can hold ends alone', async () => {
   const { keycast, pass } = await setUp({ socket: 'refused', stream: 'refused' })
   const bad = keycast.value('doc:\ud800')
