@@ -59,3 +59,10 @@ class KeycastError(Exception):
         retry_after = None if retry_after_ms is None else retry_after_ms / 1_000
         text = message.get("message", "")
         return cls(message["code"], text, key, retry_after, message.get("subscribed"), message.get("reason"))
+
+
+def end_of(error: KeycastError | None) -> Literal["forbidden", "ended"] | None:
+    """How the subscription ended that an error is about; None if it stands."""
+    if not error or error.subscribed:
+        return None
+    return "forbidden" if error.is_refusal else "ended"

@@ -123,9 +123,8 @@ export class Room {
     this.refusal = refusal
     /** The position that the stream has reached. @type {Position | undefined} */
     this.position = undefined
-    /** The subscribe whose answer counts, whether nothing was said to it yet, for whom and what it asked. */
+    /** The subscribe whose answer counts, for whom and what it asked. */
     this.askId = 0
-    this.isAsked = false
     /** @type {Set<Reader>} */
     this.askedFor = new Set()
     /** @type {Reader | undefined} */
@@ -172,7 +171,6 @@ export class Room {
 
   /** The gateway sends nothing more of the room until it is asked again. */
   stop() {
-    this.isAsked = false
     this.members.lost()
     this.become({ live: false })
   }
@@ -182,7 +180,6 @@ export class Room {
     const readers = [...this.readers]
     this.askedFor = new Set(readers)
     this.askId = id
-    this.isAsked = true
     this.become({ live: false })
     this.members.isWanted = readers.some(reader => reader.presence)
     this.askedLast = readers.find(({ position, last }) => !position && last)
@@ -202,7 +199,6 @@ export class Room {
     const head = positionOf(epoch, seq)
     const from = positionOf(epoch, seq - count)
     this.position = from
-    this.isAsked = false
     this.end = undefined
     let isEnough = true
     for (const reader of this.readers) {

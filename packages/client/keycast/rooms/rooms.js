@@ -149,16 +149,6 @@ export function createClientRooms(deps) {
     } else if (wasValue) unsubscribe(key)
   }
 
-  /** @param {Room} room @param {any} message */
-  function takeError(room, message) {
-    const { id, key } = message
-    fail(key, message)
-    if (id !== room.askId) return
-    room.isAsked = false
-    // Where the position of each is not known yet, no `subscribed` answers the request.
-    if (![...rooms.values()].some(({ askId, isAsked }) => isAsked && askId === id)) subscriber.answered({ id })
-  }
-
   /** @param {Room} room */
   function endJoin(room) {
     room.join = undefined
@@ -385,7 +375,7 @@ export function createClientRooms(deps) {
       if (!isSubscribed) return false
       if (type === 'error') {
         // Any other error with an id answers a publish that was given up.
-        if (id === undefined || id === room.askId) takeError(room, message)
+        if (id === undefined || id === room.askId) fail(key, message)
       } else if (type === 'gap') room.takeGap(message)
       else if (type === 'members' || type === 'presence') room.members.take(message)
       else if (type === 'message') {

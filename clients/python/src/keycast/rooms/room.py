@@ -39,10 +39,8 @@ class RoomEntry:
         self.readers: dict[Reader, None] = {}
         #: How many handles share it.
         self.handles = 0
-        #: Whether the subscription is over.
-        self.ended = False
-        #: Whether the user may not read it: it is asked for again; and how often it was refused, one time after the other.
-        self.is_refused = False
+        #: How the subscription ended, if it did; and how often it was refused, one time after the other.
+        self.end: Literal["forbidden", "ended"] | None = None
         self.refusals = 0
         self.refusal = Alarm(environment)
         #: The join that stands, or is to stand again in the next session.
@@ -59,12 +57,16 @@ class RoomEntry:
         self.alarm = Alarm(environment)
         #: Where the stream is.
         self.position: Position | None = None
-        #: The subscribe whose answer counts, whether nothing was said to it yet, for whom and what it asked.
+        #: The subscribe whose answer counts, for whom and what it asked.
         self.ask_id = 0
-        self.is_asked = False
         self._asked_for: set[Reader] = set()
         self._asked_last: Reader | None = None
         self._asked_after: Position | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is not asked for again by itself."""
+        return self.end == "ended"
 
     def want(self) -> None:
         """Subscribes, or subscribes anew. Nobody may want it any more, where the gateway has not heard so yet."""
@@ -81,10 +83,8 @@ class RoomEntry:
         self.listeners.tell(state)
 
     def _health(self, state: RoomState) -> Health:
-        if self.is_refused:
-            return "forbidden"
-        if self.ended:
-            return "ended"
+        if self.end:
+            return self.end
         if self.link.is_offline:
             return "offline"
         if not state.live:
@@ -103,14 +103,12 @@ class RoomEntry:
 
     def stop(self) -> None:
         """The gateway says nothing more of the room until it is asked again."""
-        self.is_asked = False
         self.members.lost()
         self.become(live=False)
 
     def ask(self, request_id: int) -> Any:
         """How the next subscribe names the room: one of its readers may want more than the others."""
         self.ask_id = request_id
-        self.is_asked = True
         self._asked_for = set(self.readers)
         self.become(live=False)
         self.members.is_wanted = any(reader.presence for reader in self.readers)
@@ -135,8 +133,7 @@ class RoomEntry:
         head = Position(begun["epoch"], begun["seq"])
         start = Position(head.epoch, head.seq - begun["count"])
         self.position = start
-        self.is_asked = False
-        self.is_refused = False
+        self.end = None
         is_enough = True
         for reader in list(self.readers):
             place = reader.position

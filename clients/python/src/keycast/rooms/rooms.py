@@ -10,7 +10,7 @@ from typing import Any
 from ..calls import Calls
 from ..connection.backoff import backoff_ms
 from ..environment import Environment, Link
-from ..errors import KeycastError
+from ..errors import KeycastError, end_of
 from ..keys import bad_key
 from ..random_text import random_text
 from ..subscriber import Subscriber
@@ -71,7 +71,7 @@ class Rooms:
             # It may be asked for when the client connects again.
             if follow:
                 entry.readers[reader] = None
-            entry.ended = True
+            entry.end = "ended"
             entry.become(error=self._closed)
         elif error:
             self._fail(entry, error)
@@ -155,7 +155,7 @@ class Rooms:
         if self._closed or bad_key(entry.key):
             return
         if entry.ended:
-            entry.ended = False
+            entry.end = None
             entry.become(error=None)
         # A listener may have closed the client.
         if not self._closed:
@@ -217,7 +217,7 @@ class Rooms:
             case "error":
                 # Any other with an id answers a request that was given up.
                 if message.get("id", entry.ask_id) == entry.ask_id:
-                    self._take_error(entry, message)
+                    self._fail(entry, KeycastError.of(message, entry.key))
             case "gap":
                 entry.take_gap(message)
             case "members" | "presence":
@@ -233,15 +233,14 @@ class Rooms:
         self._closed = error
         self._publishes.end(error)
         for entry in list(self._entries.values()):
-            entry.ended = True
-            entry.is_refused = False
+            entry.end = "ended"
             entry.become(error=error, live=False)
 
     def revive(self) -> None:
         """A person insists: what was refused or has ended is asked for again."""
         self._closed = None
         for entry in list(self._entries.values()):
-            if entry.ended or entry.is_refused or entry.alarm.is_set:
+            if entry.end or entry.alarm.is_set:
                 self.retry(entry)
 
     def _create(self, key: str) -> RoomEntry:
@@ -278,16 +277,15 @@ class Rooms:
             del self._entries[key]
 
     def _fail(self, entry: RoomEntry, error: KeycastError) -> None:
-        entry.refusals = entry.refusals + 1 if entry.is_refused else 0
-        entry.is_refused = error.is_refusal
-        entry.ended = not error.subscribed and not error.is_refusal
-        if error.is_refusal:
+        entry.refusals = entry.refusals + 1 if entry.end == "forbidden" else 0
+        entry.end = end_of(error)
+        if entry.end == "forbidden":
             wait_ms = backoff_ms(self._environment.random(), entry.refusals)
-            entry.refusal.set(lambda: self.retry(entry) if entry.is_refused else None, wait_ms)
+            entry.refusal.set(lambda: self.retry(entry) if entry.end == "forbidden" else None, wait_ms)
             if not self._keep_forbidden:
                 entry.members.forget()
         # Nobody may want it any more: then the alarm ends, too.
-        if not error.subscribed:
+        if entry.end:
             self._subscriber.ended(entry.key)
         entry.become(live=entry.state.live and bool(error.subscribed), error=error)
 
@@ -333,16 +331,6 @@ class Rooms:
     def _unsubscribe(self, key: str) -> None:
         """At once: a subscribe that comes next is not undone by it."""
         self._send({"type": "unsubscribe", "id": self._next_id(), "keys": [key]})
-
-    def _take_error(self, entry: RoomEntry, message: dict[str, Any]) -> None:
-        request_id = message.get("id")
-        self._fail(entry, KeycastError.of(message, entry.key))
-        if request_id != entry.ask_id:
-            return
-        entry.is_asked = False
-        # Where the position of each is not known yet, no `subscribed` answers the request.
-        if not any(each.is_asked and each.ask_id == request_id for each in self._entries.values()):
-            self._subscriber.answered({"type": "subscribed", "id": request_id})
 
     def _in_turn(self, entry: RoomEntry, ask: Callable[[], asyncio.Future[Any] | None]) -> asyncio.Future[Any]:
         """Asks once the joins and leaves of the room before it are answered; `ask` may find that nothing is to be asked.

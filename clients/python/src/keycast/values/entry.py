@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..environment import Alarm, Environment, Link
-from ..errors import Health, KeycastError
+from ..errors import Health, KeycastError, end_of
 from ..listeners import Listeners
 from .content import Content
 
@@ -81,11 +81,6 @@ class Entry:
         self.error: KeycastError | None = None
 
     @property
-    def has_failed(self) -> bool:
-        """Whether the subscription has ended."""
-        return self.error is not None and not self.error.subscribed
-
-    @property
     def ended(self) -> bool:
         """Whether it is not asked for again by itself."""
         return self.health == "ended"
@@ -93,8 +88,9 @@ class Entry:
     @property
     def health(self) -> Health:
         error = self.error
-        if error and not error.subscribed:
-            return "forbidden" if error.is_refusal else "ended"
+        end = end_of(error)
+        if end:
+            return end
         if self.link.is_offline:
             return "offline"
         if self.answered is not self.link.session:

@@ -9,7 +9,7 @@ from typing import Any
 from ..calls import Calls
 from ..connection.backoff import backoff_ms
 from ..environment import Environment, Link
-from ..errors import KeycastError
+from ..errors import KeycastError, end_of
 from ..keys import bad_key
 from ..subscriber import Subscriber
 from .content import Content
@@ -177,16 +177,17 @@ class Values:
 
     def _fail(self, entry: Entry, error: KeycastError) -> None:
         entry.error = error
+        end = end_of(error)
         # There is no value any more. After any other error what is held is the latest there is.
-        if error.code == "not_found" or (error.is_refusal and not self._keep_forbidden):
+        if error.code == "not_found" or (end == "forbidden" and not self._keep_forbidden):
             entry.begin(None)
             entry.stale = None
-        if error.is_refusal:
+        if end == "forbidden":
             wait_ms = backoff_ms(self._environment.random(), entry.refusals)
             entry.refusals += 1
             entry.alarm.set(lambda: self._retry(entry), wait_ms)
         # Nobody may want it any more: then the alarm ends, too.
-        if not error.subscribed:
+        if end:
             self._subscriber.ended(entry.key)
         entry.publish()
 
@@ -201,7 +202,7 @@ class Values:
 
     def _retry(self, entry: Entry) -> None:
         """Asks again for a key whose subscription has ended."""
-        if entry.has_failed:
+        if end_of(entry.error):
             self._ask(entry)
 
     def _publish_all(self) -> None:
