@@ -1,7 +1,5 @@
 // Tells the truth about the connection: whether messages come and go, and when it is tried again.
-
-/** @param {string} id @returns {any} */
-const byId = id => document.getElementById(id)
+import { byId, setText } from '/element.js'
 
 /** @param {import('/keycast.js').Keycast} keycast */
 export function startBanner(keycast) {
@@ -70,9 +68,4 @@ export function startBanner(keycast) {
       draw()
     },
   }
-}
-
-/** A text that stays is not said again by a screen reader. @param {Element} target @param {string} text */
-function setText(target, text) {
-  if (target.textContent !== text) target.textContent = text
 }

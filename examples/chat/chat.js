@@ -1,13 +1,14 @@
 // The chat: one room, named by the address, with its members; beside it a value that the backend changes.
 
+import { byId } from '/element.js'
 import { FallbackSocket } from '/keycast/fallback/fallback.js'
 import { createMessageList } from '/keycast/rooms/message-list.js'
 import { connect } from '/keycast.js'
+import { recall, remember } from '/storage.js'
 import { startTheme } from '/theme.js'
 import { startBanner } from './banner.js'
 import { createFeed } from './feed.js'
 import { createPeople } from './people.js'
-import { recall, remember } from './storage.js'
 import { createValueView } from './value-view.js'
 
 /**
@@ -20,8 +21,9 @@ import { createValueView } from './value-view.js'
 const ROOM_DEFAULT = '1'
 const roomGrammar = /^[A-Za-z0-9._~-]{1,64}$/
 
-/** @param {string} id @returns {any} */
-const byId = id => document.getElementById(id)
+/** The reader's name, and the claims by which rooms recognize it. @param {string} what */
+const stored = what => `keycast-chat ${what}`
+
 const [roomInput, joinForm, nameInput, nameProblem] = ['room', 'join', 'name', 'name-problem'].map(byId)
 const [composeForm, textInput] = ['compose', 'text'].map(byId)
 
@@ -38,7 +40,7 @@ function openRoom(id) {
   /** @type {import('/keycast/rooms/message-list.js').MessageList<any>} */
   const list = createMessageList(keycast, key, { presence: true })
   const { room } = list
-  let name = recall('name') ?? ''
+  let name = recall(stored('name')) ?? ''
   const feed = createFeed(list, () => (keycast.state.name === 'open' ? keycast.state.user : undefined))
   const people = createPeople(room)
   const value = createValueView(keycast.value(`conversation:${id}`))
@@ -64,10 +66,10 @@ function openRoom(id) {
     nameProblem.textContent = ''
     nameInput.removeAttribute('aria-invalid')
     try {
-      const joined = await room.join(wanted, recall(`claim ${key} ${wanted}`))
+      const joined = await room.join(wanted, recall(stored(`claim ${key} ${wanted}`)))
       name = joined.name
-      remember('name', name)
-      if (joined.claim) remember(`claim ${key} ${name}`, joined.claim)
+      remember(stored('name'), name)
+      if (joined.claim) remember(stored(`claim ${key} ${name}`), joined.claim)
       if (shown === opened && document.activeElement === document.body) textInput.focus()
     } catch (error) {
       say(error)

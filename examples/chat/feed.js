@@ -1,5 +1,5 @@
 // The messages as a person reads them: older ones come as the reader scrolls up, new ones never move what is being read.
-import { element, setText } from '/element.js'
+import { byId, element, setText } from '/element.js'
 import { avatar } from './avatar.js'
 
 /**
@@ -13,9 +13,6 @@ const END_PX = 60
 const START_PX = 400
 /** Messages of one person within this time stand together. */
 const TOGETHER_MS = 5 * 60_000
-
-/** @param {string} id @returns {any} */
-const byId = id => document.getElementById(id)
 
 /**
  * @param {import('/keycast/rooms/message-list.js').MessageList<ChatMessage>} list

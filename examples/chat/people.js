@@ -1,11 +1,10 @@
 // The room's members: their names, or their number if the room does not name them.
-import { element, setText } from '/element.js'
+import { byId, element, setText } from '/element.js'
 import { avatar } from './avatar.js'
 
 /** @param {import('/keycast.js').RoomHandle} room */
 export function createPeople(room) {
-  const list = /** @type {HTMLElement} */ (document.getElementById('people'))
-  const count = /** @type {HTMLElement} */ (document.getElementById('people-count'))
+  const [list, count] = ['people', 'people-count'].map(byId)
   list.replaceChildren()
   setText(count, '')
 

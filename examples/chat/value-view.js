@@ -1,14 +1,12 @@
 // A value of the backend, live: what changed last, and whether it is as the backend has it now.
-import { element, flash, setText } from '/element.js'
+import { byId, element, flash, setText } from '/element.js'
 
 /** The number of the conversation's newest messages that are shown. */
 const SHOWN = 3
 
 /** @param {import('/keycast.js').ValueHandle} handle */
 export function createValueView(handle) {
-  const [key, mark, target] = ['value-key', 'value-mark', 'value'].map(
-    id => /** @type {HTMLElement} */ (document.getElementById(id)),
-  )
+  const [key, mark, target] = ['value-key', 'value-mark', 'value'].map(byId)
   setText(key, handle.key)
   setText(mark, '')
   target.replaceChildren()

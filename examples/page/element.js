@@ -1,4 +1,7 @@
-// Makes elements. Values reach the page as text nodes only, never as markup.
+// Finds and makes elements. Values reach the page as text nodes only, never as markup.
+
+/** @param {string} id @returns {any} */
+export const byId = id => document.getElementById(id)
 
 /**
  * @template {keyof HTMLElementTagNameMap} T
@@ -14,7 +17,8 @@ export function element(tag, properties = {}, ...children) {
 }
 
 /**
- * Sets a text only where it differs: an untouched node keeps a reader's selection and costs no layout.
+ * Sets a text only where it differs: an untouched node keeps a reader's selection, costs no layout, and is not said again
+ * by a screen reader.
  *
  * @param {Element} target
  * @param {string} text

@@ -2,7 +2,7 @@
 import { createFallback } from '/keycast/fallback/fallback.js'
 import { connect } from '/keycast/values-only.js'
 import { createCard } from './card.js'
-import { setText } from './element.js'
+import { byId, setText } from './element.js'
 import { hashOfKeys, KEYS_MAX, keysOfHash, readKeys } from './key-list.js'
 import { counted, lasted, rated, sized } from './quantities.js'
 import { createRates } from './rates.js'
@@ -16,8 +16,6 @@ import { createWatched, take } from './watched.js'
  * @property {import('/keycast.js').ValueHandle} handle
  */
 
-/** @param {string} id @returns {any} */
-const byId = id => document.getElementById(id)
 const [input, problem, cards, empty] = ['keys', 'keys-problem', 'cards', 'empty'].map(byId)
 const [totals, connectionPanel, connectNow] = ['totals', 'connection', 'connect-now'].map(byId)
 

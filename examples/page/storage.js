@@ -1,4 +1,4 @@
-// The things this browser remembers: the reader's name, and the claims by which rooms recognize it.
+// The things this browser remembers of its reader.
 
 /** A browser told to keep nothing throws at the mere mention of its storage. */
 function open() {
@@ -11,13 +11,13 @@ function open() {
 const storage = open()
 
 /** @param {string} name */
-export const recall = name => storage?.getItem(`keycast-chat ${name}`) ?? undefined
+export const recall = name => storage?.getItem(name) ?? undefined
 
 /** @param {string} name @param {string} value */
 export function remember(name, value) {
   try {
-    storage?.setItem(`keycast-chat ${name}`, value)
+    storage?.setItem(name, value)
   } catch {
-    // It is full: whoever comes back gives the name again.
+    // It is full: whoever comes back chooses again.
   }
 }
