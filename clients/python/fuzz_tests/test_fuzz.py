@@ -16,17 +16,10 @@ import pytest
 from absurd import twisted
 from test_transcripts import NAMES, TEXTS
 from transcript import run_transcript
-from world import FakeSocket, FakeTimer, World
+from world import WELCOME, FakeSocket, FakeTimer, World
 
 #: Timers of a client within the minute after, at most: beats, retries, and one of each request under way.
 WAKES_MAX = 2_000
-
-WELCOME = {
-    "type": "welcome",
-    "session": "s",
-    "heartbeatMs": 25_000,
-    "limits": {"messageBytes": 262_144, "keysPerSession": 5_000, "requestsPerSecond": 1_000},
-}
 
 
 class AnsweringSocket(FakeSocket):

@@ -8,7 +8,7 @@ import math
 import pickle
 import re
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
@@ -17,34 +17,7 @@ import pytest
 
 from keycast import ConnectionState, Keycast, KeycastError, Value, connect
 from keycast.connection.codes import FINAL_CLOSE_CODES
-from world import World
-
-LIMITS = {"messageBytes": 262_144, "keysPerSession": 5_000, "requestsPerSecond": 1_000}
-
-
-class Setup:
-    """A client whose connection is open."""
-
-    def __init__(self) -> None:
-        self.world = World()
-        self.keycast = Keycast("ws://gateway/ws", self.world)
-        self.world.socket.say({"type": "welcome", "session": "s", "heartbeatMs": 25_000, "limits": LIMITS})
-
-    async def value(self, version: str, text: str, content_type: str = "application/json") -> None:
-        await self.world.settle()
-        message = {"type": "value", "key": "a:1", "version": version, "contentType": content_type}
-        self.world.socket.say(message, text.encode())
-        await self.world.settle()
-
-
-def run(test: Callable[[Setup], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    async def with_setup() -> None:
-        await test(Setup())
-
-    def runner() -> None:
-        asyncio.run(with_setup())
-
-    return runner
+from world import WELCOME, Setup, World, run
 
 
 async def collect(handle: Value, values: list[Any]) -> None:
@@ -57,7 +30,7 @@ def test_a_heartbeat_of_a_moment_counts_as_25_s(heartbeat_ms: float) -> None:
     async def look() -> None:
         world = World()
         Keycast("ws://gateway/ws", world)
-        world.socket.say({"type": "welcome", "session": "s", "heartbeatMs": heartbeat_ms, "limits": LIMITS})
+        world.socket.say({**WELCOME, "heartbeatMs": heartbeat_ms})
         world.deeds.clear()
         await world.pass_ms(24_999)
         assert world.deeds == []
@@ -75,7 +48,7 @@ def test_a_message_whose_fields_are_none_ends_the_session_at_once(field: str) ->
     async def look() -> None:
         world = World()
         keycast = Keycast("ws://gateway/ws", world)
-        world.socket.say({"type": "welcome", "session": "s", "heartbeatMs": 25_000, "limits": LIMITS})
+        world.socket.say(WELCOME)
         world.socket.on_message('{"type":"error","code":"rate_limited","message":"m",' + field + "}")
         assert (keycast.state.name, keycast.state.reason) == ("waiting", "the gateway sent what cannot be read")
 
@@ -129,7 +102,7 @@ async def test_a_get_that_is_cancelled_is_not_asked_again(setup: Setup) -> None:
     setup.world.socket.lose(1006)
     setup.world.deeds.clear()
     await setup.world.pass_ms(1_000)
-    setup.world.socket.say({"type": "welcome", "session": "s", "heartbeatMs": 25_000, "limits": LIMITS})
+    setup.welcome()
     assert setup.world.deeds == [{"dials": "ws://gateway/ws"}]
 
 
@@ -158,7 +131,7 @@ async def test_a_request_that_is_no_json_fails_and_ends_no_session(setup: Setup)
         await room.publish(1, message_id=cast(str, b"1" * 16))
     setup.world.socket.lose(1006)
     await setup.world.pass_ms(1_000)
-    setup.world.socket.say({"type": "welcome", "session": "s", "heartbeatMs": 25_000, "limits": LIMITS})
+    setup.welcome()
     assert setup.keycast.state.name == "open"
     assert setup.world.reported == []
 
@@ -209,7 +182,7 @@ async def test_a_message_nested_5000_deep_ends_the_connection_and_it_comes_back(
     setup.world.socket.on_message('{"type":' + "[" * 5_000 + "]" * 5_000 + "}")
     assert setup.keycast.state.name == "waiting"
     await setup.world.pass_ms(1_000)
-    setup.world.socket.say({"type": "welcome", "session": "s", "heartbeatMs": 25_000, "limits": LIMITS})
+    setup.welcome()
     assert setup.keycast.state.name == "open"
 
 
@@ -296,7 +269,7 @@ class Tokens:
         await self.world.settle()
         self.asked[-1].set_result("t1")
         await self.world.settle()
-        self.world.socket.say({"type": "welcome", "session": "s", "heartbeatMs": 25_000, "limits": LIMITS})
+        self.world.socket.say(WELCOME)
         self.world.socket.say({"type": "authed", "id": "auth", "user": "ann", "expiresInMs": 3_600_000})
         assert self.keycast.state.user == "ann"
         self.world.deeds.clear()

@@ -17,10 +17,11 @@ from functools import partial
 from typing import Any
 
 from keycast import Gap, Keycast, KeycastError, Message, Position, Room, Value
+from keycast.environment import LoopEnvironment
+from world import WELCOME, FakeTimer
 
 KEYS = ["a:0", "a:1", "a:2"]
 ROOMS = ["room:0", "room:1"]
-LIMITS = {"messageBytes": 262_144, "keysPerSession": 5_000, "requestsPerSecond": 1_000}
 
 #: A gateway cuts a session that nothing comes from.
 CUT_MS = 50_000
@@ -38,18 +39,6 @@ def body_of(order: int) -> bytes:
 
 def version_of(order: int) -> str:
     return urlsafe_b64encode(hashlib.sha256(body_of(order)).digest()[:16]).rstrip(b"=").decode()
-
-
-class Timer:
-    def __init__(self, timers: list[Timer], at_ms: float, task: Callable[[], None]) -> None:
-        self._timers = timers
-        self.at_ms = at_ms
-        self.task = task
-        timers.append(self)
-
-    def cancel(self) -> None:
-        if self in self._timers:
-            self._timers.remove(self)
 
 
 class RoomLog:
@@ -76,16 +65,17 @@ class RoomLog:
         return int(self.messages[0]["seq"]) if self.messages else self.seq + 1
 
 
-class World:
+class World(LoopEnvironment):
     """The client's environment, and the gateways that it reaches."""
 
     def __init__(self, seed: int) -> None:
+        super().__init__()
         self.chance = random.Random(seed)
         #: The client's monotonic clock, which may stand still while a computer sleeps, and that of all others.
         self.now_ms = 0.0
         self.world_ms = 1_700_000_000_000.0
-        self.timers: list[Timer] = []
-        self.events: list[Timer] = []
+        self.timers: list[FakeTimer] = []
+        self.events: list[FakeTimer] = []
         self.reported: list[BaseException] = []
         self.mode = "open"
         self.values = dict.fromkeys(KEYS, 1)
@@ -102,20 +92,11 @@ class World:
     def random(self) -> float:
         return self.chance.random()
 
-    def soon(self, task: Callable[[], None]) -> None:
-        asyncio.get_running_loop().call_soon(task)
-
-    def later(self, ms: float, task: Callable[[], None]) -> Timer:
-        return Timer(self.timers, self.now_ms + ms, task)
+    def later(self, ms: float, task: Callable[[], None]) -> FakeTimer:
+        return FakeTimer(self.timers, self.now_ms + ms, task)
 
     def after(self, ms: float, task: Callable[[], None]) -> None:
-        Timer(self.events, self.world_ms + ms, task)
-
-    def future(self) -> asyncio.Future[Any]:
-        return asyncio.get_running_loop().create_future()
-
-    def run(self, task: Any) -> asyncio.Task[None]:
-        return asyncio.create_task(task)
+        FakeTimer(self.events, self.world_ms + ms, task)
 
     def report(self, error: BaseException, message: str) -> None:
         self.reported.append(error)
@@ -223,7 +204,7 @@ class Connection:
         if world.mode == "refused":
             self.cut(False)
         elif world.mode == "open":
-            self.say({"type": "welcome", "session": "s", "heartbeatMs": 25_000, "limits": LIMITS})
+            self.say(WELCOME)
 
     def send(self, text: str) -> None:
         self._out_ms = max(self._out_ms, self._world.world_ms + self._world.latency())

@@ -4,52 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
 from keycast import Gap, Keycast, KeycastError, Message, Position, Room
-from world import World
-
-LIMITS = {"messageBytes": 262_144, "keysPerSession": 5_000, "requestsPerSecond": 1_000}
-
-
-class Setup:
-    """A client whose connection is open, and a gateway that is played."""
-
-    def __init__(self) -> None:
-        self.world = World()
-        self.keycast = Keycast("ws://gateway/ws", self.world)
-        self.welcome()
-
-    def welcome(self) -> None:
-        self.world.socket.say({"type": "welcome", "session": "s", "heartbeatMs": 25_000, "limits": LIMITS})
-
-    async def sent(self) -> dict[str, Any]:
-        """The last message that went out."""
-        await self.world.settle()
-        return next(dict(deed["out"]) for deed in reversed(self.world.deeds) if "out" in deed)
-
-    async def follow(self, **options: Any) -> Room:
-        """A handle whose stream has begun in an empty room."""
-        room = self.keycast.room("room:1", **options)
-        begun = {"key": "room:1", "epoch": "E", "seq": 0, "oldest": 1, "recovered": False, "count": 0}
-        self.world.socket.say({"type": "subscribed", "id": (await self.sent())["id"], "keys": [begun]})
-        return room
-
-    def message(self, seq: int, data: Any = None) -> None:
-        self.world.socket.say({"type": "message", "key": "room:1", "seq": seq, "at": 1_500, "data": data or seq})
-
-
-def run(test: Callable[[Setup], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    async def with_setup() -> None:
-        await test(Setup())
-
-    def runner() -> None:
-        asyncio.run(with_setup())
-
-    return runner
+from world import LIMITS, WELCOME, Setup, World, run
 
 
 async def given(room: Room, count: int) -> list[Any]:
@@ -456,8 +416,7 @@ def test_a_listener_may_close_other_rooms_when_there_are_too_many() -> None:
     async def test() -> None:
         world = World()
         keycast = Keycast("ws://gateway/ws", world)
-        limits = {**LIMITS, "keysPerSession": 1}
-        world.socket.say({"type": "welcome", "session": "s", "heartbeatMs": 25_000, "limits": limits})
+        world.socket.say({**WELCOME, "limits": {**LIMITS, "keysPerSession": 1}})
         rooms = [keycast.room(f"room:{number}") for number in range(4)]
         closed: list[str] = []
 

@@ -7,6 +7,12 @@ import json
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from keycast import Keycast, Room
+from keycast.environment import LoopEnvironment
+
+LIMITS = {"messageBytes": 262_144, "keysPerSession": 5_000, "requestsPerSecond": 1_000}
+WELCOME = {"type": "welcome", "session": "s", "heartbeatMs": 25_000, "limits": LIMITS}
+
 
 class FakeSocket:
     def __init__(self, world: World, on_message: Callable[[str | bytes], None], on_close: Callable[[int, str], None]):
@@ -33,20 +39,22 @@ class FakeSocket:
 
 
 class FakeTimer:
-    def __init__(self, world: World, at_ms: float, task: Callable[[], None]):
-        self._world = world
+    def __init__(self, timers: list[FakeTimer], at_ms: float, task: Callable[[], None]):
+        self._timers = timers
         self.at_ms = at_ms
         self.task = task
+        timers.append(self)
 
     def cancel(self) -> None:
-        if self in self._world.timers:
-            self._world.timers.remove(self)
+        if self in self._timers:
+            self._timers.remove(self)
 
 
-class World:
+class World(LoopEnvironment):
     """An environment, and what a test does with it."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.now_ms = 0.0
         self.chance = 1.0
         self.timers: list[FakeTimer] = []
@@ -62,19 +70,8 @@ class World:
     def random(self) -> float:
         return self.chance
 
-    def soon(self, task: Callable[[], None]) -> None:
-        asyncio.get_running_loop().call_soon(task)
-
     def later(self, ms: float, task: Callable[[], None]) -> FakeTimer:
-        timer = FakeTimer(self, self.now_ms + ms, task)
-        self.timers.append(timer)
-        return timer
-
-    def future(self) -> asyncio.Future[Any]:
-        return asyncio.get_running_loop().create_future()
-
-    def run(self, task: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        return asyncio.create_task(task)
+        return FakeTimer(self.timers, self.now_ms + ms, task)
 
     def report(self, error: BaseException, message: str) -> None:
         self.reported.append(error)
@@ -103,3 +100,46 @@ class World:
             due[0].task()
         self.now_ms = until_ms
         await self.settle()
+
+
+class Setup:
+    """A client whose connection is open, and a gateway that is played."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.keycast = Keycast("ws://gateway/ws", self.world)
+        self.welcome()
+
+    def welcome(self) -> None:
+        self.world.socket.say(WELCOME)
+
+    async def value(self, version: str, text: str, content_type: str = "application/json") -> None:
+        await self.world.settle()
+        message = {"type": "value", "key": "a:1", "version": version, "contentType": content_type}
+        self.world.socket.say(message, text.encode())
+        await self.world.settle()
+
+    async def sent(self) -> dict[str, Any]:
+        """The last message that went out."""
+        await self.world.settle()
+        return next(dict(deed["out"]) for deed in reversed(self.world.deeds) if "out" in deed)
+
+    async def follow(self, **options: Any) -> Room:
+        """A handle whose stream has begun in an empty room."""
+        room = self.keycast.room("room:1", **options)
+        begun = {"key": "room:1", "epoch": "E", "seq": 0, "oldest": 1, "recovered": False, "count": 0}
+        self.world.socket.say({"type": "subscribed", "id": (await self.sent())["id"], "keys": [begun]})
+        return room
+
+    def message(self, seq: int, data: Any = None) -> None:
+        self.world.socket.say({"type": "message", "key": "room:1", "seq": seq, "at": 1_500, "data": data or seq})
+
+
+def run(test: Callable[[Setup], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    async def with_setup() -> None:
+        await test(Setup())
+
+    def runner() -> None:
+        asyncio.run(with_setup())
+
+    return runner
