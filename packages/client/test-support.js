@@ -138,6 +138,9 @@ export function createWorld({ page = true } = {}) {
 
     /** The client's deeds since this was called last. */
     done: () => deeds.splice(0),
+
+    /** The messages among them. @returns {any[]} */
+    outs: () => deeds.splice(0).flatMap(deed => ('out' in deed ? [deed.out] : [])),
   }
 }
 

@@ -278,11 +278,11 @@ test('history prints the newest messages, members who is there', async () => {
 })
 
 test('members of a room where nobody is told of them is an error at once', async () => {
-  const { environment, socket, settle, done } = createWorld()
+  const { environment, socket, settle, outs } = createWorld()
   const { ended, objects } = start('members news:1', { keycast: connect('ws://gateway/ws', { environment }) })
   await settle()
   socket().say(welcome())
-  const [{ id }] = done().flatMap(deed => ('out' in deed ? [deed.out] : []))
+  const [{ id }] = outs()
   const begun = { key: 'news:1', epoch: 'E', seq: 0, oldest: 1, recovered: false, count: 0 }
   socket().say({ type: 'subscribed', id, keys: [begun] })
   const message = 'nobody is told who is in this room'

@@ -195,11 +195,10 @@ test('where there is no SHA-256 a delta is shown by its checksum alone', async (
 })
 
 test('5,000 keys are resumed in two messages', async () => {
-  const { environment, socket, settle, pass, done } = createWorld()
+  const { environment, socket, settle, pass, outs } = createWorld()
   const keycast = connect('ws://gateway/ws', { environment })
   const keys = Array.from({ length: 5_000 }, (_, n) => `conversation:${n}`)
   for (const key of keys) keycast.value(key)
-  const outs = () => done().flatMap(deed => ('out' in deed ? [deed.out] : []))
   socket().say(welcome())
   const [first, ...others] = outs()
   expect([first.keys.length, others]).toEqual([5_000, []])
@@ -343,7 +342,7 @@ test('a token function that rejects with nothing is a state, and asked again', a
 })
 
 test('a listener that hears of the end may connect again: every handle goes on', async () => {
-  const { environment, socket, settle, done } = createWorld()
+  const { environment, socket, settle, done, outs } = createWorld()
   const keycast = connect('ws://gateway/ws', { environment })
   socket().say(welcome())
   const handles = [keycast.value('a:1'), keycast.room('room:1'), keycast.value('a:2')]
@@ -358,19 +357,19 @@ test('a listener that hears of the end may connect again: every handle goes on',
   done()
   socket().say(welcome())
   await settle()
-  const keys = done().flatMap(deed => ('out' in deed ? deed.out.keys : []))
+  const keys = outs().flatMap(({ keys }) => keys)
   expect([keycast.state.name, keys]).toEqual(['open', ['room:1', 'a:1', 'a:2']])
   expect(told).toEqual(['open', 'connecting', 'open'])
   keycast.close()
 })
 
 test('a message of an unknown type says nothing of a key', async () => {
-  const { environment, socket, settle, done } = createWorld()
+  const { environment, socket, settle, outs } = createWorld()
   const keycast = connect('ws://gateway/ws', { environment })
   socket().say(welcome())
   const handle = keycast.value('a:1')
   await settle()
-  const [{ id }] = done().flatMap(deed => ('out' in deed ? [deed.out] : []))
+  const [{ id }] = outs()
   socket().say({ type: 'subscribed', id, keys: [{ key: 'a:1' }] })
   const error = { type: 'error', key: 'a:1', subscribed: true, code: 'backend_error', message: '', retryAfterMs: 1 }
   socket().say(error)
@@ -382,7 +381,7 @@ test('a message of an unknown type says nothing of a key', async () => {
 })
 
 test('what is kept for ever is kept, and a message without a deadline waits', async () => {
-  const { environment, socket, settle, pass, done } = createWorld()
+  const { environment, socket, settle, pass, outs } = createWorld()
   // As platforms do: what they cannot count is over at once.
   const setTimeout = (/** @type {() => void} */ task, /** @type {number} */ ms) =>
     environment.setTimeout(task, ms < 2 ** 31 ? ms : 1)
@@ -390,7 +389,7 @@ test('what is kept for ever is kept, and a message without a deadline waits', as
   socket().say(welcome())
   const handle = keycast.value('a:1')
   await settle()
-  const [{ id }] = done().flatMap(deed => ('out' in deed ? [deed.out] : []))
+  const [{ id }] = outs()
   socket().say({ type: 'subscribed', id, keys: [{ key: 'a:1' }] })
   socket().say({ type: 'value', key: 'a:1', version: 'v', contentType: 'application/json' }, Buffer.from('1'))
   handle.close()

@@ -163,12 +163,11 @@ test('a program that changes a position misses no message: it cannot change one,
 })
 
 test('a handle that its own listener closes, while the gateway begins the stream anew, is left', async () => {
-  const { environment, socket, settle, done } = createWorld()
+  const { environment, socket, settle, outs } = createWorld()
   const keycast = connect('ws://gateway/ws', { environment })
   socket().say(welcome())
   const room = keycast.room('room:1')
   await settle()
-  const outs = () => done().flatMap(deed => ('out' in deed ? [deed.out] : []))
   const [{ id }] = outs()
   const begun = { key: 'room:1', epoch: 'E', oldest: 1, recovered: false, count: 0 }
   socket().say({ type: 'subscribed', id, keys: [{ ...begun, seq: 4 }] })
@@ -181,7 +180,7 @@ test('a handle that its own listener closes, while the gateway begins the stream
 })
 
 test('a message that waits in a hidden page is given up in time, also where the clock is set back meanwhile', async () => {
-  const { environment, socket, pass, page, settle, done } = createWorld()
+  const { environment, socket, pass, page, settle, done, outs } = createWorld()
   let date = 1e12
   const keycast = connect('ws://gateway/ws', { environment: { ...environment, date: () => date } })
   socket().say(welcome())
@@ -196,6 +195,6 @@ test('a message that waits in a hidden page is given up in time, also where the 
   page('visible')
   socket().say(welcome())
   await outcome
-  expect(done().filter(deed => 'out' in deed)).toEqual([])
+  expect(outs()).toEqual([])
   keycast.close()
 })

@@ -89,22 +89,21 @@ test('a failed message that was kept after all is shown once', async () => {
 })
 
 test('a message that the backend refused brings its reason', async () => {
-  const { environment, socket, settle, done } = createWorld()
+  const { environment, socket, settle, outs } = createWorld()
   const keycast = connect('ws://gateway/ws', { environment })
   socket().say(welcome())
   const publishing = keycast.room('room:1', { follow: false }).publish('hello')
   const refused = expect(publishing).rejects.toMatchObject({ code: 'message_refused', reason: 'profanity' })
   await settle()
-  const [id] = done().flatMap(deed => ('out' in deed ? [deed.out.id] : []))
+  const [{ id }] = outs()
   socket().say({ type: 'error', id, key: 'room:1', code: 'message_refused', message: '', reason: 'profanity' })
   await refused
   keycast.close()
 })
 
 test('a failed message that a part of the history has is shown once', async () => {
-  const { environment, socket, settle, done } = createWorld()
+  const { environment, socket, settle, outs } = createWorld()
   const list = createMessageList(connect('ws://gateway/ws', { environment }), 'room:1')
-  const outs = () => done().flatMap(deed => ('out' in deed ? [deed.out] : []))
   socket().say(welcome())
   await settle()
   const begun = { key: 'room:1', epoch: 'E', seq: 4, oldest: 1, recovered: false, count: 0 }
@@ -129,10 +128,9 @@ test.each([
   ['are gone until the right is back, then loaded anew', {}, [], ['three', 'four', 'five']],
   ['stay where the page wants it so', { keepForbidden: true }, ['three', 'four'], ['three', 'four', 'five']],
 ])('the messages of a user who may see them no more %s', async (_, options, meanwhile, after) => {
-  const { environment, socket, settle, pass, done } = createWorld()
+  const { environment, socket, settle, pass, outs } = createWorld()
   const list = createMessageList(connect('ws://gateway/ws', { environment }), 'room:1', { last: 2, ...options })
   const shown = () => list.state.messages.map(({ data }) => data)
-  const outs = () => done().flatMap(deed => ('out' in deed ? [deed.out] : []))
   /** @param {number} seq @param {string} data */
   const message = (seq, data) => ({ type: 'message', key: 'room:1', seq, at: seq, data })
   socket().say(welcome())
@@ -197,9 +195,8 @@ test('deleted messages leave the list, what tells of them never enters it, and o
 })
 
 test('what is deleted while older messages are under way is not among them', async () => {
-  const { environment, socket, settle, done } = createWorld()
+  const { environment, socket, settle, outs } = createWorld()
   const list = createMessageList(connect('ws://gateway/ws', { environment }), 'room:1')
-  const outs = () => done().flatMap(deed => ('out' in deed ? [deed.out] : []))
   socket().say(welcome())
   await settle()
   const begun = { key: 'room:1', epoch: 'E', seq: 4, oldest: 1, recovered: false, count: 0 }

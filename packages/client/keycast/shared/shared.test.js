@@ -55,6 +55,28 @@ const alone = () => {
   throw new Error('there is a worker')
 }
 
+/** A worker that has a client of few methods, and tabs that reach it. @param {object} methods */
+function startWorker(methods) {
+  const locks = createLocks()
+  const connect = () => ({ on() {}, state: { name: 'open' }, close() {}, ...methods })
+  const host = createHost({ connect: /** @type {any} */ (connect), locks, lock: 'worker' })
+  /** The worker's ends. @type {any[]} */
+  const ports = []
+  const reach = () => {
+    const [mine, its] = createPorts()
+    ports.push(its)
+    host.join(its)
+    return mine
+  }
+  return { locks, ports, reach, openTab: () => createTab({ reach, locks, alone, url: 'ws://gateway/ws', options: {} }) }
+}
+
+/** A room of a worker's client. @param {object} methods */
+const roomOf = methods => ({
+  ...{ key: 'room:1', on() {}, subscribe() {}, members: { subscribe() {} }, close() {}, leave: async () => {} },
+  ...methods,
+})
+
 /** A browser: tabs, and a worker that may die and begin anew. */
 function setup() {
   const fake = createFakeKeycast()
@@ -383,30 +405,15 @@ test('what is opened at a tab that is closed says so', async () => {
 test("a tab whose join was refused keeps no other tab's user in the room", async () => {
   /** @type {string[]} */
   const left = []
-  const room = {
-    key: 'room:1',
-    position: undefined,
-    on() {},
-    subscribe() {},
-    members: { subscribe() {} },
-    close() {},
+  const room = roomOf({
     join: async (/** @type {string} */ name) => {
       if (name === 'taken') throw new KeycastError({ code: 'name_taken', message: 'taken' })
       return { name, claim: 'c' }
     },
     leave: async () => left.push('room:1'),
-  }
-  const connect = () => ({ on() {}, state: { name: 'open' }, room: () => room, close() {} })
-  const locks = createLocks()
-  const host = createHost({ connect: /** @type {any} */ (connect), locks, lock: 'worker' })
-  const [one, two] = [1, 2].map(() => {
-    const reach = () => {
-      const [mine, its] = createPorts()
-      host.join(its)
-      return mine
-    }
-    return createTab({ reach, locks, alone, url: 'ws://gateway/ws', options: {} }).room('room:1')
   })
+  const { openTab } = startWorker({ room: () => room })
+  const [one, two] = [1, 2].map(() => openTab().room('room:1'))
   await one.join('ann')
   await expect(two.join('taken')).rejects.toMatchObject({ code: 'name_taken' })
   await one.leave()
@@ -418,30 +425,15 @@ test('a tab whose name became somebody else’s does not join again at the next 
   const joins = []
   /** @type {((state: any) => void)[]} */
   const listeners = []
-  const room = {
-    key: 'room:1',
-    on() {},
+  const room = roomOf({
     subscribe: (/** @type {(state: any) => void} */ listener) => listeners.push(listener),
-    members: { subscribe() {} },
-    close() {},
-    leave: async () => {},
     join: async (/** @type {string} */ name) => {
       joins.push(name)
       return { name, claim: 'c' }
     },
-  }
-  const connect = () => ({ on() {}, state: { name: 'open' }, room: () => room, close() {} })
-  const locks = createLocks()
-  const host = createHost({ connect: /** @type {any} */ (connect), locks, lock: 'worker' })
-  /** @type {any[]} */
-  const ports = []
-  const reach = () => {
-    const [mine, its] = createPorts()
-    ports.push(its)
-    host.join(its)
-    return mine
-  }
-  const mine = createTab({ reach, locks, alone, url: 'ws://gateway/ws', options: {} }).room('room:1')
+  })
+  const { openTab, ports } = startWorker({ room: () => room })
+  const mine = openTab().room('room:1')
   await mine.join('ann')
   const error = new KeycastError({ code: 'name_taken', message: 'taken' })
   listeners[0]({ live: true, health: 'live', error, joinedAs: undefined })
@@ -468,8 +460,9 @@ test('a new handle of a tab asks again for a key that has ended', async () => {
 
 test('a tab whose worker says nothing has a connection of its own, and one that begins late after all is told', async () => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'queueMicrotask'] })
-  const { fake, locks, openTab } = setup()
+  const { fake, openTab } = setup()
   fake.set('a:1', 1)
+  /** @type {any[]} */
   const hosts = []
   /** @type {any[]} */
   const said = []
@@ -482,15 +475,9 @@ test('a tab whose worker says nothing has a connection of its own, and one that 
         return mine
       },
       alone() {
-        const connect = () => ({ ...fake.keycast, state: { name: 'open' }, close() {} })
-        const host = createHost({ connect: /** @type {any} */ (connect), locks, lock: 'alone' })
-        hosts.push(host)
-        const reach = () => {
-          const [mine, its] = createPorts()
-          host.join(its)
-          return mine
-        }
-        return { reach, locks }
+        const { value } = fake.keycast
+        hosts.push(startWorker({ value }))
+        return hosts[0]
       },
     },
   )
@@ -638,15 +625,8 @@ test('a get that is given up is given up at the worker, too, and so is that of a
     signals.push(signal)
     return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
   }
-  const locks = createLocks()
-  const connect = () => ({ on() {}, state: { name: 'open' }, get, close() {} })
-  const host = createHost({ connect: /** @type {any} */ (connect), locks, lock: 'worker' })
-  const reach = () => {
-    const [mine, its] = createPorts()
-    host.join(its)
-    return mine
-  }
-  const tab = createTab({ reach, locks, alone, url: 'ws://gateway/ws', options: {} })
+  const { locks, openTab } = startWorker({ get })
+  const tab = openTab()
   const giveUp = new AbortController()
   const given = tab.get('a:1', { signal: giveUp.signal })
   tab.get('a:2').catch(() => {})
