@@ -22,8 +22,6 @@ import { createValues } from './values/values.js'
  * @property {boolean} [keepForbidden] whether a value stays in place when its user may see it no more
  * @property {Partial<Environment>} [environment] clocks, timers, chance and the page, for tests
  *
- * @typedef {ReturnType<typeof createClient>} KeycastOfValues
- *
  * A part of the client, which handles one kind of messages.
  * @typedef {object} Part
  * @property {(limits: import('./connection/connection.js').Limits) => void} opened requests may be sent from now on

@@ -86,16 +86,14 @@ export class Room {
 
   /**
    * @param {string} key
-   * @param {() => void} want subscribes, or subscribes anew
-   * @param {import('../timers.js').Alarm} alarm for its join
-   * @param {import('../timers.js').Alarm} refusal for the next try after a refusal
-   * @param {import('../client.js').Link} link
+   * @param {Pick<import('../client.js').PartDeps, 'createAlarm' | 'link'>} deps
+   * @param {(key: string) => void} want subscribes, or subscribes anew
    */
-  constructor(key, want, alarm, refusal, link) {
+  constructor(key, { createAlarm, link }, want) {
     this.key = key
     /** Nobody may want it any more, where the gateway has not heard so yet. */
     this.want = () => {
-      if (this.readers.size) want()
+      if (this.readers.size) want(key)
     }
     this.link = link
     this.listeners = createListeners(() => this.#state)
@@ -119,8 +117,9 @@ export class Room {
     this.isRejoining = false
     /** The last of the joins and leaves that are not answered yet. @type {Promise<unknown> | undefined} */
     this.turn = undefined
-    this.alarm = alarm
-    this.refusal = refusal
+    /** For its join, and for the next try after a refusal. */
+    this.alarm = createAlarm()
+    this.refusal = createAlarm()
     /** The position that the stream has reached. @type {Position | undefined} */
     this.position = undefined
     /** The subscribe whose answer counts, for whom and what it asked. */

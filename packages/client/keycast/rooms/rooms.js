@@ -39,7 +39,7 @@ const claimGrammar = /^[\w-]{22}$/
 
 /** @param {import('../client.js').PartDeps & { values: import('../values/values.js').Values, keepForbidden?: boolean }} deps */
 export function createClientRooms(deps) {
-  const { environment, send, nextId, createAlarm, link, calls, values, keepForbidden } = deps
+  const { environment, send, nextId, calls, values, keepForbidden } = deps
   /** @type {Map<string, Room>} */
   const rooms = new Map()
   const subscriber = createSubscriber({
@@ -49,10 +49,7 @@ export function createClientRooms(deps) {
     forget,
   })
   const publishes = createClientPublishes({
-    environment,
-    send,
-    nextId,
-    createAlarm,
+    ...deps,
     onChange: key => rooms.get(key)?.become({ pending: publishes.pending(key) }),
   })
   let isOpen = false
@@ -89,7 +86,7 @@ export function createClientRooms(deps) {
 
   /** @param {string} key */
   function create(key) {
-    const room = new Room(key, () => subscriber.want(key), createAlarm(), createAlarm(), link)
+    const room = new Room(key, deps, subscriber.want)
     rooms.set(key, room)
     // A message published by a closed handle may still be under way.
     room.become({ pending: publishes.pending(key) })

@@ -7,14 +7,6 @@ import { KeycastError } from '../errors.js'
  */
 export const LANGUAGE = 3
 
-/**
- * A state of a handle as it travels: an error without its class, a value only where it is another.
- *
- * @typedef {object} Told
- * @property {Record<string, any>} state
- * @property {boolean} isNews more than the health is another
- */
-
 /** @param {any} error @returns {unknown} what a port can carry */
 export const packError = error =>
   error instanceof KeycastError ? { ...error, message: error.message } : { thrown: String(error?.message ?? error) }
