@@ -78,16 +78,10 @@ function follow(entry) {
 
 /** A reader who asks for a retry does not wait for the gateway's next one. @param {string} key */
 function retry(key) {
-  const entry = /** @type {Entry} */ (entries.get(key))
-  if (entry.watched.error?.retryAtMs === undefined) {
-    // The subscription has ended: a new handle begins another.
-    entry.handle.close()
-    entry.handle = keycast.value(key)
-    follow(entry)
-    return
-  }
+  const { watched, handle } = /** @type {Entry} */ (entries.get(key))
   // All subscribers receive the answer to a get.
-  keycast.get(key).catch(() => {})
+  if (watched.error?.subscribed) keycast.get(key).catch(() => {})
+  else handle.retry()
 }
 
 /** @param {string} key */

@@ -63,7 +63,7 @@ export function take(watched, { value, version, contentType = '', sizeBytes = 0,
     cause: error,
     code: error.code,
     text: error.message || adviceOf(error.code),
-    subscribed: error.retryAfterMs !== undefined,
+    subscribed: error.subscribed === true,
     retryAtMs: error.retryAfterMs === undefined ? undefined : nowMs + error.retryAfterMs,
   }
 }

@@ -63,6 +63,13 @@ test('an error with retryAfterMs heals by itself, one without needs a person', (
   expect(watched.error).toBeUndefined()
 })
 
+test('whether a key is still watched is what the gateway says of it, not whether it says when it asks again', () => {
+  const watched = receive({ error: { ...errorOf('backend_error'), subscribed: true } })
+  expect(watched.error).toMatchObject({ subscribed: true, retryAtMs: undefined })
+  receive({ error: errorOf('too_many_waiting', 500) }, watched)
+  expect(watched.error).toMatchObject({ subscribed: false, retryAtMs: 1_500 })
+})
+
 test('the chart shows the last minute’s changes, the newest last, and forgets the others', () => {
   const watched = receive(json('v0', 0), undefined, 0)
   for (const [index, nowMs] of [1_000, 30_000, 61_000, 61_500].entries()) {
