@@ -38,7 +38,6 @@ export function overEventStream({ url, fetch, setTimeout, hear, end }) {
 
   /** @param {string} reason @param {number} [code] @param {boolean} [isRefused] */
   function lose(reason, code = 1006, isRefused = false) {
-    if (signal.aborted) return
     controller.abort()
     end(code, reason, isRefused)
   }
@@ -73,7 +72,7 @@ export function overEventStream({ url, fetch, setTimeout, hear, end }) {
         const whole = parts.join('')
         parts = [block]
         characters = block.length
-        if (!signal.aborted) take(whole)
+        take(whole)
       }
     }
   }

@@ -6,8 +6,8 @@ import { overWaits } from './waits.js'
 import { overWebSocket } from './web-socket.js'
 
 /**
- * A way to a gateway. It calls `hear` with each message, as a WebSocket would give it, and `end` once, unless it was
- * closed before.
+ * A way to a gateway. It calls `hear` with each message, as a WebSocket would give it, and `end`. Nothing counts that it
+ * calls after its first `end`, or after it was closed.
  *
  * @typedef {{ send: (text: string) => void, close: (code?: number) => void }} Way
  * @typedef {object} Surroundings

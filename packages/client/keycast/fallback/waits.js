@@ -68,7 +68,6 @@ export function overWaits({ url, fetch, setTimeout, clearTimeout, hear, end }) {
 
   /** @param {string} reason @param {boolean} [isRefused] */
   function lose(reason, isRefused) {
-    if (session.signal.aborted) return
     close()
     end(1006, reason, isRefused)
   }
