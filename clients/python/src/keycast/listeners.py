@@ -12,11 +12,10 @@ T = TypeVar("T")
 
 
 class _Place(Generic[T]):
-    def __init__(self, listener: Callable[[T], None]) -> None:
+    def __init__(self, listener: Callable[[T], None], heard: T | None) -> None:
         self.listener = listener
-        self.heard = False
-        #: What it was called with last.
-        self.told: T | None = None
+        #: What it was told last.
+        self.heard = heard
 
 
 class Listeners(Generic[T]):
@@ -27,31 +26,23 @@ class Listeners(Generic[T]):
 
     def add(self, listener: Callable[[T], None], heard: bool = False) -> Callable[[], None]:
         """Calls it at every change, and once soon unless it has heard how things stand. Gives what takes it off."""
-        place = _Place(listener)
-        place.heard = heard
+        place = _Place(listener, self._present() if heard else None)
         self._places[place] = None
-        if not heard:
-            # Later, so that the caller holds what this returns when its listener runs.
-            self._environment.soon(lambda: self._introduce(place))
+        # Later, so that the caller holds what this returns when its listener runs.
+        self._environment.soon(lambda: self._call(place))
         return lambda: self._places.pop(place, None)
 
     def tell(self, state: T) -> None:
         for place in list(self._places):
-            # A listener before this one may have changed it: then all have been told, and an older state must not be
-            # the last that this one hears.
-            present = self._present()
-            latest = state if present is None else present
-            if place in self._places and place.told is not latest:
-                self._call(place, latest)
-
-    def _introduce(self, place: _Place[T]) -> None:
-        state = self._present()
-        if not place.heard and place in self._places and state is not None:
             self._call(place, state)
 
-    def _call(self, place: _Place[T], state: T) -> None:
-        place.heard = True
-        place.told = state
+    def _call(self, place: _Place[T], told: T | None = None) -> None:
+        # A listener that was called before this one may have changed things: the older state would be heard last.
+        present = self._present()
+        state = told if present is None else present
+        if state is None or state is place.heard or place not in self._places:
+            return
+        place.heard = state
         try:
             place.listener(state)
         except (Exception, CancelledError) as error:
