@@ -54,9 +54,11 @@ class Handle:
 
     def _has_ended(self) -> bool:
         """Whether a loop is over. Raises why, unless the application closed the client."""
-        if self._shared.ended and not self._shared.link.is_closed:
-            raise self._shared.state.error.with_traceback(None)
-        return self._shared.ended
+        shared = self._shared
+        error = shared.state.error
+        if shared.ended and error and not shared.link.is_closed:
+            raise error.with_traceback(None)
+        return shared.ended
 
     def _listen(
         self, listeners: Listeners[T], listener: Callable[[T], None], heard: bool = False
