@@ -10,29 +10,52 @@ Writes the lists of docs/metrics.md from the /metrics of running services; npm s
 
 const page = new URL('../docs/metrics.md', import.meta.url)
 
+/** The list of the metrics that all services have, which are left out of the others. */
+const SHARED = 'every service'
+
+interface Metric {
+  name: string
+  type: string | undefined
+  help: string
+}
+
 /**
  * The page with every list between `<!-- metrics: NAME -->` and `<!-- end -->` written anew.
  *
  * @param exported each service's /metrics
  */
 export function withLists(text: string, exported: Record<string, string>) {
-  return text.replaceAll(/(<!-- metrics: (\S+) -->\n)[\s\S]*?(<!-- end -->)/g, (_, opening, name, end) => {
-    return `${opening}\n${listOf(exported[name])}\n${end}`
+  const services = Object.entries(exported).map(([name, exposition]) => ({ name, metrics: metricsOf(exposition) }))
+  const [first] = services
+  const shared = first.metrics
+    .map(metric => unnamed(metric, first.name))
+    .filter(item => services.every(({ name, metrics }) => metrics.some(metric => unnamed(metric, name) === item)))
+  const lists: Record<string, string[]> = { [SHARED]: shared }
+  for (const { name, metrics } of services) {
+    lists[name] = metrics.filter(metric => !shared.includes(unnamed(metric, name))).map(itemOf)
+  }
+  return text.replaceAll(/(<!-- metrics: (.+) -->\n)[\s\S]*?(<!-- end -->)/g, (_, opening, name, end) => {
+    const items = lists[name].map(item => `${wrap(item, '  ')}\n`)
+    return `${opening}\n${items.sort().join('')}\n${end}`
   })
 }
 
 /** @param exposition Prometheus text format */
-function listOf(exposition: string) {
+function metricsOf(exposition: string): Metric[] {
   const lines = exposition.split('\n')
-  const items = lines
+  return lines
     .filter(line => line.startsWith('# HELP '))
     .map(line => {
       const [, name, help] = /^# HELP (\S+) (.*)$/.exec(line) as RegExpExecArray
-      const type = lines.find(each => each.startsWith(`# TYPE ${name} `))?.split(' ')[3]
-      return `${wrap(`- \`${name}\` (${type}): ${help}`, '  ')}\n`
+      return { name, help, type: lines.find(each => each.startsWith(`# TYPE ${name} `))?.split(' ')[3] }
     })
-  return items.sort().join('')
 }
+
+const itemOf = ({ name, type, help }: Metric) => `- \`${name}\` (${type}): ${help}`
+
+/** An item of the list of all services. @param service in whose name the metric is */
+const unnamed = ({ name, ...metric }: Metric, service: string) =>
+  itemOf({ name: name.replace(`keycast_${service}_`, 'keycast_SERVICE_'), ...metric })
 
 if (isMain(import.meta.url)) {
   const options = {
