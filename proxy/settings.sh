@@ -55,7 +55,7 @@ quotable='[^"\$]+'
 # --- settings -------------------------------------------------------------------------------------------------------
 # docs/configuration.md is made of these lines: each setting has its comment right above it, and its check right below.
 
-# HOST:PORT of each gateway. A name that PROXY_RESOLVER knows stands for all of its addresses.
+# The gateways. A name that PROXY_RESOLVER knows stands for all of its addresses.
 setting PROXY_GATEWAYS gateway:8080
 list "($host|\[$ipv6\]):[0-9]{1,5}" 'HOST:PORT of each gateway'
 
@@ -64,7 +64,7 @@ list "($host|\[$ipv6\]):[0-9]{1,5}" 'HOST:PORT of each gateway'
 setting PROXY_RESOLVER 127.0.0.11
 matches "off|($ipv4|\[$ipv6\])(:[0-9]{1,5})?" || must 'the address of a name server, or off'
 
-# Addresses to listen on. In the image: every IPv4 address, and every IPv6 address where the system has IPv6.
+# For clients. In the image: every IPv4 address, and every IPv6 address where the system has IPv6.
 [ -e /proc/net/if_inet6 ] && addresses='0.0.0.0 ::' || addresses=0.0.0.0
 setting PROXY_HOST "$addresses"
 list "($host|$ipv6|\[$ipv6\])" 'the addresses to listen on'
@@ -74,8 +74,8 @@ whole 1 65535
 # Port for clients: HTTPS and WebSocket.
 setting PROXY_HTTPS_PORT 8443
 whole 1 65535
-# Addresses for /metrics, which tells Prometheus how many connections there are and how many fit. Never one that the public
-# reaches. In the image: as PROXY_HOST.
+# For /metrics: how many connections there are and how many fit. Never one that the public reaches. In the image: as
+# PROXY_HOST.
 setting PROXY_METRICS_HOST "$addresses"
 list "($host|$ipv6|\[$ipv6\])" 'the addresses to listen on'
 # Port for /metrics. 0: none.
@@ -88,7 +88,7 @@ whole 1 65535
 # Folder of fullchain.pem and privkey.pem. While it holds neither, a self-signed pair is made there.
 setting PROXY_CERTIFICATES /etc/nginx/certificates
 matches "/$quotable" || must 'an absolute path without ", \ and $'
-# Names and addresses that a self-signed certificate is made for.
+# What a self-signed certificate is made for.
 setting PROXY_NAMES 'localhost 127.0.0.1'
 list "((\*\.)?$host|$ipv6)" 'names and addresses'
 # on: requests to other hosts than PROXY_NAMES are refused with 421.

@@ -31,12 +31,12 @@ export const settings = {
     min: 0,
     max: 16,
     unit: 'replicas',
-    doc: 'Of a valkey log: replicas that must have a message on their disk, too, before it is acknowledged. With 0 a failover may lose acknowledged messages.',
+    doc: 'Of a valkey log: replicas that must have a message on disk, too, before it is acknowledged. With 0 a failover may lose acknowledged messages.',
   }),
   valkeyAllowsLoss: setting.flag({
     env: 'VALKEY_ALLOW_LOSS',
     default: false,
-    doc: 'true: also a Valkey is used that may lose acknowledged messages. The log says at each start how.',
+    doc: 'true: a Valkey is used, too, that may lose acknowledged messages. The log says at each start how.',
   }),
   bytesMax: setting.bytes({
     env: 'JOURNAL_BYTES_MAX',
@@ -48,13 +48,13 @@ export const settings = {
     env: 'JOURNAL_OUTBOX_BYTES_MAX',
     default: 256 * 1024 ** 2,
     min: 1024 ** 2,
-    doc: 'News that backends are still to be told (`notify` in keycast.yaml), beside JOURNAL_BYTES_MAX. Past it the rooms that have waited longest lose their oldest messages there, and a call names the gap.',
+    doc: 'Messages that backends are still to be told (`notify`), beside JOURNAL_BYTES_MAX. Past it the oldest are dropped, and a call names the gap.',
   }),
   shortenMs: setting.milliseconds({
     env: 'JOURNAL_SHORTEN_MS',
     default: 3_600_000,
     min: 0,
-    doc: 'A `history` in keycast.yaml that is shorter than the one this log was used with holds after this time. So does, on lmdb, a clock that went forward by over a minute. 0: at once.',
+    doc: 'Time after which a shorter `history` trims, and on lmdb a clock that jumped forward by over a minute counts. 0: at once.',
   }),
   host: setting.host({
     env: 'JOURNAL_HOST',
