@@ -60,7 +60,7 @@ export const settings = {
     default: 64,
     min: 1,
     unit: 'requests',
-    doc: 'The same for questions whether viewers may read, and as many for questions whether messages may be published.',
+    doc: 'Questions whether viewers may read that this node has in flight to one backend, and as many whether messages may be published, beside FETCHER_IN_FLIGHT_MAX.',
   }),
   cacheBytesMax: setting.bytes({
     env: 'FETCHER_CACHE_BYTES_MAX',
