@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { Command, Help, InvalidArgumentError, Option } from 'commander'
 import { isLoopback } from '../generator/clients.ts'
 import { scenarios } from '../scenarios/index.ts'
-import type { Options, Scenario } from '../scenarios/scenario.ts'
+import { clientsOf, type Options, type Scenario } from '../scenarios/scenario.ts'
 import { seeds } from '../seeds/index.ts'
 import type { SeedsOptions } from '../seeds/run-seeds.ts'
 import { references } from '../system/start.ts'
@@ -46,7 +46,7 @@ export function createProgram(
     command.action(async options => {
       const problem = problemOf(scenario, options)
       if (problem !== undefined) command.error(`error: ${problem}`)
-      options.processes ??= Math.ceil(scenario.clients(options) / CLIENTS_PER_PROCESS)
+      options.processes ??= Math.ceil(clientsOf(scenario, options) / CLIENTS_PER_PROCESS)
       await run(scenario, options)
     })
   }

@@ -29,7 +29,7 @@ export interface Second {
   generator: { cpuMs: number; busiest: number; lateMsP99: number; lateMsMax: number; residentBytes: number }
 }
 
-/** Of the whole run. */
+/** Of the whole run; all that the workload counts is there from the beginning. */
 interface Totals {
   counts: Record<string, number>
   reasons: Record<string, number>
@@ -118,7 +118,7 @@ export async function startPool({
     const clients = { urls, clientsMax, subprotocol, signing, user, from, index, processes }
     child.send({ type: 'prepare', workload, settings, clients, startUs })
   })
-  await Promise.race([ready, failure])
+  for (const report of await Promise.race([ready, failure])) addTo(totals, report)
 
   return {
     totals,

@@ -35,7 +35,11 @@ export type SecondReport = TallyReport & {
   usage: Usage
 }
 
-export type Report = { type: 'ready' } | SecondReport | { type: 'finished'; last: SecondReport; outcome: unknown }
+/** When it is ready a process has counted nothing yet, of all that it counts. */
+export type Report =
+  | (TallyReport & { type: 'ready' })
+  | SecondReport
+  | { type: 'finished'; last: SecondReport; outcome: unknown }
 
 let workload: Workload
 let clients: Clients
@@ -79,7 +83,7 @@ async function prepare(order: Prepare) {
   clients = createClients({ ...order.clients, behaviour: workload.behaviour, tally })
   startUs = order.startUs
   reportNext()
-  say({ type: 'ready' })
+  say({ type: 'ready', ...tally.take() })
 }
 
 /** Seconds begin at the same instant in every process, so that they can be added up. */

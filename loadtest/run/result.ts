@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { curve, encode, summarize } from '../generator/histogram.ts'
 import { buildReport } from '../report/report.ts'
-import type { EndedBy, Options, Outcome, Scenario, SeriesSecond } from '../scenarios/scenario.ts'
+import type { EndedBy, Options, Outcome, Scenario, SeriesSecond, Sum } from '../scenarios/scenario.ts'
 import { references, type System } from '../system/start.ts'
 import { findBottleneck } from './bottleneck.ts'
 import type { Environment } from './environment.ts'
@@ -37,6 +37,8 @@ export function buildResult({
   outcome,
 }: Parts) {
   const limit = findBottleneck(outcome.measured ?? series, environment.machine.cores)
+  const counts = Object.fromEntries(scenario.counts.map(name => [name, outcome.counts[name] ?? 0]))
+  const sums = [...outcome.sums, ...connectionSum(counts)]
   return {
     format: FORMAT,
     scenario: scenario.name,
@@ -49,9 +51,9 @@ export function buildResult({
     settings: settingsOf(options),
     ...environment,
     figures: outcome.figures,
-    counts: outcome.counts,
-    sums: outcome.sums,
-    addsUp: outcome.sums.every(({ holds }) => holds),
+    counts,
+    sums,
+    addsUp: sums.every(({ holds }) => holds),
     reasons: outcome.reasons ?? {},
     limit,
     notes: [...endings(endedBy, died), ...(outcome.notes ?? [])],
@@ -74,6 +76,13 @@ export function buildResult({
 export function labelOf(kind: System['kind']) {
   if (kind === 'keycast') return 'Keycast'
   return kind === 'given' ? 'a running system' : references[kind].label
+}
+
+/** Nothing where a scenario does not name those of its connections. */
+function connectionSum({ opened, closed, dropped }: Record<string, number>): Sum[] {
+  if (opened === undefined) return []
+  const text = `connections opened ${opened} = closed ${closed} + dropped ${dropped}`
+  return [{ text, holds: opened === closed + dropped }]
 }
 
 function endings(endedBy: EndedBy, died?: string) {

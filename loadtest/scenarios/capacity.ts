@@ -2,7 +2,6 @@
 // until the system cannot keep up. The experiment that this project began with (docs/capacity.md) measured the same.
 import { Option } from 'commander'
 import { readDuration, readInteger, readSize } from '../command-line/options.ts'
-import { connectionSum } from './connect-all.ts'
 import { cpuFigures, meanOf } from './figures.ts'
 import type { Scenario, SeriesSecond } from './scenario.ts'
 
@@ -23,26 +22,25 @@ const RATE_MAX = 100
 /** With fewer requests a second, the ratio is noise. */
 const REQUESTS_MIN = 20
 
-const COUNTS = [
-  'requested',
-  'answered',
-  'refusals',
-  'lost',
-  'opened',
-  'refused',
-  'dropped',
-  'closed',
-  'unexpected',
-  'checked',
-  'invalid',
-]
-
 export const capacity: Scenario = {
   name: 'capacity',
   about: 'Adds a client every 2 s, each getting a 130 KB document every second, until the system cannot keep up.',
   rates: [
     { count: 'answered', label: 'answers' },
     { count: 'requested', label: 'requests' },
+  ],
+  counts: [
+    'requested',
+    'answered',
+    'refusals',
+    'lost',
+    'opened',
+    'refused',
+    'dropped',
+    'closed',
+    'unexpected',
+    'checked',
+    'invalid',
   ],
   references: ['bare', 'naive', 'cluster', 'socket.io', 'socketcluster'],
 
@@ -80,7 +78,6 @@ export const capacity: Scenario = {
   },
 
   content: ({ bytes }) => ({ documentBytes: bytes }),
-  clients: ({ clients }) => clients,
 
   async run(context, options) {
     const { every, clients, hold, interval, bytes, keys, key, fasterAfter = clients } = options
@@ -94,7 +91,7 @@ export const capacity: Scenario = {
     context.phase('ramp')
     pool.ramp({ everyUs: every * 1_000, count: Math.min(clients, fasterAfter) })
     const over = () => watch.limit() !== undefined
-    const opened = (count: number) => () => over() || (pool.totals.counts.opened ?? 0) >= count
+    const opened = (count: number) => () => over() || pool.totals.counts.opened >= count
     await context.until(opened(Math.min(clients, fasterAfter)), Number.POSITIVE_INFINITY)
     for (const everyMs of fasterAndFaster(every)) {
       if (opened(clients)() || context.ended() !== undefined) break
@@ -138,7 +135,7 @@ export const capacity: Scenario = {
         p99: { label: '99th percentile at that load', value: worstP99(steady), unit: 'ms', better: 'lower' },
         ...cpuFigures(steady, 'answered'),
       },
-      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      counts,
       sums: sums(counts),
       latency: histograms.latency,
       latencyLabel: 'From the time a request was due to the last byte of its answer',
@@ -229,7 +226,6 @@ export function sums(counts: Record<string, number>) {
       text: `requested ${requested} = answered ${answered} + refused ${refusals} + lost ${lost}`,
       holds: requested === answered + refusals + lost,
     },
-    connectionSum(counts),
     {
       text: `messages nobody asked for: ${unexpected}; answers that were no valid value: ${invalid}`,
       holds: unexpected + invalid === 0,

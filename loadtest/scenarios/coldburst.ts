@@ -3,11 +3,10 @@ import { readDuration, readInteger, readSize } from '../command-line/options.ts'
 import { nowUs } from '../generator/clock.ts'
 import type { RoundOutcome } from '../generator/workloads/burst.ts'
 import { createProvider, requestsOf } from '../system/provider.ts'
-import { allOpen, connectionSum } from './connect-all.ts'
+import { openAll } from './connect-all.ts'
 import { sumOf } from './figures.ts'
 import type { Scenario } from './scenario.ts'
 
-const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'answered', 'refusals', 'lost', 'unexpected']
 /** Between telling the generators of a round and its beginning. */
 const AHEAD_US = 200_000
 const REST_MS = 300
@@ -18,6 +17,7 @@ export const coldburst: Scenario = {
   name: 'coldburst',
   about: 'Gets 1,000 cold keys at once from a backend that takes 50 ms for each: time to the last value.',
   rates: [{ count: 'answered', label: 'values' }],
+  counts: ['opened', 'refused', 'dropped', 'closed', 'requested', 'answered', 'refusals', 'lost', 'unexpected'],
   needsProvider: true,
 
   addOptions(command) {
@@ -39,8 +39,7 @@ export const coldburst: Scenario = {
     const provider = createProvider(context.target.providerUrl as string)
     const pool = await context.startPool({ workload: 'burst', settings: { sessions }, clientsMax: sessions })
     context.phase('connect')
-    pool.ramp({ everyUs: 1_000, count: sessions })
-    await allOpen(context, pool, { clients: sessions })
+    await openAll(context, pool, { clients: sessions })
     context.phase('measure')
 
     const backend: { round: number; concurrencyMax: number; requests: number }[] = []
@@ -50,7 +49,7 @@ export const coldburst: Scenario = {
       const names = Array.from({ length: keys }, (_, number) => `${key}${prefix}-${round}-${number}`)
       pool.tell({ round, keys: names, atUs: nowUs() + AHEAD_US })
       const { counts } = pool.totals
-      const settled = () => (counts.answered ?? 0) + (counts.refusals ?? 0) >= round * keys
+      const settled = () => counts.answered + counts.refusals >= round * keys
       await context.until(settled, ROUND_MS_MAX)
       // Before the watched keys are asked again, which the backend would count too.
       const stats = await provider.stats()
@@ -66,7 +65,7 @@ export const coldburst: Scenario = {
       return { round, answered: sumOf(parts, part => part.answered), lastMs, concurrencyMax, requests }
     })
     const { counts, reasons, histograms } = pool.totals
-    const { requested = 0, answered = 0, refusals = 0, lost = 0 } = counts
+    const { requested, answered, refusals, lost } = counts
     const measured = done.slice(warmUp)
     // A round that some keys ended with an error has no last value.
     const times = measured
@@ -96,7 +95,7 @@ export const coldburst: Scenario = {
           better: 'lower',
         },
       },
-      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      counts,
       sums: [
         ...measured.map(({ round, answered }) => ({
           text: `round ${round}: values ${answered} = keys ${keys}`,
@@ -110,7 +109,6 @@ export const coldburst: Scenario = {
           text: `${histograms.latency.totalCount} times taken = ${answered} values`,
           holds: histograms.latency.totalCount === answered,
         },
-        connectionSum(counts),
       ],
       latency: histograms.latency,
       latencyLabel: 'From the instant all keys were due to each value',

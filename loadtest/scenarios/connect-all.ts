@@ -1,22 +1,24 @@
-// Connects the clients of a scenario, lets them work, and checks that every connection is accounted for.
+// Connects the clients of a scenario, and lets them work.
 import type { Pool } from '../generator/pool.ts'
+import { secondsOf } from './figures.ts'
 import type { Context } from './scenario.ts'
 
 /** When no further client has connected for this long, the rest never will. */
 const GIVE_UP_MS = 10_000
 
 /**
- * Waits until every client has connected, or has failed to.
+ * Opens clients one after the other, and waits until each has connected, or has failed to.
  *
- * @param load `count`: which of the workload's counts each raises once
+ * @param load `clients`: how many there are then; `count`: which of the workload's counts each raises once
  */
-export async function allOpen(
+export async function openAll(
   context: Context,
   pool: Pool,
-  { clients, count = 'opened' }: { clients: number; count?: string },
+  { clients, everyUs = 1_000, count = 'opened' }: { clients: number; everyUs?: number; count?: string },
 ) {
+  pool.ramp({ everyUs, count: clients })
   const { counts } = pool.totals
-  const sofar = () => (counts[count] ?? 0) + (counts.refused ?? 0) + (counts.dropped ?? 0)
+  const sofar = () => counts[count] + counts.refused + counts.dropped
   for (;;) {
     const before = sofar()
     // Counts come once a second.
@@ -37,8 +39,7 @@ export async function connectAndMeasure(
   { clients, seconds }: { clients: number; seconds: number },
 ): Promise<Context['series']> {
   context.phase('connect')
-  pool.ramp({ everyUs: 1_000, count: clients })
-  await allOpen(context, pool, { clients })
+  await openAll(context, pool, { clients })
   context.phase('measure')
   pool.tell({ begin: true })
   await context.wait(seconds * 1_000)
@@ -61,8 +62,7 @@ export async function rampAndMeasure(
 ): Promise<Context['series']> {
   context.phase('ramp')
   pool.tell({ begin: true })
-  pool.ramp({ everyUs: 1e6 / ramp, count: clients })
-  await allOpen(context, pool, { clients })
+  await openAll(context, pool, { clients, everyUs: 1e6 / ramp })
   onAll()
   context.phase('measure')
   await context.wait(seconds * 1_000)
@@ -72,14 +72,7 @@ export async function rampAndMeasure(
 }
 
 /** Without the first second, which has the end of the phase before in it. */
-function measuredOf({ series }: Context) {
-  const all = series.filter(({ phase }) => phase === 'measure')
+function measuredOf(context: Context) {
+  const all = secondsOf(context, 'measure')
   return all.length > 2 ? all.slice(1) : all
-}
-
-export function connectionSum({ opened = 0, closed = 0, dropped = 0 }: Record<string, number>) {
-  return {
-    text: `connections opened ${opened} = closed ${closed} + dropped ${dropped}`,
-    holds: opened === closed + dropped,
-  }
 }

@@ -1,9 +1,8 @@
 // Clients that watch a key which does not change: what does it cost just to have them there?
 import { readDuration, readInteger } from '../command-line/options.ts'
-import { allOpen, connectionSum } from './connect-all.ts'
+import { openAll } from './connect-all.ts'
 import type { Scenario } from './scenario.ts'
 
-const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'subscribed', 'refusals', 'values', 'unexpected']
 /** Looks at the memory on the way up: enough for a line through them. */
 const STEPS = 5
 
@@ -11,6 +10,7 @@ export const connections: Scenario = {
   name: 'connections',
   about: 'Holds idle clients, each subscribed to a key that does not change: memory per session of gateway and proxy.',
   rates: [{ count: 'opened', label: 'connections opened' }],
+  counts: ['opened', 'refused', 'dropped', 'closed', 'requested', 'subscribed', 'refusals', 'values', 'unexpected'],
 
   addOptions(command) {
     command
@@ -20,8 +20,7 @@ export const connections: Scenario = {
       .option('--key <key>', 'the key to subscribe; with --url choose one that does not change', 'text:1')
   },
 
-  content: () => ({ documentBytes: 1_000, idle: true, collectable: true }),
-  clients: ({ clients }) => clients,
+  content: () => ({ idle: true, collectable: true }),
   problem: ({ start, pid }) =>
     start === undefined && pid.length === 0
       ? 'connections needs --pid of what holds them, as in --pid gateway=4711'
@@ -33,8 +32,7 @@ export const connections: Scenario = {
     for (let step = 1; step <= STEPS && context.ended() === undefined; step++) {
       const count = Math.round((clients * step) / STEPS)
       context.phase('connect')
-      pool.ramp({ everyUs: 1e6 / ramp, count })
-      await allOpen(context, pool, { clients: count, count: 'subscribed' })
+      await openAll(context, pool, { clients: count, count: 'subscribed', everyUs: 1e6 / ramp })
       context.phase('rest')
       if (!(await context.wait(settle))) break
       await context.watcher.collectGarbage()
@@ -48,7 +46,7 @@ export const connections: Scenario = {
     const kilobytes = Object.fromEntries(
       roles.map(role => [role, slope(looks.map(({ sessions, bytes }) => [sessions, bytes[role] / 1_000]))]),
     )
-    const { requested = 0, subscribed = 0, refusals = 0, lost = 0 } = counts
+    const { requested, subscribed, refusals, lost } = counts
     return {
       headline: `${(looks.at(-1)?.sessions ?? 0).toLocaleString('en')} idle subscribed clients: ${roles.map(role => `${kilobytes[role]?.toFixed(1) ?? '—'} KB a session in the ${role}`).join(', ')}.`,
       figures: Object.fromEntries(
@@ -62,13 +60,12 @@ export const connections: Scenario = {
           },
         ]),
       ),
-      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      counts,
       sums: [
         {
           text: `subscriptions asked for ${requested} = accepted ${subscribed} + refused ${refusals} + lost ${lost}`,
           holds: requested === subscribed + refusals + lost,
         },
-        connectionSum(counts),
       ],
       reasons,
       tables: [

@@ -1,10 +1,9 @@
 // A gateway is killed under load: how long its clients are without an answer, and what the others notice.
 import { readDuration, readInteger } from '../command-line/options.ts'
-import { allOpen, connectionSum } from './connect-all.ts'
-import { cpuFigures } from './figures.ts'
+import { openAll } from './connect-all.ts'
+import { cpuFigures, msAt, secondsOf } from './figures.ts'
 import type { Scenario } from './scenario.ts'
 
-const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'answered', 'lost', 'back', 'unexpected']
 /** For clients that are not let in at once. */
 const BACK_MS_MAX = 60_000
 
@@ -15,6 +14,7 @@ export const crash: Scenario = {
     { count: 'answered', label: 'pongs' },
     { count: 'back', label: 'clients back' },
   ],
+  counts: ['opened', 'refused', 'dropped', 'closed', 'requested', 'answered', 'lost', 'back', 'unexpected'],
   gateways: 2,
   references: ['cluster', 'socket.io', 'socketcluster'],
 
@@ -37,32 +37,29 @@ export const crash: Scenario = {
     if (every < 1) return '--every must be 1ms at least'
     return gateways < 2 ? 'crash needs a gateway that is left: --gateways must be 2 at least' : undefined
   },
-  content: () => ({ documentBytes: 1_000 }),
-  clients: ({ clients }) => clients,
 
   async run(context, { clients, ramp, every, calm, redial }) {
     const settings = { intervalMs: Math.round(every), redialMs: redial }
     const pool = await context.startPool({ workload: 'outage', settings, clientsMax: clients })
     context.phase('ramp')
-    pool.ramp({ everyUs: 1e6 / ramp, count: clients })
-    await allOpen(context, pool, { clients, count: 'entered' })
+    await openAll(context, pool, { clients, count: 'entered', everyUs: 1e6 / ramp })
     context.phase('before')
     await context.wait(calm)
     const { counts, reasons, histograms } = pool.totals
-    histograms.latency?.reset()
+    histograms.latency.reset()
 
     context.phase('killed')
     context.target.killGateway?.()
-    const isOver = () => (counts.dropped ?? 0) > 0 && (counts.back ?? 0) >= (counts.dropped ?? 0)
+    const isOver = () => counts.dropped > 0 && counts.back >= counts.dropped
     await context.until(isOver, BACK_MS_MAX)
     context.phase('after')
     await context.wait(calm)
-    const hit = counts.dropped ?? 0
+    const hit = counts.dropped
     context.phase('end')
     await pool.finish()
 
     const { latency, outage } = histograms
-    const { requested = 0, answered = 0, lost = 0, back = 0, unexpected = 0 } = counts
+    const { requested, answered, lost, back, unexpected } = counts
     const seconds = (percentile: number) =>
       outage.totalCount === 0 ? undefined : outage.getValueAtPercentile(percentile) / 1e6
     return {
@@ -78,26 +75,22 @@ export const crash: Scenario = {
           note: `each dials again within ${redial / 1_000} s, at random`,
         },
         hit: { label: 'Clients hit', value: hit, unit: 'clients' },
-        ...cpuFigures(
-          context.series.filter(({ phase }) => phase === 'before'),
-          'answered',
-        ),
+        ...cpuFigures(secondsOf(context, 'before'), 'answered'),
       },
-      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      counts,
       sums: [
         { text: `clients dropped ${hit} = those who are back ${back}`, holds: hit === back && hit > 0 },
         {
           text: `pings ${requested} = pongs ${answered} + lost ${lost}; unexpected messages ${unexpected}`,
           holds: requested === answered + lost && unexpected === 0,
         },
-        connectionSum(counts),
       ],
       latency: outage,
       latencyLabel: 'From the end of a connection to the next answer',
       reasons,
       measured: context.series.filter(({ phase }) => phase === 'killed' || phase === 'after'),
       notes: [
-        `Of all pings from the kill on, 99.9 % were answered within ${(latency.getValueAtPercentile(99.9) / 1_000).toFixed(0)} ms of being due, the last after ${(latency.maxValue / 1_000).toFixed(0)} ms.`,
+        `Of all pings from the kill on, 99.9 % were answered within ${msAt(latency, 99.9).toFixed(0)} ms of being due, the last after ${(latency.maxValue / 1_000).toFixed(0)} ms.`,
       ],
     }
   },

@@ -7,10 +7,9 @@ import { nowUs, pause } from '../generator/clock.ts'
 import { createHistogram } from '../generator/histogram.ts'
 import type { Change, Listing, WaitOutcome } from '../generator/workloads/wait.ts'
 import { sumIn } from '../system/exposition.ts'
-import { cpuFigures, sumOf } from './figures.ts'
+import { cpuFigures, msAt, secondsOf, sumOf } from './figures.ts'
 import type { Context, Scenario } from './scenario.ts'
 
-const COUNTS = ['connected', 'requested', 'received', 'unchanged', 'skipped', 'wentBack', 'refusals', 'dropped']
 const CONNECT_MS_MAX = 120_000
 /** From a change to the last viewer that has it, where a gateway is behind or gone. */
 const SPREAD_MS_MAX = 60_000
@@ -27,6 +26,18 @@ export const edge: Scenario = {
   rates: [
     { count: 'received', label: 'changes delivered' },
     { count: 'unchanged', label: 'answers without a change' },
+  ],
+  counts: [
+    'connected',
+    'requested',
+    'received',
+    'unchanged',
+    'skipped',
+    'wentBack',
+    'refusals',
+    'dropped',
+    'changes',
+    'missing',
   ],
   gateways: 2,
   references: [],
@@ -72,12 +83,12 @@ export const edge: Scenario = {
         await context.wait(every)
       }
       const due = (made / keyCount) * viewers
-      await context.until(() => (counts.received ?? 0) + (counts.skipped ?? 0) >= due, SPREAD_MS_MAX)
+      await context.until(() => counts.received + counts.skipped >= due, SPREAD_MS_MAX)
     }
 
     /** @returns the latencies of these changes alone */
     async function measure(run: () => Promise<unknown>): Promise<Histogram> {
-      histograms.latency?.reset()
+      histograms.latency.reset()
       await run()
       const latency = createHistogram()
       latency.add(histograms.latency)
@@ -85,7 +96,7 @@ export const edge: Scenario = {
     }
 
     context.phase('connect')
-    await context.until(() => (counts.connected ?? 0) >= viewers, CONNECT_MS_MAX)
+    await context.until(() => counts.connected >= viewers, CONNECT_MS_MAX)
     await context.wait(SETTLE_MS)
 
     context.phase('quiet')
@@ -101,7 +112,7 @@ export const edge: Scenario = {
       for (let round = 0; round < rounds; round++) await changeAll(round === 1 ? FIRST : round + FIRST + 1)
     })
     const perChange = ((await requestsAnswered(context, '200')) - beforeChanges) / made
-    const measured = context.series.filter(({ phase }) => phase === 'changes')
+    const measured = secondsOf(context, 'changes')
 
     context.phase('behind')
     await context.target.delayGateway?.(behind)
@@ -121,12 +132,11 @@ export const edge: Scenario = {
     const edges = new Set(outcomes.flatMap(outcome => outcome.edges)).size
     const perEdge = edges === 0 ? undefined : quietRequests / edges
     const missing = sumOf(outcomes, outcome => outcome.missing)
-    const { received = 0, skipped = 0, wentBack = 0, refusals = 0, dropped = 0 } = counts
+    const { received, skipped, wentBack, refusals, dropped } = counts
     const due = (made / keyCount) * viewers
-    const ms = (of: Histogram, percentile: number) => of.getValueAtPercentile(percentile) / 1_000
     const latest = (of: Histogram) => (of.totalCount === 0 ? undefined : of.maxValue / 1_000)
     return {
-      headline: `${viewers.toLocaleString('en')} viewers of ${keyCount} keys cost the gateways ${perChange.toFixed(2)} requests a change${perEdge === undefined ? '' : `, and ${perEdge.toFixed(2)} per key and edge where nothing changes`}; 99 % have a change within ${ms(latency, 99).toFixed(0)} ms, and ${wentBack === 0 ? 'nobody goes' : `${wentBack} went`} back.`,
+      headline: `${viewers.toLocaleString('en')} viewers of ${keyCount} keys cost the gateways ${perChange.toFixed(2)} requests a change${perEdge === undefined ? '' : `, and ${perEdge.toFixed(2)} per key and edge where nothing changes`}; 99 % have a change within ${msAt(latency, 99).toFixed(0)} ms, and ${wentBack === 0 ? 'nobody goes' : `${wentBack} went`} back.`,
       figures: {
         perChange: {
           label: 'Requests at the gateways per change',
@@ -144,17 +154,17 @@ export const edge: Scenario = {
         },
         p99: {
           label: '99th percentile',
-          value: ms(latency, 99),
+          value: msAt(latency, 99),
           unit: 'ms',
           better: 'lower',
           note: 'to be 600 ms at most',
         },
-        p50: { label: 'Median', value: ms(latency, 50), unit: 'ms', better: 'lower' },
+        p50: { label: 'Median', value: msAt(latency, 50), unit: 'ms', better: 'lower' },
         behindMax: { label: 'Latest, a gateway behind', value: latest(late), unit: 'ms', better: 'lower' },
         killedMax: { label: 'Latest, a gateway killed', value: latest(alone), unit: 'ms', better: 'lower' },
         ...cpuFigures(measured, 'received'),
       },
-      counts: { ...Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])), changes: made, missing },
+      counts: { ...counts, changes: made, missing },
       sums: [
         {
           text: `changes × viewers ${due} = received ${received} + skipped for newer ones ${skipped} + missing ${missing}`,

@@ -1,7 +1,8 @@
 // Many small changes to many: how many deliveries a second a gateway makes, and how late they get under that load.
 import { readInteger } from '../command-line/options.ts'
+import { msAt } from './figures.ts'
 import type { Scenario } from './scenario.ts'
-import { measureTicks, NOTHING_CAME } from './ticks.ts'
+import { measureTicks, NOTHING_CAME, tickCounts } from './ticks.ts'
 
 /** A key is asked for no more often than this. */
 const CHANGE_MS_MIN = 100
@@ -10,6 +11,7 @@ export const fanout: Scenario = {
   name: 'fanout',
   about: 'Sends 100 small updates a second to each of 1,000 clients: latency of each update.',
   rates: [{ count: 'values', label: 'values delivered' }],
+  counts: tickCounts,
 
   addOptions(command) {
     command
@@ -22,8 +24,7 @@ export const fanout: Scenario = {
 
   problem: ({ updates }) =>
     updates % (1_000 / CHANGE_MS_MIN) === 0 ? undefined : '--updates must be a multiple of 10',
-  content: () => ({ documentBytes: 1_000, tickMs: CHANGE_MS_MIN }),
-  clients: ({ clients }) => clients,
+  content: () => ({ tickMs: CHANGE_MS_MIN }),
 
   async run(context, { clients, ramp, updates, seconds, key }) {
     const keys = Array.from({ length: (updates * CHANGE_MS_MIN) / 1_000 }, (_, number) => `${key}${number + 1}`)
@@ -32,7 +33,7 @@ export const fanout: Scenario = {
     const { latency, subscribers, counts, perSecond, replaced, lost } = ticks
     const came = latency.totalCount > 0
     const mean = latency.mean / 1_000
-    const p99 = latency.getValueAtPercentile(99) / 1_000
+    const p99 = msAt(latency, 99)
     return {
       headline: !came
         ? NOTHING_CAME

@@ -1,5 +1,12 @@
 // Figures and sums that several scenarios share.
-import type { Figure, SeriesSecond } from './scenario.ts'
+import type { Histogram } from 'hdr-histogram-js'
+import type { Context, Figure, SeriesSecond } from './scenario.ts'
+
+/** The seconds of a run that belong to a part of it. */
+export const secondsOf = ({ series }: Context, name: string) => series.filter(({ phase }) => phase === name)
+
+/** A percentile of latencies, in milliseconds. */
+export const msAt = (latency: Histogram, percentile: number) => latency.getValueAtPercentile(percentile) / 1_000
 
 /**
  * CPU time the processes of each role took for each delivery, over some seconds.

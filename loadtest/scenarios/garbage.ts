@@ -1,12 +1,10 @@
 // Tokens that are none, sent by the thousand from one address: what do they cost the others? The same clients are measured
 // without them and with them.
-import type { Histogram } from 'hdr-histogram-js'
 import { readDuration, readInteger } from '../command-line/options.ts'
 import { createHistogram } from '../generator/histogram.ts'
-import { allOpen } from './connect-all.ts'
+import { openAll } from './connect-all.ts'
+import { msAt, secondsOf } from './figures.ts'
 import type { Scenario } from './scenario.ts'
-
-const COUNTS = ['requested', 'answered', 'refusals', 'lost', 'unexpected', 'sent', 'refused', 'unanswered']
 
 /** From where garbage comes, on this host: an address of its own, as limits are by address. */
 const ATTACKER = '127.0.0.200'
@@ -21,6 +19,7 @@ export const garbage: Scenario = {
   name: 'garbage',
   about: 'Sends 10,000 garbage tokens a second from one address: how much later are the answers of other clients?',
   rates: [{ count: 'answered', label: 'answers to bystanders' }],
+  counts: ['requested', 'answered', 'refusals', 'lost', 'unexpected', 'sent', 'refused', 'unanswered'],
   needsTokens: true,
 
   addOptions(command) {
@@ -35,7 +34,6 @@ export const garbage: Scenario = {
 
   problem: ({ rate, attackers }) =>
     rate <= attackers * 1_000 ? undefined : '--rate must not be over 1,000 for each of --attackers',
-  content: () => ({ documentBytes: 1_000 }),
   clients: ({ clients, attackers }) => clients + attackers,
 
   async run(context, { clients, interval, rate, attackers, seconds, key }) {
@@ -50,8 +48,7 @@ export const garbage: Scenario = {
       aside: true,
     })
     context.phase('connect')
-    crowd.ramp({ everyUs: 1_000, count: attackers })
-    await allOpen(context, crowd, { clients: attackers })
+    await openAll(context, crowd, { clients: attackers })
 
     const latencies = { quiet: createHistogram(), garbage: createHistogram() }
     const bystanders = await context.startPool({
@@ -63,8 +60,7 @@ export const garbage: Scenario = {
         if (phase === 'quiet' || phase === 'garbage') latencies[phase].add(histograms.latency)
       },
     })
-    bystanders.ramp({ everyUs: 1_000, count: clients })
-    await allOpen(context, bystanders, { clients })
+    await openAll(context, bystanders, { clients })
     await context.wait(WARM_UP_MS)
     context.phase('quiet')
     await context.wait(seconds * 1_000)
@@ -73,27 +69,26 @@ export const garbage: Scenario = {
     await context.wait(WARM_UP_MS)
     context.phase('garbage')
     const startMs = performance.now()
-    const before = crowd.totals.counts.sent ?? 0
+    const before = crowd.totals.counts.sent
     await context.wait(seconds * 1_000)
-    const sentPerSecond = ((crowd.totals.counts.sent ?? 0) - before) / ((performance.now() - startMs) / 1_000)
+    const sentPerSecond = (crowd.totals.counts.sent - before) / ((performance.now() - startMs) / 1_000)
     context.phase('end')
     await crowd.finish()
     await bystanders.finish()
 
-    const p99 = (histogram: Histogram) => histogram.getValueAtPercentile(99) / 1_000
     const { quiet, garbage: attacked } = latencies
-    const rise = p99(attacked) - p99(quiet)
+    const rise = msAt(attacked, 99) - msAt(quiet, 99)
     const of = crowd.totals.counts
     const bystander = bystanders.totals
     const counts: Record<string, number> = {
       ...bystander.counts,
-      sent: of.sent ?? 0,
-      refused: of.answered ?? 0,
-      unanswered: of.lost ?? 0,
-      unexpected: (bystander.counts.unexpected ?? 0) + (of.unexpected ?? 0),
+      sent: of.sent,
+      refused: of.answered,
+      unanswered: of.lost,
+      unexpected: bystander.counts.unexpected + of.unexpected,
     }
     return {
-      headline: `With ${Math.round(sentPerSecond).toLocaleString('en')} garbage tokens a second the 99th percentile of others went from ${p99(quiet).toFixed(1)} to ${p99(attacked).toFixed(1)} ms.`,
+      headline: `With ${Math.round(sentPerSecond).toLocaleString('en')} garbage tokens a second the 99th percentile of others went from ${msAt(quiet, 99).toFixed(1)} to ${msAt(attacked, 99).toFixed(1)} ms.`,
       figures: {
         rise: {
           label: '99th percentile, raised by',
@@ -102,11 +97,11 @@ export const garbage: Scenario = {
           better: 'lower',
           note: `the target: under ${RISE_MS_MAX} ms`,
         },
-        quietP99: { label: '99th percentile without garbage', value: p99(quiet), unit: 'ms', better: 'lower' },
-        p99: { label: '99th percentile with garbage', value: p99(attacked), unit: 'ms', better: 'lower' },
+        quietP99: { label: '99th percentile without garbage', value: msAt(quiet, 99), unit: 'ms', better: 'lower' },
+        p99: { label: '99th percentile with garbage', value: msAt(attacked, 99), unit: 'ms', better: 'lower' },
         garbage: { label: 'Garbage tokens', value: sentPerSecond, unit: '/s' },
       },
-      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      counts,
       sums: [
         {
           text: `garbage sent ${counts.sent} = refused ${counts.refused} + unanswered ${counts.unanswered}`,
@@ -120,7 +115,7 @@ export const garbage: Scenario = {
       latency: attacked,
       latencyLabel: 'With garbage: from the time a request was due to the last byte of its answer',
       reasons: bystander.reasons,
-      measured: context.series.filter(({ phase }) => phase === 'garbage'),
+      measured: secondsOf(context, 'garbage'),
       notes: [
         'The limit of requests a second is off in a system that --start started: with it the attackers would be cut off.',
       ],

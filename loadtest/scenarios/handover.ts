@@ -2,24 +2,10 @@
 import { Option } from 'commander'
 import { readInteger } from '../command-line/options.ts'
 import type { HandoverOutcome } from '../generator/workloads/handover.ts'
-import { allOpen } from './connect-all.ts'
-import { cpuFigures, perSecondOf } from './figures.ts'
+import { openAll } from './connect-all.ts'
+import { cpuFigures, msAt, perSecondOf, secondsOf } from './figures.ts'
 import { logOption } from './rooms/log-option.ts'
 import type { Scenario } from './scenario.ts'
-
-const COUNTS = [
-  'opened',
-  'refused',
-  'dropped',
-  'closed',
-  'calls',
-  'taken',
-  'failed',
-  'values',
-  'back',
-  'refusals',
-  'unexpected',
-]
 
 /** Until every viewer watches. */
 const READY_MS = 30_000
@@ -33,6 +19,19 @@ export const handover: Scenario = {
   rates: [
     { count: 'taken', label: 'values taken' },
     { count: 'values', label: 'values sent to viewers' },
+  ],
+  counts: [
+    'opened',
+    'refused',
+    'dropped',
+    'closed',
+    'calls',
+    'taken',
+    'failed',
+    'values',
+    'back',
+    'refusals',
+    'unexpected',
   ],
   references: [],
 
@@ -59,7 +58,6 @@ export const handover: Scenario = {
     return writers > keys ? '--writers must not be above --keys: each has keys of its own' : undefined
   },
   content: ({ log, source }) => ({
-    documentBytes: 1_000,
     ...(source === 'pushed' && { rooms: { log }, pushed: true }),
   }),
   clients: ({ viewers }) => viewers,
@@ -72,9 +70,8 @@ export const handover: Scenario = {
     const pool = await context.startPool({ workload: 'handover', settings, clientsMax: viewers })
     const { counts, reasons, histograms } = pool.totals
     context.phase('connect')
-    pool.ramp({ everyUs: 1_000, count: viewers })
-    await allOpen(context, pool, { clients: viewers })
-    await context.until(() => (counts.ready ?? 0) >= viewers, READY_MS)
+    await openAll(context, pool, { clients: viewers })
+    await context.until(() => counts.ready >= viewers, READY_MS)
     context.phase('measure')
     pool.tell({ begin: true })
     await context.wait(seconds * 1_000)
@@ -82,15 +79,15 @@ export const handover: Scenario = {
     pool.tell({ stop: true })
     await context.wait(SETTLE_MS)
     const outcomes = (await pool.finish()) as HandoverOutcome[]
-    const measured = context.series.filter(({ phase }) => phase === 'measure').slice(1)
+    const measured = secondsOf(context, 'measure').slice(1)
 
     const perSecond = perSecondOf(measured, 'taken')
     const { latency } = histograms
-    const ms = (percentile: number) => latency.getValueAtPercentile(percentile) / 1_000
+    const ms = (percentile: number) => msAt(latency, percentile)
     const last = new Map(outcomes.flatMap(({ taken }) => taken))
     const seen = outcomes.flatMap(outcome => outcome.seen)
     const behind = seen.filter(([key, number]) => last.get(key) !== number).length
-    const { calls = 0, taken = 0, failed = 0, back = 0, refusals = 0, unexpected = 0 } = counts
+    const { calls, taken, failed, back, refusals, unexpected } = counts
     return {
       headline: `${writers} writers, ${lines} values in a call, ${keyCount.toLocaleString('en')} keys: ${Math.round(perSecond).toLocaleString('en')} values of ${bytes} bytes taken a second, 99th percentile of a call ${ms(99).toFixed(0)} ms; ${seen.length.toLocaleString('en')} views ended at the last value${behind > 0 ? `, but ${behind}` : ''}, ${back} went back.`,
       figures: {
@@ -100,7 +97,7 @@ export const handover: Scenario = {
         p99: { label: '99th percentile of a call', value: ms(99), unit: 'ms', better: 'lower' },
         ...cpuFigures(measured, 'taken'),
       },
-      counts: Object.fromEntries(COUNTS.map(count => [count, counts[count] ?? 0])),
+      counts,
       sums: [
         {
           text: `values handed over ${calls * lines} = taken ${taken} + failed ${failed}`,

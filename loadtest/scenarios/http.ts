@@ -1,10 +1,9 @@
 // A small value over HTTP, asked for as fast as the answers come: requests a second, for code that still polls.
 import { readInteger } from '../command-line/options.ts'
 import type { HttpOutcome } from '../generator/workloads/http.ts'
-import { cpuFigures, perSecondOf, sumOf } from './figures.ts'
+import { cpuFigures, msAt, perSecondOf, secondsOf, sumOf } from './figures.ts'
 import type { Scenario } from './scenario.ts'
 
-const COUNTS = ['connected', 'requested', 'answered', 'refusals', 'lost']
 const CONNECT_MS_MAX = 120_000
 /** From a request a second to as many as are answered. */
 const SETTLE_MS = 1_000
@@ -16,6 +15,7 @@ export const http: Scenario = {
   about:
     'Asks for a small value over HTTP with 1,000 connections, each as soon as it is answered: requests per second.',
   rates: [{ count: 'answered', label: 'answers' }],
+  counts: ['connected', 'requested', 'answered', 'refusals', 'lost'],
   references: ['http'],
 
   addOptions(command) {
@@ -44,31 +44,31 @@ export const http: Scenario = {
     })
     const { counts, reasons, histograms } = pool.totals
     context.phase('connect')
-    await context.until(() => (counts.connected ?? 0) >= connections, CONNECT_MS_MAX)
-    const connected = counts.connected ?? 0
+    await context.until(() => counts.connected >= connections, CONNECT_MS_MAX)
+    const connected = counts.connected
     pool.tell({})
     await context.wait(SETTLE_MS)
 
     context.phase('measure')
-    histograms.latency?.reset()
+    histograms.latency.reset()
     await context.wait(seconds * 1_000)
     context.phase('end')
     const outcomes = (await pool.finish()) as HttpOutcome[]
-    const measured = context.series.filter(({ phase }) => phase === 'measure')
+    const measured = secondsOf(context, 'measure')
 
     const { latency } = histograms
     const perSecond = perSecondOf(measured, 'answered')
-    const { requested = 0, answered = 0, refusals = 0, lost = 0 } = counts
+    const { requested, answered, refusals, lost } = counts
     const underWay = sumOf(outcomes, outcome => outcome.underWay)
     return {
       headline: `${connected.toLocaleString('en')} connections: ${Math.round(perSecond).toLocaleString('en')} requests a second, mean ${(latency.mean / 1_000).toFixed(1)} ms.`,
       figures: {
         perSecond: { label: 'Requests answered', value: perSecond, unit: '/s', better: 'higher' },
         mean: { label: 'Mean latency', value: latency.mean / 1_000, unit: 'ms', better: 'lower' },
-        p99: { label: '99th percentile', value: latency.getValueAtPercentile(99) / 1_000, unit: 'ms', better: 'lower' },
+        p99: { label: '99th percentile', value: msAt(latency, 99), unit: 'ms', better: 'lower' },
         ...cpuFigures(measured, 'answered'),
       },
-      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      counts,
       sums: [
         {
           text: `connections ${connections} = those that were answered ${connected}`,

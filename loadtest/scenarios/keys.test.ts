@@ -1,5 +1,5 @@
 import { keys, lessThan, shareLate } from './keys.ts'
-import type { Options } from './scenario.ts'
+import { clientsOf, type Options } from './scenario.ts'
 
 /** Those that a test is about. */
 const optionsOf = (options: Partial<Options>) => options as Options
@@ -13,8 +13,8 @@ test('timers that were late are those of the phase alone', () => {
 })
 
 test('each gateway gets clients enough for all keys', () => {
-  expect(keys.clients(optionsOf({ keys: 1_000_000, perSession: 10_000 }))).toBe(400)
-  expect(keys.clients(optionsOf({ keys: 25_000, perSession: 10_000, gateways: 2 }))).toBe(6)
+  expect(clientsOf(keys, optionsOf({ keys: 1_000_000, perSession: 10_000 }))).toBe(400)
+  expect(clientsOf(keys, optionsOf({ keys: 25_000, perSession: 10_000, gateways: 2 }))).toBe(6)
 })
 
 test('only a system of its own loses a node', () => {

@@ -4,21 +4,9 @@ import { readDuration, readInteger, readSize } from '../command-line/options.ts'
 import { clientsFor } from '../generator/workloads/watch.ts'
 import { sumIn } from '../system/exposition.ts'
 import { createProvider, requestsOf } from '../system/provider.ts'
-import { allOpen, connectionSum } from './connect-all.ts'
+import { openAll } from './connect-all.ts'
 import type { Context, Scenario } from './scenario.ts'
 
-const COUNTS = [
-  'opened',
-  'refused',
-  'dropped',
-  'closed',
-  'requested',
-  'first',
-  'values',
-  'stale',
-  'refusals',
-  'unexpected',
-]
 /** Between two lines for the person who waits. */
 const SAY_MS = 5_000
 const LOOK_MS = 1_000
@@ -48,6 +36,7 @@ export const keys: Scenario = {
     { count: 'first', label: 'first values' },
     { count: 'values', label: 'values' },
   ],
+  counts: ['opened', 'refused', 'dropped', 'closed', 'requested', 'first', 'values', 'stale', 'refusals', 'unexpected'],
   needsProvider: true,
 
   addOptions(command) {
@@ -105,14 +94,13 @@ export const keys: Scenario = {
     const { counts } = pool.totals
     context.phase('fill')
     const filledFromMs = performance.now()
-    pool.ramp({ everyUs: 10_000, count: clients })
-    await allOpen(context, pool, { clients })
+    await openAll(context, pool, { clients, everyUs: 10_000 })
     const wanted = options.keys * gateways
     const isFilled = await untilSaying(
       context,
-      () => (counts.first ?? 0) >= wanted,
+      () => counts.first >= wanted,
       options.timeMax,
-      () => `${(counts.first ?? 0).toLocaleString('en')} of ${wanted.toLocaleString('en')} first values`,
+      () => `${counts.first.toLocaleString('en')} of ${wanted.toLocaleString('en')} first values`,
     )
     const fillSeconds = (performance.now() - filledFromMs) / 1_000
     const bytesFilled = await sumOfMetric(
@@ -161,7 +149,7 @@ export const keys: Scenario = {
     await pool.finish()
 
     const kilobytesPerKey = (bytesFilled - bytesBefore) / 1_000 / options.keys
-    const { requested = 0, first = 0 } = counts
+    const { requested, first } = counts
     return {
       headline: `${options.keys.toLocaleString('en')} keys at ${gateways} gateways, refreshed every ${options.refresh / 1_000} s: ${kilobytesPerKey.toFixed(2)} KB a key in the primaries, ${(fetcherMs / heldSeconds / 1_000 / fetchers.length).toFixed(2)} of a core a node, ${recoverSeconds === undefined ? 'not all served' : `all served ${recoverSeconds.toFixed(0)} s`} after a node was killed.`,
       figures: {
@@ -220,14 +208,13 @@ export const keys: Scenario = {
           better: 'lower',
         },
       },
-      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      counts,
       sums: [
         { text: `first values ${first} = keys asked for ${requested}`, holds: first === requested },
         {
           text: `keys asked for ${requested} = keys ${options.keys} × gateways ${gateways}`,
           holds: requested === wanted,
         },
-        connectionSum(counts),
       ],
       reasons: pool.totals.reasons,
       tables: [

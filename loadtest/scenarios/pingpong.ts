@@ -1,11 +1,9 @@
 // The smallest exchange there is: how many of them a second?
 import { Option } from 'commander'
 import { readDuration, readInteger } from '../command-line/options.ts'
-import { connectAndMeasure, connectionSum, rampAndMeasure } from './connect-all.ts'
-import { cpuFigures, megabytesOf, perSecondOf, usageFigures } from './figures.ts'
+import { connectAndMeasure, rampAndMeasure } from './connect-all.ts'
+import { cpuFigures, megabytesOf, msAt, perSecondOf, usageFigures } from './figures.ts'
 import type { Scenario } from './scenario.ts'
-
-const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'answered', 'refusals', 'lost', 'unexpected']
 
 export const pingpong: Scenario = {
   name: 'pingpong',
@@ -14,6 +12,7 @@ export const pingpong: Scenario = {
     { count: 'answered', label: 'pongs' },
     { count: 'requested', label: 'pings' },
   ],
+  counts: ['opened', 'refused', 'dropped', 'closed', 'requested', 'answered', 'refusals', 'lost', 'unexpected'],
   references: ['bare', 'naive', 'cluster', 'socket.io', 'socketcluster'],
 
   addOptions(command) {
@@ -43,9 +42,6 @@ export const pingpong: Scenario = {
       .option('--seconds <n>', 'time to measure', readInteger(1, 600), 10)
   },
 
-  content: () => ({ documentBytes: 1_000 }),
-  clients: ({ clients }) => clients,
-
   problem({ every, rate }) {
     if (every !== undefined && every < 1) return '--every must be 1ms at least'
     return rate > 1_000 && rate % 10 !== 0 ? '--rate above 1,000 must be a multiple of 10' : undefined
@@ -57,8 +53,8 @@ export const pingpong: Scenario = {
     let timedBefore = 0
     /** Latencies are of the time with all clients. */
     const onAll = () => {
-      timedBefore = pool.totals.histograms.latency?.totalCount ?? 0
-      pool.totals.histograms.latency?.reset()
+      timedBefore = pool.totals.histograms.latency.totalCount
+      pool.totals.histograms.latency.reset()
     }
     const measured = await (ramp === undefined
       ? connectAndMeasure(context, pool, { clients, seconds })
@@ -67,7 +63,7 @@ export const pingpong: Scenario = {
     const { latency } = histograms
     const timed = timedBefore + latency.totalCount
     const perSecond = perSecondOf(measured, 'answered')
-    const { requested = 0, answered = 0, refusals = 0, lost = 0 } = counts
+    const { requested, answered, refusals, lost } = counts
     const how = due === undefined ? `${window} under way each` : `${due.pings} every ${due.intervalMs} ms each`
     return {
       headline: `${clients} clients, ${how}: ${Math.round(perSecond).toLocaleString('en')} pings and pongs a second.`,
@@ -75,11 +71,11 @@ export const pingpong: Scenario = {
         messagesPerSecond: { label: 'Pings answered', value: perSecond, unit: '/s', better: 'higher' },
         p50: {
           label: 'Median round trip',
-          value: latency.getValueAtPercentile(50) / 1_000,
+          value: msAt(latency, 50),
           unit: 'ms',
           better: 'lower',
         },
-        p99: { label: '99th percentile', value: latency.getValueAtPercentile(99) / 1_000, unit: 'ms', better: 'lower' },
+        p99: { label: '99th percentile', value: msAt(latency, 99), unit: 'ms', better: 'lower' },
         gatewayMegabytes: {
           label: 'Memory of the gateways',
           value: megabytesOf(measured, 'gateway'),
@@ -89,14 +85,13 @@ export const pingpong: Scenario = {
         ...cpuFigures(measured, 'answered'),
         ...usageFigures(measured),
       },
-      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      counts,
       sums: [
         {
           text: `pings ${requested} = pongs ${answered} + refused ${refusals} + lost ${lost}`,
           holds: requested === answered + refusals + lost,
         },
         { text: `${timed} round trips timed = ${answered} pongs`, holds: timed === answered },
-        connectionSum(counts),
       ],
       latency,
       latencyLabel: due === undefined ? 'From sending a ping to its pong' : 'From the time a ping was due to its pong',

@@ -84,14 +84,16 @@ export interface Scenario {
   addOptions: (command: Command) => void
   /** Options that do not go together. */
   problem?: (options: Options) => string | undefined
-  /** The content that a system started for it serves. */
-  content: (options: Options) => Content
+  /** The content that a system started for it serves, beside small documents that do not change. */
+  content?: (options: Options) => Content
   /** The gateways of a system started for it, unless given; else as many as the clients need. */
   gateways?: number
-  /** How many at most: processes, gateways and source addresses follow from it. */
-  clients: (options: Options) => number
+  /** How many at most, `--clients` unless given: processes, gateways and source addresses follow from it. */
+  clients?: (options: Options) => number
   /** Counts of the series that make the throughput chart, the one that is shown as it goes first. */
   rates: { count: string; label: string }[]
+  /** The counts that stand in the result. With `opened` among them every connection must be accounted for. */
+  counts: string[]
   /** The reference programs that it can run against; `bare` and `naive` unless said. */
   references?: string[]
   /** Whether it asks the backend itself. */
@@ -100,6 +102,8 @@ export interface Scenario {
   needsTokens?: boolean
   run: (context: Context, options: Options) => Promise<Outcome>
 }
+
+export const clientsOf = ({ clients = ({ clients }) => clients }: Scenario, options: Options) => clients(options)
 
 /** The means that a run gives its scenario. */
 export interface Context {
@@ -178,7 +182,7 @@ interface Bars {
 }
 
 /** An equation that must hold if nothing was miscounted. */
-interface Sum {
+export interface Sum {
   text: string
   holds: boolean
 }
@@ -188,6 +192,7 @@ export interface Outcome {
   headline: string
   /** The most telling ones first. */
   figures: Record<string, Figure>
+  /** All there are: the scenario names those that the result has. */
   counts: Record<string, number>
   sums: Sum[]
   latency?: Histogram

@@ -9,12 +9,10 @@ import { readDuration, readInteger } from '../command-line/options.ts'
 import { createHistogram } from '../generator/histogram.ts'
 import { GeneratorError, type Pool } from '../generator/pool.ts'
 import { ways } from '../generator/workloads/stranger.ts'
-import { allOpen } from './connect-all.ts'
-import { meanOf, sumOf } from './figures.ts'
+import { openAll } from './connect-all.ts'
+import { meanOf, msAt, secondsOf, sumOf } from './figures.ts'
 import { logOption } from './rooms/log-option.ts'
 import type { Scenario, SeriesSecond, Table } from './scenario.ts'
-
-const COUNTS = ['requested', 'answered', 'refusals', 'lost', 'unexpected', 'dropped', 'sent', 'refused', 'fuzzed']
 
 /** From where they come, on this host: limits are by address. */
 const STRANGER = '127.0.0.200'
@@ -34,6 +32,7 @@ export const stranger: Scenario = {
   about:
     'One address and one user take all that they can, in eight ways, and another sends nonsense: what do 1,000 others notice?',
   rates: [{ count: 'answered', label: 'answers to the others' }],
+  counts: ['requested', 'answered', 'refusals', 'lost', 'unexpected', 'dropped', 'sent', 'refused', 'fuzzed'],
   needsTokens: true,
   gateways: 1,
   references: [],
@@ -50,7 +49,6 @@ export const stranger: Scenario = {
   },
 
   content: ({ log }) => ({
-    documentBytes: 1_000,
     latencyMs: 20,
     refreshMs: 10_000,
     rooms: { log },
@@ -86,8 +84,7 @@ export const stranger: Scenario = {
       },
     })
     context.phase('connect')
-    others.ramp({ everyUs: 2_000, count: clients })
-    await allOpen(context, others, { clients })
+    await openAll(context, others, { clients, everyUs: 2_000 })
 
     const takers: Pool[] = []
     for (const [name, load] of [
@@ -103,8 +100,7 @@ export const stranger: Scenario = {
         aside: true,
         ...of,
       })
-      taker.ramp({ everyUs: 1_000, count: attackers })
-      await allOpen(context, taker, { clients: attackers })
+      await openAll(context, taker, { clients: attackers })
       takers.push(taker)
     }
     const fuzz = await startFuzz(context.target.urls[0])
@@ -126,17 +122,16 @@ export const stranger: Scenario = {
     context.phase('end')
     await others.finish()
 
-    const attackedSeconds = context.series.filter(({ phase }) => phase === 'attack')
-    const ms = (histogram: Histogram, percentile: number) => histogram.getValueAtPercentile(percentile) / 1_000
+    const attackedSeconds = secondsOf(context, 'attack')
     const { quiet, attack } = latencies
-    const sum = (name: string) => takers.reduce((all, { totals }) => all + (totals.counts[name] ?? 0), 0)
+    const sum = (name: string) => takers.reduce((all, { totals }) => all + totals.counts[name], 0)
     const counts: Record<string, number> = {
       ...others.totals.counts,
       sent: sum('sent'),
       refused: sum('refusals'),
       fuzzed: fuzzed.sent,
     }
-    const p99 = (of: Record<string, Histogram>) => Math.max(...kinds.map(kind => ms(of[kind], 99)))
+    const p99 = (of: Record<string, Histogram>) => Math.max(...kinds.map(kind => msAt(of[kind], 99)))
     const attacked = createHistogram()
     for (const kind of kinds) attacked.add(attack[kind])
     const errors = seen.attack.refusals + seen.attack.lost
@@ -154,11 +149,11 @@ export const stranger: Scenario = {
         },
         cut: { label: 'Disconnects of the attackers', value: sum('dropped'), unit: '' },
       },
-      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      counts,
       sums: [
         {
           text: `requested ${counts.requested} = answered ${counts.answered} + refused ${counts.refusals} + lost ${counts.lost}`,
-          holds: counts.requested === (counts.answered ?? 0) + (counts.refusals ?? 0) + (counts.lost ?? 0),
+          holds: counts.requested === counts.answered + counts.refusals + counts.lost,
         },
       ],
       latency: attacked,
@@ -172,7 +167,7 @@ export const stranger: Scenario = {
           columns: ['', 'p50 alone (ms)', 'p50 attacked (ms)', 'p99 alone (ms)', 'p99 attacked (ms)'],
           rows: kinds.map(kind => [
             kind,
-            ...[50, 99].flatMap(each => [ms(quiet[kind], each).toFixed(1), ms(attack[kind], each).toFixed(1)]),
+            ...[50, 99].flatMap(each => [msAt(quiet[kind], each).toFixed(1), msAt(attack[kind], each).toFixed(1)]),
           ]),
         },
         {

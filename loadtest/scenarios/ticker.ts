@@ -1,13 +1,15 @@
 // Does every change reach every client, and how soon? Many clients watch one key that changes twice a second, or each one
 // of several that change at different times.
 import { readDuration, readInteger } from '../command-line/options.ts'
+import { msAt } from './figures.ts'
 import type { Scenario } from './scenario.ts'
-import { meanSpreadMs, measureTicks, NOTHING_CAME } from './ticks.ts'
+import { meanSpreadMs, measureTicks, NOTHING_CAME, tickCounts } from './ticks.ts'
 
 export const ticker: Scenario = {
   name: 'ticker',
   about: 'Has many clients watch a key that changes every 500 ms: latency of each change at each client, all counted.',
   rates: [{ count: 'values', label: 'values delivered' }],
+  counts: tickCounts,
   references: ['bare', 'naive', 'cluster', 'socket.io', 'socketcluster'],
 
   addOptions(command) {
@@ -20,8 +22,7 @@ export const ticker: Scenario = {
       .option('--keys <n>', 'keys, at different times; each client watches one', readInteger(1, 10_000), 1)
   },
 
-  content: ({ change }) => ({ documentBytes: 1_000, tickMs: change }),
-  clients: ({ clients }) => clients,
+  content: ({ change }) => ({ tickMs: change }),
 
   problem: ({ keys, clients, key }) =>
     keys > clients
@@ -36,7 +37,7 @@ export const ticker: Scenario = {
     const ticks = await measureTicks(context, { clients, ramp, keys, each: 1, changes, changeMs: change })
     const { latency } = ticks
     const came = latency.totalCount > 0
-    const p99 = latency.getValueAtPercentile(99) / 1_000
+    const p99 = msAt(latency, 99)
     return {
       headline: !came
         ? NOTHING_CAME
@@ -45,7 +46,7 @@ export const ticker: Scenario = {
         p99: { label: '99th percentile', value: came ? p99 : undefined, unit: 'ms', better: 'lower' },
         p50: {
           label: 'Median',
-          value: came ? latency.getValueAtPercentile(50) / 1_000 : undefined,
+          value: came ? msAt(latency, 50) : undefined,
           unit: 'ms',
           better: 'lower',
         },

@@ -2,11 +2,17 @@
 // every client.
 import { nowUs } from '../generator/clock.ts'
 import type { Change, SubscribeOutcome } from '../generator/workloads/subscribe.ts'
-import { allOpen, connectionSum } from './connect-all.ts'
-import { cpuFigures, sumOf } from './figures.ts'
+import { openAll } from './connect-all.ts'
+import { cpuFigures, secondsOf, sumOf } from './figures.ts'
 import type { Context } from './scenario.ts'
 
-const COUNTS = [
+/** The counts of scenarios that measure so. */
+export const tickCounts = [
+  'changes',
+  'sent',
+  'received',
+  'replaced',
+  'lost',
   'opened',
   'refused',
   'dropped',
@@ -51,16 +57,15 @@ export async function measureTicks(
 ) {
   const pool = await context.startPool({ workload: 'subscribe', settings: { keys, each }, clientsMax: clients })
   context.phase('ramp')
-  pool.ramp({ everyUs: 1e6 / ramp, count: clients })
-  await allOpen(context, pool, { clients, count: 'subscribed' })
+  await openAll(context, pool, { clients, count: 'subscribed', everyUs: 1e6 / ramp })
 
   context.phase('measure')
-  const subscribers = pool.totals.counts.subscribed ?? 0
+  const subscribers = pool.totals.counts.subscribed
   const replacedBefore = await context.watcher.exported(REPLACED)
   const fromUs = nowUs() + CALM_MS * 1_000
   pool.tell({ fromUs, changes })
   const expectedMs = changes * changeMs
-  const everyone = () => (pool.totals.counts.measured ?? 0) >= changes * subscribers * (each ?? keys.length)
+  const everyone = () => pool.totals.counts.measured >= changes * subscribers * (each ?? keys.length)
   await context.until(everyone, CALM_MS + expectedMs * 1.2 + 2 * changeMs + SETTLE_MS)
   context.phase('end')
   const replacedAfter = await context.watcher.exported(REPLACED)
@@ -79,7 +84,7 @@ export async function measureTicks(
   // Some may have been replaced of a change made before those that are counted.
   const replaced = Math.max(0, Math.min(missing, (replacedAfter ?? 0) - (replacedBefore ?? 0)))
   const lost = missing - replaced
-  const measured = context.series.filter(({ phase }) => phase === 'measure')
+  const measured = secondsOf(context, 'measure')
   const seconds = seen.length === 0 ? 0 : (seen[seen.length - 1].stampUs - seen[0].stampUs) / 1e6
   const incomplete = seen.filter(({ key, delivered }) => delivered < (watched.get(key) ?? 0)).length
   const due = changes * keys.filter(key => (watched.get(key) ?? 0) > 0).length
@@ -92,14 +97,7 @@ export async function measureTicks(
     measured,
     perSecond: seconds === 0 ? undefined : received / seconds,
     cpu: cpuFigures(measured.slice(1, -1), 'measured'),
-    counts: {
-      changes: seen.length,
-      sent,
-      received,
-      replaced,
-      lost,
-      ...Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
-    },
+    counts: { ...counts, changes: seen.length, sent, received, replaced, lost },
     sums: [
       {
         text: `${seen.length} changes, each to all its subscribers, of ${subscribers} in all = ${sent} sent = received ${received} + replaced by newer ones ${replaced} + lost ${lost}`,
@@ -126,7 +124,6 @@ export async function measureTicks(
       ...(context.ended() === undefined
         ? [{ text: `changes seen ${seen.length} = changes due ${due}`, holds: seen.length === due }]
         : []),
-      connectionSum(counts),
     ],
     latency: histograms.latency,
     reasons,

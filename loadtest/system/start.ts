@@ -36,9 +36,12 @@ export const references = Object.freeze({
 const READY_MS = 20_000
 const READY_LOOK_MS = 50
 
+const DOCUMENT_BYTES = 1_000
+
 /** The content that the system is to serve. */
 export interface Content {
-  documentBytes: number
+  /** 1,000 unless given. */
+  documentBytes?: number
   /** The backend is the one of `reference/`, which takes little CPU time and never changes anything. */
   still?: boolean
   /** The backend is the one of `reference/` whose values are set by PUT. */
@@ -215,7 +218,10 @@ async function startKeycast(
   }
 }
 
-function startBackend(processes: Processes, { still, told, documentBytes, latencyMs = 0, changeMs = 0 }: Content) {
+function startBackend(
+  processes: Processes,
+  { still, told, documentBytes = DOCUMENT_BYTES, latencyMs = 0, changeMs = 0 }: Content,
+) {
   if (still) {
     const options = ['--bytes', `${documentBytes}`, '--latency', `${latencyMs}`]
     return processes.start('backend', ['loadtest/reference/still-backend.ts', ...options], {})
@@ -339,7 +345,7 @@ async function startReference(
   kind: keyof typeof references,
   { gateways, tls, content }: { gateways: number; tls: boolean; content: Content },
 ) {
-  const { documentBytes, tickMs = 500 } = content
+  const { documentBytes = DOCUMENT_BYTES, tickMs = 500 } = content
   const { file, workers: workersMin } = references[kind]
   const workers = Math.max(workersMin, gateways)
   const { pid, listening, inspectorUrl } = await processes.start(

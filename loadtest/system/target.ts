@@ -1,7 +1,7 @@
 // The target of a run: a system started for it, or one that runs already and is named on the command line.
 import { readFileSync } from 'node:fs'
 import { makeSigning, readSigning } from '../generator/tokens.ts'
-import type { Options, Scenario } from '../scenarios/scenario.ts'
+import { clientsOf, type Options, type Scenario } from '../scenarios/scenario.ts'
 import { SystemError } from './processes.ts'
 import { type System, startSystem } from './start.ts'
 import type { Watched } from './watcher.ts'
@@ -14,9 +14,9 @@ export async function openTarget(scenario: Scenario, options: Options): Promise<
   if (options.start !== undefined) {
     return startSystem({
       kind: options.start,
-      gateways: options.gateways ?? scenario.gateways ?? Math.ceil(scenario.clients(options) / SESSIONS_PER_GATEWAY),
+      gateways: options.gateways ?? scenario.gateways ?? Math.ceil(clientsOf(scenario, options) / SESSIONS_PER_GATEWAY),
       tls: options.tls,
-      content: scenario.content(options),
+      content: scenario.content?.(options) ?? {},
       signing,
     })
   }

@@ -2,8 +2,7 @@
 // browser.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -13,7 +12,7 @@ import { scenarios } from '../../loadtest/scenarios/index.ts'
 import type { Options } from '../../loadtest/scenarios/scenario.ts'
 import { startSystem } from '../../loadtest/system/start.ts'
 import { launchChromium } from '../support/chromium.ts'
-import { atEnd } from '../support/cleanup.ts'
+import { atEnd, newFolder } from '../support/cleanup.ts'
 import { within } from '../support/deadline.ts'
 import { ofNode } from '../support/node-process.ts'
 import { killAtEnd, killNow } from '../support/processes.ts'
@@ -31,8 +30,7 @@ let page: Page
 let complaints: string[] = []
 
 beforeAll(async () => {
-  output = mkdtempSync(join(tmpdir(), 'keycast-loadtest-test-'))
-  atEnd(() => rmSync(output, { recursive: true }))
+  output = newFolder()
   const browser = await launchChromium()
   const context = await browser.newContext({ offline: true })
   page = await context.newPage()
@@ -303,7 +301,7 @@ beforeAll(async () => {
   const sharers = small.filter(([, args]) => !args.includes('--start')).map(([scenario]) => scenario)
   const contents = scenarios
     .filter(({ name }) => sharers.includes(name))
-    .map(each => each.content({ log: 'memory' } as Options))
+    .map(each => each.content?.({ log: 'memory' } as Options) ?? {})
   shared = await startSystem({
     kind: 'keycast',
     gateways: 1,

@@ -1,12 +1,11 @@
 // The published workloads, from the command line: at a small size, against Keycast and others, with one report of all.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { SeedsResult } from '../../loadtest/seeds/run-seeds.ts'
-import { atEnd } from '../support/cleanup.ts'
+import { atEnd, newFolder } from '../support/cleanup.ts'
 import { within } from '../support/deadline.ts'
 import { ofNode } from '../support/node-process.ts'
 
@@ -30,8 +29,7 @@ async function seeds(...args: string[]) {
 const resultIn = (folder: string): SeedsResult => JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8'))
 
 test('every run of the plan is made, delivers all, and stands in one report; what an interrupted run left is run, and no more', async () => {
-  const output = mkdtempSync(join(tmpdir(), 'keycast-seeds-test-'))
-  atEnd(() => rmSync(output, { recursive: true }))
+  const output = newFolder()
   const { code, said } = await seeds('--size', 'quick', '--only', '000,003', '--output', output)
   expect([code, said.match(/to go$/gm)?.length]).toEqual([0, 6])
 

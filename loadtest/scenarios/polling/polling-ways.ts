@@ -4,8 +4,8 @@ import type { Histogram } from 'hdr-histogram-js'
 import { WebSocket } from 'ws'
 import type { Pool } from '../../generator/pool.ts'
 import { createProvider, requestsOf } from '../../system/provider.ts'
-import { allOpen } from '../connect-all.ts'
-import { sumOf } from '../figures.ts'
+import { openAll } from '../connect-all.ts'
+import { secondsOf, sumOf } from '../figures.ts'
 import type { Context, Options } from '../scenario.ts'
 
 /** An answer later than this after the last poll counts as lost. */
@@ -48,7 +48,7 @@ export async function poll(
     begin: async () => {},
     wait: pool =>
       context.until(
-        () => (pool.totals.counts.answered ?? 0) + (pool.totals.counts.refusals ?? 0) >= clients * seconds,
+        () => pool.totals.counts.answered + pool.totals.counts.refusals >= clients * seconds,
         seconds * 1_000 + GIVE_UP_MS,
       ),
   })
@@ -77,8 +77,7 @@ export async function subscribe(
     start: () =>
       context.startPool({ workload: 'view', settings: { keys, changeMs: change }, clientsMax: clients, subprotocol }),
     async begin(pool) {
-      pool.ramp({ everyUs: 1_000, count: clients })
-      await allOpen(context, pool, { clients, count: 'answered' })
+      await openAll(context, pool, { clients, count: 'answered' })
       tell().catch(error => context.say(`Keycast could not be told of changes: ${error.message}`))
     },
     wait: () => context.wait(seconds * 1_000),
@@ -114,7 +113,7 @@ async function measure(
   context.phase(name)
   await provider.reset()
   const { histograms } = pool.totals
-  histograms.latency?.reset() // the first values say nothing of changes
+  histograms.latency.reset() // the first values say nothing of changes
   const cpuBefore = await context.watcher.cpuByRole()
   const before = { ...pool.totals.counts }
   const startedMs = performance.now()
@@ -126,10 +125,7 @@ async function measure(
   const [received, changesSeen] = [during('bytesIn'), during('news')]
   context.phase('end')
   end?.()
-  const viewersMs = sumOf(
-    context.series.filter(({ phase }) => phase === name),
-    second => second.generator.cpuMs,
-  )
+  const viewersMs = sumOf(secondsOf(context, name), second => second.generator.cpuMs)
   await pool.finish()
 
   const cpuOf = (role: string) => ((cpuAfter[role] ?? 0) - (cpuBefore[role] ?? 0)) / seconds

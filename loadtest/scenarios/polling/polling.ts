@@ -2,25 +2,8 @@
 // subscribed.
 import { BYTES_SUBPROTOCOL } from '@keycast/protocol'
 import { readDuration, readInteger, readSize } from '../../command-line/options.ts'
-import { connectionSum } from '../connect-all.ts'
 import type { Options, Outcome, Scenario } from '../scenario.ts'
 import { accepts, poll, subscribe, type Way } from './polling-ways.ts'
-
-const COUNTS = [
-  'requested',
-  'answered',
-  'refusals',
-  'lost',
-  'news',
-  'values',
-  'deltas',
-  'notModified',
-  'unexpected',
-  'opened',
-  'closed',
-  'dropped',
-  'refused',
-]
 
 export const polling: Scenario = {
   name: 'polling',
@@ -29,6 +12,21 @@ export const polling: Scenario = {
   rates: [
     { count: 'news', label: 'changes seen' },
     { count: 'answered', label: 'answers to polls' },
+  ],
+  counts: [
+    'requested',
+    'answered',
+    'refusals',
+    'lost',
+    'news',
+    'values',
+    'deltas',
+    'notModified',
+    'unexpected',
+    'opened',
+    'closed',
+    'dropped',
+    'refused',
   ],
   needsProvider: true,
 
@@ -50,7 +48,6 @@ export const polling: Scenario = {
   },
 
   content: ({ bytes, change }) => ({ documentBytes: bytes, changeMs: change }),
-  clients: ({ clients }) => clients,
 
   async run(context, options) {
     const { keys, key, path } = options
@@ -134,13 +131,12 @@ function outcomeOf(ways: Way[], { clients, keys, bytes }: Options, notes: string
         note: polled && `polling ${stale(polled, 99)?.toFixed(0)} ms`,
       },
     },
-    counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+    counts,
     sums: [
       {
         text: `asked ${requested} = answered ${answered} + refused ${refusals} + lost ${lost}`,
         holds: requested === answered + refusals + lost,
       },
-      connectionSum(counts),
     ],
     latency: subscribed?.staleness,
     latencyLabel: 'Subscribed: from a change at the backend to the moment a viewer sees it',

@@ -1,26 +1,10 @@
 // A chat: how late every message is at every member of its room, and whether each came once and in order.
 import { readDuration, readInteger } from '../../command-line/options.ts'
 import type { ChatOutcome } from '../../generator/workloads/chat.ts'
-import { allOpen, connectionSum } from '../connect-all.ts'
-import { cpuFigures, usageFigures } from '../figures.ts'
+import { openAll } from '../connect-all.ts'
+import { cpuFigures, msAt, secondsOf, usageFigures } from '../figures.ts'
 import type { Scenario } from '../scenario.ts'
 import { logOption } from './log-option.ts'
-
-const COUNTS = [
-  'opened',
-  'refused',
-  'dropped',
-  'closed',
-  'entered',
-  'requested',
-  'published',
-  'refusals',
-  'lost',
-  'messages',
-  'disorder',
-  'gaps',
-  'unexpected',
-]
 
 export const chat: Scenario = {
   name: 'chat',
@@ -28,6 +12,21 @@ export const chat: Scenario = {
   rates: [
     { count: 'messages', label: 'messages delivered' },
     { count: 'published', label: 'publishes acknowledged' },
+  ],
+  counts: [
+    'opened',
+    'refused',
+    'dropped',
+    'closed',
+    'entered',
+    'requested',
+    'published',
+    'refusals',
+    'lost',
+    'messages',
+    'disorder',
+    'gaps',
+    'unexpected',
   ],
   references: ['naive', 'cluster', 'socket.io', 'socketcluster'],
 
@@ -59,16 +58,14 @@ export const chat: Scenario = {
     if (rooms > clients) return '--rooms must not be over --clients'
     return publishers > clients ? '--publishers must not be over --clients' : undefined
   },
-  content: ({ log }) => ({ documentBytes: 1_000, rooms: { log } }),
-  clients: ({ clients }) => clients,
+  content: ({ log }) => ({ rooms: { log } }),
 
   async run(context, { clients, rooms: roomCount, messages, every, publishers = clients, names, settle }) {
     const rooms = Array.from({ length: roomCount }, (_, number) => `room:${number + 1}`)
     const settings = { rooms, publishers, messages, everyMs: every, names }
     const pool = await context.startPool({ workload: 'chat', settings, clientsMax: clients })
     context.phase('enter')
-    pool.ramp({ everyUs: 1_000, count: clients })
-    await allOpen(context, pool, { clients, count: 'entered' })
+    await openAll(context, pool, { clients, count: 'entered' })
 
     context.phase('measure')
     const members = membersOf(clients, roomCount)
@@ -77,7 +74,7 @@ export const chat: Scenario = {
     const startedUs = performance.now()
     pool.tell({ begin: true })
     const isDone = () => {
-      const { published = 0, refusals = 0, lost = 0, messages: came = 0 } = counts
+      const { published, refusals, lost, messages: came } = counts
       // Of what was refused nothing comes.
       const deliveries = refusals + lost === 0 ? due.deliveries : published * Math.floor(clients / roomCount)
       return published + refusals + lost >= due.publishes && came >= deliveries
@@ -86,20 +83,20 @@ export const chat: Scenario = {
     const seconds = (performance.now() - startedUs) / 1_000
     context.phase('end')
     const outcomes = (await pool.finish()) as ChatOutcome[]
-    const measured = context.series.filter(({ phase }) => phase === 'measure')
+    const measured = secondsOf(context, 'measure')
 
     const { latency } = histograms
     // A process without a publisher has none: Infinity, which reaches this one as null.
     const firstDueUs = Math.min(...outcomes.map(({ firstUs }) => firstUs).filter(Number.isFinite))
     const lastMs = (Math.max(...outcomes.map(({ lastUs }) => lastUs)) - firstDueUs) / 1_000
-    const { entered = 0, requested = 0, published = 0, refusals = 0, lost = 0 } = counts
-    const { disorder = 0, gaps = 0, unexpected = 0 } = counts
+    const { entered, requested, published, refusals, lost } = counts
+    const { disorder, gaps, unexpected } = counts
     const came = latency.totalCount > 0
-    const ms = (percentile: number) => latency.getValueAtPercentile(percentile) / 1_000
+    const ms = (percentile: number) => msAt(latency, percentile)
     return {
       headline: !came
         ? 'No message came to anybody.'
-        : `${clients} users in ${roomCount} ${roomCount === 1 ? 'room' : 'rooms'}, ${messages} messages each: ${(counts.messages ?? 0).toLocaleString('en')} deliveries, mean ${(latency.mean / 1_000).toFixed(1)} ms, the last after ${(lastMs / 1_000).toFixed(2)} s.`,
+        : `${clients} users in ${roomCount} ${roomCount === 1 ? 'room' : 'rooms'}, ${messages} messages each: ${counts.messages.toLocaleString('en')} deliveries, mean ${(latency.mean / 1_000).toFixed(1)} ms, the last after ${(lastMs / 1_000).toFixed(2)} s.`,
       figures: {
         mean: { label: 'Mean latency', value: came ? latency.mean / 1_000 : undefined, unit: 'ms', better: 'lower' },
         p99: { label: '99th percentile', value: came ? ms(99) : undefined, unit: 'ms', better: 'lower' },
@@ -112,20 +109,20 @@ export const chat: Scenario = {
         },
         publishedP99: {
           label: 'Acknowledged, 99th percentile',
-          value: histograms.published.getValueAtPercentile(99) / 1_000,
+          value: msAt(histograms.published, 99),
           unit: 'ms',
           better: 'lower',
         },
         deliveries: {
           label: 'Deliveries',
-          value: (counts.messages ?? 0) / seconds,
+          value: counts.messages / seconds,
           unit: '/s',
           better: 'higher',
         },
         ...cpuFigures(measured, 'messages'),
         ...usageFigures(measured),
       },
-      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      counts,
       sums: [
         {
           text: `users ${clients} = those who entered${names ? ' under a name of their own' : ''} ${entered}`,
@@ -143,7 +140,6 @@ export const chat: Scenario = {
           text: `messages out of order or twice ${disorder}, gaps told ${gaps}, unexpected ${unexpected}`,
           holds: disorder + gaps + unexpected === 0,
         },
-        connectionSum(counts),
       ],
       latency,
       latencyLabel: 'From the time a publish was due to its message at a member',

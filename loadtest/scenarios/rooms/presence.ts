@@ -1,25 +1,10 @@
 // A storm of joins: how often each member of a room is told while a thousand come within a second.
 import { readDuration, readInteger } from '../../command-line/options.ts'
-import { allOpen, connectionSum } from '../connect-all.ts'
-import { cpuFigures } from '../figures.ts'
+import { openAll } from '../connect-all.ts'
+import { cpuFigures, msAt, secondsOf } from '../figures.ts'
 import type { Scenario } from '../scenario.ts'
 import { logOption } from './log-option.ts'
 
-const COUNTS = [
-  'opened',
-  'refused',
-  'dropped',
-  'closed',
-  'subscribed',
-  'requested',
-  'joined',
-  'refusals',
-  'lost',
-  'lists',
-  'differences',
-  'complete',
-  'unexpected',
-]
 const SETTLE_MS_MAX = 30_000
 const ROOM = 'room:1'
 
@@ -29,6 +14,21 @@ export const presence: Scenario = {
   rates: [
     { count: 'joined', label: 'joins' },
     { count: 'differences', label: 'differences delivered' },
+  ],
+  counts: [
+    'opened',
+    'refused',
+    'dropped',
+    'closed',
+    'subscribed',
+    'requested',
+    'joined',
+    'refusals',
+    'lost',
+    'lists',
+    'differences',
+    'complete',
+    'unexpected',
   ],
   references: [],
 
@@ -40,26 +40,24 @@ export const presence: Scenario = {
       .addOption(logOption())
   },
 
-  content: ({ log }) => ({ documentBytes: 1_000, rooms: { log } }),
-  clients: ({ clients }) => clients,
+  content: ({ log }) => ({ rooms: { log } }),
 
   async run(context, { clients, over, ramp }) {
     const settings = { room: ROOM, members: clients, overMs: over }
     const pool = await context.startPool({ workload: 'join', settings, clientsMax: clients })
     context.phase('connect')
-    pool.ramp({ everyUs: 1e6 / ramp, count: clients })
-    await allOpen(context, pool, { clients, count: 'subscribed' })
+    await openAll(context, pool, { clients, count: 'subscribed', everyUs: 1e6 / ramp })
 
     context.phase('measure')
     const { counts, reasons, histograms } = pool.totals
     pool.tell({ begin: true })
-    await context.until(() => (counts.complete ?? 0) >= clients, over + SETTLE_MS_MAX)
+    await context.until(() => counts.complete >= clients, over + SETTLE_MS_MAX)
     context.phase('end')
     await pool.finish()
-    const measured = context.series.filter(({ phase }) => phase === 'measure')
+    const measured = secondsOf(context, 'measure')
 
     const { latency, frames } = histograms
-    const { requested = 0, joined = 0, refusals = 0, lost = 0, complete = 0, unexpected = 0 } = counts
+    const { requested, joined, refusals, lost, complete, unexpected } = counts
     const framesMax = frames.totalCount > 0 ? frames.getValueAtPercentile(100) : undefined
     return {
       headline: `${joined.toLocaleString('en')} members joined within ${over / 1_000} s: at most ${framesMax ?? '—'} frames to each, mean ${frames.mean.toFixed(1)}.`,
@@ -68,13 +66,13 @@ export const presence: Scenario = {
         framesMean: { label: 'Frames to a member, mean', value: frames.mean, unit: 'frames', better: 'lower' },
         p99: {
           label: 'Joined, 99th percentile',
-          value: latency.getValueAtPercentile(99) / 1_000,
+          value: msAt(latency, 99),
           unit: 'ms',
           better: 'lower',
         },
         ...cpuFigures(measured, 'joined'),
       },
-      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      counts,
       sums: [
         {
           text: `joins ${requested} = joined ${joined} + refused ${refusals} + lost ${lost}`,
@@ -84,7 +82,6 @@ export const presence: Scenario = {
           text: `members ${clients} = those who were told of all ${complete}; unexpected messages ${unexpected}`,
           holds: complete === clients && unexpected === 0,
         },
-        connectionSum(counts),
       ],
       latency,
       latencyLabel: 'From the time a join was due to its answer',

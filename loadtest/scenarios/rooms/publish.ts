@@ -1,16 +1,15 @@
 // Publishes alone: how many a second the journal keeps and acknowledges, and how soon.
 import { readInteger } from '../../command-line/options.ts'
-import { connectAndMeasure, connectionSum } from '../connect-all.ts'
-import { cpuFigures, sumOf } from '../figures.ts'
+import { connectAndMeasure } from '../connect-all.ts'
+import { cpuFigures, msAt, sumOf } from '../figures.ts'
 import type { Scenario } from '../scenario.ts'
 import { logOption } from './log-option.ts'
-
-const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'published', 'refusals', 'lost', 'unexpected']
 
 export const publish: Scenario = {
   name: 'publish',
   about: 'Has 200 clients publish into 100 rooms, 16 under way each: acknowledged publishes a second, and latency.',
   rates: [{ count: 'published', label: 'publishes acknowledged' }],
+  counts: ['opened', 'refused', 'dropped', 'closed', 'requested', 'published', 'refusals', 'lost', 'unexpected'],
   references: [],
 
   addOptions(command) {
@@ -31,8 +30,7 @@ export const publish: Scenario = {
     rate !== undefined && !Number.isInteger((clients * 1_000) / rate)
       ? '--rate must leave whole milliseconds between two publishes of a client'
       : undefined,
-  content: ({ log }) => ({ documentBytes: 1_000, rooms: { log } }),
-  clients: ({ clients }) => clients,
+  content: ({ log }) => ({ rooms: { log } }),
 
   async run(context, { clients, rooms: roomCount, window, rate, seconds }) {
     const rooms = Array.from({ length: roomCount }, (_, number) => `room:${number + 1}`)
@@ -43,8 +41,8 @@ export const publish: Scenario = {
     const { counts, reasons, histograms } = pool.totals
     const { latency } = histograms
     const perSecond = sumOf(measured, second => second.counts.published) / Math.max(1, measured.length)
-    const { requested = 0, published = 0, refusals = 0, lost = 0, unexpected = 0 } = counts
-    const ms = (percentile: number) => latency.getValueAtPercentile(percentile) / 1_000
+    const { requested, published, refusals, lost, unexpected } = counts
+    const ms = (percentile: number) => msAt(latency, percentile)
     return {
       headline: `${clients} clients, ${rate === undefined ? `${window} under way each` : `${rate} a second asked`}, ${roomCount} rooms: ${Math.round(perSecond).toLocaleString('en')} publishes acknowledged a second, 99th percentile ${ms(99).toFixed(1)} ms.`,
       figures: {
@@ -53,7 +51,7 @@ export const publish: Scenario = {
         p99: { label: '99th percentile', value: ms(99), unit: 'ms', better: 'lower' },
         ...cpuFigures(measured, 'published'),
       },
-      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      counts,
       sums: [
         {
           text: `publishes ${requested} = acknowledged ${published} + refused ${refusals} + lost ${lost}`,
@@ -63,7 +61,6 @@ export const publish: Scenario = {
           text: `publishes refused ${refusals}, unexpected messages ${unexpected}`,
           holds: refusals + unexpected === 0,
         },
-        connectionSum(counts),
       ],
       latency,
       latencyLabel: `From ${rate === undefined ? 'sending a publish' : 'when a publish was due'} to its acknowledgement`,

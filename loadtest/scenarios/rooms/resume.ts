@@ -1,25 +1,11 @@
 // Many clients come back at once, each some messages behind: how soon all of them have everything.
 import { readInteger } from '../../command-line/options.ts'
 import type { Positions } from '../../generator/workloads/publish.ts'
-import { allOpen, connectionSum } from '../connect-all.ts'
-import { cpuFigures } from '../figures.ts'
+import { openAll } from '../connect-all.ts'
+import { cpuFigures, msAt, secondsOf } from '../figures.ts'
 import type { Context, Scenario } from '../scenario.ts'
 import { logOption } from './log-option.ts'
 
-const COUNTS = [
-  'opened',
-  'refused',
-  'dropped',
-  'closed',
-  'requested',
-  'recovered',
-  'complete',
-  'messages',
-  'disorder',
-  'refusals',
-  'lost',
-  'unexpected',
-]
 const FILL_MS_MAX = 60_000
 const RESUME_MS_MAX = 60_000
 /** Publishes under way while the rooms are filled. */
@@ -31,6 +17,20 @@ export const resume: Scenario = {
   rates: [
     { count: 'messages', label: 'messages delivered' },
     { count: 'complete', label: 'clients that have everything' },
+  ],
+  counts: [
+    'opened',
+    'refused',
+    'dropped',
+    'closed',
+    'requested',
+    'recovered',
+    'complete',
+    'messages',
+    'disorder',
+    'refusals',
+    'lost',
+    'unexpected',
   ],
   references: [],
 
@@ -44,8 +44,7 @@ export const resume: Scenario = {
   },
 
   problem: ({ rooms, clients }) => (rooms > clients ? '--rooms must not be over --clients' : undefined),
-  content: ({ log }) => ({ documentBytes: 1_000, rooms: { log } }),
-  clients: ({ clients }) => clients,
+  content: ({ log }) => ({ rooms: { log } }),
 
   async run(context, { clients, rooms: roomCount, behind, ramp }) {
     const rooms = Array.from({ length: roomCount }, (_, number) => `room:${number + 1}`)
@@ -54,22 +53,21 @@ export const resume: Scenario = {
 
     const pool = await context.startPool({ workload: 'resume', settings: { rooms }, clientsMax: clients })
     context.phase('connect')
-    pool.ramp({ everyUs: 1e6 / ramp, count: clients })
-    await allOpen(context, pool, { clients, count: 'welcomed' })
+    await openAll(context, pool, { clients, count: 'welcomed', everyUs: 1e6 / ramp })
     const { counts, reasons, histograms } = pool.totals
-    const connected = counts.welcomed ?? 0
+    const connected = counts.welcomed
 
     context.phase('measure')
     pool.tell({ positions, behind })
-    const settled = () => (counts.complete ?? 0) + (counts.refusals ?? 0) + (counts.lost ?? 0) >= connected
+    const settled = () => counts.complete + counts.refusals + counts.lost >= connected
     await context.until(settled, RESUME_MS_MAX)
     context.phase('end')
     await pool.finish()
-    const measured = context.series.filter(({ phase }) => phase === 'measure')
+    const measured = secondsOf(context, 'measure')
 
     const { latency } = histograms
-    const { requested = 0, recovered = 0, complete = 0, messages = 0, disorder = 0, unexpected = 0 } = counts
-    const ms = (percentile: number) => latency.getValueAtPercentile(percentile) / 1_000
+    const { requested, recovered, complete, messages, disorder, unexpected } = counts
+    const ms = (percentile: number) => msAt(latency, percentile)
     const came = latency.totalCount > 0
     return {
       headline: `${complete.toLocaleString('en')} of ${requested.toLocaleString('en')} clients that resumed ${behind} messages each had all of them after ${came ? (ms(100) / 1_000).toFixed(2) : '—'} s.`,
@@ -78,7 +76,7 @@ export const resume: Scenario = {
         p50: { label: 'Median client', value: came ? ms(50) : undefined, unit: 'ms', better: 'lower' },
         ...cpuFigures(measured, 'messages'),
       },
-      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      counts,
       sums: [
         {
           text: `clients that resumed ${requested} = recovered ${recovered} = complete ${complete}`,
@@ -88,7 +86,6 @@ export const resume: Scenario = {
           text: `messages ${messages} = clients ${complete} × ${behind}; out of order ${disorder}, unexpected ${unexpected}`,
           holds: messages === complete * behind && disorder + unexpected === 0,
         },
-        connectionSum(counts),
       ],
       latency,
       latencyLabel: 'From a client’s subscribe to the last message it had missed',
@@ -108,11 +105,10 @@ async function fill(context: Context, rooms: string[], each: number): Promise<Po
   const settings = { rooms, window: FILL_WINDOW, each }
   const load = { workload: 'publish', settings, clientsMax: rooms.length, processes: 1, aside: true }
   const pool = await context.startPool(load)
-  pool.ramp({ everyUs: 1_000, count: rooms.length })
-  await allOpen(context, pool, { clients: rooms.length })
+  await openAll(context, pool, { clients: rooms.length })
   pool.tell({ begin: true })
   const { counts } = pool.totals
-  await context.until(() => (counts.published ?? 0) >= rooms.length * each, FILL_MS_MAX)
+  await context.until(() => counts.published >= rooms.length * each, FILL_MS_MAX)
   const [positions] = (await pool.finish()) as Positions[]
   const missing = rooms.filter(room => positions[room] === undefined || positions[room].seq < each)
   if (missing.length > 0) throw new Error(`${missing.length} rooms could not be filled: ${missing.slice(0, 3)}`)
