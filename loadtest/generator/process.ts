@@ -80,7 +80,11 @@ async function prepare(order: Prepare) {
   const newSchedule = <T>(intervalMs: number, onDue: Due<T>) =>
     createSchedule({ intervalMs, phase, nowUs, onDue, onLate })
   workload = createWorkload({ settings: order.settings, tally, newSchedule, onLate, nowUs, index, processes })
-  clients = createClients({ ...order.clients, behaviour: workload.behaviour, tally })
+  clients = createClients({
+    ...order.clients,
+    behaviour: workload.behaviour ?? { headBytesMax: 0, open: () => ({ onMessage() {}, onEnd() {} }) },
+    tally,
+  })
   startUs = order.startUs
   reportNext()
   say({ type: 'ready', ...tally.take() })
@@ -114,9 +118,9 @@ function report(): SecondReport {
 /** Stops requests, awaits outstanding answers, then closes every connection. */
 async function finish() {
   clients.hold()
-  workload.stop()
+  workload.stop?.()
   const giveUpUs = nowUs() + DRAIN_MS * 1_000
-  while (workload.outstanding() > 0 && nowUs() < giveUpUs) await pause(DRAIN_LOOK_MS)
+  while ((workload.outstanding?.() ?? 0) > 0 && nowUs() < giveUpUs) await pause(DRAIN_LOOK_MS)
   clearTimeout(reporting)
   const open = clients.open()
   const outcome = workload.outcome?.()

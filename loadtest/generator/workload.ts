@@ -4,13 +4,14 @@ import type { Behaviour } from './clients.ts'
 import type { Due, Schedule } from './schedule.ts'
 
 export interface Workload {
-  behaviour: Behaviour
-  /** Requests sent and not yet answered. */
-  outstanding: () => number
+  /** Of clients over WebSocket; nothing where the workload has connections of its own. */
+  behaviour?: Behaviour
+  /** Requests sent and not yet answered, where the end is to wait for them. */
+  outstanding?: () => number
   /** A message from the scenario. */
   tell?(message: unknown): void
-  /** Sends no more. */
-  stop: () => void
+  /** Sends no more, where it would go on by itself. */
+  stop?: () => void
   /** Sent to the scenario at the end, beside counts and histograms. */
   outcome?: () => unknown
 }

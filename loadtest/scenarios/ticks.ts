@@ -150,7 +150,6 @@ export function unite(outcomes: Change[][], count: number) {
       continue
     }
     known.delivered += change.delivered
-    known.firstUs = Math.min(known.firstUs, change.firstUs)
     known.lastUs = Math.max(known.lastUs, change.lastUs)
   }
   const taken = new Map<string, number>()

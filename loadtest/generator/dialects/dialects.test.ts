@@ -1,5 +1,5 @@
+import { numberAfter } from './fields.ts'
 import { dialects } from './index.ts'
-import { numberAfter } from './number-after.ts'
 import { createMessageReader } from './read-in-place.ts'
 
 test('a number is read after its name, as far as it has digits', () => {

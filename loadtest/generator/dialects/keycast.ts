@@ -2,7 +2,7 @@
 // the client library speaks it.
 import { BYTES_SUBPROTOCOL } from '@keycast/protocol'
 import type { Dialect } from './dialect.ts'
-import { numberAfter } from './number-after.ts'
+import { numberAfter } from './fields.ts'
 
 export const keycast: Dialect = {
   onHello: head => (head.startsWith('{"type":"welcome"') ? 'ready' : undefined),

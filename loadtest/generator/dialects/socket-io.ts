@@ -1,7 +1,7 @@
 // What the Socket.IO reference speaks: Engine.IO 4 and Socket.IO 5 packets, over WebSocket only.
 // https://socket.io/docs/v4/socket-io-protocol/
 import type { Dialect } from './dialect.ts'
-import { numberAfter } from './number-after.ts'
+import { numberAfter } from './fields.ts'
 
 export const socketIo: Dialect = {
   onHello(head) {

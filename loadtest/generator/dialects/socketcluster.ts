@@ -2,7 +2,7 @@
 // with an `event`, and a `cid` where an answer is wanted, which comes with the same number as `rid`. An empty message is
 // the server's ping, and the client's pong.
 import type { Dialect } from './dialect.ts'
-import { numberAfter } from './number-after.ts'
+import { numberAfter } from './fields.ts'
 
 export const socketCluster: Dialect = {
   greeting: '{"event":"#handshake","data":{"authToken":null},"cid":0}',

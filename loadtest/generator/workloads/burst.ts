@@ -1,5 +1,6 @@
 // All clients ask for keys nobody asked for before, at the same instant, and wait for the last value.
 import type { Client } from '../client.ts'
+import { codeIn } from '../dialects/fields.ts'
 import { encodeFrame } from '../frames.ts'
 import { record } from '../histogram.ts'
 import type { CreateWorkload } from '../workload.ts'
@@ -23,9 +24,7 @@ interface Round {
 /** Of this process; `lastUs`: from the instant all asked until the last answer came. */
 export interface RoundOutcome {
   round: number
-  keys: number
   answered: number
-  refused: number
   lastUs: number
 }
 
@@ -68,9 +67,8 @@ export const createWorkload: CreateWorkload<BurstSettings, typeof counts, typeof
               tallied.bodyBytes += bytes
               record(tally.histograms.latency, tookUs)
             } else {
-              round.refused += 1
               tallied.refusals += 1
-              tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
+              tally.because(`error: ${codeIn(head)}`)
             }
           },
           onEnd: () => void members.splice(members.indexOf(member), 1),
@@ -103,14 +101,13 @@ export const createWorkload: CreateWorkload<BurstSettings, typeof counts, typeof
             client.send(frame)
           }
           tallied.requested += asked
-          rounds.push({ round: message.round, keys: asked, answered: 0, refused: 0, lastUs: 0 })
+          rounds.push({ round: message.round, answered: 0, lastUs: 0 })
           onLate(lateUs, asked)
         },
         (message.atUs - nowUs()) / 1_000,
       )
     },
 
-    stop() {},
     outcome(): RoundOutcome[] {
       tallied.lost += waiting.size
       waiting.clear()

@@ -2,10 +2,10 @@
 // message of them once and in order.
 import { randomBytes } from 'node:crypto'
 import { type Client, received } from '../client.ts'
-import type { Behaviour } from '../clients.ts'
+import type { ClientBehaviour } from '../clients.ts'
 import { afterHello } from '../dialects/after-hello.ts'
+import { codeIn, numberAfter } from '../dialects/fields.ts'
 import { dialects } from '../dialects/index.ts'
-import { numberAfter } from '../dialects/number-after.ts'
 import { createMessageReader } from '../dialects/read-in-place.ts'
 import { encodeFrame } from '../frames.ts'
 import { record } from '../histogram.ts'
@@ -103,10 +103,7 @@ export const createWorkload: CreateWorkload<ChatSettings, typeof counts, typeof 
     outcome: (): ChatOutcome => ({ firstUs, lastUs }),
   }
 
-  function open(
-    client: Parameters<Behaviour['open']>[0],
-    number: Parameters<Behaviour['open']>[1],
-  ): ReturnType<Behaviour['open']> {
+  function open(client: Client, number: number): ClientBehaviour {
     const room = rooms[number % rooms.length]
     const enter = dialect.enter(room, names ? `user ${number}` : undefined)
     const user: User = {
@@ -154,7 +151,7 @@ export const createWorkload: CreateWorkload<ChatSettings, typeof counts, typeof 
       case 'refused': {
         const id = dialect.idOf(head)
         const dueUs = user.sentUs.get(id)
-        if (kind === 'refused') tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
+        if (kind === 'refused') tally.because(`error: ${codeIn(head)}`)
         if (dueUs === undefined) {
           tallied.unexpected += 1
           return undefined

@@ -1,7 +1,8 @@
 // Each client asks for its document again and again, at times fixed beforehand.
 import type { Client } from '../client.ts'
-import type { Behaviour } from '../clients.ts'
+import type { ClientBehaviour } from '../clients.ts'
 import { afterHello } from '../dialects/after-hello.ts'
+import { codeIn } from '../dialects/fields.ts'
 import { dialects } from '../dialects/index.ts'
 import { encodeFrame } from '../frames.ts'
 import { record } from '../histogram.ts'
@@ -74,10 +75,7 @@ export const createWorkload: CreateWorkload<GetSettings, typeof counts, typeof h
     },
   }
 
-  function open(
-    client: Parameters<Behaviour['open']>[0],
-    number: Parameters<Behaviour['open']>[1],
-  ): ReturnType<Behaviour['open']> {
+  function open(client: Client, number: number): ClientBehaviour {
     const asker: Asker = { client, key: keys[number % keys.length], next: 1, waiting: [] }
     askers.add(asker)
     const entry = schedule.add(asker)
@@ -95,7 +93,7 @@ export const createWorkload: CreateWorkload<GetSettings, typeof counts, typeof h
         } else if (kind === 'refused') {
           if (settle(asker, head) === undefined) return
           tallied.refusals += 1
-          tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
+          tally.because(`error: ${codeIn(head)}`)
         } else if (typeof kind === 'object') client.send(encodeFrame(kind.reply))
         else if (kind !== 'ignored') tallied.unexpected += 1
       },

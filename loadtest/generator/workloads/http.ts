@@ -87,8 +87,6 @@ export const createWorkload: CreateWorkload<HttpSettings, typeof counts, typeof 
   }
 
   return {
-    behaviour: { headBytesMax: 0, open: () => ({ onMessage() {}, onEnd() {} }) },
-    outstanding: () => 0,
     /** All are connected. */
     tell: pace.release,
     stop() {

@@ -1,6 +1,6 @@
 // Members who join one room: each is told who is there, and counts the frames that takes.
 import type { Client } from '../client.ts'
-import { numberAfter } from '../dialects/number-after.ts'
+import { codeIn, numberAfter } from '../dialects/fields.ts'
 import { encodeFrame } from '../frames.ts'
 import { record } from '../histogram.ts'
 import type { CreateWorkload } from '../workload.ts'
@@ -104,7 +104,7 @@ export const createWorkload: CreateWorkload<JoinSettings, typeof counts, typeof 
     } else if (head.startsWith('{"type":"error"')) {
       tallied.refusals += 1
       member.dueUs = 0
-      tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
+      tally.because(`error: ${codeIn(head)}`)
     } else if (head.startsWith('{"type":"welcome"')) {
       const keys = [{ key: room, presence: true }]
       member.client.send(encodeFrame(JSON.stringify({ type: 'subscribe', id: 1, keys })))

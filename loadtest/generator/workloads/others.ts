@@ -1,7 +1,7 @@
 // Honest clients, of whom something else takes what it can: each reads, publishes and joins in turn, at times fixed
 // beforehand.
 import type { Client } from '../client.ts'
-import { numberAfter } from '../dialects/number-after.ts'
+import { codeIn, numberAfter } from '../dialects/fields.ts'
 import { encodeFrame } from '../frames.ts'
 import type { CreateWorkload } from '../workload.ts'
 
@@ -64,7 +64,7 @@ export const createWorkload: CreateWorkload<OthersSettings, typeof counts, typeo
     underWay.delete(id)
     if (head.startsWith('{"type":"error"')) {
       tallied.refusals += 1
-      tally.because(`${asked.kind}: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
+      tally.because(`${asked.kind}: ${codeIn(head)}`)
     } else {
       tallied.answered += 1
       tally.recorders[asked.kind](nowUs() - asked.dueUs)

@@ -2,6 +2,7 @@ import { jest } from '@jest/globals'
 import { createHistogram, merge } from '../histogram.ts'
 import { createSchedule, type Due } from '../schedule.ts'
 import { createTally } from '../tally.ts'
+import type { Workload } from '../workload.ts'
 import { counts, createWorkload, histograms } from './outage.ts'
 
 afterEach(() => {
@@ -16,7 +17,7 @@ test('a ping that was due while its client was away goes out when it is back, an
   const newSchedule = (intervalMs: number, onDue: Due<unknown>) =>
     createSchedule({ intervalMs, nowUs, onDue, onLate() {} })
   const options = { settings, tally, newSchedule, nowUs }
-  const workload = createWorkload(options as any)
+  const workload = createWorkload(options as any) as Required<Workload>
   let sent = 0
   const client = { send: () => sent++ } as any
   const letIn = () => {

@@ -1,7 +1,7 @@
 // Clients that ping at fixed times, and dial again when they are dropped: how long each is without an answer. A ping that
 // was due meanwhile, or that had no answer yet, goes out once its client is back, and counts from when it was due.
 import type { Client } from '../client.ts'
-import type { Behaviour } from '../clients.ts'
+import type { ClientBehaviour } from '../clients.ts'
 import { afterHello } from '../dialects/after-hello.ts'
 import { dialects } from '../dialects/index.ts'
 import { encodeFrame } from '../frames.ts'
@@ -56,10 +56,7 @@ export const createWorkload: CreateWorkload<OutageSettings, typeof counts, typeo
     },
   }
 
-  function open(
-    client: Parameters<Behaviour['open']>[0],
-    number: Parameters<Behaviour['open']>[1],
-  ): ReturnType<Behaviour['open']> {
+  function open(client: Client, number: number): ClientBehaviour {
     const pinger = pingers.get(number) ?? newPinger(number)
     pinger.client = client
     for (const _ of pinger.dueUs) client.send(ping)

@@ -1,7 +1,7 @@
 // Pings and their pongs: how many small messages a second pass. With a window, each client has so many under way and
 // sends one for each that comes back; with a rate, they are due at fixed times.
 import type { Client } from '../client.ts'
-import type { Behaviour } from '../clients.ts'
+import type { ClientBehaviour } from '../clients.ts'
 import { afterHello } from '../dialects/after-hello.ts'
 import { dialects } from '../dialects/index.ts'
 import { encodeFrame } from '../frames.ts'
@@ -84,7 +84,7 @@ export const createWorkload: CreateWorkload<PingSettings, typeof counts, typeof 
     },
   }
 
-  function open(client: Parameters<Behaviour['open']>[0]): ReturnType<Behaviour['open']> {
+  function open(client: Client): ClientBehaviour {
     const pinger: Pinger = { client, waiting: [], owed: 0 }
     pingers.add(pinger)
     if (running) begin(pinger)

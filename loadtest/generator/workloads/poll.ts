@@ -110,7 +110,6 @@ export const createWorkload: CreateWorkload<PollSettings, typeof counts, typeof 
   }
 
   return {
-    behaviour: { headBytesMax: 0, open: () => ({ onMessage() {}, onEnd() {} }) },
     outstanding: () => (stopped ? 0 : outstanding),
     stop() {
       stopped = true

@@ -2,8 +2,8 @@
 // fixed times, whatever is acknowledged.
 import { randomBytes } from 'node:crypto'
 import type { Client } from '../client.ts'
+import { codeIn, numberAfter } from '../dialects/fields.ts'
 import { keycast } from '../dialects/keycast.ts'
-import { numberAfter } from '../dialects/number-after.ts'
 import { encodeFrame } from '../frames.ts'
 import { createWindowRefills } from '../window-refills.ts'
 import type { CreateWorkload } from '../workload.ts'
@@ -129,7 +129,7 @@ export const createWorkload: CreateWorkload<PublishSettings, typeof counts, type
       notePosition(publisher.room, head)
     } else {
       tallied.refusals += 1
-      tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
+      tally.because(`error: ${codeIn(head)}`)
     }
     if (!isStopped && !schedule) owe(publisher)
   }

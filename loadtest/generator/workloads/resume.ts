@@ -1,7 +1,7 @@
 // Clients that come back: each subscribes to a room after a position, and must be sent every message from there on.
 import type { Client } from '../client.ts'
+import { codeIn, numberAfter } from '../dialects/fields.ts'
 import { keycast } from '../dialects/keycast.ts'
-import { numberAfter } from '../dialects/number-after.ts'
 import { encodeFrame } from '../frames.ts'
 import { record } from '../histogram.ts'
 import type { CreateWorkload } from '../workload.ts'
@@ -41,11 +41,6 @@ interface Returner {
   isDone: boolean
 }
 
-/** When the last client had everything. */
-interface ResumeOutcome {
-  lastUs: number
-}
-
 export const createWorkload: CreateWorkload<ResumeSettings, typeof counts, typeof histograms> = ({
   settings: { rooms },
   tally,
@@ -53,7 +48,6 @@ export const createWorkload: CreateWorkload<ResumeSettings, typeof counts, typeo
 }) => {
   const tallied = tally.counts
   const returners = new Set<Returner>()
-  let lastUs = 0
 
   return {
     behaviour: {
@@ -92,8 +86,6 @@ export const createWorkload: CreateWorkload<ResumeSettings, typeof counts, typeo
         client.send(encodeFrame(JSON.stringify({ type: 'subscribe', id: 1, keys: [{ key: room, after }] })))
       }
     },
-    stop() {},
-    outcome: (): ResumeOutcome => ({ lastUs }),
   }
 
   function onMessage(returner: Returner, head: string) {
@@ -104,16 +96,15 @@ export const createWorkload: CreateWorkload<ResumeSettings, typeof counts, typeo
       if (seq !== returner.nextSeq) tallied.disorder += 1
       returner.nextSeq = seq + 1
       if (seq !== returner.headSeq) return
-      lastUs = nowUs()
       returner.isDone = true
       tallied.complete += 1
-      record(tally.histograms.latency, lastUs - returner.sentUs)
+      record(tally.histograms.latency, nowUs() - returner.sentUs)
     } else if (kind === 'entered') {
       // The first one may name no room yet: its position is still asked for.
       if (head.includes('"recovered":true')) tallied.recovered += 1
     } else if (kind === 'refused') {
       tallied.refusals += 1
-      tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
+      tally.because(`error: ${codeIn(head)}`)
     } else if (keycast.onHello(head) === 'ready') tallied.welcomed += 1
     else if (kind !== 'ignored') tallied.unexpected += 1
   }

@@ -1,6 +1,7 @@
 // Sessions that take what they can of all that clients share, each in a way of its own, at fixed times whatever they are
 // told.
 import type { Client } from '../client.ts'
+import { codeIn } from '../dialects/fields.ts'
 import { encodeFrame } from '../frames.ts'
 import type { CreateWorkload } from '../workload.ts'
 
@@ -89,13 +90,12 @@ export const createWorkload: CreateWorkload<StrangerSettings, typeof counts, nev
           onMessage(head) {
             if (!head.startsWith('{"type":"error"')) return
             tally.counts.refusals += 1
-            tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
+            tally.because(`error: ${codeIn(head)}`)
           },
           onEnd: () => schedule.remove(entry),
         }
       },
     },
-    outstanding: () => 0,
     /** The others were measured alone: begin. */
     tell: () => schedule.start(),
     stop: () => schedule.stop(),

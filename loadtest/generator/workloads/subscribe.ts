@@ -1,7 +1,9 @@
 // Each client subscribes to all the keys, or to one of them, and counts its messages. Values that carry the time they were
 // made (nanoseconds of the host's monotonic clock, as text) are timed on their way to the client.
-import type { Behaviour } from '../clients.ts'
+import type { Client } from '../client.ts'
+import type { ClientBehaviour } from '../clients.ts'
 import { afterHello } from '../dialects/after-hello.ts'
+import { codeIn } from '../dialects/fields.ts'
 import { dialects } from '../dialects/index.ts'
 import { encodeFrame } from '../frames.ts'
 import { record } from '../histogram.ts'
@@ -51,7 +53,6 @@ export interface Change {
   key: string
   stampUs: number
   delivered: number
-  firstUs: number
   lastUs: number
 }
 
@@ -82,17 +83,13 @@ export const createWorkload: CreateWorkload<SubscribeSettings, typeof counts, ty
     tell(message: MeasureFrom) {
       measure = message
     },
-    stop() {},
     outcome: (): SubscribeOutcome => ({
       changes: [...keys.values()].flatMap(({ changes }) => [...changes.values()]),
       subscribers: Object.fromEntries([...keys].map(([key, { subscribers }]) => [key, subscribers])),
     }),
   }
 
-  function open(
-    client: Parameters<Behaviour['open']>[0],
-    number: Parameters<Behaviour['open']>[1],
-  ): ReturnType<Behaviour['open']> {
+  function open(client: Client, number: number): ClientBehaviour {
     const mine = settings.each ? [settings.keys[number % settings.keys.length]] : settings.keys
     const requests = dialect.subscribe(mine)
     /** The stamp last seen of each key. */
@@ -162,7 +159,7 @@ export const createWorkload: CreateWorkload<SubscribeSettings, typeof counts, ty
 
   function newChange(changes: Map<string, Change>, key: string, ns: string, stampUs: number): Change | undefined {
     if (changes.size >= measure.changes) return undefined
-    const change = { key, stampUs, delivered: 0, firstUs: nowUs(), lastUs: 0 }
+    const change = { key, stampUs, delivered: 0, lastUs: 0 }
     changes.set(ns, change)
     return change
   }
@@ -170,7 +167,7 @@ export const createWorkload: CreateWorkload<SubscribeSettings, typeof counts, ty
   function onOther(kind: string, head: string, bytes: number) {
     if (kind === 'refused') {
       tallied.refusals += 1
-      tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
+      tally.because(`error: ${codeIn(head)}`)
     } else if (head.startsWith('{"type":"delta"')) {
       tallied.deltas += 1
       tallied.bodyBytes += bytes
@@ -178,7 +175,7 @@ export const createWorkload: CreateWorkload<SubscribeSettings, typeof counts, ty
       tallied.currents += 1
     } else if (head.startsWith('{"type":"stale"')) {
       tallied.stale += 1
-      tally.because(`stale: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
+      tally.because(`stale: ${codeIn(head)}`)
     } else if (kind !== 'ignored') {
       tallied.unexpected += 1
     }

@@ -1,4 +1,5 @@
 // Viewers of documents: each subscribes to one and is sent its changes, whole or as differences.
+import { codeIn } from '../dialects/fields.ts'
 import { encodeFrame } from '../frames.ts'
 import { createStaleness } from '../staleness.ts'
 import type { CreateWorkload } from '../workload.ts'
@@ -65,7 +66,7 @@ export const createWorkload: CreateWorkload<ViewSettings, typeof counts, typeof 
             } else if (head.startsWith('{"type":"stale"')) {
               tallied.stale += 1
             } else if (head.startsWith('{"type":"error"')) {
-              tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
+              tally.because(`error: ${codeIn(head)}`)
               if (answered || head.includes('"retryAfterMs"')) return
               answered = true
               outstanding -= 1
@@ -83,6 +84,5 @@ export const createWorkload: CreateWorkload<ViewSettings, typeof counts, typeof 
       },
     },
     outstanding: () => outstanding,
-    stop() {},
   }
 }

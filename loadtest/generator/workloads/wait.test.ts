@@ -53,7 +53,7 @@ test('a viewer asks again with what it was answered, and counts a version that i
 
   workload.tell?.({ key: 'told:1', revision: 4, atUs: 6_000 })
   expect(workload.outcome?.() as WaitOutcome).toEqual({ edges: ['told:1 1.2'], missing: 1 })
-  workload.stop()
+  workload.stop?.()
   server.closeAllConnections()
   await once(server.close(), 'close')
 })

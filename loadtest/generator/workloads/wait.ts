@@ -156,8 +156,6 @@ export const createWorkload: CreateWorkload<WaitSettings, typeof counts, typeof 
   }
 
   return {
-    behaviour: { headBytesMax: 0, open: () => ({ onMessage() {}, onEnd() {} }) },
-    outstanding: () => 0,
     tell(message: Change | Listing) {
       if ('listed' in message) isListed = message.listed
       else changes.get(message.key)?.push(message)

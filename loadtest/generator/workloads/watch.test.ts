@@ -1,3 +1,4 @@
+import type { Workload } from '../workload.ts'
 import { clientsFor, createWorkload, shareOf } from './watch.ts'
 
 const settings = { keys: 2_500, perSession: 1_000, gateways: 2, key: 'text:' }
@@ -18,7 +19,8 @@ test('the clients of each gateway share all keys, and no key twice', () => {
 test('a client asks for its next keys once it has a value of each, or an error', () => {
   const tally = { counts: {}, histograms: {}, because() {} } as any
   for (const name of ['requested', 'first', 'values', 'refusals', 'bodyBytes', 'subscribed']) tally.counts[name] = 0
-  const workload = createWorkload({ settings: { ...settings, perSession: 1_500 }, tally } as any)
+  const options = { settings: { ...settings, perSession: 1_500 }, tally } as any
+  const workload = createWorkload(options) as Required<Workload>
   let sent = 0
   const client = { send: () => sent++ } as any
   const { onMessage } = workload.behaviour.open(client, 0, 0)

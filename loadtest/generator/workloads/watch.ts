@@ -1,4 +1,5 @@
 // Clients that watch many keys, each its share of them, so that every gateway watches all. Counts what they are sent.
+import { codeIn } from '../dialects/fields.ts'
 import { encodeFrame } from '../frames.ts'
 import type { CreateWorkload } from '../workload.ts'
 
@@ -87,7 +88,7 @@ export const createWorkload: CreateWorkload<WatchSettings, typeof counts, typeof
             else if (head.startsWith('{"type":"stale"')) tallied.stale += 1
             else if (head.startsWith('{"type":"error"')) {
               tallied.refusals += 1
-              tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
+              tally.because(`error: ${codeIn(head)}`)
               if (waiting > 0 && !head.includes('"retryAfterMs"')) onFirst()
             } else if (!head.startsWith('{"type":"closing"')) tallied.unexpected += 1
           },
@@ -99,6 +100,5 @@ export const createWorkload: CreateWorkload<WatchSettings, typeof counts, typeof
       },
     },
     outstanding: () => outstanding,
-    stop() {},
   }
 }

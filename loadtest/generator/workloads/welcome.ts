@@ -36,8 +36,6 @@ export const createWorkload: CreateWorkload<object, typeof counts, typeof histog
         }
       },
     },
-    outstanding: () => 0,
-    stop() {},
     outcome: () => span,
   }
 }
