@@ -8,7 +8,8 @@ import { connect } from '../support/client.ts'
 import { eventually } from '../support/deadline.ts'
 import { ask } from '../support/http.ts'
 import { startJournal } from '../support/journal.ts'
-import { API_TOKEN, PATIENCE, startSystem, writeConfig } from '../support/system.ts'
+import { writeConfig } from '../support/keycast-yaml.ts'
+import { PATIENCE, startSystem } from '../support/system.ts'
 
 const JWT_SECRET = randomBytes(48).toString('base64')
 const KEEP_MS = 2_000
@@ -136,12 +137,7 @@ test('POST /v1/access has every gateway ask the backend again, long before what 
     await each.subscribe(['patient:again'])
     await each.reaches('patient:again', 1)
   }
-  const say = (change: object) =>
-    ask(`${gateway.internal}/v1/access`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${API_TOKEN}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ ask: change }),
-    })
+  const say = (change: object) => gateway.call('/v1/access', { ask: change })
   readers.get('again')?.delete('ann')
   expect((await say({ user: 'bob' })).json()).toMatchObject({ user: 'bob', reach: 'every gateway' })
   expect((await say({ user: 'ann', key: 'patient:again' })).json()).toMatchObject({ reach: 'every gateway' })
@@ -441,11 +437,7 @@ test('messages: a backend takes, changes or refuses each before anybody is sent 
   expect(await ann.request({ type: 'publish', key, data: 'phone 7' })).toMatchObject({ seq: 2 })
   const refusal = { type: 'error', code: 'message_refused', reason: 'profanity' }
   expect(await ann.request({ type: 'publish', key, data: 'rude' })).toMatchObject(refusal)
-  const response = await ask(`${gateway.internal}/v1/publish`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${API_TOKEN}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ key, data: 'rude, from the backend' }),
-  })
+  const response = await gateway.call('/v1/publish', { key, data: 'rude, from the backend' })
   expect(response.json()).toMatchObject({ seq: 3 })
 
   expect(questions).toHaveLength(3)

@@ -1,24 +1,15 @@
 // scripts/certificates, which the proxy runs at its start: it warns of a certificate that expires soon or renews it, and
 // refuses an expired one.
-import { execFile } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
-import { atEnd } from '../support/cleanup.ts'
+import { newFolder } from '../support/cleanup.ts'
+import { run } from '../support/run.ts'
 
 const script = fileURLToPath(new URL('../../scripts/certificates', import.meta.url))
-const run = promisify(execFile)
 
 /** As the script names itself in the pairs it makes. */
 const OURS = '/O=Keycast self-signed/CN=localhost'
-
-function newFolder() {
-  const folder = mkdtempSync(join(tmpdir(), 'keycast-certificates-'))
-  atEnd(() => rmSync(folder, { recursive: true }))
-  return folder
-}
 
 /** A folder with a pair. @param days until its end */
 async function folderWith(subject: string, days: number): Promise<string> {

@@ -1,25 +1,24 @@
 // A set of public keys over HTTPS, as identity providers publish it: asked for under TLS that is checked.
-import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { Agent, createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { exportJWK, generateKeyPair } from 'jose'
 import { createJwks } from '../../services/gateway/access/tokens/jwks.ts'
+import { newFolder } from '../support/cleanup.ts'
+import { run } from '../support/run.ts'
 
 const certificates = fileURLToPath(new URL('../../scripts/certificates', import.meta.url))
 
-const folder = mkdtempSync(join(tmpdir(), 'keycast-jwks-'))
+const folder = newFolder()
 let server: Server
 let certificate: Buffer
 let keys: unknown[]
 
 beforeAll(async () => {
-  await promisify(execFile)(certificates, [folder, '127.0.0.1'])
+  await run(certificates, [folder, '127.0.0.1'])
   certificate = readFileSync(join(folder, 'fullchain.pem'))
   const key = readFileSync(join(folder, 'privkey.pem'))
   server = createServer({ cert: certificate, key }, (_, response) => response.end(JSON.stringify({ keys })))
@@ -29,7 +28,6 @@ beforeAll(async () => {
   keys = Array.from({ length: 1_000 }, (_, n) => ({ ...jwk, kid: `key ${n}` }))
 })
 afterAll(async () => {
-  rmSync(folder, { recursive: true })
   server.closeAllConnections()
   await new Promise(resolve => server.close(resolve))
 })

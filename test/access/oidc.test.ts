@@ -10,16 +10,15 @@ import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { answers, documentOf, startBackend } from '../support/backend.ts'
-import { atEnd } from '../support/cleanup.ts'
+import { atEnd, newFolder } from '../support/cleanup.ts'
 import { connect } from '../support/client.ts'
 import { within } from '../support/deadline.ts'
-import { temporaryFolder } from '../support/proxy.ts'
 import { run } from '../support/run.ts'
 import { PATIENCE, startSystem } from '../support/system.ts'
 
 const REDIRECT = 'https://page.example/signed-in'
 
-const folder = temporaryFolder()
+const folder = newFolder()
 const certificate = join(folder, 'fullchain.pem')
 await run(fileURLToPath(new URL('../../scripts/certificates', import.meta.url)), [folder, '127.0.0.1'])
 const ca = readFileSync(certificate)

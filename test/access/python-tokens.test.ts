@@ -7,9 +7,8 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { answers, documentOf, startBackend } from '../support/backend.ts'
-import { atEnd } from '../support/cleanup.ts'
+import { atEnd, newFolder } from '../support/cleanup.ts'
 import { within } from '../support/deadline.ts'
-import { temporaryFolder } from '../support/proxy.ts'
 import { run } from '../support/run.ts'
 import { PATIENCE, startSystem } from '../support/system.ts'
 
@@ -18,7 +17,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 /** A connection for each kind of key, in a Python that has to start, on a machine that may be busy. */
 const PYTHON_MS = 60_000
 
-const folder = temporaryFolder()
+const folder = newFolder()
 
 /** Each with the arguments of `openssl genpkey`, and the prefix of its users. */
 const kinds: Record<string, { genpkey: string[]; prefix: string }> = {

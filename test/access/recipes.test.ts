@@ -2,21 +2,21 @@
 // keycast.yaml, read as a gateway reads it.
 import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import WebSocket from 'ws'
 import { parse } from 'yaml'
 import { readAccess } from '../../services/gateway/access/policy-file.ts'
 import { answers, documentOf, startBackend } from '../support/backend.ts'
-import { atEnd } from '../support/cleanup.ts'
+import { atEnd, newFolder } from '../support/cleanup.ts'
 import { eventually, within } from '../support/deadline.ts'
 import { freePorts } from '../support/free-ports.ts'
 import { ask } from '../support/http.ts'
-import { PATIENCE, startSystem, writeConfig } from '../support/system.ts'
+import { writeConfig } from '../support/keycast-yaml.ts'
+import { PATIENCE, startSystem } from '../support/system.ts'
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 const page = read('docs/deploy/access.md')
@@ -29,8 +29,7 @@ const blocks = (language: string, from: string = page) =>
 const JWT_SECRET = randomBytes(48).toString('base64')
 const ORIGIN = 'https://page.example'
 
-const folder = mkdtempSync(join(tmpdir(), 'keycast-recipes-'))
-atEnd(() => rmSync(folder, { recursive: true }))
+const folder = newFolder()
 
 test.each(blocks('yaml').map((text, index) => [index + 1, text]))(
   'the access section of recipe %i is read beside the namespace article, and rooms',
@@ -57,7 +56,7 @@ const system = await startSystem({ namespaces, gateways: 0 })
 
 /** A gateway whose keycast.yaml has the given access section. */
 const startGateway = (access: object, env?: Record<string, string>) =>
-  system.startGateway(system.nodes, { KEYCAST_CONFIG: writeConfig(namespaces, access), ...env })
+  system.startGateway({ KEYCAST_CONFIG: writeConfig(namespaces, access), ...env })
 
 const signed = (user: string) =>
   new SignJWT({ keys: { read: ['article:mine'] } })

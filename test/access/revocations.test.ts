@@ -7,7 +7,8 @@ import { connect } from '../support/client.ts'
 import { eventually } from '../support/deadline.ts'
 import { ask } from '../support/http.ts'
 import { startJournal } from '../support/journal.ts'
-import { PATIENCE, startSystem, writeConfig } from '../support/system.ts'
+import { type NamespaceSettings, writeConfig } from '../support/keycast-yaml.ts'
+import { type Gateway, PATIENCE, startSystem } from '../support/system.ts'
 
 const JWT_SECRET = randomBytes(48).toString('base64')
 const access = { tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }] }
@@ -15,16 +16,16 @@ const access = { tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }] }
 const backend = await startBackend()
 backend.on('/docs/1', answers.json(documentOf(1)))
 const doc = { url: `${backend.origin}/docs/{id}`, timeout: PATIENCE }
-const room = { source: 'journal' } as any
+const room: NamespaceSettings = { source: 'journal' }
 
-const { nodes, startGateway } = await startSystem({
+const { startGateway } = await startSystem({
   namespaces: { doc, room },
   access,
   gateways: 0,
   env: { JWT_SECRET },
 })
-const journal = await startJournal({ config: writeConfig({ room } as any) })
-const startTwo = (env: Record<string, string>) => Promise.all([1, 2].map(() => startGateway(nodes, env)))
+const journal = await startJournal({ config: writeConfig({ room }) })
+const startTwo = (env: Record<string, string>) => Promise.all([1, 2].map(() => startGateway(env)))
 const withJournal = { JOURNAL_NODES: journal.node }
 const [one, other] = await startTwo(withJournal)
 
@@ -36,12 +37,8 @@ const signed = (sub: string) =>
     .setExpirationTime('1h')
     .sign(Buffer.from(JWT_SECRET))
 
-const revoke = ({ internal }: { internal: string }, sub: string) =>
-  ask(`${internal}/v1/revoke`, {
-    method: 'POST',
-    headers: { authorization: 'Bearer a-token-for-tests', 'content-type': 'application/json' },
-    body: JSON.stringify({ sub, before: Math.floor(Date.now() / 1_000) + 10 }),
-  })
+const revoke = ({ call }: Gateway, sub: string) =>
+  call('/v1/revoke', { sub, before: Math.floor(Date.now() / 1_000) + 10 })
 
 const statusAt = async ({ http }: { http: string }, token: string) =>
   (await ask(`${http}/v1/values/doc:1`, { headers: { authorization: `Bearer ${token}` } })).status
@@ -65,7 +62,7 @@ test('a revocation reaches every gateway, and one that starts after the journal 
   await journal.restart()
   await eventually(async () => (await revoke(one, 'eve')).status === 200, 'the call that is made again')
 
-  const later = await startGateway(nodes, withJournal)
+  const later = await startGateway(withJournal)
   expect(await statusAt(later, token)).toBe(401)
   expect(await statusAt(later, ofEve)).toBe(401)
   expect(await statusAt(later, await signed('bob'))).toBe(200)
@@ -73,11 +70,7 @@ test('a revocation reaches every gateway, and one that starts after the journal 
 
 test('an address whose sessions an operator closes is closed at every gateway, and the call is recorded once', async () => {
   const [meant, bystander] = await Promise.all(['192.0.2.7', '192.0.2.8'].map(from => connect(other.url, { from })))
-  const answer = await ask(`${one.internal}/v1/close`, {
-    method: 'POST',
-    headers: { authorization: 'Bearer a-token-for-tests', 'content-type': 'application/json' },
-    body: JSON.stringify({ address: '192.0.2.7' }),
-  })
+  const answer = await one.call('/v1/close', { address: '192.0.2.7' })
   expect(answer.json()).toEqual({ address: '192.0.2.7', sessionsEnded: 0, reach: 'every gateway' })
   expect((await meant.gone()).code).toBe(4007)
   expect(await bystander.ping()).toMatchObject({ type: 'pong' })

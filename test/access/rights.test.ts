@@ -2,23 +2,22 @@
 // secret.
 import { execFileSync } from 'node:child_process'
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import WebSocket from 'ws'
 import { answers, documentOf, startBackend } from '../support/backend.ts'
-import { atEnd } from '../support/cleanup.ts'
+import { atEnd, newFolder } from '../support/cleanup.ts'
 import { connect } from '../support/client.ts'
 import { eventually, within } from '../support/deadline.ts'
 import { ask } from '../support/http.ts'
+import { writeConfig } from '../support/keycast-yaml.ts'
 import { request, startProxy } from '../support/proxy.ts'
-import { PATIENCE, startSystem, writeConfig } from '../support/system.ts'
+import { API_TOKEN, PATIENCE, startSystem } from '../support/system.ts'
 
 const JWT_SECRET = randomBytes(48).toString('base64')
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-const directory = mkdtempSync(join(tmpdir(), 'keycast-access-'))
-atEnd(() => rmSync(directory, { recursive: true }))
+const directory = newFolder()
 const pem = join(directory, 'public.pem')
 writeFileSync(pem, publicKey.export({ type: 'spki', format: 'pem' }))
 
@@ -102,12 +101,7 @@ test('a revoked user is cut off, and stays out', async () => {
   const client = await connect(gateway.url)
   const token = await signed({ sub: 'eve' })
   await client.request({ type: 'auth', token })
-  const authorization = 'Bearer a-token-for-tests'
-  const answer = await ask(`${gateway.internal}/v1/revoke`, {
-    method: 'POST',
-    headers: { authorization, 'content-type': 'application/json' },
-    body: JSON.stringify({ sub: 'eve', before: Math.floor(Date.now() / 1_000) + 10 }),
-  })
+  const answer = await gateway.call('/v1/revoke', { sub: 'eve', before: Math.floor(Date.now() / 1_000) + 10 })
   expect(answer.json()).toMatchObject({ sub: 'eve', sessionsEnded: 1 })
   expect((await client.gone()).code).toBe(4003)
   expect(await upgrade(gateway.url, { authorization: `Bearer ${token}` })).toBe(401)
@@ -149,7 +143,7 @@ test('a token of keycast token is taken, its user under the prefix of the entry'
 })
 
 test('keycast explain says who may read a key, and which rule refuses', async () => {
-  const env = { ...process.env, API_TOKENS: 'test:admin:a-token-for-tests' }
+  const env = { ...process.env, API_TOKENS: `test:admin:${API_TOKEN}` }
   const key = (args: string[], input?: string) => {
     const internal = ['--gateway', gateway.internal.replace('http://', '')]
     return execFileSync(process.execPath, ['cli/keycast.js', 'explain', ...args, ...internal], {
@@ -170,7 +164,7 @@ test.each([
   ['with an empty one', {}, 'access lets nobody in'],
 ])('%s nobody gets in, and start-up says what to write', async (_, access, note) => {
   const config = { KEYCAST_CONFIG: writeConfig(namespaces, access) }
-  const { http, url, process: gateway } = await system.startGateway(system.nodes, config)
+  const { http, url, process: gateway } = await system.startGateway(config)
   const warned = gateway.log().find(({ level }) => level === 'warn')
   expect(warned?.msg).toContain(note)
   expect(warned?.msg).toContain('access: { anonymous: { read: ["doc:*"] } }')

@@ -64,7 +64,7 @@ function importMap(origin: string, suffix = '') {
 }
 
 test('a page of another origin imports it by its hashes, follows a value by deltas, and knows of a lost network', async () => {
-  const gateway = await system.startGateway(system.nodes)
+  const gateway = await system.startGateway()
   const content = (revision: number) => ({ revision, filler: 'this stays as it is. '.repeat(50) })
   backend.on('/1', answers.json(JSON.stringify(content(1))))
   backend.on('/image', answers.content(Buffer.from([0, 255]), 'image/png'))
@@ -134,7 +134,7 @@ const WARM = 20
 const CHANGE_BYTES_MAX = 500
 
 test('a changed message in a conversation of 130 KB costs under 500 bytes on the wire, and little of the page', async () => {
-  const gateway = await system.startGateway(system.nodes)
+  const gateway = await system.startGateway()
   const wire = await startSwitch(gateway.port)
   const words = ['coffee', 'lunch', 'invoice', 'meeting', 'weather', 'garden', 'train', 'holiday', 'budget', 'window']
   const messages = Array.from({ length: 900 }, (_, id) => ({

@@ -8,10 +8,10 @@ import { type Browser, startChromium, startFirefox, type Tab } from '../support/
 import { atEnd } from '../support/cleanup.ts'
 import { eventually } from '../support/deadline.ts'
 import { show } from '../support/figures.ts'
+import type { NamespaceSettings } from '../support/keycast-yaml.ts'
 import { type RunningProxy, startProxy } from '../support/proxy.ts'
-import { startRooms } from '../support/rooms.ts'
 import { startPages } from '../support/sites.ts'
-import { startSystem } from '../support/system.ts'
+import { type Gateway, type System, startSystem } from '../support/system.ts'
 import { startSwitch } from '../support/tcp-switch.ts'
 
 const JWT_SECRET = randomBytes(48).toString('base64')
@@ -30,9 +30,9 @@ const CHANGED = 50
 /** Of gateways: one that is started later is to be where the proxy looks for it. */
 const env: Record<string, string> = { JWT_SECRET, GATEWAY_HEARTBEAT_MS: '2000' }
 let site: Awaited<ReturnType<typeof startSite>>
-let rooms: Awaited<ReturnType<typeof startRooms>>
+let system: System
 /** The gateway behind the proxy. Another one, which is never killed, takes the publishes. */
-let gateway: Awaited<ReturnType<typeof startRooms>>['gateways'][number]
+let gateway: Gateway
 let proxy: RunningProxy
 /** Between the browsers and the proxy. */
 let network: Awaited<ReturnType<typeof startSwitch>>
@@ -40,23 +40,15 @@ let publisher: Keycast
 
 beforeAll(async () => {
   site = await startSite()
-  const namespaces = {
+  const namespaces: Record<string, NamespaceSettings> = {
+    room: { source: 'journal' },
     doc: { url: `${site.origin}/values/{id}`, refresh: '100ms' },
     many: { url: `${site.origin}/values/{id}`, refresh: '1h' },
   }
   const access = { tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }] }
-  const { nodes } = await startSystem({ namespaces, access, gateways: 0, env })
-  rooms = await startRooms({
-    namespaces: {
-      room: {},
-      doc: { source: 'http', ...namespaces.doc },
-      many: { source: 'http', ...namespaces.many },
-    },
-    access,
-    env: Object.assign(env, { FETCHER_NODES: nodes.join() }),
-  })
-  const steady = rooms.gateways[0]
-  gateway = await rooms.startGateway()
+  system = await startSystem({ namespaces, access, journals: 1, env })
+  const steady = system.gateways[0]
+  gateway = await system.startGateway()
   env.GATEWAY_PORT = new URL(gateway.http).port
   proxy = await startProxy([Number(env.GATEWAY_PORT)])
   network = await startSwitch(proxy.httpsPort)
@@ -208,7 +200,7 @@ describe.each([
     const { happen, is, judge } = await open()
     await happen(3)
     const sessions = (count: number) =>
-      eventually(async () => (await gateway.metric('sessions')) === count, `${count} sessions`)
+      eventually(async () => (await gateway.metric('keycast_gateway_sessions')) === count, `${count} sessions`)
     // Those of the tabs before have ended, and this one's was not just lost.
     await sessions(1)
     browser.sleep()
@@ -227,7 +219,7 @@ describe.each([
     await gateway.process.kill()
     await is('waiting')
     await say('said without a gateway')
-    gateway = await rooms.startGateway()
+    gateway = await system.startGateway()
     await under
     await is('open')
 
@@ -276,7 +268,7 @@ describe.each([
     await happen(5)
     await tab.back()
     await tab.until('window.seen', 'the page being back')
-    gateway = await rooms.startGateway()
+    gateway = await system.startGateway()
     await tab.show()
     await is('open')
     expect(await judge()).toEqual({ restored: restored + 1 })
@@ -293,10 +285,10 @@ describe.each([
       await tab.until(`keycast.state.name === 'waiting'`, 'the loss')
       const changed = Array.from({ length: CHANGED }, (_, n) => String(n * 7))
       for (const id of changed) site.revisions.set(id, (site.revisions.get(id) ?? 0) + 1)
-      const { status } = await rooms.gateways[0].call('/v1/refresh', { keys: changed.map(id => `many:${id}`) })
+      const { status } = await system.gateways[0].call('/v1/refresh', { keys: changed.map(id => `many:${id}`) })
       expect(status).toBe(202)
       for (let n = 0; n < ROOMS; n += 1) await publisher.room(`room:${n}`, { follow: false }).publish(name)
-      gateway = await rooms.startGateway()
+      gateway = await system.startGateway()
       await tab.until('isReady()', 'every key being live again', MANY_MS)
       for (const id of changed) {
         await tab.until(`seen.revisions['many:${id}'] === ${site.revisions.get(id)}`, `the revision of ${id}`)

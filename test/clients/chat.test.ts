@@ -6,7 +6,7 @@ import { launchChromium } from '../support/chromium.ts'
 import { eventually } from '../support/deadline.ts'
 import { killNow } from '../support/processes.ts'
 import { type RunningProxy, startProxy } from '../support/proxy.ts'
-import { startRooms } from '../support/rooms.ts'
+import { startRooms } from '../support/system.ts'
 
 /** Of gateways: one that is started later is to be where the proxy looks for it. */
 const env: Record<string, string> = {}

@@ -12,7 +12,8 @@ import { answers, type Backend, startBackend } from '../support/backend.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { within } from '../support/deadline.ts'
 import { show } from '../support/figures.ts'
-import { type NamespaceSettings, PATIENCE, type System, startSystem, writeConfig } from '../support/system.ts'
+import { type NamespaceSettings, writeConfig } from '../support/keycast-yaml.ts'
+import { PATIENCE, type System, startSystem } from '../support/system.ts'
 import { WebSocket } from '../support/websocket.ts'
 
 let backend: Backend
@@ -128,7 +129,7 @@ test('every change arrives, most as a delta; a get and other content come, too',
 })
 
 test('a gateway that is killed and replaced loses nothing: keys are resumed by version, and none goes back', async () => {
-  let gateway = await system.startGateway(system.nodes)
+  let gateway = await system.startGateway()
   const route = { url: gateway.url }
   const { keycast, counts, sent } = startClient(route)
   const ids = Array.from({ length: 10 }, (_, n) => `killed-${n}`)
@@ -143,7 +144,7 @@ test('a gateway that is killed and replaced loses nothing: keys are resumed by v
     await stateOf(keycast, 'waiting')
     // Every second key changes while nobody is connected.
     for (const [n, id] of ids.entries()) if (n % 2) publish(id, round * 10 + 5)
-    gateway = await system.startGateway(system.nodes)
+    gateway = await system.startGateway()
     route.url = gateway.url
     await stateOf(keycast, 'open')
     for (const [n, one] of followed.entries()) await one.reaches(round * 10 + (n % 2 ? 5 : 0))
@@ -160,7 +161,7 @@ test('a gateway that is killed and replaced loses nothing: keys are resumed by v
 })
 
 test('a gateway that is stopped is left as it asks, and the next one goes on from what is held', async () => {
-  const stopped = await system.startGateway(system.nodes)
+  const stopped = await system.startGateway()
   const route = { url: stopped.url }
   const { keycast, sent } = startClient(route)
   publish('moved', 1)
@@ -227,7 +228,7 @@ test('the command ends where the gateway does not answer its close', async () =>
 test('tokens are renewed again and again without a change lost; one that is refused ends the client', async () => {
   const JWT_SECRET = randomBytes(48).toString('base64')
   const access = { tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }] }
-  const closed = await system.startGateway(system.nodes, {
+  const closed = await system.startGateway({
     KEYCAST_CONFIG: writeConfig(namespaces, access),
     JWT_SECRET,
   })

@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import { startChromium, startFirefox } from '../support/browsers.ts'
 import { eventually } from '../support/deadline.ts'
 import { openSocket, type RunningProxy, request, startProxy } from '../support/proxy.ts'
-import { startRooms } from '../support/rooms.ts'
 import { startPages } from '../support/sites.ts'
 import { startSystem } from '../support/system.ts'
 
@@ -13,13 +12,13 @@ const revisions = new Map<string, number>()
 const site = await startPages(id => JSON.stringify({ revision: revisions.get(id) ?? 0, number: 1 }, undefined, 2))
 const doc = { url: `${site}/values/{id}`, refresh: '100ms' }
 const access = { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] } }
-const { nodes } = await startSystem({ namespaces: { doc }, access, gateways: 0 })
 /** The first takes what others publish, and is not behind the proxies. */
-const { gateways, startGateway } = await startRooms({
-  namespaces: { room: { members: 'named' }, doc: { source: 'http', ...doc } },
+const { gateways, startGateway } = await startSystem({
+  namespaces: { room: { source: 'journal', members: 'named' }, doc },
   access,
   gateways: 3,
-  env: { FETCHER_NODES: nodes.join(), GATEWAY_DRAIN_MS: '0' },
+  journals: 1,
+  env: { GATEWAY_DRAIN_MS: '0' },
 })
 const [aside, ...behind] = gateways
 const portOf = ({ http }: { http: string }) => Number(new URL(http).port)
@@ -56,7 +55,7 @@ describe.each([
     const query = `gateway=wss://127.0.0.1:${proxy.httpsPort}/ws&fallback&anonymous&value=doc:${id}&room=room:${id}`
     const tab = await (await browser).open(`${site}/?${query}`)
     await tab.until('window.isReady?.()', 'the page being ready')
-    const streams = () => Promise.all(behind.map(gateway => gateway.metric('streams').catch(() => 0)))
+    const streams = () => Promise.all(behind.map(gateway => gateway.metric('keycast_gateway_streams').catch(() => 0)))
     await eventually(async () => (await streams()).reduce((sum, count) => sum + count, 0) === 1, 'one stream')
 
     const said: string[] = []
@@ -113,7 +112,7 @@ describe.each([
     await chat.evaluate(`void (${element('name')}.value = 'Ann')`)
     await chat.evaluate(`${element('join')}.requestSubmit()`)
     await chat.until(`${element('compose')}.hidden === false`, 'being in the room')
-    const streams = () => Promise.all(behind.map(gateway => gateway.metric('streams').catch(() => 0)))
+    const streams = () => Promise.all(behind.map(gateway => gateway.metric('keycast_gateway_streams').catch(() => 0)))
     await eventually(async () => (await streams()).reduce((sum, count) => sum + count, 0) === 2, 'two streams')
 
     const said: string[] = []
@@ -172,7 +171,7 @@ describe.each([
     }
     await publish(10)
     await tab.until('got.length > 0', 'a message')
-    const counts = () => Promise.all(behind.map(gateway => gateway.metric('streams')))
+    const counts = () => Promise.all(behind.map(gateway => gateway.metric('keycast_gateway_streams')))
     await eventually(async () => ['0,1', '1,0'].includes((await counts()).join()), 'one stream')
     const holder = (await counts()).indexOf(1)
     const port = portOf(behind[holder])

@@ -1,21 +1,17 @@
 // The client as others install it: what `npm pack` makes, in an empty project, without a network.
-import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
-import { atEnd } from '../support/cleanup.ts'
+import { newFolder } from '../support/cleanup.ts'
+import { run } from '../support/run.ts'
 
-const run = promisify(execFile)
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
 let project: string
 let packed: string[]
 
 beforeAll(async () => {
-  project = mkdtempSync(join(tmpdir(), 'keycast-package-'))
-  atEnd(() => rmSync(project, { recursive: true }))
+  project = newFolder()
   const cwd = join(root, 'packages/client')
   const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', project], { cwd })
   const [{ filename, files }] = JSON.parse(stdout.slice(stdout.indexOf('[')))

@@ -5,8 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { answers, startBackend } from '../support/backend.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { python } from '../support/python.ts'
-import { API_TOKEN, startRooms } from '../support/rooms.ts'
-import { PATIENCE, startSystem } from '../support/system.ts'
+import { API_TOKEN, PATIENCE, startRooms, startSystem } from '../support/system.ts'
 
 /** Signs the tokens of the tests. */
 const JWT_SECRET = randomBytes(48).toString('base64')
@@ -38,12 +37,12 @@ async function startControl() {
     },
     async '/kill'() {
       const old = gateway
-      gateway = await system.startGateway(system.nodes)
+      gateway = await system.startGateway()
       await old.process.kill()
     },
     async '/stop'() {
       const old = gateway
-      gateway = await system.startGateway(system.nodes)
+      gateway = await system.startGateway()
       old.process.signal('SIGTERM')
     },
     '/rooms': async () => ofRooms,

@@ -2,15 +2,14 @@
 // remembers.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { connect } from '@keycast/client'
 import WebSocket from 'ws'
-import { atEnd } from '../support/cleanup.ts'
+import { atEnd, newFolder } from '../support/cleanup.ts'
 import { eventually } from '../support/deadline.ts'
-import { startRooms } from '../support/rooms.ts'
+import { startRooms } from '../support/system.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const page = readFileSync(join(root, 'docs/client-recipes.md'), 'utf8')
@@ -19,8 +18,7 @@ const recipes = [...page.matchAll(/^```js\n(.*?)^```/gms)].map(([, code]) => cod
 test('a job that must see every message goes on where it was killed, and reads what a gap leaves', async () => {
   const { gateways } = await startRooms({ namespaces: { room: { history: { messages: 10 } } } })
   const [{ url }] = gateways
-  const folder = mkdtempSync(join(tmpdir(), 'keycast-recipe-'))
-  atEnd(() => rmSync(folder, { recursive: true }))
+  const folder = newFolder()
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   const recipe = String(recipes.find(code => code.includes('position.json')))
   writeFileSync(join(folder, 'job.mjs'), recipe.replace('ws://127.0.0.1:8080/ws', url))

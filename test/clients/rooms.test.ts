@@ -4,7 +4,7 @@ import { connect, type Keycast, type Position, type RoomHandle } from '@keycast/
 import { atEnd } from '../support/cleanup.ts'
 import { eventually, within } from '../support/deadline.ts'
 import { show } from '../support/figures.ts'
-import { startRooms } from '../support/rooms.ts'
+import { startRooms } from '../support/system.ts'
 import { WebSocket } from '../support/websocket.ts'
 
 /** For the tests that kill nothing, a namespace for each. */

@@ -5,8 +5,8 @@ import { browserFiles } from '../../packages/client/browser-files.js'
 import { type Browser, startChromium, startFirefox, type Tab } from '../support/browsers.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { eventually } from '../support/deadline.ts'
-import { startRooms } from '../support/rooms.ts'
 import { startSite } from '../support/sites.ts'
+import { startRooms } from '../support/system.ts'
 import { WebSocket } from '../support/websocket.ts'
 
 const page = (url: string, key: string) => `<!doctype html><link rel="icon" href="data:,"><script type="module">
@@ -42,7 +42,7 @@ test.each([
     tabs.push(tab)
     await tab.until(`window.room?.state.health === 'live'`, 'the room being live')
   }
-  expect(await first.metric('sessions')).toBe(1)
+  expect(await first.metric('keycast_gateway_sessions')).toBe(1)
 
   const said: string[] = []
   const say = async (at: number, text: string) => {
@@ -60,7 +60,7 @@ test.each([
   for (const tab of tabs.splice(0, 10)) await tab.close()
   await say(0, 'after ten have gone')
   await judge()
-  expect(await first.metric('sessions')).toBe(1)
+  expect(await first.metric('keycast_gateway_sessions')).toBe(1)
 
   await first.process.kill()
   // Each tab is told by the worker, in its own time.
@@ -70,10 +70,10 @@ test.each([
   for (const tab of tabs) await tab.until(`room.state.health === 'live'`, 'the room being live again')
   await say(2, 'after the gateway was killed')
   await judge()
-  expect(await next.metric('sessions')).toBe(1)
+  expect(await next.metric('keycast_gateway_sessions')).toBe(1)
 
   for (const tab of tabs.splice(0)) await tab.close()
-  await eventually(async () => (await next.metric('sessions')) === 0, 'the end of the connection')
+  await eventually(async () => (await next.metric('keycast_gateway_sessions')) === 0, 'the end of the connection')
   const reader = connect(next.url, { WebSocket })
   atEnd(() => reader.close())
   const { messages } = await reader.room(`room:${name}`, { follow: false }).history()

@@ -11,7 +11,7 @@ const namespaces = { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms'
 const { fetchers, startGateway } = await startSystem({ gateways: 0, namespaces })
 const [{ ports }] = fetchers
 /** The control: it reaches the node itself. */
-const direct = await startGateway([nodeAt(ports)])
+const direct = await startGateway({ FETCHER_NODES: nodeAt(ports) })
 
 const put = (keys: string[], revision: number) => {
   for (const key of keys) backend.on(`/docs/${key.slice(4)}`, answers.json(documentOf(revision)))
@@ -42,7 +42,7 @@ const silences: { name: string; how: 'hold' | 'drop'; forMs: number; where: numb
 test.concurrent.each(silences)('a link that silently $what', async ({ name, how, forMs, where: places }) => {
   const proxies = await Promise.all([startBlackhole(ports.requestsPort), startBlackhole(ports.answersPort)])
   const [requestsPort, answersPort] = proxies.map(({ port }) => port)
-  const behindProxy = await startGateway([nodeAt({ requestsPort, answersPort })])
+  const behindProxy = await startGateway({ FETCHER_NODES: nodeAt({ requestsPort, answersPort }) })
   const where = places.map(place => proxies[place])
   const keys = Array.from({ length: 20 }, (_, index) => `doc:${name}-${index}`)
   const left = keys.slice(0, 5)

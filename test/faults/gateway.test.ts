@@ -64,7 +64,7 @@ test('a gateway that stands still most of the time gives the keys of a dead node
     for (const key of keys) backend.on(`/docs/${key.slice(4)}`, answers.json(documentOf(revision)))
   }
   put(1)
-  const gateway = await startGateway(nodes)
+  const gateway = await startGateway()
   const viewer = await connect(gateway.url)
   await viewer.subscribe(keys)
   for (const key of keys) await viewer.reaches(key, 1)

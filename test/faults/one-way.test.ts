@@ -12,7 +12,7 @@ const namespaces = { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms'
 const { fetchers, nodes, startGateway } = await startSystem({ gateways: 0, fetchers: 2, namespaces })
 const requests = await startBlackhole(fetchers[0].ports.requestsPort)
 const blocked = nodeAt({ ...fetchers[0].ports, requestsPort: requests.port })
-const gateway = await startGateway([blocked, nodes[1]])
+const gateway = await startGateway({ FETCHER_NODES: [blocked, nodes[1]].join() })
 
 /** The nodes that these keys are asked of. */
 async function ownersOf(keys: string[]) {

@@ -7,8 +7,8 @@ import { connectViewer } from '../support/client.ts'
 import { eventually } from '../support/deadline.ts'
 import { msSince, show } from '../support/figures.ts'
 import { freePorts } from '../support/free-ports.ts'
+import { writeConfig } from '../support/keycast-yaml.ts'
 import { createPm2 } from '../support/pm2.ts'
-import { writeConfig } from '../support/system.ts'
 
 const KEYS = Array.from({ length: 20 }, (_, id) => `doc:${id}`)
 const APPS = ['fetcher', 'gateway', 'gateway-2']

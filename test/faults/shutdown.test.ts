@@ -30,11 +30,11 @@ const stop = async (process: ServiceProcess) => {
   return { code, signal }
 }
 
-const { nodes, fetchers, startGateway } = await startSystem({ namespaces, gateways: 0, env: { FETCHER_WORKERS: '2' } })
+const { fetchers, startGateway } = await startSystem({ namespaces, gateways: 0, env: { FETCHER_WORKERS: '2' } })
 const [fetcher] = fetchers
 
 test('a gateway tells its clients that it closes, closes with 1012, takes its leave of the fetcher, and exits with 0', async () => {
-  const gateway = await startGateway(nodes)
+  const gateway = await startGateway()
   const clients = await Promise.all(Array.from({ length: 50 }, () => connect(gateway.url)))
   await Promise.all(clients.map(client => client.subscribe(['doc:1', 'patient:hanging'])))
   await Promise.all(clients.map(client => client.reaches('doc:1', 1)))
@@ -55,7 +55,7 @@ test('a gateway tells its clients that it closes, closes with 1012, takes its le
 test.each(['reads nothing', 'reads nothing and ends its own side'])(
   'a gateway with a client that %s exits with 0 too',
   async does => {
-    const gateway = await startGateway(nodes)
+    const gateway = await startGateway()
     const client = await connect(gateway.url)
     const before = backend.askedFor('/docs/99').length
     client.stall()
@@ -71,7 +71,7 @@ test('what a gateway was asked over HTTP is answered before it ends, and its con
   let answer: IncomingMessage | undefined
   let isOver = false
   for (let turn = 0; !isOver; turn++) {
-    const gateway = await startGateway(nodes)
+    const gateway = await startGateway()
     const late = createGate(big)
     backend.on(`/docs/late-${turn}`, late.handler)
     const asked = once(get(`${gateway.http}/v1/values/patient:late-${turn}`, { agent }), 'response').then(
@@ -95,7 +95,7 @@ test('what a gateway was asked over HTTP is answered before it ends, and its con
 })
 
 test('a fetcher with a fetch under way exits with 0 and leaves no worker behind', async () => {
-  const client = await connect((await startGateway(nodes)).url)
+  const client = await connect((await startGateway()).url)
   await client.subscribe(['doc:1', 'patient:under-way'])
   await client.reaches('doc:1', 1)
   await backend.until(() => backend.askedFor('/docs/under-way').length > 0, 'a fetch that hangs')

@@ -63,7 +63,7 @@ const serve: Handler = (request, response) => {
 }
 backend.failWith(serve)
 
-const { fetchers, nodes, startFetcher, startGateway } = await startSystem({
+const { fetchers, startFetcher, startGateway } = await startSystem({
   gateways: 0,
   fetchers: 2,
   env: { FETCHER_WORKERS: '2' },
@@ -86,7 +86,7 @@ const behindProxies = proxies.map(([requests, replies]) =>
   nodeAt({ requestsPort: requests.port, answersPort: replies.port }),
 )
 // The first gateway names the nodes by other addresses than the second and so finds other owners: as in a disagreement.
-const gateways = await Promise.all([startGateway(behindProxies), startGateway(nodes)])
+const gateways = await Promise.all([startGateway({ FETCHER_NODES: behindProxies.join() }), startGateway()])
 
 const lasting = () => pause(100 + random.integer(FAULT_MS_MAX))
 const stopForAWhile = async (pid: number) => {

@@ -1,15 +1,14 @@
 // A journal's log is backed up while it is published into, and a journal that starts with the backup says to everybody that
 // its history is another one.
-import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { createChecker } from '../support/checker.ts'
+import { newFolder } from '../support/cleanup.ts'
 import { eventually } from '../support/deadline.ts'
-import { newFolder, startJournal } from '../support/journal.ts'
+import { startJournal } from '../support/journal.ts'
 import { notOnceIn, readHistories, startLoad, startRooms } from '../support/journal-links.ts'
+import { run } from '../support/run.ts'
 
-const run = promisify(execFile)
 const script = fileURLToPath(new URL('../../cli/keycast.js', import.meta.url))
 const rooms = ['room:1', 'room:2', 'room:3']
 

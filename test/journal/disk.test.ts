@@ -4,8 +4,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createChecker } from '../support/checker.ts'
+import { newFolder } from '../support/cleanup.ts'
 import { eventually } from '../support/deadline.ts'
-import { newFolder, startJournal } from '../support/journal.ts'
+import { startJournal } from '../support/journal.ts'
 import { notOnceIn, readHistories, startLoad, startRooms } from '../support/journal-links.ts'
 
 const source = fileURLToPath(new URL('../../services/journal/log/lmdb/disk-faults.fixture.c', import.meta.url))

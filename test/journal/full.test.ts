@@ -1,21 +1,17 @@
 // A disk that is full, under load: publishers hear it, nothing is lost, and it heals by itself when there is room.
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createChecker } from '../support/checker.ts'
-import { atEnd } from '../support/cleanup.ts'
+import { atEnd, newFolder } from '../support/cleanup.ts'
 import { eventually } from '../support/deadline.ts'
 import { startJournal } from '../support/journal.ts'
 import { notOnceIn, readHistories, startLoad, startRooms } from '../support/journal-links.ts'
 
 test('on a full disk publishers hear log_full, histories are read on, and it heals when there is room', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'keycast-full-'))
+  const folder = newFolder()
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', folder])
-  atEnd(() => {
-    execFileSync('umount', ['--lazy', folder])
-    rmdirSync(folder)
-  })
+  atEnd(() => execFileSync('umount', ['--lazy', folder]))
   const ballast = join(folder, 'ballast')
   writeFileSync(ballast, Buffer.alloc(22 * 2 ** 20))
   const journal = await startJournal({ folder: join(folder, 'log') })

@@ -5,12 +5,13 @@ import { join } from 'node:path'
 import { type History, publishTo } from '@keycast/backbone'
 import { isProblem } from '@keycast/protocol'
 import { createChecker } from '../support/checker.ts'
+import { newFolder } from '../support/cleanup.ts'
 import { eventually, pause } from '../support/deadline.ts'
 import { show } from '../support/figures.ts'
-import { newFolder, startJournal } from '../support/journal.ts'
+import { startJournal } from '../support/journal.ts'
 import { startRooms } from '../support/journal-links.ts'
 import { expectWhole, startRun } from '../support/journal-run.ts'
-import { writeConfig } from '../support/system.ts'
+import { writeConfig } from '../support/keycast-yaml.ts'
 
 test('killed again and again under 2,000 publishes a second, it has every acknowledged message once', async () => {
   const run = await startRun(2_000)
@@ -84,7 +85,7 @@ test.concurrent.each([2_500, 8_000])(
 
 test.concurrent('a shorter history than the log was used with waits, so that an old file trims nothing; told to, it holds', async () => {
   const roomsOf = (messages: number) => ({
-    KEYCAST_CONFIG: writeConfig({ room: { source: 'journal', history: { messages } } } as any),
+    KEYCAST_CONFIG: writeConfig({ room: { source: 'journal', history: { messages } } }),
   })
   const journal = await startJournal({ env: roomsOf(1_000) })
   const gateway = await startRooms('gateway', journal.node, createChecker())

@@ -3,7 +3,8 @@
 import { eventually } from '../support/deadline.ts'
 import { ask } from '../support/http.ts'
 import { startJournal } from '../support/journal.ts'
-import { joinRooms, startRooms } from '../support/rooms.ts'
+import { joinRooms } from '../support/rooms.ts'
+import { startRooms } from '../support/system.ts'
 
 type Gateway = Awaited<ReturnType<typeof startRooms>>['gateways'][number]
 
@@ -43,7 +44,7 @@ test.each(pairs)(
     const { logId } = used.process().listening
     for (const gateway of gateways) {
       await eventually(
-        async () => (await gateway.metric('journal_nodes_other_log')) === 1,
+        async () => (await gateway.metric('keycast_gateway_journal_nodes_other_log')) === 1,
         'the other log being noticed',
       )
       expect(await logOf(gateway)).toBe(logId)
@@ -87,7 +88,10 @@ test('while the journal in use is away the other one is not used, and the rooms 
   await client.subscribe('room:away')
   expect(await client.publish('room:away', 'before')).toMatchObject({ type: 'published', seq: 1 })
   await used.process().kill()
-  await eventually(async () => (await gateway.metric('journal_nodes_alive')) === 0, 'the journal being missed')
+  await eventually(
+    async () => (await gateway.metric('keycast_gateway_journal_nodes_alive')) === 0,
+    'the journal being missed',
+  )
   expect(await client.publish('room:away', 'meanwhile')).toMatchObject({ code: 'journal_unavailable' })
   await used.restart()
   await eventually(

@@ -10,7 +10,7 @@ import { show } from '../support/figures.ts'
 import { startJournal } from '../support/journal.ts'
 import { startRooms } from '../support/journal-links.ts'
 import { expectWhole, startRun } from '../support/journal-run.ts'
-import { writeConfig } from '../support/system.ts'
+import { writeConfig } from '../support/keycast-yaml.ts'
 import { startSwitch } from '../support/tcp-switch.ts'
 import { startValkey } from '../support/valkey.ts'
 
@@ -122,7 +122,7 @@ async function historyLength({ gateways, rooms }: Awaited<ReturnType<typeof star
 
 test.concurrent('a journal whose clock is a day ahead trims nothing of what all share', async () => {
   const valkey = await newValkey()
-  const config = writeConfig({ room: { source: 'journal', history: { age: '1h' } } } as any)
+  const config = writeConfig({ room: { source: 'journal', history: { age: '1h' } } })
   const right = await journalOn(valkey.url, { config })
   const wrong = await journalOn(valkey.url, { config, env: dayAhead })
   const [one, other] = [await newGateway(right.node), await newGateway(wrong.node)]
@@ -139,7 +139,7 @@ test.concurrent('a journal whose clock is a day ahead trims nothing of what all 
 test.concurrent('a journal that starts with an older, shorter history trims nothing of what others keep', async () => {
   const valkey = await newValkey()
   const roomsOf = (messages: number) => {
-    return writeConfig({ room: { source: 'journal', history: { messages } } } as any)
+    return writeConfig({ room: { source: 'journal', history: { messages } } })
   }
   const right = await journalOn(valkey.url, { config: roomsOf(1_000) })
   const one = await newGateway(right.node)

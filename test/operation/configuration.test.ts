@@ -8,8 +8,8 @@ import { answers, documentOf, startBackend } from '../support/backend.ts'
 import { connect } from '../support/client.ts'
 import { eventually } from '../support/deadline.ts'
 import { ask } from '../support/http.ts'
-import { startJournal } from '../support/journal.ts'
-import { API_TOKEN, configText, type NamespaceSettings, PATIENCE, startSystem, writeConfig } from '../support/system.ts'
+import { configText, type NamespaceSettings } from '../support/keycast-yaml.ts'
+import { PATIENCE, startSystem } from '../support/system.ts'
 
 /** A machine that does nothing else carries a thousand. */
 const VIEWERS = 100
@@ -37,12 +37,11 @@ for (const id of ['1', '2', '3', '4', 'x']) {
   }
 }
 
-const room = { source: 'journal', members: 'named' } as any
 const base: Record<string, NamespaceSettings> = {
   doc: { url: `${backend.origin}/docs/{id}`, refresh: '200ms', timeout: PATIENCE },
   slow: { url: `${backend.origin}/docs/{id}`, refresh: '1s', timeout: PATIENCE },
   calm: { url: `${backend.origin}/docs/{id}`, refresh: 0, timeout: PATIENCE },
-  room,
+  room: { source: 'journal', members: 'named' },
 }
 const everything = ['doc:*', 'slow:*', 'calm:*', 'room:*']
 const signers = [{ secret: [`\${JWT_SECRET}`, `\${OTHER_SECRET}`], algorithms: ['HS256'] }]
@@ -50,10 +49,9 @@ const access = { anonymous: { read: everything }, tokens: signers }
 const withGone = { ...base, gone: { url: `${backend.origin}/docs/{id}` } }
 const accessToGone = { ...access, anonymous: { read: [...everything, '*:x'] } }
 
-const configPath = writeConfig(base, access)
-const journal = await startJournal({ config: configPath })
-const env = { KEYCAST_CONFIG: configPath, JWT_SECRET, OTHER_SECRET, JOURNAL_NODES: journal.node }
-const system = await startSystem({ namespaces: base, access, gateways: 2, fetchers: 2, env })
+const env = { JWT_SECRET, OTHER_SECRET }
+const system = await startSystem({ namespaces: base, access, gateways: 2, fetchers: 2, journals: 1, env })
+const { configPath, journal } = system
 const services = [
   ...system.gateways.map(({ process }) => process),
   ...system.fetchers.map(({ process }) => process),
@@ -115,9 +113,8 @@ async function viewer(url: string) {
 }
 
 async function publish(data: number) {
-  const body = JSON.stringify({ key: 'room:1', messageId: `message-of-room-${data}`, data })
-  const headers = { authorization: `Bearer ${API_TOKEN}`, 'content-type': 'application/json' }
-  const { status } = await ask(`${system.gateways[0].internal}/v1/publish`, { method: 'POST', headers, body })
+  const message = { key: 'room:1', messageId: `message-of-room-${data}`, data }
+  const { status } = await system.gateways[0].call('/v1/publish', message)
   expect(status).toBe(200)
 }
 

@@ -3,9 +3,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { listingsOf, read } from '../../scripts/docs/markdown.ts'
+import { newFolder } from '../support/cleanup.ts'
 import { eventually } from '../support/deadline.ts'
 import { startHosts } from '../support/hosts.ts'
-import { newFolder } from '../support/journal.ts'
 
 /** A node that is asked for what these tests ask for needs no more. */
 const lean = { FETCHER_WORKERS: '1', FETCHER_WARM_UP_PULLS: '0' }

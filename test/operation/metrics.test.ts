@@ -1,14 +1,12 @@
 // docs/metrics.md lists every metric that is exported, and no other.
 import { readFileSync } from 'node:fs'
 import { withLists } from '../../scripts/metrics-docs.ts'
-import { startJournal } from '../support/journal.ts'
 import { startProvider, startSystem } from '../support/system.ts'
 
 test('docs/metrics.md shows what the services export (node scripts/metrics-docs.js writes it)', async () => {
   const provider = await startProvider()
   const namespaces = { conversation: { url: `${provider.origin}/conversations/{id}` } }
-  const { gateways, fetchers } = await startSystem({ namespaces })
-  const journal = await startJournal()
+  const { gateways, fetchers, journal } = await startSystem({ namespaces, journals: 1 })
   const read = async (origin: string) => (await fetch(`${origin}/metrics`)).text()
 
   const exported = {

@@ -1,24 +1,22 @@
 // The monitoring of a running system: a real Prometheus scrapes it under a short load, and every figure of the
 // dashboards, rules and alerts exists.
-import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import WebSocket from 'ws'
 import { parse } from 'yaml'
 import { answers, startBackend } from '../support/backend.ts'
+import { newFolder } from '../support/cleanup.ts'
 import { connect } from '../support/client.ts'
 import { eventually, pause } from '../support/deadline.ts'
 import { freePorts } from '../support/free-ports.ts'
-import { startJournal } from '../support/journal.ts'
 import { type Prometheus, prometheusFolder, startNodeExporter, startPrometheus } from '../support/prometheus.ts'
-import { startProxy, temporaryFolder } from '../support/proxy.ts'
+import { startProxy } from '../support/proxy.ts'
 import { joinRooms } from '../support/rooms.ts'
 import { writeRuleTests } from '../support/rule-tests.ts'
+import { run } from '../support/run.ts'
 import { startProvider, startSystem } from '../support/system.ts'
 
-const run = promisify(execFile)
 const config = readFileSync(join(prometheusFolder, 'prometheus.yml'), 'utf8')
 const dashboardFolder = new URL('../../monitoring/grafana/dashboards/', import.meta.url)
 
@@ -33,7 +31,7 @@ const panelQueries: { where: string; expr: string }[] = readdirSync(dashboardFol
 test('Prometheus takes the configuration, and its rules do what their tests say', async () => {
   const promtool = (...args: string[]) => run('promtool', args)
   expect((await promtool('check', 'config', join(prometheusFolder, 'prometheus.yml'))).stdout).toContain('SUCCESS')
-  await promtool('test', 'rules', ...writeRuleTests(prometheusFolder, temporaryFolder()))
+  await promtool('test', 'rules', ...writeRuleTests(prometheusFolder, newFolder()))
 })
 
 describe('scraping a system under load', () => {
@@ -45,12 +43,11 @@ describe('scraping a system under load', () => {
     const forgetful = await startBackend() // says nothing that a conditional request could name
     forgetful.on('/1', answers.content('the same again', 'text/plain'))
     forgetful.on('/may-read/1', answers.status(200))
-    const journal = await startJournal()
-    const { gateways, fetchers } = await startSystem({
+    const { gateways, fetchers, journal } = await startSystem({
       access: { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] } },
-      env: { JOURNAL_NODES: journal.node },
+      journals: 1,
       namespaces: {
-        room: { source: 'journal', members: 'named' } as any,
+        room: { source: 'journal', members: 'named' },
         plain: { url: `${forgetful.origin}/{id}`, refresh: '200ms' },
         conversation: { url: `${provider.origin}/conversations/{id}`, refresh: '200ms', maxAge: '1s' },
         decided: {

@@ -1,5 +1,5 @@
 // The proxy for its operator: settings, logs, reloads, stops, and load balancers in front of it.
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { connect as connectHttp2 } from 'node:http2'
@@ -8,8 +8,7 @@ import { connect as connectTcp } from 'node:net'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
-import { atEnd } from '../support/cleanup.ts'
+import { atEnd, newFolder } from '../support/cleanup.ts'
 import { eventually } from '../support/deadline.ts'
 import { freePorts } from '../support/free-ports.ts'
 import { ofNode } from '../support/node-process.ts'
@@ -23,10 +22,9 @@ import {
   type StandIn,
   startProxy,
   startStandIn,
-  temporaryFolder,
 } from '../support/proxy.ts'
+import { run } from '../support/run.ts'
 
-const run = promisify(execFile)
 const certificatesScript = fileURLToPath(new URL('../../scripts/certificates', import.meta.url))
 
 /** The tests share two gateways, a proxy in front of the first, and one there that has balancers before it. */
@@ -252,7 +250,7 @@ test('a reload leaves the WebSockets of before open no longer than it may', asyn
 })
 
 test('a reload reads the settings file again: who connects then comes to the gateways it names', async () => {
-  const file = join(temporaryFolder(), 'settings')
+  const file = join(newFolder(), 'settings')
   writeFileSync(file, `PROXY_GATEWAYS=127.0.0.1:${first.port}\n`)
   const filed = await startProxy([], { args: ['--settings', file] })
   const workersBefore = filed.workers()
@@ -283,7 +281,7 @@ test('a reload reads the settings file again: who connects then comes to the gat
 })
 
 test('SIGHUP while it starts ends nothing: it is read again once nginx runs', async () => {
-  const directory = join(temporaryFolder(), 'proxy')
+  const directory = join(newFolder(), 'proxy')
   const [httpPort, httpsPort] = (await freePorts(2)).map(String)
   const ports = ['--gateway', `127.0.0.1:${first.port}`, '--http-port', httpPort, '--https-port', httpsPort]
   const child = spawn(process.execPath, [...proxyCommand, '--directory', directory, ...ports], { env: { ...ofNode } })
@@ -357,7 +355,7 @@ test('a stop is over soon where a client stays', async () => {
 
 test('an nginx that cannot count connections by address serves, and its proxy says what is missing', async () => {
   const { stdout } = await run('sh', ['-c', 'PATH=$PATH:/usr/sbin command -v nginx'])
-  const folder = temporaryFolder()
+  const folder = newFolder()
   const old = 'nginx version: nginx/1.22.1\nconfigure arguments: --with-stream'
   const script = `#!/bin/sh\n[ "$1" != -V ] || exec printf '${old}'\nexec ${stdout.trim()} "$@"\n`
   writeFileSync(join(folder, 'nginx'), script, { mode: 0o755 })
@@ -395,7 +393,7 @@ test('what the operator can mend is said in a sentence, with exit code 2', async
     code: 2,
     stderr: expect.stringMatching(/^keycast proxy: Unknown option '--gatewy'/),
   })
-  const directory = temporaryFolder()
+  const directory = newFolder()
   expect(await complaint(['--directory', directory, '--https-port', '99999', '--exempt', 'nonsense'])).toEqual({
     code: 2,
     stderr:

@@ -1,10 +1,9 @@
 // The proxy on a host: a real nginx with the template of the image, in front of stand-in gateways of a few lines.
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
-import { promisify } from 'node:util'
 import { eventually } from '../support/deadline.ts'
 import { freePorts } from '../support/free-ports.ts'
 import {
@@ -17,8 +16,7 @@ import {
   startProxy,
   startStandIn,
 } from '../support/proxy.ts'
-
-const run = promisify(execFile)
+import { run } from '../support/run.ts'
 
 /** The tests share two gateways, a proxy in front of both, and one with small limits in front of the first. */
 let first: StandIn

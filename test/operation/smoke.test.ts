@@ -8,25 +8,23 @@ import { startViewers } from '../../cli/compose-check/viewers.ts'
 import { readUrl } from '../../cli/support/client.ts'
 import { answers, documentOf, startBackend } from '../support/backend.ts'
 import { within } from '../support/deadline.ts'
-import { startJournal } from '../support/journal.ts'
-import { PATIENCE, startSystem, writeConfig } from '../support/system.ts'
+import { PATIENCE, startSystem } from '../support/system.ts'
 
 const JWT_SECRET = randomBytes(48).toString('base64')
-const room = { source: 'journal' } as any
 
 const backend = await startBackend()
 backend.on('/docs/1', answers.json(documentOf(1)))
 backend.on('/docs/text', answers.content('a text', 'text/plain; charset=utf-8'))
 backend.on('/list?status=open', answers.json(documentOf(1)))
-const journal = await startJournal({ config: writeConfig({ room }) })
 const { gateways } = await startSystem({
   namespaces: {
     doc: { url: `${backend.origin}/docs/{id}`, timeout: PATIENCE },
     list: { url: `${backend.origin}/list`, query: ['status'], timeout: PATIENCE },
-    room,
+    room: { source: 'journal' },
   },
+  journals: 1,
   access: { tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }] },
-  env: { JWT_SECRET, JOURNAL_NODES: journal.node },
+  env: { JWT_SECRET },
 })
 
 const token = await new SignJWT({ keys: { read: ['doc:*', 'list:', 'room:*'], publish: ['room:*'] } })

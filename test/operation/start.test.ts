@@ -4,13 +4,12 @@ import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import { atEnd } from '../support/cleanup.ts'
+import { atEnd, newFolder } from '../support/cleanup.ts'
 import { connect } from '../support/client.ts'
 import { eventually, within } from '../support/deadline.ts'
 import { freePorts } from '../support/free-ports.ts'
-import { newFolder } from '../support/journal.ts'
 import { ofNode } from '../support/node-process.ts'
-import { createMark, newHome, root } from '../support/pm2.ts'
+import { createMark, root } from '../support/pm2.ts'
 import { isAlive } from '../support/processes.ts'
 
 const pm2 = join(root, 'node_modules/pm2/bin/pm2')
@@ -42,7 +41,7 @@ async function portsForAll(): Promise<Record<string, string>> {
  */
 async function lean(): Promise<Record<string, string>> {
   const fewer = { FETCHER_WORKERS: '1', FETCHER_WARM_UP_PULLS: '0', PROVIDERS: '0' }
-  return { ...(await portsForAll()), PM2_HOME: newHome(), ...fewer }
+  return { ...(await portsForAll()), PM2_HOME: newFolder(), ...fewer }
 }
 
 /**
@@ -101,7 +100,7 @@ function commandOf(pid: number) {
 }
 
 test('everything comes up, a client gets a value, and Ctrl-C leaves no process behind and another pm2 alone', async () => {
-  const otherHome = newHome()
+  const otherHome = newFolder()
   execFileSync(process.execPath, [pm2, 'ping'], { env: { ...ofNode, PM2_HOME: otherHome }, stdio: 'pipe' })
   const otherPm2 = Number(readFileSync(join(otherHome, 'pm2.pid'), 'utf8'))
   atEnd(() => isAlive(otherPm2) && process.kill(otherPm2, 'SIGTERM'))
@@ -109,7 +108,13 @@ test('everything comes up, a client gets a value, and Ctrl-C leaves no process b
   const ports = await portsForAll()
   // A duration as the services read it: pm2's own file must take it, too.
   const folder = newFolder()
-  const system = start({ ...ports, JOURNAL_DATA: folder, PM2_HOME: newHome(), GATEWAYS: '1', SHUTDOWN_GRACE_MS: '9s' })
+  const system = start({
+    ...ports,
+    JOURNAL_DATA: folder,
+    PM2_HOME: newFolder(),
+    GATEWAYS: '1',
+    SHUTDOWN_GRACE_MS: '9s',
+  })
   await system.said('Keycast is running')
   expect(system.text()).toContain(`http://127.0.0.1:${ports.GATEWAY_PORT}/`)
 

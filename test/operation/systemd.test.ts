@@ -1,20 +1,17 @@
 // The systemd units of deploy/systemd: systemd itself reads them without a complaint, and they agree with the services.
-import { execFile } from 'node:child_process'
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { common, readSettings } from '@keycast/service'
 import { readSettings as readProxySettings } from '../../cli/proxy/settings.ts'
 import { listingsOf, read } from '../../scripts/docs/markdown.ts'
 import { settings as fetcherSettings } from '../../services/fetcher/settings.ts'
 import { settings as gatewaySettings } from '../../services/gateway/settings.ts'
 import { settings as journalSettings } from '../../services/journal/settings.ts'
-import { atEnd } from '../support/cleanup.ts'
+import { newFolder } from '../support/cleanup.ts'
+import { run } from '../support/run.ts'
 
-const run = promisify(execFile)
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const source = join(root, 'deploy/systemd')
 const services = [
@@ -31,8 +28,7 @@ let folder: string
 
 /** The units as an installation has them, but for where Node and Keycast are: systemd looks whether both are there. */
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'keycast-systemd-'))
-  atEnd(() => rmSync(folder, { recursive: true }))
+  folder = newFolder()
   cpSync(source, folder, { recursive: true })
   for (const file of unitFiles(folder)) {
     const text = readFileSync(file, 'utf8')

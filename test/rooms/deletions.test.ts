@@ -1,21 +1,17 @@
 // An operator has messages deleted: no process and no file gives them away any more, and whoever read them is told.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { atEnd } from '../support/cleanup.ts'
+import { atEnd, newFolder } from '../support/cleanup.ts'
 import { eventually } from '../support/deadline.ts'
 import { ask } from '../support/http.ts'
-import { API_TOKEN, joinRooms, type RoomClient, startRooms } from '../support/rooms.ts'
+import { joinRooms, type RoomClient } from '../support/rooms.ts'
+import { startRooms } from '../support/system.ts'
 import { startValkey } from '../support/valkey.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'keycast-deletions-'))
-atEnd(() => rmSync(folder, { recursive: true, force: true }))
+const folder = newFolder()
 
 const auditLog = join(folder, 'audit.log')
 const env = { GATEWAY_AUDIT_LOG: auditLog }
-
-const remove = (internal: string, path: string) =>
-  ask(internal + path, { method: 'DELETE', headers: { authorization: `Bearer ${API_TOKEN}` } })
 
 const messagesOf = ({ received }: RoomClient) => received.filter(({ type }) => type === 'message')
 
@@ -31,7 +27,7 @@ describe.each([
 ])('with the log in %s', (_, options) => {
   test('readers at every gateway are told in their order, later ones find places, and nothing brings it back', async () => {
     const { gateways } = await startRooms({ gateways: 2, env, ...options })
-    const [{ url, internal, call }, other] = gateways
+    const [{ url, call }, other] = gateways
     const say = (key: string, from: string, data: string) => call('/v1/publish', { key, from, data })
     const [here, there] = [await joinRooms(url), await joinRooms(other.url)]
     for (const client of [here, there]) await client.subscribe('room:1')
@@ -41,8 +37,10 @@ describe.each([
     await say('room:2', 'bob', 'four')
     await eventually(() => messagesOf(there).length === 3, 'the messages')
 
-    expect((await remove(other.internal, '/v1/rooms/room:1/messages/1')).json()).toEqual({ messagesDeleted: 1 })
-    expect((await remove(internal, '/v1/users/bob/messages')).json()).toEqual({ messagesDeleted: 2 })
+    expect((await other.call('/v1/rooms/room:1/messages/1', undefined, 'DELETE')).json()).toEqual({
+      messagesDeleted: 1,
+    })
+    expect((await call('/v1/users/bob/messages', undefined, 'DELETE')).json()).toEqual({ messagesDeleted: 2 })
     for (const client of [here, there]) {
       await eventually(() => messagesOf(client).length === 5, 'readers being told')
       expect(withoutTimes(messagesOf(client).slice(3))).toEqual([
@@ -62,7 +60,7 @@ describe.each([
       { seq: 5, deletes: [[2, 2]], data: null },
     ])
 
-    expect((await remove(internal, '/v1/rooms/room:1')).json()).toEqual({ messagesDeleted: 5 })
+    expect((await call('/v1/rooms/room:1', undefined, 'DELETE')).json()).toEqual({ messagesDeleted: 5 })
     await eventually(() => messagesOf(there).length === 6, 'readers being told')
     expect(withoutTimes(messagesOf(there).slice(5))).toEqual([{ seq: 6, deletes: [[1, 5]], data: null }])
     const history = (await ask(`${other.http}/v1/messages/room:1`)).json()

@@ -4,7 +4,8 @@ import { createChecker } from '../support/checker.ts'
 import { eventually } from '../support/deadline.ts'
 import { show } from '../support/figures.ts'
 import { notOnceIn, readHistories, startLoad } from '../support/journal-links.ts'
-import { asBackbone, joinRooms, type RoomClient, startRooms } from '../support/rooms.ts'
+import { asBackbone, joinRooms, type RoomClient } from '../support/rooms.ts'
+import { startRooms } from '../support/system.ts'
 
 /** All of a test is held, so that it can be counted in the end. */
 const everything = { history: { messages: 1_000_000, bytes: '1GiB' } }
@@ -93,7 +94,7 @@ test('the clients of a killed gateway go on at another: nothing is missing and n
   )
   await goOn(load, 100)
   await expectWhole({ url: other.url, checker, loads: [load], readers: [writer, ...resumed] })
-  const reads = await other.metric('history_reads_total')
+  const reads = await other.metric('keycast_gateway_history_reads_total')
   show(`20 clients resumed 4 rooms each, and the journal was asked ${reads} times`)
   expect(reads).toBeLessThan(names.length * rooms.length)
 })

@@ -2,7 +2,8 @@
 // after its age, though nothing is published any more.
 import { eventually } from '../support/deadline.ts'
 import { ask } from '../support/http.ts'
-import { joinRooms, startRooms } from '../support/rooms.ts'
+import { joinRooms } from '../support/rooms.ts'
+import { startRooms } from '../support/system.ts'
 
 type Gateway = Awaited<ReturnType<typeof startRooms>>['gateways'][0]
 
@@ -50,5 +51,8 @@ test('messages past their age are given to nobody, though nothing is published a
   const resumed = await joinRooms(gateway.url)
   const answer = await resumed.resume(new Map([['room:1', { epoch, seq: 0 }]]))
   expect(answer.keys).toMatchObject([{ seq: 5, oldest: 6, recovered: false, count: 0 }])
-  await eventually(async () => (await gateway.metric('tail_bytes')) === 0, 'the gateway holding nothing')
+  await eventually(
+    async () => (await gateway.metric('keycast_gateway_tail_bytes')) === 0,
+    'the gateway holding nothing',
+  )
 })

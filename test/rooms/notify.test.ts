@@ -4,9 +4,8 @@ import { answers, documentOf, startBackend } from '../support/backend.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { connect } from '../support/client.ts'
 import { eventually, pause } from '../support/deadline.ts'
-import { ask } from '../support/http.ts'
-import { API_TOKEN, joinRooms, startRooms } from '../support/rooms.ts'
-import { startSystem } from '../support/system.ts'
+import { joinRooms } from '../support/rooms.ts'
+import { startRooms, startSystem } from '../support/system.ts'
 import { startToldBackend } from '../support/told-backend.ts'
 import { startValkey } from '../support/valkey.ts'
 
@@ -102,8 +101,7 @@ describe.each([
     const { backend, gateway, say } = setup()
     backend.answer(() => ({ status: 503 }))
     for (const text of ['secret', 'open']) await say('room:3', text)
-    const path = `${gateway.internal}/v1/rooms/room:3/messages/1`
-    const deleted = await ask(path, { method: 'DELETE', headers: { authorization: `Bearer ${API_TOKEN}` } })
+    const deleted = await gateway.call('/v1/rooms/room:3/messages/1', undefined, 'DELETE')
     expect(deleted.json()).toEqual({ messagesDeleted: 1 })
     backend.answer(() => ({}))
     await eventually(() => backend.told('room:3').length === 2, 'the backend being told', LONG)

@@ -3,7 +3,8 @@
 import { randomBytes } from 'node:crypto'
 import { atEnd } from '../support/cleanup.ts'
 import { eventually, pause } from '../support/deadline.ts'
-import { joinRooms, startRooms } from '../support/rooms.ts'
+import { joinRooms } from '../support/rooms.ts'
+import { startRooms } from '../support/system.ts'
 import { startValkey } from '../support/valkey.ts'
 
 const start = (options?: Parameters<typeof startRooms>[0]) =>
@@ -142,7 +143,10 @@ test.concurrent('the journal is killed and starts again: nobody is seen to leave
   await watcher.until('Ann', 'Bob', 'Cal')
   await journal.process().kill()
   ann.socket.close(1000)
-  await eventually(async () => (await gateways[0].metric('journal_nodes_alive')) === 0, 'the journal being missed')
+  await eventually(
+    async () => (await gateways[0].metric('keycast_gateway_journal_nodes_alive')) === 0,
+    'the journal being missed',
+  )
   expect(watcher.names()).toEqual(['Ann', 'Bob', 'Cal'])
   await journal.restart()
   await watcher.until('Bob', 'Cal')

@@ -1,7 +1,8 @@
 // Clients that come back all at once, each 100 messages behind: every one has them in order, and the journal is asked once
 // per room and gateway. services/gateway/topics/rooms/resume-storm.test.ts does it with 5,000.
 import { createChecker } from '../support/checker.ts'
-import { joinRooms, startRooms } from '../support/rooms.ts'
+import { joinRooms } from '../support/rooms.ts'
+import { startRooms } from '../support/system.ts'
 
 const CLIENTS = 200
 const MISSED = 100
@@ -35,7 +36,7 @@ test('200 clients of two gateways resume at once: the journal is asked once per 
     await client.until(() => rooms.every(has), 'all that was missed')
   }
   expect(checker.problems()).toEqual([])
-  for (const gateway of gateways) expect(await gateway.metric('history_reads_total')).toBe(rooms.length)
+  for (const gateway of gateways) expect(await gateway.metric('keycast_gateway_history_reads_total')).toBe(rooms.length)
   const metrics = String((await journal.internal('/metrics')).body)
   const read = /^keycast_journal_delivered_messages_total\{from="log"\} (\d+)$/m.exec(metrics)?.[1]
   expect(Number(read)).toBe(gateways.length * rooms.length * MISSED)

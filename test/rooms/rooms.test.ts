@@ -5,7 +5,8 @@ import { SignJWT } from 'jose'
 import { createBackend } from '../../packages/client/backend.js'
 import { eventually } from '../support/deadline.ts'
 import { ask } from '../support/http.ts'
-import { API_TOKEN, joinRooms, type RoomClient, startRooms } from '../support/rooms.ts'
+import { joinRooms, type RoomClient } from '../support/rooms.ts'
+import { API_TOKEN, startRooms } from '../support/system.ts'
 
 const JWT_SECRET = randomBytes(48).toString('base64')
 
@@ -258,7 +259,10 @@ test('while the journal is away everybody is told so, and where rooms stand once
   const messageId = newId()
   journal.process().signal('SIGKILL')
   await journal.process().exited
-  await eventually(async () => (await gateway.metric('journal_nodes_alive')) === 0, 'the journal being missed')
+  await eventually(
+    async () => (await gateway.metric('keycast_gateway_journal_nodes_alive')) === 0,
+    'the journal being missed',
+  )
   const told = await client.subscribe(room)
   expect(told).toMatchObject({ type: 'error', key: room, subscribed: true, code: 'journal_unavailable' })
   expect(told.retryAfterMs).toBeGreaterThan(0)

@@ -3,7 +3,8 @@ import { createChecker } from '../support/checker.ts'
 import { eventually } from '../support/deadline.ts'
 import { show } from '../support/figures.ts'
 import { MIB, watchMemory } from '../support/memory.ts'
-import { joinRooms, type RoomClient, startRooms } from '../support/rooms.ts'
+import { joinRooms, type RoomClient } from '../support/rooms.ts'
+import { startRooms } from '../support/system.ts'
 
 /** All of a test is held, so that it can be counted in the end. */
 const everything = { history: { messages: 1_000_000, bytes: '1GiB' } }
@@ -58,7 +59,7 @@ test('a reader that stalls costs no memory and delays nobody, and is given the w
   await publish(200)
   for (const key of keys) await reaches(stalled, key, published)
   expect(checker.problems().slice(0, 10)).toEqual([])
-  expect(await gateway.metric('gaps_total{reason="trimmed"}')).toBe(1)
+  expect(await gateway.metric('keycast_gateway_gaps_total{reason="trimmed"}')).toBe(1)
 })
 
 test('only a reader that stalls too long is closed, and it can resume', async () => {
@@ -80,10 +81,10 @@ test('only a reader that stalls too long is closed, and it can resume', async ()
   let followedAt = 0
   await eventually(async () => {
     const askedAt = performance.now()
-    if ((await gateways[0].metric('watched_rooms')) === 0) return true
+    if ((await gateways[0].metric('keycast_gateway_watched_rooms')) === 0) return true
     followedAt = askedAt
     // More of them until it is behind, and stays so.
-    if ((await gateways[0].metric('sessions_stalled')) === 0) {
+    if ((await gateways[0].metric('keycast_gateway_sessions_stalled')) === 0) {
       await Promise.all(Array.from({ length: 20 }, () => writer.publish('room:1', data)))
       published += 20
     }

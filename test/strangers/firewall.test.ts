@@ -1,10 +1,8 @@
 // The rules for the kernel (deploy/nftables), with smaller figures, in a network of their own: one address is bounded, and
 // another is not.
-import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { promisify } from 'node:util'
+import { run } from '../support/run.ts'
 
-const run = promisify(execFile)
 const rules = readFileSync(new URL('../../deploy/nftables/keycast.nft', import.meta.url), 'utf8')
 
 /** Attempts of the address that is bounded, and connections of the other one. */

@@ -8,7 +8,7 @@ import { eventually } from '../support/deadline.ts'
 import { type Kind, startBystander, startFlood } from '../support/flood.ts'
 import { freePorts } from '../support/free-ports.ts'
 import { startProxy, startStandIn } from '../support/proxy.ts'
-import { startRooms } from '../support/rooms.ts'
+import { startRooms } from '../support/system.ts'
 
 /** So many at each place: far more than fit there. */
 const ENOUGH = 3_000

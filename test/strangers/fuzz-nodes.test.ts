@@ -107,7 +107,7 @@ test(
       access: { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] } },
       env: { JOURNAL_NODES: journal.node },
     })
-    const gateway = await startGateway([fetchers[0].node, fetcher.node])
+    const gateway = await startGateway({ FETCHER_NODES: [fetchers[0].node, fetcher.node].join() })
     await gateway.usesAllNodes()
     const keys = Array.from({ length: 50 }, (_, n) => `conversation:${n}`)
     const owners = await Promise.all(keys.map(async key => (await gateway.inspect(key)).owner.node))

@@ -20,10 +20,10 @@ import { seconds, seed, timeoutMs } from '../support/fuzz/length.ts'
 import { LINK, NUMBER, toFetcher, toJournal } from '../support/fuzz/messages.ts'
 import { fuzzPorts } from '../support/fuzz/open-ports.ts'
 import { ask } from '../support/http.ts'
-import { startJournal } from '../support/journal.ts'
+import type { NamespaceSettings } from '../support/keycast-yaml.ts'
 import { MIB, watchMemory } from '../support/memory.ts'
 import { isAlive } from '../support/processes.ts'
-import { startSystem, writeConfig } from '../support/system.ts'
+import { startSystem } from '../support/system.ts'
 
 const answers = fc.sample(absurdHttp(responses, firsts), { numRuns: 2_000, seed })
 let asked = 0
@@ -42,11 +42,11 @@ await once(backend.listen(0, '127.0.0.1'), 'listening')
 atEnd(() => backend.close())
 const origin = `http://127.0.0.1:${(backend.address() as AddressInfo).port}`
 
-const namespaces = {
+const namespaces: Record<string, NamespaceSettings> = {
   conversation: { url: `${origin}/absurd/{id}`, refresh: '100ms', timeout: '1s' },
   well: { url: `${origin}/well/{id}`, refresh: '100ms' },
   told: { url: `${origin}/well/{id}`, refresh: 0 },
-  room: { source: 'journal', members: 'named' } as never,
+  room: { source: 'journal', members: 'named' },
 }
 /** So many providers of absurd keys as `access.tokens` takes beside two others: a gateway asks each of them seldom. */
 const PROVIDERS = 14
@@ -81,8 +81,7 @@ const access = {
     { secret: SECRET, issuer: 'https://id.example/', audience: 'keycast', algorithms: ['HS256'], prefix: 'app|' },
   ],
 }
-const journal = await startJournal({ config: writeConfig(namespaces, access) })
-const { gateways, fetchers } = await startSystem({ namespaces, access, env: { JOURNAL_NODES: journal.node } })
+const { gateways, fetchers, journal } = await startSystem({ namespaces, access, journals: 1 })
 const [gateway] = gateways
 const [fetcher] = fetchers
 const processes = [gateway.process, fetcher.process, journal.process()]

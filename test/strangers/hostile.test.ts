@@ -13,7 +13,7 @@ import { ask } from '../support/http.ts'
 import { MIB, watchMemory } from '../support/memory.ts'
 import { isAlive } from '../support/processes.ts'
 import { createRandom } from '../support/random.js'
-import { API_TOKEN, type Gateway, startSystem } from '../support/system.ts'
+import { type Gateway, startSystem } from '../support/system.ts'
 
 const backend = await startBackend()
 const secret = 'this lies beside the namespace, not in it'
@@ -21,12 +21,12 @@ backend.on('/secret', answers.json(JSON.stringify({ secret })))
 backend.on('/docs/1', answers.json(documentOf(1)))
 for (let id = 0; id < 50; id += 1) backend.on(`/docs/big-${id}`, answers.json(documentOf(1, 130_000)))
 
-const { gateways, fetchers, nodes, startGateway } = await startSystem({
+const { gateways, fetchers, startGateway } = await startSystem({
   namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '200ms', maxAge: '1h' } },
 })
 const [gateway] = gateways
-const quiet = await startGateway(nodes)
-const unhurried = await startGateway(nodes, { GATEWAY_REQUESTS_PER_SECOND_MAX: '1000000' })
+const quiet = await startGateway()
+const unhurried = await startGateway({ GATEWAY_REQUESTS_PER_SECOND_MAX: '1000000' })
 
 /** Watches all along: whatever the others do, its changes keep coming. */
 const bystander = await connect(gateway.url)
@@ -224,9 +224,7 @@ test.each([
   '{"key":"doc:1","sub":"ann","keys":DEEP}',
   '{"key":DEEP}',
 ])('%s, posted to /v1/access 5,000 levels deep, is a bad request', async text => {
-  const headers = { authorization: `Bearer ${API_TOKEN}`, 'content-type': 'application/json' }
-  const body = text.replace('DEEP', deep)
-  const { status } = await ask(`${gateway.internal}/v1/access`, { method: 'POST', headers, body })
+  const { status } = await gateway.call('/v1/access', text.replace('DEEP', deep))
   expect(status).toBe(400)
 })
 

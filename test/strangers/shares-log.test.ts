@@ -6,7 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { SignJWT } from 'jose'
 import { atEnd } from '../support/cleanup.ts'
 import { eventually } from '../support/deadline.ts'
-import { joinRooms, startRooms } from '../support/rooms.ts'
+import { joinRooms } from '../support/rooms.ts'
+import { startRooms } from '../support/system.ts'
 import { startValkey } from '../support/valkey.ts'
 
 const JWT_SECRET = randomBytes(48).toString('base64')

@@ -7,7 +7,7 @@ import {
   type ServerResponse as Response,
 } from 'node:http'
 import { atEnd } from './cleanup.ts'
-import { within } from './deadline.ts'
+import { createConditions } from './deadline.ts'
 import { freePorts } from './free-ports.ts'
 
 export type Handler = (request: Request, response: Response) => unknown
@@ -32,7 +32,7 @@ export async function startBackend() {
   const [port] = await freePorts(1) // for it may go down, and come back on it
   const handlers = new Map<string, Handler>()
   const asked: Asked[] = []
-  const waiters = new Set<() => void>()
+  const conditions = createConditions()
   let fault: Handler | undefined
 
   const server = createServer((request, response) => {
@@ -41,7 +41,7 @@ export async function startBackend() {
     asked.push({ path, headers, method, remotePort: request.socket.remotePort ?? 0, at: performance.now() })
     const handler = fault ?? handlers.get(path) ?? answers.status(404)
     handler(request, response)
-    for (const wake of waiters) wake()
+    conditions.look()
   })
   server.keepAliveTimeout = 60_000
   const listen = () =>
@@ -84,15 +84,7 @@ export async function startBackend() {
      *
      * @param what the condition, for the error
      */
-    async until(condition: (asked: Asked[]) => boolean, what: string) {
-      let wake: () => void = () => {}
-      const met = new Promise(resolve => {
-        wake = () => condition(asked) && resolve(undefined)
-        waiters.add(wake)
-        wake()
-      })
-      await within(met, what).finally(() => waiters.delete(wake))
-    },
+    until: (condition: (asked: Asked[]) => boolean, what: string) => conditions.until(() => condition(asked), what),
   }
 }
 

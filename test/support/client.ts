@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import WebSocket from 'ws'
 import { contentOf, readBinary } from './bytes.ts'
 import { atEnd } from './cleanup.ts'
-import { pause, within } from './deadline.ts'
+import { createConditions, pause, within } from './deadline.ts'
 
 /** The record of what a viewer was sent of one key. */
 export interface Sight {
@@ -109,10 +109,7 @@ export async function connect(url: string, { sights = createSights(), protocols 
   const socket = new WebSocket(url, protocols, { perMessageDeflate: false, headers })
   atEnd(() => socket.terminate())
 
-  const waiters = new Set<() => void>()
-  const wakeAll = () => {
-    for (const wake of waiters) wake()
-  }
+  const conditions = createConditions()
   const requests = new Map<string | number, { answer: (message: any) => void; lose: (error: Error) => void }>()
   /** Heads of the last messages, for errors. */
   const recent: string[] = []
@@ -136,14 +133,14 @@ export async function connect(url: string, { sights = createSights(), protocols 
     if (request) request.answer(message)
     else if (isBinary) noteBytes(sights.of(message.key), message, frame)
     else if (message.key !== undefined) note(sights.of(message.key), message, frame)
-    wakeAll()
+    conditions.look()
   })
   const ended = new Promise<{ code: number; reason: string }>(resolve => {
     socket.on('close', (code, reason) => {
       closed = { code, reason: reason.toString() }
       resolve({ code, reason: reason.toString() })
       for (const { lose } of requests.values()) lose(new Error(`a request has no answer, ${state()}`))
-      wakeAll()
+      conditions.look()
     })
   })
   socket.on('error', () => {}) // 'close' follows with the reason
@@ -192,18 +189,15 @@ export async function connect(url: string, { sights = createSights(), protocols 
      *
      * @param what the condition, for the error
      */
-    async until(condition: () => unknown, what: string) {
-      let wake: () => void = () => {}
-      const met = new Promise((resolve, reject) => {
-        wake = () => {
-          if (condition()) resolve(undefined)
-          else if (closed) reject(new Error(`the connection was closed before ${what}: ${state()}`))
-        }
-        waiters.add(wake)
-        wake()
-      })
-      await within(met, () => `${what}, ${state()}that`).finally(() => waiters.delete(wake))
-    },
+    until: (condition: () => unknown, what: string) =>
+      conditions.until(
+        () => {
+          const holds = condition()
+          if (!holds && closed) throw new Error(`the connection was closed before ${what}: ${state()}`)
+          return holds
+        },
+        () => `${what}, ${state()}that`,
+      ),
 
     /** Waits until a key has at least some revision. */
     reaches: (key: string, revision: number) =>
@@ -234,7 +228,7 @@ export async function connectViewer(urls: string[], keys: string[], { protocols 
   let connections = 0
   const offlineMs: number[] = []
   let offlineSince: number | undefined
-  const waiters = new Set<() => void>()
+  const conditions = createConditions()
 
   const run = async () => {
     while (!stopped) {
@@ -242,9 +236,7 @@ export async function connectViewer(urls: string[], keys: string[], { protocols 
         client = await connect(urls[turn % urls.length], { sights, protocols })
         connections += 1
         leaveWhenAsked(client)
-        client.socket.on('message', () => {
-          for (const wake of waiters) wake()
-        })
+        client.socket.on('message', conditions.look)
         const held = (key: string) => ({ version: sights.of(key).version, order: sights.of(key).order })
         await client.subscribe(keys.map(key => ({ key, ...held(key) })))
         if (offlineSince !== undefined) offlineMs.push(performance.now() - offlineSince)
@@ -274,15 +266,7 @@ export async function connectViewer(urls: string[], keys: string[], { protocols 
      *
      * @param what the condition, for the error
      */
-    async until(condition: () => unknown, what: string) {
-      let wake: () => void = () => {}
-      const met = new Promise(resolve => {
-        wake = () => condition() && resolve(undefined)
-        waiters.add(wake)
-        wake()
-      })
-      await within(met, what).finally(() => waiters.delete(wake))
-    },
+    until: conditions.until,
 
     /** Cuts its connection. */
     cut: () => client?.socket.terminate(),

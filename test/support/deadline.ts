@@ -55,6 +55,39 @@ export async function eventually<T>(
   }
 }
 
+/** Conditions that are looked at again whenever something has happened. */
+export function createConditions() {
+  const looks = new Set<() => void>()
+  return {
+    /** Something has happened. */
+    look() {
+      for (const look of looks) look()
+    },
+
+    /**
+     * Waits until a condition holds.
+     *
+     * @param condition throws where it cannot hold any more
+     * @param what the event that did not happen, for the error
+     */
+    async until(condition: () => unknown, what: string | (() => string)) {
+      let look: () => void = () => {}
+      const met = new Promise<void>((resolve, reject) => {
+        look = () => {
+          try {
+            if (condition()) resolve()
+          } catch (error) {
+            reject(error)
+          }
+        }
+        looks.add(look)
+        look()
+      })
+      await within(met, what).finally(() => looks.delete(look))
+    },
+  }
+}
+
 /** The bounded time in which a test watches that something does not happen, or during which a fault lasts. */
 export function pause(ms: number) {
   return new Promise(resolve => setTimeout(resolve, ms))

@@ -1,16 +1,14 @@
 // nginx as docs/deploy/cdn.md has it, between viewers who wait over HTTP and gateways.
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { edgeConfig } from '../../loadtest/system/edge.ts'
-import { atEnd } from './cleanup.ts'
+import { newFolder } from './cleanup.ts'
 import { freePorts } from './free-ports.ts'
 import { answersAt, startTool } from './tool.ts'
 
 /** @returns its origin */
 export async function startEdge(gateways: { port: number }[]): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), 'keycast-edge-'))
-  atEnd(() => rmSync(folder, { recursive: true }))
+  const folder = newFolder()
   // The workers of an nginx that root started are another user.
   chmodSync(folder, 0o755)
   const [port] = await freePorts(1)

@@ -6,11 +6,11 @@ import { eventually, pause } from './deadline.ts'
 import { show } from './figures.ts'
 import { startJournal } from './journal.ts'
 import { notOnceIn, readHistories, startRooms } from './journal-links.ts'
-import { type ServiceProcess, startService } from './processes.ts'
+import type { NamespaceSettings } from './keycast-yaml.ts'
 import { createRandom } from './random.js'
 import { seconds, seed } from './random-faults.ts'
 import { joinRooms, type RoomClient } from './rooms.ts'
-import { writeConfig } from './system.ts'
+import { startSystem } from './system.ts'
 import { startSwitch } from './tcp-switch.ts'
 import { startToldBackend } from './told-backend.ts'
 
@@ -46,8 +46,9 @@ export async function startFaultRun({ journals: environments, more = () => [] }:
   const history = { messages: 1_000_000, bytes: '1GiB' }
   const access = { anonymous: { read: ['*:**'], publish: ['*:**'] } }
   const backend = await startToldBackend()
-  const config = writeConfig({ room: { source: 'journal', history, notify: backend.notify } } as any, access)
-  const journals = await Promise.all(environments.map(env => startJournal({ config, env })))
+  const namespaces: Record<string, NamespaceSettings> = { room: { source: 'journal', history, notify: backend.notify } }
+  const system = await startSystem({ namespaces, access, gateways: 0, fetchers: 0 })
+  const journals = await Promise.all(environments.map(env => startJournal({ config: system.configPath, env })))
   const switches: Awaited<ReturnType<typeof startSwitch>>[] = []
   /** Of each journal: one for publications, one for deliveries. */
   const linkHoles: Awaited<ReturnType<typeof startBlackhole>>[][] = []
@@ -62,21 +63,16 @@ export async function startFaultRun({ journals: environments, more = () => [] }:
   }
 
   async function startGateway() {
-    const process = await startService('gateway', {
-      KEYCAST_CONFIG: config,
-      JOURNAL_NODES: nodes.join(),
-      GATEWAY_PORT: '0',
-      GATEWAY_INTERNAL_PORT: '0',
-    })
-    // Half of the clients go through it.
-    return { process, hole: await startBlackhole(process.listening.port as number, { isPlain: true }) }
+    const { url, port, process } = await system.startGateway({ JOURNAL_NODES: nodes.join() })
+    const hole = await startBlackhole(port, { isPlain: true })
+    return { process, hole, url, urlThroughHole: `ws://127.0.0.1:${hole.port}/ws` }
   }
   const gateways = [await startGateway(), await startGateway()]
   const checker = createChecker()
   const random = createRandom(seed)
   const clients = Array.from({ length: CLIENTS }, (_, n) => {
     const rooms = Array.from({ length: ROOMS_PER_CLIENT }, (_, each) => ROOMS[(n + each * 3) % ROOMS.length])
-    const url = () => urlOf(random.pick(gateways), n % 2 === 0)
+    const url = () => random.pick(gateways)[n % 2 === 0 ? 'urlThroughHole' : 'url']
     return createParticipant({ name: `client-${n}`, rooms, checker, url })
   })
 
@@ -196,10 +192,6 @@ export async function startFaultRun({ journals: environments, more = () => [] }:
     },
   }
 }
-
-/** @param isSwallowed now and then */
-const urlOf = ({ process, hole }: { process: ServiceProcess; hole: { port: number } }, isSwallowed: boolean) =>
-  `ws://127.0.0.1:${isSwallowed ? hole.port : process.listening.port}/ws`
 
 interface ParticipantOptions {
   name: string

@@ -1,20 +1,14 @@
 // A journal as a real process.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { atEnd } from './cleanup.ts'
+
+import { newFolder } from './cleanup.ts'
 import { freePorts } from './free-ports.ts'
 import { ask } from './http.ts'
+import { type NamespaceSettings, writeConfig } from './keycast-yaml.ts'
 import { startService } from './processes.ts'
-import { writeConfig } from './system.ts'
 
 /** Every message of a test is held, so that all can be counted in the end. */
-const namespaces = { room: { source: 'journal', history: { messages: 1_000_000, bytes: '1GiB' } } } as any
-
-export function newFolder() {
-  const folder = mkdtempSync(join(tmpdir(), 'keycast-journal-'))
-  atEnd(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
+const namespaces: Record<string, NamespaceSettings> = {
+  room: { source: 'journal', history: { messages: 1_000_000, bytes: '1GiB' } },
 }
 
 /** @param options `config`: the path of a keycast.yaml */

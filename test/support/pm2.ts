@@ -1,11 +1,10 @@
 // pm2 with a folder of its own, and everything it starts known by a mark.
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { atEnd } from './cleanup.ts'
+import { newFolder } from './cleanup.ts'
 import { within } from './deadline.ts'
 import { ofNode } from './node-process.ts'
 import { isAlive, killAtEnd, killNow } from './processes.ts'
@@ -40,20 +39,13 @@ function pidsWith(assignment: string) {
     .map(Number)
 }
 
-/** @returns a new folder for a pm2, with a path short enough for its sockets */
-export function newHome(): string {
-  const home = mkdtempSync(join(tmpdir(), 'keycast-pm2-'))
-  atEnd(() => rmSync(home, { recursive: true, force: true }))
-  return home
-}
-
 /**
  * pm2 as a person uses it: each call is a command.
  *
  * @param env the environment of every command, and so of the processes it starts
  */
 export function createPm2(env: Record<string, string>) {
-  const home = newHome()
+  const home = newFolder()
   const mark = createMark()
 
   /** @returns what it printed, once it is done */

@@ -1,11 +1,10 @@
 // A PostgreSQL of a test's own: a cluster in a temporary folder, reached by a Unix socket alone.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chownSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { atEnd } from './cleanup.ts'
+import { atEnd, newFolder } from './cleanup.ts'
 import { within } from './deadline.ts'
 import { startTool } from './tool.ts'
 
@@ -17,8 +16,7 @@ const SETTINGS = ['shared_buffers=16MB', 'max_connections=20', 'autovacuum=off',
 export async function startPostgres() {
   const release = readdirSync(RELEASES).sort((a, b) => Number(b) - Number(a))[0]
   const program = (name: string) => join(RELEASES, release, 'bin', name)
-  const folder = mkdtempSync(join(tmpdir(), 'keycast-postgres-'))
-  atEnd(() => rmSync(folder, { recursive: true }))
+  const folder = newFolder()
   const owner = ownerOf(folder)
   const data = join(folder, 'data')
   const init = ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync']

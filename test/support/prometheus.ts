@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parse, stringify } from 'yaml'
+import { newFolder } from './cleanup.ts'
 import { freePorts } from './free-ports.ts'
-import { temporaryFolder } from './proxy.ts'
 import { answersAt, startTool } from './tool.ts'
 
 export const prometheusFolder = fileURLToPath(new URL('../../monitoring/prometheus/', import.meta.url))
@@ -23,7 +23,7 @@ interface Sample {
  * @param targets host:port by job
  */
 export async function startPrometheus(config: string, targets: Record<string, string[]>) {
-  const folder = temporaryFolder()
+  const folder = newFolder()
   const [port] = await freePorts(1)
   const { global, rule_files, scrape_configs } = parse(config)
   const hurried = {

@@ -1,16 +1,15 @@
 // The host's proxy as a real process on free ports, and stand-ins for the servers behind it.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, request as requestPlainly } from 'node:http'
 import { request as requestSecurely } from 'node:https'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { WebSocket as WsWebSocket } from 'ws'
 import WebSocket, { WebSocketServer } from 'ws'
-import { atEnd } from './cleanup.ts'
+import { atEnd, newFolder } from './cleanup.ts'
 import { eventually, within } from './deadline.ts'
 import { freePorts } from './free-ports.ts'
 import { ofNode } from './node-process.ts'
@@ -93,7 +92,7 @@ interface Place {
 }
 
 async function newPlace(): Promise<Place> {
-  const folder = temporaryFolder()
+  const folder = newFolder()
   chmodSync(folder, 0o755) // for workers that open a log anew: started by root, they are another user
   const directory = join(folder, 'a proxy') // with a space: it is somebody's
   mkdirSync(directory)
@@ -212,11 +211,4 @@ export async function echo(socket: WsWebSocket, text: string) {
   const closed = once(socket, 'close').then(() => Promise.reject(new Error('the WebSocket was closed')))
   const [answer] = await Promise.race([once(socket, 'message'), closed])
   return String(answer)
-}
-
-/** A folder that is gone when the test file ends. */
-export function temporaryFolder() {
-  const folder = mkdtempSync(join(tmpdir(), 'keycast-test-'))
-  atEnd(() => rmSync(folder, { recursive: true }))
-  return folder
 }

@@ -1,84 +1,9 @@
-// Rooms as real processes: a journal, gateways, and clients over WebSocket whose every sight goes to a checker.
+// Clients of rooms, over WebSocket, whose every sight goes to a checker.
 import WebSocket from 'ws'
 import { atEnd } from './cleanup.ts'
-import { eventually, within } from './deadline.ts'
-import { freePorts } from './free-ports.ts'
-import { ask } from './http.ts'
-import { startJournal } from './journal.ts'
-import { startService } from './processes.ts'
-import { writeConfig } from './system.ts'
-
-export const API_TOKEN = 'a-token-for-tests'
+import { createConditions, within } from './deadline.ts'
 
 export type RoomClient = Awaited<ReturnType<typeof joinRooms>>
-
-interface RoomsOptions {
-  /** Of rooms, as in keycast.yaml. */
-  namespaces?: Record<string, object>
-  access?: object
-  gateways?: number
-  /** Of gateways. */
-  env?: Record<string, string>
-  journalEnv?: Record<string, string>
-  /** The number of journals, if they share the log; 0 where `env` names others. */
-  journals?: number
-}
-
-export async function startRooms({
-  namespaces = { room: {} },
-  access = { anonymous: { read: ['*:**'], publish: ['*:**'] } },
-  gateways: gatewayCount = 1,
-  env = {},
-  journalEnv = {},
-  journals: journalCount = 1,
-}: RoomsOptions = {}) {
-  const entries = Object.entries(namespaces).map(([name, rest]) => [name, { source: 'journal', ...rest }])
-  const config = writeConfig(Object.fromEntries(entries), access)
-  const journals = await Promise.all(
-    Array.from({ length: journalCount }, () => startJournal({ config, env: journalEnv })),
-  )
-
-  /** @param own settings of this gateway alone */
-  async function startGateway(own: Record<string, string> = {}) {
-    const process = await startService('gateway', {
-      KEYCAST_CONFIG: config,
-      API_TOKENS: `test:admin:${API_TOKEN}`,
-      JOURNAL_NODES: journals.map(({ node }) => node).join(),
-      GATEWAY_PORT: String((await freePorts(1))[0]),
-      GATEWAY_INTERNAL_PORT: '0',
-      ...env,
-      ...own,
-    })
-    const { port, internalPort } = process.listening
-    const internal = `http://127.0.0.1:${internalPort}`
-    const gateway = {
-      process,
-      url: `ws://127.0.0.1:${port}/ws`,
-      http: `http://127.0.0.1:${port}`,
-      internal,
-      /** @param name with labels, if any */
-      async metric(name: string) {
-        const text = (await ask(`${internal}/metrics`)).body.toString()
-        const line = text.split('\n').find(each => each.startsWith(`keycast_gateway_${name} `))
-        return Number(line?.slice(line.lastIndexOf(' ') + 1))
-      },
-      call: (path: string, body?: object) =>
-        ask(internal + path, {
-          method: body ? 'POST' : 'GET',
-          headers: { authorization: `Bearer ${API_TOKEN}`, 'content-type': 'application/json' },
-          body: body && JSON.stringify(body),
-        }),
-    }
-    await eventually(
-      async () => (await gateway.metric('journal_nodes_alive')) === Math.max(1, journalCount),
-      'the journals answering',
-    )
-    return gateway
-  }
-
-  const gateways = await Promise.all(Array.from({ length: gatewayCount }, () => startGateway()))
-  return { journal: journals[0], journals, startGateway, gateways }
-}
 
 interface JoinRoomsOptions {
   /** To the checker; one that resumes elsewhere keeps it. */
@@ -99,7 +24,7 @@ export async function joinRooms(
   /** The position of its stream in each room. */
   const positions = new Map<string, { epoch: string; seq: number }>()
   const requests = new Map<unknown, (message: any) => void>()
-  const waiters = new Set<() => void>()
+  const { look, until } = createConditions()
   let lastId = 0
   let isKept = true
 
@@ -109,7 +34,7 @@ export async function joinRooms(
     note(message)
     onMessage(message)
     requests.get(message.id)?.(message)
-    for (const wake of waiters) wake()
+    look()
   })
   const ended = new Promise(resolve => socket.on('close', code => resolve(code)))
   socket.on('error', () => {})
@@ -174,19 +99,7 @@ export async function joinRooms(
     /** Of one type, or of one room as well. */
     all: (type: string, key?: string): any[] =>
       received.filter(each => each.type === type && (key === undefined || each.key === key)),
-    async until(condition: () => unknown, what: string) {
-      let wake: () => void = () => {}
-      const met = new Promise(resolve => {
-        wake = () => void (condition() && resolve(undefined))
-        waiters.add(wake)
-        wake()
-      })
-      try {
-        await within(met, () => what)
-      } finally {
-        waiters.delete(wake)
-      }
-    },
+    until,
   }
   const refused = ended.then(code => {
     throw new Error(`closed with ${code} before the welcome`)

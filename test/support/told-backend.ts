@@ -1,10 +1,9 @@
 // A backend that Keycast tells of its rooms, as a test has it behave. It takes nothing unsigned, and notes what it took.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isFromKeycast } from '@keycast/client/backend'
-import { atEnd } from './cleanup.ts'
+import { atEnd, newFolder } from './cleanup.ts'
 import { freePorts } from './free-ports.ts'
 
 const SECRET = 'the secret of a test, long enough'
@@ -23,8 +22,7 @@ interface Told extends Position {
 export type ToldBackend = Awaited<ReturnType<typeof startToldBackend>>
 
 export async function startToldBackend() {
-  const folder = mkdtempSync(join(tmpdir(), 'keycast-told-'))
-  atEnd(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = newFolder()
   const secretFile = join(folder, 'secret')
   writeFileSync(secretFile, `${SECRET}\n`)
   const rooms = new Map<string, Told[]>()

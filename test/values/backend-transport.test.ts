@@ -1,24 +1,22 @@
 // The way to a backend: its own certificate authority, compressed bodies, a trace for each request, and a line in the log
 // where it fails.
-import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { documentOf } from '../support/backend.ts'
+import { newFolder } from '../support/cleanup.ts'
 import { connect } from '../support/client.ts'
 import { eventually } from '../support/deadline.ts'
+import { run } from '../support/run.ts'
 import { startSystem } from '../support/system.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'keycast-authority-'))
-afterAll(() => rmSync(folder, { recursive: true }))
-await promisify(execFile)(fileURLToPath(new URL('../../scripts/certificates', import.meta.url)), [folder, '127.0.0.1'])
+const folder = newFolder()
+await run(fileURLToPath(new URL('../../scripts/certificates', import.meta.url)), [folder, '127.0.0.1'])
 const certificate = join(folder, 'fullchain.pem')
 
 let serve: (request: IncomingMessage, response: ServerResponse) => void

@@ -1,16 +1,15 @@
 // Backends that are read in another way than by a GET of a path with an id: by POST, with the id in the query or
 // nowhere, with parameters, without HEAD.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { answers, documentOf, startBackend } from '../support/backend.ts'
+import { newFolder } from '../support/cleanup.ts'
 import { connect } from '../support/client.ts'
 import { startSystem } from '../support/system.ts'
 
 const backend = await startBackend()
-const tokenFile = join(mkdtempSync(join(tmpdir(), 'keycast-token-')), 'token')
+const tokenFile = join(newFolder(), 'token')
 writeFileSync(tokenFile, 'first\n')
-afterAll(() => rmSync(dirname(tokenFile), { recursive: true }))
 const { gateways } = await startSystem({
   namespaces: {
     graph: {

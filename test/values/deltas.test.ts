@@ -259,7 +259,7 @@ test('a gateway or a fetcher that is killed leaves no viewer with wrong bytes, a
 
   await change(30)
   await gateway.process.kill()
-  gateway = await system.startGateway(system.nodes)
+  gateway = await system.startGateway()
   urls[0] = gateway.url
   await change(30)
   await fetcher.process.kill()

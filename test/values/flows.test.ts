@@ -1,9 +1,9 @@
 // A changed value's way from the backend to the socket, by the files whose functions run: docs/architecture.md lists them, so
 // that whoever reads those has read all there is.
-import { mkdtempSync, readFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { answers, startBackend } from '../support/backend.ts'
+import { newFolder } from '../support/cleanup.ts'
 import { connect } from '../support/client.ts'
 import { eventually, pause } from '../support/deadline.ts'
 import { childrenOf } from '../support/processes.ts'
@@ -27,7 +27,7 @@ const BY_THE_CLOCK = [
   'services/fetcher/primary/workers/worker-clock.ts',
 ]
 
-const folder = mkdtempSync(join(tmpdir(), 'keycast-flows-'))
+const folder = newFolder()
 
 /** The files that the page lists: those of each bullet, in the folder that was named last. */
 function filesListed(): Set<string> {

@@ -1,8 +1,7 @@
 // Backends that know nothing of Keycast, served through configuration alone.
-import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { utimesSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createSchema, createYoga } from 'graphql-yoga'
 // @ts-expect-error it comes without types
@@ -12,15 +11,14 @@ import jsonServer from 'json-server'
 // @ts-expect-error it comes without types
 import send from 'send'
 import { answers, documentOf, startBackend } from '../support/backend.ts'
-import { atEnd } from '../support/cleanup.ts'
+import { atEnd, newFolder } from '../support/cleanup.ts'
 import { connect } from '../support/client.ts'
 import { eventually } from '../support/deadline.ts'
 import { msSince, show } from '../support/figures.ts'
 import { ask } from '../support/http.ts'
 import { startSystem } from '../support/system.ts'
 
-const directory = mkdtempSync(join(tmpdir(), 'keycast-files-'))
-atEnd(() => rmSync(directory, { recursive: true }))
+const directory = newFolder()
 
 interface Served {
   path: string

@@ -1,12 +1,11 @@
 // Rows of PostgreSQL, served by PostgREST and told by pg-sse as docs/deploy/postgresql.md has it, in a browser.
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parse } from 'yaml'
 import { launchChromium } from '../support/chromium.ts'
-import { atEnd } from '../support/cleanup.ts'
+import { newFolder } from '../support/cleanup.ts'
 import { connect } from '../support/client.ts'
 import { eventually } from '../support/deadline.ts'
 import { startEdge } from '../support/edge.ts'
@@ -31,8 +30,7 @@ const python = fileURLToPath(new URL('../../clients/python/.venv/bin/python', im
 const onFreePorts = (text: string) =>
   text.replace(/\b300[01]\b/g, port => String(port === '3000' ? rowsPort : changesPort))
 
-const folder = mkdtempSync(join(tmpdir(), 'keycast-postgresql-'))
-atEnd(() => rmSync(folder, { recursive: true }))
+const folder = newFolder()
 const postgres = await startPostgres()
 const [rowsPort, changesPort] = await freePorts(2)
 await postgres.run(blockOf('sql'))

@@ -4,27 +4,22 @@ import { atEnd } from '../support/cleanup.ts'
 import { connect } from '../support/client.ts'
 import { eventually } from '../support/deadline.ts'
 import { ask } from '../support/http.ts'
-import { API_TOKEN, joinRooms, startRooms } from '../support/rooms.ts'
+import type { NamespaceSettings } from '../support/keycast-yaml.ts'
+import { joinRooms } from '../support/rooms.ts'
+import { startRooms } from '../support/system.ts'
 import { startValkey } from '../support/valkey.ts'
 
-const namespaces = { price: { source: 'pushed', maxBytes: '1KiB' }, room: {} }
+const namespaces: Record<string, NamespaceSettings> = { price: { source: 'pushed', maxBytes: '1KiB' }, room: {} }
 const access = { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] } }
 
 type Started = Awaited<ReturnType<typeof startRooms>>
 type At = Started['gateways'][number]
 
-const headers = { authorization: `Bearer ${API_TOKEN}`, 'content-type': 'application/json' }
+const ranked = (order?: number): Record<string, string> =>
+  order === undefined ? {} : { 'keycast-order': String(order) }
 const put = (at: At, key: string, revision: number, order?: number) =>
-  ask(`${at.internal}/v1/values/${key}`, {
-    method: 'PUT',
-    headers: { ...headers, ...(order !== undefined && { 'keycast-order': String(order) }) },
-    body: JSON.stringify({ revision }),
-  })
-const remove = (at: At, key: string, order?: number) =>
-  ask(`${at.internal}/v1/values/${key}`, {
-    method: 'DELETE',
-    headers: { authorization: headers.authorization, ...(order !== undefined && { 'keycast-order': String(order) }) },
-  })
+  at.put(key, JSON.stringify({ revision }), ranked(order))
+const remove = (at: At, key: string, order?: number) => at.remove(key, ranked(order))
 const read = (at: At, key: string) => ask(`${at.http}/v1/values/${key}`)
 
 async function viewersOf({ gateways }: Started, key: string) {
@@ -128,11 +123,7 @@ test('nobody but a backend says what a value is, at whatever door, and by whatev
     })
     const messages = await ask(`${at.http}/v1/messages/${key}`)
     expect(messages.json()).toMatchObject({ code })
-    const { authorization } = headers
-    const deleted = await ask(`${at.internal}/v1/rooms/${key}/messages/1`, {
-      method: 'DELETE',
-      headers: { authorization },
-    })
+    const deleted = await at.call(`/v1/rooms/${key}/messages/1`, undefined, 'DELETE')
     expect(deleted.json()).toMatchObject({ code })
   }
   for (const key of ['=price:1', '%3Dprice:1']) {
@@ -144,11 +135,7 @@ test('nobody but a backend says what a value is, at whatever door, and by whatev
   expect(await viewer.request({ type: 'get', key: '=price:1' })).toMatchObject({ code: 'bad_key' })
   expect((await at.call('/v1/refresh', { keys: ['price:1'] })).json().problems[0]).toContain('handed over')
   expect((await put(at, 'price:2', 10 ** 15)).status).toBe(200)
-  const large = await ask(`${at.internal}/v1/values/price:1`, {
-    method: 'PUT',
-    headers,
-    body: `"${'x'.repeat(1_024)}"`,
-  })
+  const large = await at.put('price:1', `"${'x'.repeat(1_024)}"`)
   expect([large.status, large.json().code]).toEqual([413, 'too_large'])
   expect((await read(at, 'price:1')).json()).toEqual({ revision: 1 })
 })

@@ -10,7 +10,7 @@ import { atEnd } from '../support/cleanup.ts'
 import { eventually, within } from '../support/deadline.ts'
 import { freePorts } from '../support/free-ports.ts'
 import { startProxy } from '../support/proxy.ts'
-import { startRooms } from '../support/rooms.ts'
+import { startRooms } from '../support/system.ts'
 import { startSwitch } from '../support/tcp-switch.ts'
 
 const secret = randomBytes(48).toString('base64')
@@ -103,7 +103,7 @@ function follow(query: string, from: ClientHttp2Session = browser) {
 test('each of many streams is spoken for at the gateway that holds it, whichever nginx asks first', async () => {
   const streams = Array.from({ length: 6 }, () => follow(''))
   await Promise.all(streams.map(stream => stream.until({ type: 'welcome' })))
-  const counts = await Promise.all(gateways.map(gateway => gateway.metric('streams')))
+  const counts = await Promise.all(gateways.map(gateway => gateway.metric('keycast_gateway_streams')))
   expect(counts).toEqual([2, 2, 2])
   for (const stream of streams) {
     for (const id of [1, 2, 3]) {
@@ -165,9 +165,9 @@ test('a client of the library that has vanished is given up after two heartbeats
   const keycast = connectClient(`ws://127.0.0.1:${network.port}/ws`, { WebSocket })
   atEnd(() => keycast.close())
   await eventually(() => answers > 2, 'answers to comments')
-  await eventually(async () => (await gateway.metric('streams')) === 1, 'the stream')
+  await eventually(async () => (await gateway.metric('keycast_gateway_streams')) === 1, 'the stream')
   network.silence()
-  await eventually(async () => (await gateway.metric('streams')) === 0, 'the end of the stream')
+  await eventually(async () => (await gateway.metric('keycast_gateway_streams')) === 0, 'the end of the stream')
 })
 
 test('messages that the library was given before it was closed arrive', async () => {

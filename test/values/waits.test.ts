@@ -17,7 +17,7 @@ const KEY = 'doc:1'
 
 const backend = await startBackend()
 backend.on('/docs/1', answers.json(documentOf(1)))
-const { gateways, nodes, startGateway } = await startSystem({
+const { gateways, startGateway } = await startSystem({
   namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', maxAge: '100ms' } },
   gateways: 2,
   env: { GATEWAY_KEYS_PER_SESSION_MAX: '2', GATEWAY_REQUESTS_PER_SECOND_MAX: '1' },
@@ -89,7 +89,7 @@ test('a stranger who opens key after key is refused, and whoever waits for those
 })
 
 test('a gateway that is stopped answers who waits, also where nobody has a session there', async () => {
-  const gateway = await startGateway(nodes)
+  const gateway = await startGateway()
   const { headers } = await ask(`${gateway.http}/v1/values/${KEY}`)
   const [order, edge] = String(headers['keycast-cursor']).split('.')
   // The edge after the next, so that none passes meanwhile.

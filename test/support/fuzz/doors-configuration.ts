@@ -9,7 +9,7 @@ import { settings as fetcherSettings } from '../../../services/fetcher/settings.
 import { readAccess } from '../../../services/gateway/access/policy-file.ts'
 import { settings as gatewaySettings } from '../../../services/gateway/settings.ts'
 import { settings as journalSettings } from '../../../services/journal/settings.ts'
-import { newFolder } from '../journal.ts'
+import { newFolder } from '../cleanup.ts'
 import { Absurd, absurdBytes, absurdJson, absurdText } from './absurd.ts'
 import type { AnyDoor } from './judge.ts'
 
