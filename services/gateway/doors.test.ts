@@ -10,7 +10,7 @@ import { authenticate, badTokens, issuers, sign } from './access/test-tokens.ts'
 import { createTestApp } from './doors/http/test-support.ts'
 import type { Lasting } from './gate/gate.ts'
 import type { Settings } from './settings.ts'
-import { createTestGateway } from './test-support.ts'
+import { authorizeKept, createTestGateway } from './test-support.ts'
 
 const cleanUps: (() => unknown)[] = []
 afterEach(async () => {
@@ -27,14 +27,7 @@ const rule = (written: unknown, user = false) => readRule(written, { user, stric
 const KEEP_MS = 10_000
 
 /** A backend decides, too. */
-const authorize = {
-  urlFor: (id: string) => `http://127.0.0.1/${id}`,
-  origin: 'http://127.0.0.1',
-  pattern: 'http://127.0.0.1/{id}',
-  method: 'HEAD' as const,
-  keepMs: KEEP_MS,
-  keepRefusedMs: KEEP_MS,
-}
+const authorize = authorizeKept(KEEP_MS)
 
 function start(policy?: Partial<Policy>, settings?: Partial<Settings>, decides: { authorize?: typeof authorize } = {}) {
   const journal = createMemoryRooms()

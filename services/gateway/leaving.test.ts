@@ -5,18 +5,11 @@ import type { JournalNamespace, Namespace } from '@keycast/service'
 import fc from 'fast-check'
 import { readRule } from './access/rule.ts'
 import { authenticate, issuers, sign } from './access/test-tokens.ts'
-import { createPolicy, createTestGateway, noMetrics, readAs } from './test-support.ts'
+import { authorizeKept, createPolicy, createTestGateway, noMetrics, readAs } from './test-support.ts'
 
 const startAtMs = 1_800_000_000_000
 const KEEP_MS = 5_000
-const authorize = {
-  pattern: 'http://127.0.0.1/{id}',
-  urlFor: (id: string) => `http://127.0.0.1/${id}`,
-  origin: 'http://127.0.0.1',
-  method: 'HEAD' as const,
-  keepMs: KEEP_MS,
-  keepRefusedMs: KEEP_MS,
-}
+const authorize = authorizeKept(KEEP_MS)
 const members = 'named' as const
 const own = { isPerUser: true }
 /** Where a backend decides, and where it does in the other file. */

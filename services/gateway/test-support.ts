@@ -88,6 +88,16 @@ export function readAs(...[given = { tick: {} }, rooms = {}, handedOver = {}]: G
   }
 }
 
+/** Of a namespace whose backend decides. @param keepMs how long its decision is kept */
+export const authorizeKept = (keepMs: number) => ({
+  urlFor: (id: string) => `http://127.0.0.1/${id}`,
+  origin: 'http://127.0.0.1',
+  pattern: 'http://127.0.0.1/{id}',
+  method: 'HEAD' as const,
+  keepMs,
+  keepRefusedMs: keepMs,
+})
+
 const pushedDefaults = {
   source: 'pushed' as const,
   maxAgeMs: 1_000,

@@ -1,17 +1,10 @@
 import { readRule } from '../access/rule.ts'
 import { issuers, sign } from '../access/test-tokens.ts'
-import { createTestGateway } from '../test-support.ts'
+import { authorizeKept, createTestGateway } from '../test-support.ts'
 
 const START_MS = 1_795_000_000_000
 const rule = (of: object, user: boolean) => readRule(of, { user, strict: true }).rule
-const authorize = {
-  pattern: 'http://127.0.0.1/{id}',
-  urlFor: (id: string) => `http://127.0.0.1/${id}`,
-  origin: 'http://127.0.0.1',
-  method: 'HEAD' as const,
-  keepMs: 5_000,
-  keepRefusedMs: 5_000,
-}
+const authorize = authorizeKept(5_000)
 
 const signed = (scope: string, jti?: string) =>
   sign({ sub: 'ann', nowMs: START_MS, ttlSeconds: 3_000, jti, claims: { scope } })

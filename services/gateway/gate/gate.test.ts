@@ -1,7 +1,7 @@
 import type { Problem } from '@keycast/protocol'
 import { createRights } from '../access/rights.ts'
 import { readRule } from '../access/rule.ts'
-import { createNamespaces, createTestGateway } from '../test-support.ts'
+import { authorizeKept, createNamespaces, createTestGateway } from '../test-support.ts'
 import type { Holder } from './gate.ts'
 import { createTestGate } from './test-gate.ts'
 
@@ -67,14 +67,7 @@ test('a key that no door checked is never asked for', () => {
   expect(backbone.calls).toEqual([])
 })
 
-const authorize = {
-  urlFor: () => 'http://127.0.0.1/',
-  origin: 'http://127.0.0.1',
-  pattern: 'http://127.0.0.1/{id}',
-  method: 'HEAD' as const,
-  keepMs: 1_000,
-  keepRefusedMs: 1_000,
-}
+const authorize = authorizeKept(1_000)
 
 /** A gate of rooms and values whose backend decides about `doc:*` and `asked:*`. */
 const deciding = ({

@@ -1,17 +1,10 @@
 // Subscriptions to keys whose backend decides who reads them, and that end for another reason.
 import type { RoomsEvents } from '@keycast/backbone'
 import { createMemoryRooms } from '@keycast/backbone/memory'
-import { createTestGateway } from '../test-support.ts'
+import { authorizeKept, createTestGateway } from '../test-support.ts'
 
 const KEEP_MS = 10_000
-const authorize = {
-  urlFor: (id: string) => `http://127.0.0.1/${id}`,
-  origin: 'http://127.0.0.1',
-  pattern: 'http://127.0.0.1/{id}',
-  method: 'HEAD' as const,
-  keepMs: KEEP_MS,
-  keepRefusedMs: KEEP_MS,
-}
+const authorize = authorizeKept(KEEP_MS)
 
 const stops: (() => Promise<void>)[] = []
 afterEach(async () => {

@@ -1,20 +1,13 @@
 // A gateway whose namespaces `doc` and `page` have a backend that decides, which the test plays, and clients with tokens.
 import { createHash } from 'node:crypto'
 import type { Settings } from '../../settings.ts'
-import { createTestGateway } from '../../test-support.ts'
+import { authorizeKept, createTestGateway } from '../../test-support.ts'
 import { readRule } from '../rule.ts'
 import { authenticate, issuers, sign } from '../test-tokens.ts'
 
 export const nowMs = 1_800_000_000_000
 export const KEEP_MS = 10_000
-export const authorize = {
-  urlFor: (id: string) => `http://127.0.0.1/${id}`,
-  origin: 'http://127.0.0.1',
-  pattern: 'http://127.0.0.1/{id}',
-  method: 'HEAD' as const,
-  keepMs: KEEP_MS,
-  keepRefusedMs: KEEP_MS,
-}
+export const authorize = authorizeKept(KEEP_MS)
 const anonymous = readRule({ read: ['tick:*', 'doc:open', 'page:*'] }, { user: false, strict: true }).rule
 const everyone = readRule({ read: ['doc:*'] }, { user: true, strict: true }).rule
 export const viewerOf = (user: string) => createHash('sha256').update(user).digest('base64url')

@@ -6,7 +6,7 @@ import { eventually } from '../../../../test/support/deadline.ts'
 import { createRandom } from '../../../../test/support/random.js'
 import { readRule } from '../../access/rule.ts'
 import { issuers, sign } from '../../access/test-tokens.ts'
-import { createTestGateway, noMetrics } from '../../test-support.ts'
+import { authorizeKept, createTestGateway, noMetrics } from '../../test-support.ts'
 import { createTestApp } from './test-support.ts'
 
 const START_MS = 1_795_000_000_000
@@ -35,14 +35,7 @@ const COUNTS = ['subscriptions', 'subscriptions_awaiting', 'watched_keys', 'watc
 
 const token = await sign({ sub: 'ann', nowMs: START_MS, ttlSeconds: 3_000 })
 const ruleOf = (rule: object, user: boolean) => readRule(rule, { user, strict: true }).rule
-const authorize = {
-  pattern: 'http://127.0.0.1/{id}',
-  urlFor: (id: string) => `http://127.0.0.1/${id}`,
-  origin: 'http://127.0.0.1',
-  method: 'HEAD' as const,
-  keepMs: 5_000,
-  keepRefusedMs: 5_000,
-}
+const authorize = authorizeKept(5_000)
 
 const stops: (() => Promise<void>)[] = []
 afterEach(() => Promise.all(stops.splice(0).map(stop => stop())))

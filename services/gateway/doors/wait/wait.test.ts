@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
 import { readRule } from '../../access/rule.ts'
-import { createPolicy, createTestGateway, readAs } from '../../test-support.ts'
+import { authorizeKept, createPolicy, createTestGateway, readAs } from '../../test-support.ts'
 import { closeServed, createTestApp, serve } from '../http/test-support.ts'
 import { EDGE_MS, edgeAfter, timeOfEdge } from './cursor.ts'
 
@@ -14,14 +14,7 @@ afterEach(async () => {
 const KEY = 'tick:1'
 const ORDER = 1_795_000_000_000
 const START_MS = 1_795_000_100_000
-const authorize = {
-  urlFor: (id: string) => `http://127.0.0.1/${id}`,
-  origin: 'http://127.0.0.1',
-  pattern: 'http://127.0.0.1/{id}',
-  method: 'HEAD' as const,
-  keepMs: 1_000,
-  keepRefusedMs: 1_000,
-}
+const authorize = authorizeKept(1_000)
 
 /** @param beforeEdgeMs of the key, on the wall clock */
 async function setup({

@@ -1,9 +1,9 @@
 // Rooms whose backend decides whom it lets in: every door waits for the decision, and a refusal ends everything that
 // stands.
-import { createHash } from 'node:crypto'
 import { createMemoryRooms } from '@keycast/backbone/memory'
 import type { MetricMakers } from '@keycast/service'
 import { createMetrics } from '@keycast/service/metrics'
+import { admitted, authorize, failed, KEEP_MS, refused, viewerOf } from '../../access/backend/test-backend.ts'
 import { readRule } from '../../access/rule.ts'
 import { authenticate, issuers, sign } from '../../access/test-tokens.ts'
 import { queuedBytesOf } from '../../delivery/slow-clients.ts'
@@ -12,24 +12,11 @@ import type { Settings } from '../../settings.ts'
 import { createTestGateway } from '../../test-support.ts'
 
 const startAtMs = 1_800_000_000_000
-const KEEP_MS = 10_000
 const KEY = 'room:1'
-const authorize = {
-  urlFor: (id: string) => `http://127.0.0.1/${id}`,
-  origin: 'http://127.0.0.1',
-  pattern: 'http://127.0.0.1/{id}',
-  method: 'HEAD' as const,
-  keepMs: KEEP_MS,
-  keepRefusedMs: KEEP_MS,
-}
 const everything = { read: ['*:**'], publish: ['*:**'], join: ['*:**'] }
 const everyone = readRule(everything, { user: true, strict: true }).rule
 const anonymous = readRule({ ...everything, publish: [] }, { user: false, strict: true }).rule
 const open = { anonymous, everyone }
-const viewerOf = (user: string) => createHash('sha256').update(user).digest('base64url')
-const admitted = { verdict: 'admitted', ageMs: 0 }
-const refused = { verdict: 'refused', ageMs: 0 }
-const failed = { verdict: 'failed', message: 'the backend answered 500', retryAfterMs: 1_000 }
 
 const stops: (() => Promise<void>)[] = []
 afterEach(async () => {

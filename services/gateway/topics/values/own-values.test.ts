@@ -1,8 +1,8 @@
 // Values that differ per user, from a gateway's doors to its backbone: one entry and one fetch per user and key, with the token
 // of that user, for as long as it is valid.
-import { createHash } from 'node:crypto'
 import { inspect } from 'node:util'
 import { tokenDigest } from '@keycast/backbone'
+import { viewerOf } from '../../access/backend/test-backend.ts'
 import { readRule } from '../../access/rule.ts'
 import { authenticate, issuers, sign } from '../../access/test-tokens.ts'
 import type { Settings } from '../../settings.ts'
@@ -11,7 +11,6 @@ import { createTestGateway } from '../../test-support.ts'
 const startAtMs = 1_800_000_000_000
 const anonymous = readRule({ read: ['own:open', 'tick:*'] }, { user: false, strict: true }).rule
 const everyone = readRule({ read: ['own:inbox', 'own:open', 'own:third'] }, { user: true, strict: true }).rule
-const viewerOf = (user: string) => createHash('sha256').update(user).digest('base64url')
 const KEY = 'own:inbox'
 const wire = (user: string, key = KEY) => `${key}|${viewerOf(user)}`
 const OPEN = 'own:open|anonymous'
