@@ -8,7 +8,7 @@ import { answers, startBackend } from '../support/backend.ts'
 import { launchChromium } from '../support/chromium.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { resume, stall } from '../support/client.ts'
-import { eventually, within } from '../support/deadline.ts'
+import { createConditions, eventually, within } from '../support/deadline.ts'
 import { show } from '../support/figures.ts'
 import { startSystem } from '../support/system.ts'
 
@@ -49,7 +49,7 @@ async function connect({ compressed, bytes = false }: Options) {
   const values: { revision: number; version: string }[] = []
   const answered: any[] = []
   const wrong: string[] = []
-  const waiters = new Set<() => void>()
+  const { look, until } = createConditions()
   socket.on('message', (message: Buffer, isBinary) => {
     const line = isBinary ? message.indexOf('\n') : -1
     const head = JSON.parse(message.toString('utf8', 0, isBinary ? line : undefined))
@@ -62,7 +62,7 @@ async function connect({ compressed, bytes = false }: Options) {
       if (head.id !== undefined) answered.push({ id: head.id, revision })
       else values.push({ revision, version: head.version })
     }
-    for (const wake of waiters) wake()
+    look()
   })
   await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject))
 
@@ -72,17 +72,9 @@ async function connect({ compressed, bytes = false }: Options) {
     answered,
     wrong,
     send: (message: object) => socket.send(JSON.stringify(message)),
-    until(condition: () => boolean, what: string) {
-      let wake: () => void = () => {}
-      const met = new Promise(resolve => {
-        wake = () => condition() && resolve(undefined)
-        waiters.add(wake)
-        wake()
-      })
-      return within(met, what).finally(() => waiters.delete(wake))
-    },
+    until,
     reaches(revision: number) {
-      return this.until(() => values.at(-1)?.revision === revision, `revision ${revision}`)
+      return until(() => values.at(-1)?.revision === revision, `revision ${revision}`)
     },
     /** All bytes that came from the wire. */
     bytesRead: () => (socket as any)._socket.bytesRead,
