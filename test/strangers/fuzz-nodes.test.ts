@@ -102,7 +102,7 @@ test(
     const [fetcher, journal] = [await startFake(valuesCodec, fromFetcher), await startFake(roomsCodec, fromJournal)]
     const url = `http://127.0.0.1:${(backend.address() as AddressInfo).port}/{id}`
     const { startGateway, fetchers } = await startSystem({
-      namespaces: { conversation: { url, refresh: '100ms' }, room: { source: 'journal', members: 'named' } as never },
+      namespaces: { conversation: { url, refresh: '100ms' }, room: { source: 'journal', members: 'named' } },
       gateways: 0,
       access: { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] } },
       env: { JOURNAL_NODES: journal.node },
