@@ -1,11 +1,9 @@
 // The load test, from its command line: runs every scenario at a small size, checks its counts, and opens its report in a
 // browser.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { pathToFileURL } from 'node:url'
 import type { Page } from 'playwright-core'
 import type { Result } from '../../loadtest/run/result.ts'
 import { scenarios } from '../../loadtest/scenarios/index.ts'
@@ -13,16 +11,8 @@ import type { Options } from '../../loadtest/scenarios/scenario.ts'
 import { startSystem } from '../../loadtest/system/start.ts'
 import { launchChromium } from '../support/chromium.ts'
 import { atEnd, newFolder } from '../support/cleanup.ts'
-import { within } from '../support/deadline.ts'
-import { ofNode } from '../support/node-process.ts'
+import { RUN_MS_MAX, SMALL, startLoadTest } from '../support/loadtest.ts'
 import { killAtEnd, killNow } from '../support/processes.ts'
-
-const root = fileURLToPath(new URL('../..', import.meta.url))
-/** One worker is enough for so little, and starts sooner without a warm-up. */
-const SMALL = { FETCHER_WORKERS: '1', FETCHER_WARM_UP_PULLS: '0' }
-
-/** A run is mostly starts of processes, and four test files have those at one time: 20 s alone, over a minute beside others. */
-const RUN_MS_MAX = 120_000
 
 let output: string
 /** One for all reports: each page of its own would start a process. */
@@ -43,28 +33,10 @@ beforeAll(async () => {
   })
 })
 
-function start(...args: string[]) {
-  const child = spawn(process.execPath, ['loadtest/main.js', ...args], {
-    cwd: root,
-    env: { ...ofNode, ...SMALL },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  atEnd(() => child.kill('SIGKILL'))
-  const said = { out: '', err: '' }
-  child.stdout.on('data', chunk => (said.out += chunk))
-  child.stderr.on('data', chunk => (said.err += chunk))
-  const ended = within(
-    once(child, 'close').then(([code]) => ({ code, ...said })),
-    () => `the end of loadtest ${args.join(' ')}:\n${said.err}\nthis`,
-    RUN_MS_MAX,
-  )
-  return { child, ended }
-}
-
 /** Runs a scenario. */
 async function run(scenario: string, ...args: string[]) {
   const folder = mkdtempSync(join(output, `${scenario}-`))
-  const { code, out, err } = await start(scenario, '--output', folder, ...args).ended
+  const { code, out, err } = await startLoadTest(scenario, '--output', folder, ...args).ended
   if (code !== 0) throw new Error(`exit code ${code}\n${out}\n${err}`)
   return { ...readRun(folder), out }
 }
@@ -381,7 +353,7 @@ test('Ctrl-C ends a run with a report of what was measured so far; two runs can 
   // Few clients for long: neither a limit nor its time may end the run before Ctrl-C does.
   const load = ['--every', '2ms', '--clients', '50', '--hold', '300s', '--bytes', '20000']
   const args = ['capacity', '--start', 'naive', ...load, '--output', folder]
-  const { child, ended } = start(...args, '--reference', 'bare')
+  const { child, ended } = startLoadTest(...args, '--reference', 'bare')
   const lines = createInterface(child.stderr)
   for await (const line of lines) if (/[1-9]\d* answered\/s/.test(line)) break
 
@@ -395,7 +367,7 @@ test('Ctrl-C ends a run with a report of what was measured so far; two runs can 
   expect((await open(join(interrupted.folder, 'report.html'))).complaints).toEqual([])
 
   const html = join(output, 'comparison.html')
-  const { code, out } = await start('compare', interrupted.folder, interrupted.folder, '--html', html).ended
+  const { code, out } = await startLoadTest('compare', interrupted.folder, interrupted.folder, '--html', html).ended
   expect(code).toBe(0)
   expect(out).toContain('Clients held')
   const { complaints, charts } = await open(html)
@@ -404,11 +376,11 @@ test('Ctrl-C ends a run with a report of what was measured so far; two runs can 
 })
 
 test('what cannot be run is refused with the reason', async () => {
-  const { code, err } = await start('capacity', '--start', '--every', 'soon').ended
+  const { code, err } = await startLoadTest('capacity', '--start', '--every', 'soon').ended
 
   expect(err).toContain("'--every <duration>' argument 'soon' is invalid")
   expect(code).toBe(1)
 
-  const unfit = await start('fanout', '--start', '--reference', 'socket.io').ended
+  const unfit = await startLoadTest('fanout', '--start', '--reference', 'socket.io').ended
   expect(unfit.err).toContain('fanout does not run against socket.io: it has bare, naive, and cluster')
 })

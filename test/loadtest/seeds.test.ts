@@ -1,37 +1,18 @@
 // The published workloads, from the command line: at a small size, against Keycast and others, with one report of all.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { SeedsResult } from '../../loadtest/seeds/run-seeds.ts'
-import { atEnd, newFolder } from '../support/cleanup.ts'
-import { within } from '../support/deadline.ts'
-import { ofNode } from '../support/node-process.ts'
+import { newFolder } from '../support/cleanup.ts'
+import { startLoadTest } from '../support/loadtest.ts'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
-/** One worker is enough for so little, and starts sooner without a warm-up. */
-const SMALL = { FETCHER_WORKERS: '1', FETCHER_WARM_UP_PULLS: '0' }
-
-async function seeds(...args: string[]) {
-  const child = spawn(process.execPath, ['loadtest/main.js', 'seeds', ...args], {
-    cwd: root,
-    env: { ...ofNode, ...SMALL },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  atEnd(() => child.kill('SIGKILL'))
-  let said = ''
-  child.stderr.on('data', chunk => (said += chunk))
-  const [code] = await within(once(child, 'close'), () => `the end of seeds ${args.join(' ')}:\n${said}\nthis`, 150_000)
-  return { code, said }
-}
+const seeds = (...args: string[]) => startLoadTest('seeds', ...args).ended
 
 const resultIn = (folder: string): SeedsResult => JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8'))
 
 test('every run of the plan is made, delivers all, and stands in one report; what an interrupted run left is run, and no more', async () => {
   const output = newFolder()
-  const { code, said } = await seeds('--size', 'quick', '--only', '000,003', '--output', output)
-  expect([code, said.match(/to go$/gm)?.length]).toEqual([0, 6])
+  const { code, err } = await seeds('--size', 'quick', '--only', '000,003', '--output', output)
+  expect([code, err.match(/to go$/gm)?.length]).toEqual([0, 6])
 
   const [name] = readdirSync(output)
   const folder = join(output, name)
@@ -49,16 +30,16 @@ test('every run of the plan is made, delivers all, and stands in one report; wha
   expect(readdirSync(join(folder, 'pictures'))).toContain('seed-003-4-keys.svg')
 
   rmSync(join(folder, 'report.html'))
-  expect((await seeds('--continue', folder)).said).not.toContain('to go')
+  expect((await seeds('--continue', folder)).err).not.toContain('to go')
   expect(readFileSync(join(folder, 'report.html'), 'utf8')).toBe(report)
 
   const interrupted = { ...result, runs: runs.slice(0, -1) }
   writeFileSync(join(folder, 'result.json'), JSON.stringify(interrupted))
   const continued = await seeds('--continue', folder)
-  expect([continued.code, continued.said.match(/to go$/gm)?.length]).toEqual([0, 1])
+  expect([continued.code, continued.err.match(/to go$/gm)?.length]).toEqual([0, 1])
   expect(resultIn(folder).runs.map(({ command }) => command)).toEqual(runs.map(({ command }) => command))
 
   writeFileSync(join(folder, 'result.json'), JSON.stringify({ ...interrupted, machine: { cpu: 'another' } }))
   const refused = await seeds('--continue', folder)
-  expect([refused.code, refused.said]).toEqual([1, expect.stringContaining('has machine {"cpu":"another"}')])
+  expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('has machine {"cpu":"another"}')])
 })
