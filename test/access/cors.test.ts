@@ -1,25 +1,18 @@
 // Pages of other origins ask over HTTP, through nginx, in Chromium: those that GATEWAY_ORIGINS names may read values and
 // errors, others nothing but what is for everybody.
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Page } from 'playwright-core'
 import { answers, startBackend } from '../support/backend.ts'
 import { launchChromium } from '../support/chromium.ts'
-import { atEnd } from '../support/cleanup.ts'
 import { startProxy } from '../support/proxy.ts'
+import { startSite } from '../support/sites.ts'
 import { PATIENCE, startSystem } from '../support/system.ts'
 
 /** An origin with an empty page. */
-async function startSite() {
-  const server = createServer((_, response) => response.setHeader('content-type', 'text/html').end('<!doctype html>'))
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  atEnd(() => server.close())
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
+const startEmpty = () =>
+  startSite((_, response) => response.setHeader('content-type', 'text/html').end('<!doctype html>'))
 
-const [named, other] = await Promise.all([startSite(), startSite()])
+const [named, other] = await Promise.all([startEmpty(), startEmpty()])
 const backend = await startBackend()
 backend.on('/1', answers.json('{"n":1}'))
 const { gateways } = await startSystem({

@@ -3,8 +3,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import WebSocket from 'ws'
@@ -16,6 +14,7 @@ import { eventually, within } from '../support/deadline.ts'
 import { freePorts } from '../support/free-ports.ts'
 import { ask } from '../support/http.ts'
 import { writeConfig } from '../support/keycast-yaml.ts'
+import { startSite } from '../support/sites.ts'
 import { PATIENCE, startSystem } from '../support/system.ts'
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
@@ -68,14 +67,11 @@ const signed = (user: string) =>
 
 /** The nginx of the recipe, in front of a gateway and of a backend that knows its own session cookie. */
 async function startNginx(gatewayPort: number) {
-  const api = createServer(async ({ url, headers }, response) => {
+  const api = await startSite(async ({ url, headers }, response) => {
     const isAnn = url === '/keycast-token' && headers.cookie === 'sid=of-ann'
     if (isAnn) response.writeHead(204, { 'x-keycast-token': await signed('ann') }).end()
     else response.writeHead(401).end()
   })
-  await new Promise(resolve => api.listen(0, '127.0.0.1', () => resolve(undefined)))
-  atEnd(() => api.close())
-  const apiPort = (api.address() as AddressInfo).port
   const [port] = await freePorts(1)
   const [recipe] = blocks('nginx')
   mkdirSync(join(folder, 'nginx'))
@@ -89,7 +85,7 @@ async function startNginx(gatewayPort: number) {
     events {}
     http {
       access_log off; ${temporary.join(' ')}
-      upstream api { server 127.0.0.1:${apiPort}; }
+      upstream api { server ${new URL(api).host}; }
       upstream keycast { server 127.0.0.1:${gatewayPort}; }
       server { listen 127.0.0.1:${port}; ${recipe} }
     }`,

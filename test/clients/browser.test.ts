@@ -1,15 +1,13 @@
 // The client in Chromium, as a gateway serves it to pages of other origins, and the cost of a change there.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Browser } from 'playwright-core'
 import { browserFiles } from '../../packages/client/browser-files.js'
 import { answers, type Backend, startBackend } from '../support/backend.ts'
 import { launchChromium } from '../support/chromium.ts'
-import { atEnd } from '../support/cleanup.ts'
 import { within } from '../support/deadline.ts'
 import { show } from '../support/figures.ts'
+import { startSite } from '../support/sites.ts'
 import { PATIENCE, type System, startSystem } from '../support/system.ts'
 import { startSwitch } from '../support/tcp-switch.ts'
 
@@ -36,18 +34,11 @@ beforeAll(async () => {
  * @param head of its HTML
  * @returns its address
  */
-async function serve(head = ''): Promise<string> {
-  const server = createServer((_, response) => {
+const serve = (head = ''): Promise<string> =>
+  startSite((_, response) => {
     response.writeHead(200, { 'content-type': 'text/html' })
     response.end(`<!doctype html><link rel="icon" href="data:,">${head}`)
   })
-  await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
-  atEnd(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
 
 /**
  * An import map with the hash of each module, as docs/client-recipes.md has it.

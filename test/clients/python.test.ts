@@ -1,10 +1,8 @@
 // The Python client: its own tests, its types, and a whole Keycast for it to be used with.
 import { randomBytes } from 'node:crypto'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { answers, startBackend } from '../support/backend.ts'
-import { atEnd } from '../support/cleanup.ts'
 import { python } from '../support/python.ts'
+import { startSite } from '../support/sites.ts'
 import { API_TOKEN, PATIENCE, startRooms, startSystem } from '../support/system.ts'
 
 /** Signs the tokens of the tests. */
@@ -60,18 +58,12 @@ async function startControl() {
       return ofRooms
     },
   }
-  const server = createServer(async (request, response) => {
+  return startSite(async (request, response) => {
     let body = ''
     for await (const chunk of request) body += chunk
     const { url, internal } = (await deeds[String(request.url)](JSON.parse(body))) ?? gateway
     response.end(JSON.stringify({ url, internal }))
   })
-  await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
-  atEnd(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
 test('it does as the transcripts say, and follows a whole Keycast through losses', async () => {

@@ -1,9 +1,6 @@
 // Absurd answers to a real gateway: a fetcher node and a journal that it takes for its own say what they like. The gateway
 // does not end, meets no error that nobody foresaw, does not grow, and serves what honest nodes give it all along.
 // An hour of it: FUZZ_SECONDS=3600 npm run test:e2e -- --testPathPatterns fuzz
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
 import { Pull, Router } from 'zeromq'
 import { decodeRequest } from '../../packages/backbone/wire/envelope.ts'
@@ -18,6 +15,7 @@ import { fromFetcher, fromJournal, LINK, NUMBER } from '../support/fuzz/messages
 import { MIB, watchMemory } from '../support/memory.ts'
 import { isAlive } from '../support/processes.ts'
 import { joinRooms } from '../support/rooms.ts'
+import { startSite } from '../support/sites.ts'
 import { startSystem } from '../support/system.ts'
 
 /** Beyond it something grows with what strangers say. */
@@ -92,17 +90,17 @@ async function startFake(codec: typeof valuesCodec | typeof roomsCodec, valid: N
   return { node: `127.0.0.1:${requestsPort}:${answersPort}`, speak, counts: () => ({ heard, said }) }
 }
 
-const backend = createServer((_, response) => response.end(JSON.stringify({ at: performance.now() })))
-await once(backend.listen(0, '127.0.0.1'), 'listening')
-atEnd(() => backend.close())
+const backend = await startSite((_, response) => response.end(JSON.stringify({ at: performance.now() })))
 
 test(
   `for ${seconds} s a node and a journal say absurd things to a gateway, which serves what honest ones give it`,
   async () => {
     const [fetcher, journal] = [await startFake(valuesCodec, fromFetcher), await startFake(roomsCodec, fromJournal)]
-    const url = `http://127.0.0.1:${(backend.address() as AddressInfo).port}/{id}`
     const { startGateway, fetchers } = await startSystem({
-      namespaces: { conversation: { url, refresh: '100ms' }, room: { source: 'journal', members: 'named' } },
+      namespaces: {
+        conversation: { url: `${backend}/{id}`, refresh: '100ms' },
+        room: { source: 'journal', members: 'named' },
+      },
       gateways: 0,
       access: { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] } },
       env: { JOURNAL_NODES: journal.node },

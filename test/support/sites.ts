@@ -1,13 +1,12 @@
 // Web servers of tests, with pages for real browsers.
 import { readFileSync } from 'node:fs'
-import { createServer, type RequestListener } from 'node:http'
+import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { browserFiles } from '../../packages/client/browser-files.js'
 import { atEnd } from './cleanup.ts'
 
-/** @returns its origin */
-export async function startSite(answer: RequestListener): Promise<string> {
-  const server = createServer(answer)
+/** Listens until the test file ends. @returns its origin */
+export async function serve(server: Server): Promise<string> {
   await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
   atEnd(() => {
     server.closeAllConnections()
@@ -15,6 +14,8 @@ export async function startSite(answer: RequestListener): Promise<string> {
   })
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
+
+export const startSite = (answer: RequestListener) => serve(createServer(answer))
 
 /**
  * Pages that note what they are shown (`sightings.js`) at `/`, empty ones elsewhere, and at `/values/{id}` what they

@@ -1,7 +1,6 @@
 // Backends that know nothing of Keycast, served through configuration alone.
 import { utimesSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createSchema, createYoga } from 'graphql-yoga'
 // @ts-expect-error it comes without types
@@ -11,11 +10,12 @@ import jsonServer from 'json-server'
 // @ts-expect-error it comes without types
 import send from 'send'
 import { answers, documentOf, startBackend } from '../support/backend.ts'
-import { atEnd, newFolder } from '../support/cleanup.ts'
+import { newFolder } from '../support/cleanup.ts'
 import { connect } from '../support/client.ts'
 import { eventually } from '../support/deadline.ts'
 import { msSince, show } from '../support/figures.ts'
 import { ask } from '../support/http.ts'
+import { serve } from '../support/sites.ts'
 import { startSystem } from '../support/system.ts'
 
 const directory = newFolder()
@@ -34,38 +34,28 @@ const writeOld = (name: string, revision: number) => {
   utimesSync(join(directory, name), anHourAgo, anHourAgo)
 }
 
-/** @returns its origin */
-const listen = async (server: Server): Promise<string> => {
-  await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
-  atEnd(() => {
-    server.closeAllConnections()
-    return new Promise(resolve => server.close(resolve))
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
-
 /** Listens, and notes what was answered. */
-const serve = async (server: Server) => {
+const watch = async (server: Server) => {
   const served: Served[] = []
   server.prependListener('request', (request, response) => {
     const path = request.url ?? ''
     response.on('finish', () => served.push({ path, status: response.statusCode }))
   })
-  return { origin: await listen(server), served }
+  return { origin: await serve(server), served }
 }
 
 /** http-server as `npx http-server` runs it: an ETag, and Cache-Control: max-age=3600. */
-const withEtag = await serve(httpServer.createServer({ root: directory }).server)
+const withEtag = await watch(httpServer.createServer({ root: directory }).server)
 
 /** A file server that knows Last-Modified alone, to the second, as HTTP dates are. */
-const withLastModified = await serve(
+const withLastModified = await watch(
   createServer((request, response) => send(request, request.url, { root: directory, etag: false }).pipe(response)),
 )
 
 /** json-server as `npx json-server` runs it, on records in memory. */
 const posts = jsonServer.create()
 posts.use(jsonServer.defaults({ logger: false }), jsonServer.router({ posts: [] }))
-const withPosts = await serve(createServer(posts))
+const withPosts = await watch(createServer(posts))
 
 /** GraphQL Yoga on a schema as its guide has one. */
 const articles = new Map<string, { title: string; revision: number }>()
@@ -79,7 +69,7 @@ const yoga = createYoga({
   }),
   logging: false,
 })
-const withGraphql = await serve(createServer(yoga))
+const withGraphql = await watch(createServer(yoga))
 const demanding = await startBackend()
 
 const { gateways } = await startSystem({
