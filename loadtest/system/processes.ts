@@ -9,7 +9,8 @@ import { fileURLToPath } from 'node:url'
 import { childrenOf } from './proc.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const START_MS = 20_000
+/** A busy machine takes long: a process that cannot start ends, which is noticed at once. */
+const START_MS = 60_000
 /** Above the services' own grace. */
 const STOP_MS = 12_000
 /** What a process says of itself once it listens. */
