@@ -3,7 +3,8 @@
 import { type DeleteCommand, type Deleted, readPushedKey } from '@keycast/backbone'
 import { type Problem, problemText } from '@keycast/protocol'
 import { RESERVED_PREFIX } from '@keycast/service'
-import { type Deletion, type Log, LogBroken, type Untold } from './log/log.ts'
+import type { Between } from './group-commit.ts'
+import type { Deletion, Log, Untold } from './log/log.ts'
 
 /** Messages that one look for a user's reads. */
 const LOOK_MESSAGES = 500
@@ -21,8 +22,7 @@ interface Deps {
   }
   /** Whether a backend is told of the room's messages. */
   isTold: (room: string) => boolean
-  /** Runs a task when nothing else writes. */
-  between: (task: () => Promise<unknown>) => void
+  between: Between
   /** Once for each part of a room that went. */
   onDeleted: (room: string, notice: NonNullable<Deletion['notice']>) => void
   turn: (run: () => void) => void
@@ -34,26 +34,13 @@ export function createDeletions({ log, isTold, between, onDeleted, turn }: Deps)
 
   const nextTurn = () => new Promise<void>(resolve => turn(resolve))
 
-  function writeAlone<T>(write: () => Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      between(async () => {
-        try {
-          resolve(await write())
-        } catch (error) {
-          if (error instanceof LogBroken) throw error
-          reject(error)
-        }
-      })
-    })
-  }
-
   /** No backend is to be told of these any more: only that they were deleted. */
   async function removeUntold(room: string, isGone: (message: Untold) => boolean) {
     for (let after = 0; ; ) {
       const { messages } = await log.outbox.read(room, { after, limit: LOOK_MESSAGES, bytesMax: LOOK_BYTES })
       if (messages.length === 0) return
       const seqs = messages.filter(message => !message.deletes && isGone(message)).map(({ seq }) => seq)
-      if (seqs.length > 0) await writeAlone(() => log.outbox.remove(room, seqs))
+      if (seqs.length > 0) await between(() => log.outbox.remove(room, seqs))
       after = messages[messages.length - 1].seq
       await nextTurn()
     }
@@ -63,7 +50,7 @@ export function createDeletions({ log, isTold, between, onDeleted, turn }: Deps)
   async function deleteIn(room: string, seqs: number[] | undefined): Promise<number> {
     await removeUntold(room, ({ seq }) => seqs?.includes(seq) ?? true)
     for (let messages = 0; ; ) {
-      const deletion = await writeAlone(() => log.delete(room, seqs, isTold(room)))
+      const deletion = await between(() => log.delete(room, seqs, isTold(room)))
       if ('error' in deletion) throw new NotDeleted(deletion.error)
       messages += deletion.messages
       if (deletion.notice) onDeleted(room, deletion.notice)

@@ -1,6 +1,7 @@
 // Removes what the log need not keep any more: messages past their age, and old messageIds.
 import type { World } from '@keycast/service'
-import { type Log, LogBroken } from './log/log.ts'
+import type { Between } from './group-commit.ts'
+import type { Log } from './log/log.ts'
 
 /** Rooms are trimmed by age, and old messageIds forgotten, at this interval. */
 const EXPIRE_MS = 1_000
@@ -14,8 +15,7 @@ interface Deps extends Pick<World, 'now' | 'every'> {
   /** `head`: where the room's messages begin from now on. */
   onTrimmed: (room: string, head: Awaited<ReturnType<Log['expire']>>['trimmed'][number]['head']) => void
   onFailed: (error: unknown) => void
-  /** Runs work between two batches. */
-  between: (work: () => Promise<void>) => void
+  between: Between
 }
 
 export function createExpiry({ log, bounds, onTrimmed, onFailed, between, now, every }: Deps) {
@@ -24,33 +24,28 @@ export function createExpiry({ log, bounds, onTrimmed, onFailed, between, now, e
 
   /** @returns whether there may be more to remove */
   async function expire(): Promise<boolean> {
-    try {
-      await bounds.settle()
-      const { trimmed, more } = await log.expire(bounds.retentionOf)
-      for (const { room, head } of trimmed) onTrimmed(room, head)
-      return more
-    } catch (error) {
-      if (error instanceof LogBroken) throw error
-      onFailed(error)
-      return false
-    }
+    await bounds.settle()
+    const { trimmed, more } = await log.expire(bounds.retentionOf)
+    for (const { room, head } of trimmed) onTrimmed(room, head)
+    return more
   }
 
   /** Removes what is old, in parts. */
-  function expireUntil(endAt: number) {
-    between(async () => {
-      if ((await expire()) && now() < endAt) expireUntil(endAt)
-      else isExpiring = false
-    })
+  async function expireParts() {
+    if (isExpiring) return
+    isExpiring = true
+    const endAt = now() + EXPIRE_WORK_MS
+    try {
+      while ((await between(expire)) && now() < endAt);
+    } catch (error) {
+      onFailed(error)
+    }
+    isExpiring = false
   }
 
   return {
     start() {
-      stop = every(EXPIRE_MS, () => {
-        if (isExpiring) return
-        isExpiring = true
-        expireUntil(now() + EXPIRE_WORK_MS)
-      })
+      stop = every(EXPIRE_MS, () => void expireParts())
     },
     stop: () => stop(),
   }

@@ -51,6 +51,9 @@ interface Deps {
   turn: World['turn']
 }
 
+/** Runs what writes to the log while nothing else does. */
+export type Between = <T>(write: () => Promise<T>) => Promise<T>
+
 export function createCommitter({ log, onKept, onLate, onFailed, onBroken, counts, now, turn }: Deps) {
   const waiting = createFairQueue<Entry>()
   let waitingBytes = 0
@@ -129,6 +132,26 @@ export function createCommitter({ log, onKept, onLate, onFailed, onBroken, count
     working ??= work().catch(onBroken)
   }
 
+  /**
+   * Has something else write between two batches: a log never has two writers at a time.
+   *
+   * @returns what it gives; never settles where the log is broken, or the committer stopped before
+   */
+  function between<T>(write: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      if (isStopped) return
+      tasks.add(async () => {
+        try {
+          resolve(await write())
+        } catch (error) {
+          if (error instanceof LogBroken) throw error
+          reject(error)
+        }
+      })
+      start()
+    })
+  }
+
   return {
     /**
      * @returns why nothing was done: too much is waiting, or the committer stops; too much of this payer
@@ -150,16 +173,7 @@ export function createCommitter({ log, onKept, onLate, onFailed, onBroken, count
       return undefined
     },
 
-    /**
-     * Runs between batches: a log never has two writers at a time.
-     *
-     * @param task rejects only with {@link LogBroken}
-     */
-    between(task: () => Promise<unknown>) {
-      if (isStopped) return
-      tasks.add(task)
-      start()
-    },
+    between,
 
     /** Accepts no more publishes, and resolves once all accepted ones have their outcome. */
     async stop() {

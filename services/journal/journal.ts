@@ -296,7 +296,7 @@ export function createJournal({
    * messages, and so belong to another epoch. The gateway says it again until it sees that.
    */
   function onLogAhead(link: string, id: string, before: number) {
-    committer.between(async () => {
+    const renewing = committer.between(async () => {
       const at = log.at?.()
       if (id !== log.id() || at === undefined || at >= before) return
       if (!(await log.renew?.())) return
@@ -306,6 +306,7 @@ export function createJournal({
       )
       onUncertain()
     })
+    renewing.catch(end)
   }
 
   /** Resolves once gateways can connect. */

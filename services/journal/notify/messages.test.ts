@@ -32,7 +32,10 @@ function setup({
     const teller = createMessagesTeller({
       ...time.world,
       outbox,
-      between: task => void task(),
+      between: async write => {
+        await undefined
+        return write()
+      },
       isNeeded,
       rulesOf: room => (room.startsWith('quiet:') ? undefined : ({} as Notify)),
       async post(_, body) {

@@ -12,16 +12,8 @@ import {
   type World,
 } from '@keycast/service'
 import { createPace, type Outcome, type Pace, type Post, pauseMs } from '@keycast/service/notify'
-import {
-  gapBytesOf,
-  LogBroken,
-  type Outbox,
-  OWN_MS,
-  type Position,
-  type Untellable,
-  type Untold,
-  untoldBytesOf,
-} from '../log/log.ts'
+import type { Between } from '../group-commit.ts'
+import { gapBytesOf, type Outbox, OWN_MS, type Position, type Untold, untoldBytesOf } from '../log/log.ts'
 import { messagesBody } from './bodies.ts'
 
 /** Messages of one call, and bytes of their data. */
@@ -74,10 +66,10 @@ interface Lane {
   ready: ReturnType<typeof createFifo<Room>>
 }
 
-interface Take {
-  part: { room: string; upTo: number; gap?: Untellable }
-  resolve: () => void
-  reject: (error: unknown) => void
+/** Taken out together, in one commit, once nothing else writes. */
+interface Takes {
+  parts: Parameters<Outbox['take']>[0]
+  taken: Promise<void>
 }
 
 /** Whether the next message of a room is to go. @param now by the log's clock */
@@ -85,8 +77,7 @@ type IsPast = (message: Untold, now: number, room: string) => boolean
 
 interface Deps extends Pick<World, 'now' | 'wallNow' | 'random' | 'every' | 'after'> {
   outbox: Outbox
-  /** Runs a task when nothing else writes. */
-  between: (task: () => Promise<unknown>) => void
+  between: Between
   /** Whether any room's backend is told anything. */
   isNeeded: () => boolean
   /** `undefined` where the room's backend is told nothing, or nothing any more. */
@@ -120,7 +111,7 @@ export function createMessagesTeller({
   const lanes = new Map<string, Lane>()
   /** Rooms that wait after a failure. */
   const later: Calendar<Room> = createCalendar()
-  const takes: Take[] = []
+  let takes: Takes | undefined
   const isLogDue = createOnceAMinute(now)
   /** Until then this journal is the one that tells. */
   let ownedUntil = outbox.own ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY
@@ -277,24 +268,19 @@ export function createMessagesTeller({
       report.warn({ room: key, epoch, seq, why }, 'a message was set aside: its backend refused it')
   }
 
-  function take(part: Take['part']): Promise<void> {
-    return new Promise((resolve, reject) => {
-      takes.push({ part, resolve, reject })
-      if (takes.length === 1) between(takeOut)
-    })
+  function take(part: Takes['parts'][number]): Promise<void> {
+    if (!takes || takes.parts.length === TAKES_MAX) takes = nextTakes()
+    takes.parts.push(part)
+    return takes.taken
   }
 
-  async function takeOut() {
-    const due = takes.slice(0, TAKES_MAX)
-    let ended = ({ resolve }: Take) => resolve()
-    try {
-      await outbox.take(due.map(({ part }) => part))
-    } catch (error) {
-      if (error instanceof LogBroken) throw error
-      ended = ({ reject }) => reject(error)
-    }
-    takes.splice(0, due.length).forEach(ended)
-    if (takes.length > 0) between(takeOut)
+  function nextTakes(): Takes {
+    const parts: Takes['parts'] = []
+    const taken = between(() => {
+      if (takes?.parts === parts) takes = undefined
+      return outbox.take(parts)
+    })
+    return { parts, taken }
   }
 
   async function load() {

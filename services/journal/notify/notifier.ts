@@ -2,6 +2,7 @@
 import { namespaceOf } from '@keycast/protocol'
 import type { JournalNamespaces, Log as ServiceLog, World } from '@keycast/service'
 import { createPost, createSecrets, createStatesTeller, type Outcome, type Post } from '@keycast/service/notify'
+import type { Between } from '../group-commit.ts'
 import type { Outbox } from '../log/log.ts'
 import { createMessagesTeller } from './messages.ts'
 
@@ -16,8 +17,7 @@ export interface MembersState {
 interface Deps extends World {
   namespaces: JournalNamespaces
   outbox: Outbox
-  /** Runs a task when nothing else writes. */
-  between: (task: () => Promise<unknown>) => void
+  between: Between
   /** Rooms that have members now. */
   occupied: () => Iterable<[room: string, state: () => MembersState | undefined]>
   /** Of the outbox. */
