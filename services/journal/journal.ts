@@ -99,7 +99,7 @@ export function createJournal({
 }: Deps) {
   const { now, every, turn, randomBytes } = world
   const counts = createJournalMetrics(metrics)
-  const rooms = createWatchedRooms({ log })
+  const rooms = createWatchedRooms({ tell: hub.tell, log })
   const isLogDue = createOnceAMinute(now)
   const deliveries = createDeliveries({
     log,
@@ -130,7 +130,7 @@ export function createJournal({
       const { position, at, oldest = 1 } = kept
       const { epoch, seq } = position
       if (isTold) notifier.onKept(room, at)
-      for (const link of rooms.keep(room, epoch, { seq, at, from, messageId, data }, oldest)) hub.tell(link, room)
+      rooms.keep(room, epoch, { seq, at, from, messageId, data }, oldest)
     },
     onLate(publishes) {
       counts.late(publishes)
@@ -173,7 +173,7 @@ export function createJournal({
       // Also where its backend is told nothing any more: it was as the log wrote, and may be again.
       notifier.onKept(room, notice.message.at)
       const { epoch, oldest, message } = notice
-      for (const link of rooms.keep(room, epoch, message, oldest)) hub.tell(link, room)
+      rooms.keep(room, epoch, message, oldest)
     },
     turn,
   })
@@ -181,9 +181,7 @@ export function createJournal({
   const expiry = createExpiry({
     log,
     bounds,
-    onTrimmed(room, head) {
-      for (const link of rooms.expire(room, head)) hub.tell(link, room)
-    },
+    onTrimmed: rooms.expire,
     onFailed(error) {
       if (isLogDue(`expire ${error}`)) report.error({ err: error }, 'old messages could not be removed')
     },
@@ -338,7 +336,6 @@ export function createJournal({
       stopNews = followOtherJournals({
         news: log.news,
         followers: [rooms, values],
-        tell: hub.tell,
         onReached: values.setReached,
         every,
       })

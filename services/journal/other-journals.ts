@@ -8,20 +8,19 @@ const COMPARE_MS = 1_000
 
 interface Deps {
   news: News
-  /** Of messages, and of values: each knows its own keys, and says which links are to be told. */
-  followers: { raise: (room: string, head: Position & { oldest?: number }) => Iterable<string>; keys: () => string[] }[]
-  tell: (link: string, room: string) => void
+  /** Of messages, and of values: each knows its own keys, and tells the links that watch them. */
+  followers: { raise: (room: string, head: Position & { oldest?: number }) => void; keys: () => string[] }[]
   /** Whether the log could be asked. */
   onReached: (isReached: boolean) => void
   every: Every
 }
 
 /** @returns stops it */
-export function followOtherJournals({ news, followers, tell, onReached, every }: Deps): () => void {
+export function followOtherJournals({ news, followers, onReached, every }: Deps): () => void {
   let isComparing = false
 
   function note(room: string, head: Position & { oldest?: number }) {
-    for (const { raise } of followers) for (const link of raise(room, head)) tell(link, room)
+    for (const { raise } of followers) raise(room, head)
   }
 
   async function compare() {

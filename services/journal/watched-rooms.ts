@@ -25,13 +25,15 @@ const MESSAGE_BYTES = 128
 
 interface Options {
   tailsBytesMax?: number
+  /** A link is to be sent news of the room. */
+  tell: (link: string, room: string) => void
   /** Is told of rooms that a link starts to watch. */
   log: { watch: (room: string) => void; unwatch: (room: string) => void }
 }
 
 export type WatchedRooms = ReturnType<typeof createWatchedRooms>
 
-export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, log }: Options) {
+export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, tell, log }: Options) {
   const rooms = new Map<string, Room>()
   /** Every message in a tail, oldest first, from `nextOut` on. */
   let order: { room: Room; seq: number; bytes: number }[] = []
@@ -69,19 +71,23 @@ export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, log }: Opt
     room.oldest = 1
   }
 
-  /**
-   * Notes that the room has come to this position, and holds messages from `oldest` on.
-   *
-   * @param head a hint has no `oldest`
-   * @returns the links that watch the room, if it is news
-   */
-  function raise(key: string, { epoch, seq, oldest = 1 }: Position & { oldest?: number }): Iterable<string> {
-    const room = rooms.get(key)
-    if (!room || (room.epoch === epoch && room.head >= seq && room.oldest >= oldest)) return []
-    beginEpoch(room, epoch)
+  function advance(key: string, room: Room, seq: number, oldest: number) {
     room.head = Math.max(room.head, seq)
     room.oldest = Math.max(room.oldest, oldest)
-    return room.links
+    for (const link of room.links) tell(link, key)
+  }
+
+  /**
+   * Notes that the room has come to this position, and holds messages from `oldest` on; the links that watch it are told
+   * if it is news.
+   *
+   * @param head a hint has no `oldest`
+   */
+  function raise(key: string, { epoch, seq, oldest = 1 }: Position & { oldest?: number }) {
+    const room = rooms.get(key)
+    if (!room || (room.epoch === epoch && room.head >= seq && room.oldest >= oldest)) return
+    beginEpoch(room, epoch)
+    advance(key, room, seq, oldest)
   }
 
   return {
@@ -113,34 +119,28 @@ export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, log }: Opt
     },
 
     /** Notes that the log has removed messages that were held for their time, and holds them from `oldest` on. */
-    expire(key: string, head: Position & { oldest: number }): Iterable<string> {
+    expire(key: string, head: Position & { oldest: number }) {
       const room = rooms.get(key)
       if (room?.epoch === head.epoch) {
         const isPast = (message: Message | undefined) => message !== undefined && message.seq < head.oldest
         while (isPast(room.tail[room.start])) forgetFirst(room)
       }
-      return raise(key, head)
+      raise(key, head)
     },
 
-    /**
-     * Notes a new message.
-     *
-     * @returns the links that watch the room
-     */
-    keep(key: string, epoch: string, message: Message, oldest: number): Iterable<string> {
+    /** Notes a new message. */
+    keep(key: string, epoch: string, message: Message, oldest: number) {
       const room = rooms.get(key)
-      if (!room) return []
+      if (!room) return
       beginEpoch(room, epoch)
       if (room.tail.at(-1)?.seq !== message.seq - 1) forgetTail(room)
-      room.head = Math.max(room.head, message.seq)
-      room.oldest = Math.max(room.oldest, oldest)
       // A copy: the data is a slice of a request, which would stay for as long as one of its messages does.
       room.tail.push({ ...message, data: Buffer.from(message.data) })
       const weight = MESSAGE_BYTES + readBytesOf(message)
       order.push({ room, seq: message.seq, bytes: weight })
       bytes += weight
       shrink()
-      return room.links
+      advance(key, room, message.seq, oldest)
     },
 
     /**

@@ -22,7 +22,7 @@ test('what was read for a link, or is being read, is not sent to it once it is d
   }
   const deliveries = createDeliveries({
     log: { head: log.head, read },
-    rooms: createWatchedRooms({ log }),
+    rooms: createWatchedRooms({ tell() {}, log }),
     isRoom: () => true,
     tell() {},
     counts: { resumed() {}, gap() {}, read() {} } as any,

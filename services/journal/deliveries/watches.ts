@@ -119,7 +119,7 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
     watched.said = reason
       ? { type: 'gap', key, epoch, seq, oldest, reason }
       : { type: 'head', key, epoch, seq, oldest, after: watched.cursor }
-    for (const other of rooms.raise(key, head)) tell(other, key)
+    rooms.raise(key, head)
     tell(link, key)
   }
 
@@ -221,7 +221,7 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
       watched.epoch = epoch
       watched.cursor = seq
       watched.oldest = oldest
-      for (const other of rooms.raise(key, head)) tell(other, key)
+      rooms.raise(key, head)
     }
     tell(link, key)
   }

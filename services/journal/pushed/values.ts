@@ -176,13 +176,13 @@ export function createPushedValues({ namespaces, log, tell, counts, onReadFailed
     for (const id of watched.links.keys()) tell(id, key)
   }
 
-  /** Another journal of the log may have kept another one. @returns the links that watch it, if so */
-  function raise(key: string, { epoch, seq }: Position): Iterable<string> {
+  /** Another journal of the log may have kept another one. */
+  function raise(key: string, { epoch, seq }: Position) {
     const watched = keys.get(key)
-    if (!watched?.head || (watched.head.epoch === epoch && watched.head.seq >= seq)) return []
+    if (!watched?.head || (watched.head.epoch === epoch && watched.head.seq >= seq)) return
     drop(watched)
     watched.head = { epoch, seq }
-    return watched.links.keys()
+    for (const id of watched.links.keys()) tell(id, key)
   }
 
   /** What is known of the log may be wrong: all is read anew. */
