@@ -53,7 +53,7 @@ export interface Kept {
  * does. `capacity`: the same for this payer alone; a message that drives out as many bytes of its room as it brings is not
  * refused for its payer. `journal_unavailable`: the log cannot be reached. `older`: a value of a higher `rank` was there.
  */
-type NotKept =
+export type NotKept =
   | { error: 'id_conflict' | 'log_full' | 'capacity' | 'journal_unavailable' }
   | { error: 'older'; rank: number }
 

@@ -1,16 +1,8 @@
 // Publishes into a log in LMDB: a batch is numbered, trimmed and charged in one commit. Gets read the last commit: batches
 // do not overlap, so what a batch has changed so far is kept in `touched`.
 import { ROOM_ITSELF } from '../charges.ts'
-import {
-  bytesOf,
-  ID_BYTES,
-  nextValue,
-  type Outcome,
-  type Publish,
-  RELIEVED_BY_MAX,
-  type Retention,
-  ROOM_BYTES,
-} from '../log.ts'
+import { bytesOf, ID_BYTES, nextValue, type Outcome, type Publish, ROOM_BYTES } from '../log.ts'
+import { refusalOf } from '../room.ts'
 import type { Commit, Write } from './commits.ts'
 import { bytesKept, digestOf, type Ids, type Known, type Minted } from './ids.ts'
 import type { KeptCharges } from './kept-charges.ts'
@@ -53,8 +45,10 @@ export function createAppend({
   isOwned,
   commit,
 }: Deps) {
-  function recall(room: number, idHash: string): Known | undefined {
-    const found = ids.find(room, idHash)
+  const held = { charges, stored: rooms.stored }
+
+  function recall(room: Room, idHash: string): Known | undefined {
+    const found = ids.find(room.id, idHash)
     if (!found || 'digest' in found) return found
     const message = rooms.stored(room, found.seq)
     if (!message) return undefined
@@ -106,7 +100,7 @@ export function createAppend({
       const { from, data } = publish
       const idHash = ids.hashOf(room.id, from, messageId)
       const digest = digestOf(data)
-      const first = known.get(idHash) ?? recall(room.id, idHash)
+      const first = known.get(idHash) ?? recall(room, idHash)
       if (first) {
         if (first.digest !== undefined && digest !== first.digest) return { error: 'id_conflict' }
         return { position: { epoch: state.epoch, seq: first.seq }, at: first.at, duplicate: true }
@@ -118,24 +112,16 @@ export function createAppend({
       return outcome
     }
 
-    function keep(
-      room: Room,
-      { room: name, messageId, from, data, retention, share = 1, payer, value, isTold }: Publish,
-      idNumber?: number,
-    ): Outcome {
+    function keep(room: Room, publish: Publish, idNumber?: number): Outcome {
+      const { room: name, messageId, from, data, retention, share = 1, payer, value, isTold } = publish
       const rankBefore = room.value?.rank
-      if (value?.rank !== undefined && rankBefore !== undefined && value.rank < rankBefore) {
-        return { error: 'older', rank: rankBefore }
-      }
-      const weight = bytesOf({ data, from, messageId })
+      const weight = bytesOf(publish)
       const ownBytes = weight + (messageId === undefined ? 0 : ID_BYTES)
       const roomBytes = added.has(room) ? ROOM_BYTES : 0
       // Ids of this batch are not counted yet.
       const left = bytesMax * share - bytesKept(state.counts) - minted.length * ID_BYTES
-      const over = ownBytes + roomBytes - left
-      if (over > 0 && !isRelieved(room, retention, weight, over)) return { error: 'log_full' }
-      const refusal = charges.refusalOf(payer, ownBytes + roomBytes, left)
-      if (refusal && !isRelieved(room, retention, weight, weight)) return { error: refusal }
+      const refusal = refusalOf(room, publish, { weight, bytes: ownBytes + roomBytes, left, time }, held)
+      if (refusal) return refusal
       if (added.delete(room)) {
         state.counts.rooms++
         charges.add(name, [room.id, ROOM_ITSELF], payer, roomBytes, writes)
@@ -164,18 +150,6 @@ export function createAppend({
       writes.push(() => messages.remove([id, seq]))
       rooms.weigh(room, -bytes)
       room.oldest++
-    }
-
-    /** Whether so many bytes of the room go when a message of this weight comes. */
-    function isRelieved({ id, oldest, seq, bytes }: Room, retention: Retention, weight: number, over: number) {
-      let gone = 0
-      for (let next = oldest; next <= seq && next < oldest + RELIEVED_BY_MAX && gone < over; next++) {
-        const isTooMuch = seq - next + 2 > retention.messages || bytes - gone + weight > retention.bytes
-        const message = rooms.stored(id, next)
-        if (!message || !(isTooMuch || time - message.at > retention.ageMs)) return false
-        gone += bytesOf(message)
-      }
-      return gone >= over
     }
 
     function newRoom({ room: name, retention }: Publish): Room {

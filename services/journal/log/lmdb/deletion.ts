@@ -1,12 +1,13 @@
 // Deletions by operators in a log in LMDB. Of a deleted message only its place is left; a message of its own tells
 // readers.
 import { bytesOf, type Log, type Message, NO_DATA, nothing, rangesOf, type SeqRange } from '../log.ts'
+import { isEmpty } from '../room.ts'
 import type { Commit, Write } from './commits.ts'
 import type { Ids } from './ids.ts'
 import type { KeptCharges } from './kept-charges.ts'
 import { encode, type Room, type State, type Stored, type Tables } from './layout.ts'
 import type { LmdbOutbox } from './outbox.ts'
-import { isEmpty, type Rooms } from './rooms.ts'
+import type { Rooms } from './rooms.ts'
 
 /** Writes of one call, roughly: a longer one would hold the loop up. */
 const WRITES_MAX = 10_000
@@ -45,7 +46,7 @@ export function createDeletion({
   function deleteSome(room: Room, seqs: number[], writes: Write[]) {
     const { id } = room
     return seqs.filter(seq => {
-      const message = seq < room.oldest ? undefined : rooms.stored(id, seq)
+      const message = seq < room.oldest ? undefined : rooms.stored(room, seq)
       if (!message || message.deleted || message.deletes) return false
       const { at, from, messageId, idNumber } = message
       const idHash = messageId === undefined ? undefined : ids.hashOf(id, from, messageId)
@@ -60,7 +61,7 @@ export function createDeletion({
   /** @returns the number of messages that went, as far as one call may */
   function deleteAll(room: Room, time: number, writes: Write[]) {
     const { oldest, seq, retention } = room
-    if (oldest === seq && rooms.stored(room.id, seq)?.deletes) return 0
+    if (oldest === seq && rooms.stored(room, seq)?.deletes) return 0
     room.retention = nothing(retention)
     const gone = rooms.trim(room, time, writes, WRITES_MAX)
     room.retention = retention

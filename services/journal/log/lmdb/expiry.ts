@@ -1,11 +1,12 @@
 // A log in LMDB forgets messages past their age, rooms that were empty for long, and ids. Each call ends soon.
 import { ROOM_ITSELF } from '../charges.ts'
 import { EMPTY_MS, floorAbove, type Head, type Log, type Retention } from '../log.ts'
+import { isEmpty } from '../room.ts'
 import type { Commit, Write } from './commits.ts'
 import type { Ids } from './ids.ts'
 import type { KeptCharges } from './kept-charges.ts'
 import type { Room, State, Tables } from './layout.ts'
-import { isEmpty, type Rooms } from './rooms.ts'
+import type { Rooms } from './rooms.ts'
 
 /** Rooms that one call looks at: a longer call would hold the loop up. */
 const ROOMS_AT_ONCE = 1_000

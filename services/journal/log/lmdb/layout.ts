@@ -2,22 +2,18 @@
 import { join } from 'node:path'
 import { type Database, type GetOptions, open } from 'lmdb'
 import type { Charge } from '../charges.ts'
-import type { Message, Retention, Valued } from '../log.ts'
+import type { Message } from '../log.ts'
+import type { Room as HeldRoom } from '../room.ts'
 import { giveToOwner, LMDB_LOCK_FILE } from './folder.ts'
 
 /**
- * `id` stands for the room's name in the keys of its messages. `oldest`, `oldestAt`: of the first message held; of an empty
- * room, since when it is. `dueAt`: its place in `due`; a log of a release before this has none.
+ * `id` stands for the room's name in the keys of its messages. `oldestAt`: of the first message held; of an empty room, since
+ * when it is. `dueAt`: its place in `due`; a log of a release before this has none.
  */
-export interface Room {
+export interface Room extends HeldRoom {
   id: number
-  seq: number
-  oldest: number
   oldestAt: number
-  bytes: number
-  retention: Retention
   dueAt?: number
-  value?: Valued
 }
 
 /**

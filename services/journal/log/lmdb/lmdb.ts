@@ -2,7 +2,8 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { World } from '@keycast/service'
-import { type Log, LogRefused, type Message, readBytesOf } from '../log.ts'
+import { type Log, LogRefused, type Message } from '../log.ts'
+import { readHeld } from '../room.ts'
 import { createAppend } from './append.ts'
 import { createLogClock } from './clock.ts'
 import { type CommitOptions, createCommits, type Write } from './commits.ts'
@@ -126,6 +127,14 @@ export async function openLmdbLog({
     return isKept
   }
 
+  function* scan(room: number, from: number, to: number, limit: number): Generator<Message> {
+    const reverse = from > to
+    const end = [room, reverse ? to - 1 : to + 1] as [number, number]
+    for (const { key, value } of messages.getRange({ start: [room, from], end, limit, reverse })) {
+      yield { seq: key[1], ...decode(value) }
+    }
+  }
+
   if (!(await isOwned())) load() // to be read, while the disk is full
   // Without it a position in an empty room would not outlive a restart; nor could a crash be told from an end in order.
   if (commits.isClaimed()) await commit([], state.counts)
@@ -149,23 +158,8 @@ export async function openLmdbLog({
     async read(name, range) {
       const room = rooms.get(name)
       const head = rooms.head(name, room)
-      const found: Message[] = []
-      if (!room || (range.epoch !== undefined && range.epoch !== state.epoch)) return { head, messages: found }
-      const isForward = 'after' in range
-      const first = Math.max(isForward ? range.after + 1 : 0, room.oldest)
-      const last = isForward ? head.seq : Math.min(range.before - 1, head.seq)
-      if (first > last) return { head, messages: found }
-      let left = range.bytesMax
-      const scanned = isForward
-        ? messages.getRange({ start: [room.id, first], end: [room.id, last + 1], limit: range.limit })
-        : messages.getRange({ start: [room.id, last], end: [room.id, first - 1], limit: range.limit, reverse: true })
-      for (const { key, value } of scanned) {
-        const message = { seq: key[1], ...decode(value) }
-        left -= readBytesOf(message)
-        if (left < 0 && found.length > 0) break
-        found.push(message)
-      }
-      return { head, messages: isForward ? found : found.reverse() }
+      if (!room || (range.epoch !== undefined && range.epoch !== state.epoch)) return { head, messages: [] }
+      return { head, messages: readHeld(room, range, (from, to) => scan(room.id, from, to, range.limit)) }
     },
 
     watch: rooms.watch,

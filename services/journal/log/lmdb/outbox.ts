@@ -1,6 +1,7 @@
 // The outbox of a log in LMDB: a table that a batch writes with its messages.
 
 import { gapBytesOf, type Outbox, type Untellable, type Untold, untoldBytesOf } from '../log.ts'
+import { partOf } from '../room.ts'
 import type { Commit, Write } from './commits.ts'
 import { decode, encode, type State, type Tables } from './layout.ts'
 
@@ -79,15 +80,8 @@ export function createLmdbOutbox({ outbox, state, commit, isOwned, time }: Deps)
       return { rooms, cursor: last }
     },
 
-    async read(room, { after, limit, bytesMax }) {
-      const messages: Untold[] = []
-      let left = bytesMax
-      for (const message of entriesOf(room, { after })) {
-        left -= message.data.length
-        if (messages.length === limit || (left < 0 && messages.length > 0)) break
-        messages.push(message)
-      }
-      return { gap: gapOf(room), messages, now: time() }
+    async read(room, { after, ...bounds }) {
+      return { gap: gapOf(room), messages: partOf(entriesOf(room, { after }), bounds), now: time() }
     },
 
     take: parts =>

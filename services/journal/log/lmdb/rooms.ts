@@ -1,5 +1,6 @@
 // The rooms of a log in LMDB: where each stands, what it holds, and when it is looked at next.
 import { bytesOf, EMPTY_MS, type Head } from '../log.ts'
+import { hasTooMuch, isEmpty } from '../room.ts'
 import type { Write } from './commits.ts'
 import type { Ids } from './ids.ts'
 import type { KeptCharges } from './kept-charges.ts'
@@ -25,8 +26,7 @@ export function createRooms({ tables: { rooms, due, messages }, state, ids, char
   /** Where the numbers of a room begin that is not there. */
   const floorOf = (name: string) => floors.get(name) ?? state.counts.floor
 
-  /** @param id of a room */
-  function stored(id: number, seq: number) {
+  function stored({ id }: Room, seq: number) {
     const found = messages.get([id, seq])
     return found && decodeWithId(found)
   }
@@ -91,7 +91,7 @@ export function createRooms({ tables: { rooms, due, messages }, state, ids, char
       while (room.oldest <= room.seq && room.oldest - oldestBefore < countMax) {
         if (!hasTooMuch(room) && time - room.oldestAt <= retention.ageMs) break
         const seq = room.oldest
-        first ??= stored(id, seq)
+        first ??= stored(room, seq)
         // Kept and outdated in one batch: its write is among those to come, and so is its removal.
         if (!first) break
         const wasAheadMs = first.at - room.oldestAt
@@ -99,7 +99,7 @@ export function createRooms({ tables: { rooms, due, messages }, state, ids, char
         ids.forget(id, first, writes)
         charges.take(id, seq, writes)
         room.oldest++
-        first = stored(id, room.oldest)
+        first = stored(room, room.oldest)
         // A message that is not stored yet is of this batch. With the time of the message before it, it would go too
         // early.
         if (!first) room.oldestAt = isEmpty(room) ? time : wallNow()
@@ -117,9 +117,3 @@ export function createRooms({ tables: { rooms, due, messages }, state, ids, char
     unwatch: (name: string) => void floors.delete(name),
   }
 }
-
-export const isEmpty = ({ oldest, seq }: Room) => oldest > seq
-
-/** The newest message stays, however large: it was acknowledged. */
-const hasTooMuch = ({ oldest, seq, bytes, retention }: Room) =>
-  seq > oldest && (seq - oldest + 1 > retention.messages || bytes > retention.bytes)

@@ -16,28 +16,18 @@ import {
   nothing,
   type Outcome,
   type Publish,
-  RELIEVED_BY_MAX,
   type Retention,
   ROOM_BYTES,
   rangesOf,
-  readBytesOf,
   type SeqRange,
-  type Valued,
 } from '../log.ts'
+import { type Room as HeldRoom, hasTooMuch, isEmpty, readHeld, refusalOf } from '../room.ts'
 import { createMemoryOutbox } from './outbox.ts'
 
-/**
- * `start`: the index of the oldest message that is kept. Trimmed ones stay before it until they are half of the list,
- * so that trimming one message does not move all others. `emptyAt`: since when it is empty.
- */
-interface Room {
-  seq: number
+/** `messages`: by seq. `emptyAt`: since when it is empty. */
+interface Room extends HeldRoom {
   emptyAt: number
-  messages: Message[]
-  start: number
-  bytes: number
-  retention: Retention
-  value?: Valued
+  messages: Map<number, Message>
 }
 
 interface KnownId {
@@ -65,65 +55,55 @@ export function createMemoryLog({ now, wallNow, random, randomBytes, bytesMax }:
   let floor = 0
   let bytes = 0
 
-  function keep(
-    { room: name, messageId, from, data, retention, share = 1, payer, value, isTold }: Publish,
-    at: number,
-  ): Outcome {
-    const rankBefore = rooms.get(name)?.value?.rank
-    if (value?.rank !== undefined && rankBefore !== undefined && value.rank < rankBefore) {
-      return { error: 'older', rank: rankBefore }
-    }
-    const id = idOf(name, { from, messageId })
+  function keep(publish: Publish, at: number): Outcome {
+    const { room: name, messageId, from, data, retention, share = 1, payer, value, isTold } = publish
+    const id = idOf(name, publish)
     const digest = id === undefined ? '' : createHash('sha256').update(data).digest('base64url')
     const known = id === undefined ? undefined : ids.get(id)
     if (known) {
       if (known.digest !== digest) return { error: 'id_conflict' }
       return { position: { epoch, seq: known.seq }, at: known.at, duplicate: true }
     }
+    const room = rooms.get(name) ?? newRoom(name, retention)
+    const rankBefore = room.value?.rank
     const roomBytes = rooms.has(name) ? 0 : ROOM_BYTES
-    const weight = bytesOf({ data, from, messageId })
+    const weight = bytesOf(publish)
     const ownBytes = weight + (id === undefined ? 0 : ID_BYTES)
     const left = bytesMax * share - bytesNow()
-    const over = ownBytes + roomBytes - left
-    if (over > 0 && !isRelieved(name, retention, weight, at, over)) return { error: 'log_full' }
-    const refusal = charges.refusalOf(payer, ownBytes + roomBytes, left)
-    if (refusal && !isRelieved(name, retention, weight, at, weight)) return { error: refusal }
-    const room = roomOf(name, retention)
+    const costs = { weight, bytes: ownBytes + roomBytes, left, time: at }
+    const refusal = refusalOf(room, publish, costs, { charges, stored })
+    if (refusal) return refusal
+    rooms.set(name, room)
+    room.retention = retention
     // A copy: the data is a slice of a request, which would stay for as long as one of its messages does.
-    const message = { seq: room.seq + 1, at, from, messageId, data: detached(data) }
-    room.seq++
+    const message = addTo(room, { at, from, messageId, data: detached(data) })
     charges.add(name, message.seq, payer, ownBytes)
     if (roomBytes > 0) charges.add(name, ROOM_ITSELF, payer, roomBytes)
-    room.messages.push(message)
-    add(room, bytesOf(message))
     if (isTold) outbox.put(name, { epoch, ...message })
     if (id !== undefined) ids.set(id, { seq: message.seq, at, digest, elapsedAt: now() })
     trim(name, room, at)
-    const kept = { position: { epoch, seq: message.seq }, at, oldest: oldestOf(room), duplicate: false }
+    const kept = { position: { epoch, seq: message.seq }, at, oldest: room.oldest, duplicate: false }
     if (!value) return kept
     room.value = nextValue(room.value, value, at)
     return { ...kept, value: { order: room.value.order, rankBefore } }
   }
 
-  /** What tells readers of a deletion. */
-  function tell(room: Room, deletes: SeqRange[]): Message {
-    room.seq++
-    const message = { seq: room.seq, at: wallNow(), from: '', messageId: undefined, data: NO_DATA, deletes }
-    room.messages.push(message)
-    add(room, bytesOf(message))
+  function addTo(room: Room, given: Omit<Message, 'seq'>): Message {
+    const message = { seq: ++room.seq, ...given }
+    room.messages.set(message.seq, message)
+    weigh(room, bytesOf(message))
     return message
   }
 
   /** @returns the seqs that were there */
   function deleteSome(name: string, room: Room, seqs: number[]) {
     return seqs.filter(seq => {
-      const index = room.start + seq - oldestOf(room)
-      const message = index < room.start ? undefined : room.messages[index]
+      const message = room.messages.get(seq)
       if (!message || message.deleted || message.deletes) return false
-      const { at } = message
+      const left: Message = { seq, at: message.at, from: '', messageId: undefined, data: NO_DATA, deleted: true }
       forgetId(idOf(name, message))
-      room.messages[index] = { seq, at, from: '', messageId: undefined, data: NO_DATA, deleted: true }
-      add(room, bytesOf(room.messages[index]) - bytesOf(message))
+      room.messages.set(seq, left)
+      weigh(room, bytesOf(left) - bytesOf(message))
       charges.take(name, seq)
       return true
     })
@@ -131,65 +111,37 @@ export function createMemoryLog({ now, wallNow, random, randomBytes, bytesMax }:
 
   /** @returns the number of messages that went */
   function deleteAll(name: string, room: Room) {
-    const held = room.messages.slice(room.start)
-    if (held.every(({ deletes }) => deletes)) return 0
-    const { retention } = room
+    const { oldest, seq, retention } = room
+    if (oldest === seq && room.messages.get(seq)?.deletes) return 0
     room.retention = nothing(retention)
-    trim(name, room, wallNow())
+    const gone = trim(name, room, wallNow())
     room.retention = retention
-    return held.length
+    return gone
   }
 
-  /** Whether so many bytes of the room go when a message of this weight comes. */
-  function isRelieved(name: string, retention: Retention, weight: number, at: number, over: number) {
-    const { messages, start, bytes: held } = roomNow(name)
-    let gone = 0
-    const end = Math.min(messages.length, start + RELIEVED_BY_MAX)
-    for (let next = start; next < end && gone < over; next++) {
-      const isTooMuch = messages.length - next + 1 > retention.messages || held - gone + weight > retention.bytes
-      if (!isTooMuch && at - messages[next].at <= retention.ageMs) return false
-      gone += bytesOf(messages[next])
-    }
-    return gone >= over
+  function newRoom(name: string, retention: Retention): Room {
+    const { seq, oldest, bytes } = headOf(name)
+    return { seq, oldest, bytes, retention, emptyAt: 0, messages: new Map() }
   }
 
-  const roomNow = (name: string) => rooms.get(name) ?? { messages: [], start: 0, bytes: 0 }
-
-  function roomOf(name: string, retention: Retention) {
-    const room = rooms.get(name) ?? { seq: headOf(name).seq, emptyAt: 0, messages: [], start: 0, bytes: 0, retention }
-    room.retention = retention
-    rooms.set(name, room)
-    return room
-  }
-
-  function add(room: Room, more: number) {
+  function weigh(room: Room, more: number) {
     room.bytes += more
     bytes += more
   }
 
-  /** @returns whether anything went */
-  function trim(name: string, room: Room, at: number): boolean {
-    const { messages, retention } = room
-    const startBefore = room.start
-    while (room.start < messages.length) {
-      const oldest = messages[room.start]
-      const left = messages.length - room.start
-      // The newest stays whatever it weighs: it was acknowledged.
-      const isTooMuch = left > 1 && (left > retention.messages || room.bytes > retention.bytes)
-      const isPast = isTooMuch || at - oldest.at > retention.ageMs
-      if (!isPast) break
-      add(room, -bytesOf(oldest))
-      forgetId(idOf(name, oldest))
-      charges.take(name, oldest.seq)
-      room.start++
+  /** @returns the number of messages that went */
+  function trim(name: string, room: Room, at: number): number {
+    const { messages, oldest: oldestBefore, retention } = room
+    for (let first = messages.get(room.oldest); first; first = messages.get(room.oldest)) {
+      if (!hasTooMuch(room) && at - first.at <= retention.ageMs) break
+      weigh(room, -bytesOf(first))
+      forgetId(idOf(name, first))
+      charges.take(name, first.seq)
+      messages.delete(room.oldest++)
     }
-    const went = room.start > startBefore
-    if (went) room.emptyAt = at
-    if (room.start * 2 > messages.length) {
-      room.messages = messages.slice(room.start)
-      room.start = 0
-    }
-    return went
+    const gone = room.oldest - oldestBefore
+    if (gone > 0) room.emptyAt = at
+    return gone
   }
 
   /** The message is gone. */
@@ -206,14 +158,17 @@ export function createMemoryLog({ now, wallNow, random, randomBytes, bytesMax }:
       const seq = floors.get(name) ?? floor
       return { epoch, seq, oldest: seq + 1, bytes: 0 }
     }
-    return { epoch, seq: room.seq, oldest: oldestOf(room), bytes: room.bytes, value: room.value }
+    return { epoch, seq: room.seq, oldest: room.oldest, bytes: room.bytes, value: room.value }
   }
 
   const bytesNow = () => bytes + ids.size * ID_BYTES + rooms.size * ROOM_BYTES
 
-  const isEmpty = ({ messages, start }: Room) => start === messages.length
+  const stored = ({ messages }: Room, seq: number) => messages.get(seq)
 
-  const oldestOf = (room: Room) => room.seq - (room.messages.length - room.start) + 1
+  function* scan({ messages }: Room, from: number, to: number) {
+    const step = from > to ? -1 : 1
+    for (let seq = from; seq !== to + step; seq += step) yield messages.get(seq) as Message
+  }
 
   return {
     id: () => epoch,
@@ -229,9 +184,10 @@ export function createMemoryLog({ now, wallNow, random, randomBytes, bytesMax }:
       const gone = seqs && deleteSome(name, room, seqs)
       const count = gone ? gone.length : deleteAll(name, room)
       if (count === 0) return { messages: 0, more: false, notice: undefined }
-      const message = tell(room, gone ? rangesOf(gone) : [[1, room.seq]])
+      const deletes: SeqRange[] = gone ? rangesOf(gone) : [[1, room.seq]]
+      const message = addTo(room, { at: wallNow(), from: '', messageId: undefined, data: NO_DATA, deletes })
       if (isTold) outbox.put(name, { epoch, ...message })
-      return { messages: count, more: false, notice: { epoch, oldest: oldestOf(room), message } }
+      return { messages: count, more: false, notice: { epoch, oldest: room.oldest, message } }
     },
 
     rooms: async () => ({ rooms: [...rooms.keys()], cursor: undefined }),
@@ -240,21 +196,8 @@ export function createMemoryLog({ now, wallNow, random, randomBytes, bytesMax }:
     async read(name, range) {
       const head = headOf(name)
       const room = rooms.get(name)
-      if (!room || (range.epoch !== undefined && range.epoch !== head.epoch)) return { head, messages: [] }
-      const held = room.messages
-      const at = (seq: number) => held[room.start + seq - head.oldest]
-      const messages: Message[] = []
-      let left = range.bytesMax
-      const isForward = 'after' in range
-      let seq = isForward ? Math.max(range.after + 1, head.oldest) : Math.min(range.before - 1, head.seq)
-      while (seq >= head.oldest && seq <= head.seq && messages.length < range.limit) {
-        const message = at(seq)
-        left -= readBytesOf(message)
-        if (left < 0 && messages.length > 0) break
-        messages.push(message)
-        seq += isForward ? 1 : -1
-      }
-      return { head, messages: isForward ? messages : messages.reverse() }
+      if (!room || (range.epoch !== undefined && range.epoch !== epoch)) return { head, messages: [] }
+      return { head, messages: readHeld(room, range, (from, to) => scan(room, from, to)) }
     },
 
     async expire(retentionOf) {
@@ -262,7 +205,7 @@ export function createMemoryLog({ now, wallNow, random, randomBytes, bytesMax }:
       const trimmed = []
       for (const [name, room] of rooms) {
         room.retention = retentionOf?.(name) ?? room.retention
-        if (trim(name, room, at)) trimmed.push({ room: name, head: headOf(name) })
+        if (trim(name, room, at) > 0) trimmed.push({ room: name, head: headOf(name) })
         if (!isEmpty(room)) continue
         if (floors.has(name)) room.emptyAt = at
         if (at - room.emptyAt <= EMPTY_MS) continue

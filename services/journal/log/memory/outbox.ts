@@ -1,5 +1,6 @@
 // The outbox of a log in memory.
 import { gapBytesOf, type Outbox, type Untellable, type Untold, untoldBytesOf } from '../log.ts'
+import { partOf } from '../room.ts'
 
 interface Room {
   gap: Untellable | undefined
@@ -32,10 +33,10 @@ export function createMemoryOutbox(wallNow: () => number): Outbox & { put: (room
       cursor: undefined,
     }),
 
-    async read(room, { after = 0, limit, bytesMax }) {
+    async read(room, { after = 0, ...bounds }) {
       const { gap, messages } = rooms.get(room) ?? { gap: undefined, messages: [] }
       const following = after > 0 ? messages.filter(({ seq }) => seq > after) : messages
-      return { gap, messages: firstOf(following.slice(0, limit), bytesMax), now: wallNow() }
+      return { gap, messages: partOf(following, bounds), now: wallNow() }
     },
 
     async take(parts) {
@@ -56,14 +57,4 @@ export function createMemoryOutbox(wallNow: () => number): Outbox & { put: (room
 
     stats: () => ({ bytes }),
   }
-}
-
-/** @returns as many as have so many bytes of data, one at least */
-function firstOf(messages: Untold[], bytesMax: number): Untold[] {
-  let left = bytesMax
-  const end = messages.findIndex(({ data }, index) => {
-    left -= data.length
-    return left < 0 && index > 0
-  })
-  return end < 0 ? messages : messages.slice(0, end)
 }
