@@ -121,7 +121,9 @@ export function createSharedLog({ world, after, integer, pick }: Options) {
     const reads = call(process, 'reads')
     const writes = call(process, 'reads')
     return {
-      rooms: cursor => reads(() => rooms(cursor)),
+      async *rooms() {
+        yield* await reads(async () => rooms())
+      },
       read: (room, range) => reads(() => read(room, range)),
       take: parts => writes(() => take(parts)),
       remove: (room, seqs) =>
@@ -169,7 +171,9 @@ export function createSharedLog({ world, after, integer, pick }: Options) {
         delete: (...how) => appends(() => remove(...how)),
         read: (...how) => reads(() => memory.read(...how)),
         head: room => reads(() => memory.head(room)),
-        rooms: cursor => reads(() => memory.rooms(cursor)),
+        async *rooms() {
+          yield* await reads(async () => memory.rooms())
+        },
         expire: retentionOf => reads(() => memory.expire(retentionOf)),
         outbox: outboxOf(process),
         watch(room) {

@@ -60,25 +60,16 @@ export function createDeletions({ log, isTold, between, onDeleted, turn }: Deps)
   }
 
   async function removeUntoldOf(user: string) {
-    for (let cursor: string | undefined = ''; cursor !== undefined; ) {
-      const part: Awaited<ReturnType<Log['outbox']['rooms']>> = await log.outbox.rooms(cursor)
-      for (const { room } of part.rooms) await removeUntold(room, ({ from }) => from === user)
-      cursor = part.cursor
-    }
+    for await (const { room } of log.outbox.rooms()) await removeUntold(room, ({ from }) => from === user)
   }
 
   async function deleteOf(user: string): Promise<number> {
     let messages = 0
     await removeUntoldOf(user)
-    for (let cursor: string | undefined = ''; cursor !== undefined; ) {
-      const part: Awaited<ReturnType<Log['rooms']>> = await log.rooms(cursor)
-      // Names of users say nothing about who published there.
-      for (const room of part.rooms) {
-        // Values are nobody's messages.
-        if (!room.startsWith(RESERVED_PREFIX) && readPushedKey(room) === undefined)
-          messages += await deleteOfIn(room, user)
-      }
-      cursor = part.cursor
+    for await (const room of log.rooms()) {
+      // In reserved rooms names of users say nothing about who published, and values are nobody's messages.
+      if (!room.startsWith(RESERVED_PREFIX) && readPushedKey(room) === undefined)
+        messages += await deleteOfIn(room, user)
     }
     return messages
   }

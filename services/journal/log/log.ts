@@ -165,12 +165,8 @@ export interface Log {
     seqs?: number[],
     isTold?: boolean,
   ) => Promise<Deletion | { error: 'log_full' | 'journal_unavailable' }>
-  /**
-   * Some of the rooms.
-   *
-   * @param cursor empty at first, then as it was returned; that is `undefined` at the end
-   */
-  rooms: (cursor: string) => Promise<{ rooms: string[]; cursor: string | undefined }>
+  /** The rooms; those that come or go meanwhile, perhaps. */
+  rooms: () => AsyncIterable<string>
   head: (room: string) => Promise<Head>
   read: (room: string, range: Range) => Promise<{ head: Head; messages: Message[] }>
   /**
@@ -225,12 +221,8 @@ export interface Untellable {
  * until it is taken out, whatever becomes of the room and its history. It is bounded by whoever takes.
  */
 export interface Outbox {
-  /**
-   * Some of the rooms that have something there, and the times of their first messages.
-   *
-   * @param cursor empty at first, then as it was returned; that is `undefined` at the end
-   */
-  rooms: (cursor: string) => Promise<{ rooms: { room: string; at: number }[]; cursor: string | undefined }>
+  /** The rooms that have something there, and the times of their first messages. Some of them may be taken out meanwhile. */
+  rooms: () => AsyncIterable<{ room: string; at: number }>
   /**
    * The first messages of a room, those above `after` where it is given: `limit` and `bytesMax` of data at most, but one
    * at least. `gap`: as it was left by `take`. `now`: by the clock that gave the messages their times, as far as the log

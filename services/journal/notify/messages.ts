@@ -284,11 +284,7 @@ export function createMessagesTeller({
   }
 
   async function load() {
-    for (let cursor: string | undefined = ''; cursor !== undefined && isOwner(); ) {
-      const part: Awaited<ReturnType<Outbox['rooms']>> = await outbox.rooms(cursor)
-      for (const { room, at } of part.rooms) wake(room, at)
-      cursor = part.cursor
-    }
+    for await (const { room, at } of outbox.rooms()) wake(room, at)
     isLoaded = true
   }
 

@@ -16,7 +16,7 @@ import { type Counts, decode, type Meta, openTables, type State, type Tables } f
 import { createLmdbOutbox } from './outbox.ts'
 import { createRooms } from './rooms.ts'
 
-/** Rooms that are named at once. */
+/** Rooms that are looked up at once. */
 const ROOMS_AT_ONCE = 100
 
 interface Options extends World {
@@ -148,9 +148,12 @@ export async function openLmdbLog({
     delete: createDeletion(parts),
     expire: createExpiry({ ...parts, checkOwner: commits.checkOwner }),
 
-    async rooms(cursor) {
-      const names = [...tables.rooms.getKeys({ start: `${cursor}\u0000`, limit: ROOMS_AT_ONCE })]
-      return { rooms: names, cursor: names.length < ROOMS_AT_ONCE ? undefined : names.at(-1) }
+    async *rooms() {
+      // Not in one range, which would keep LMDB from using pages again until its end.
+      for (let part = ['']; part.length > 0; ) {
+        part = [...tables.rooms.getKeys({ start: `${part.at(-1)}\u0000`, limit: ROOMS_AT_ONCE })]
+        yield* part
+      }
     },
 
     head: async name => rooms.head(name),

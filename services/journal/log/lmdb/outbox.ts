@@ -5,9 +5,6 @@ import { partOf } from '../room.ts'
 import type { Commit, Write } from './commits.ts'
 import { decode, encode, type State, type Tables } from './layout.ts'
 
-/** Rooms that are named at once. */
-const ROOMS_AT_ONCE = 100
-
 /** A room's gap stands before its messages. */
 const GAP = 0
 
@@ -67,17 +64,14 @@ export function createLmdbOutbox({ outbox, state, commit, isOwned, time }: Deps)
       writes.push(() => outbox.put([room, seq], encode(message)))
     },
 
-    async rooms(cursor) {
-      const rooms: { room: string; at: number }[] = []
-      let last = cursor
-      while (rooms.length < ROOMS_AT_ONCE) {
-        const [first] = outbox.getKeys({ start: [last, SEQ_MAX], limit: 1 })
-        if (!first) return { rooms, cursor: undefined }
-        last = first[0]
-        const [message] = entriesOf(last, {})
-        rooms.push({ room: last, at: message?.at ?? time() })
+    async *rooms() {
+      for (let room = ''; ; ) {
+        const [next] = outbox.getKeys({ start: [room, SEQ_MAX], limit: 1 })
+        if (!next) return
+        room = next[0]
+        const [message] = entriesOf(room, {})
+        yield { room, at: message?.at ?? time() }
       }
-      return { rooms, cursor: last }
     },
 
     async read(room, { after, ...bounds }) {

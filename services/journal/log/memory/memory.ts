@@ -190,7 +190,9 @@ export function createMemoryLog({ now, wallNow, random, randomBytes, bytesMax }:
       return { messages: count, more: false, notice: { epoch, oldest: room.oldest, message } }
     },
 
-    rooms: async () => ({ rooms: [...rooms.keys()], cursor: undefined }),
+    async *rooms() {
+      yield* [...rooms.keys()]
+    },
     head: async name => headOf(name),
 
     async read(name, range) {

@@ -28,10 +28,9 @@ export function createMemoryOutbox(wallNow: () => number): Outbox & { put: (room
       bytes += untoldBytesOf(room, message)
     },
 
-    rooms: async () => ({
-      rooms: [...rooms].map(([room, { messages }]) => ({ room, at: messages[0]?.at ?? wallNow() })),
-      cursor: undefined,
-    }),
+    async *rooms() {
+      for (const [room, { messages }] of [...rooms]) yield { room, at: messages[0]?.at ?? wallNow() }
+    },
 
     async read(room, { after = 0, ...bounds }) {
       const { gap, messages } = rooms.get(room) ?? { gap: undefined, messages: [] }

@@ -1,5 +1,5 @@
 // Messages that an operator deletes.
-import { type Deletion, EMPTY_MS, ID_MS, type Log, MESSAGE_BYTES, type Message, NO_DATA, ROOM_BYTES } from '../log.ts'
+import { type Deletion, EMPTY_MS, ID_MS, MESSAGE_BYTES, type Message, NO_DATA, ROOM_BYTES } from '../log.ts'
 import { DAY_MS, newId, roomy, type Suite } from './setup.fixture.ts'
 
 export function testDeletion({ setup, idBytes }: Suite) {
@@ -135,12 +135,8 @@ export function testDeletion({ setup, idBytes }: Suite) {
       const { append, log } = await setup()
       const expected = Array.from({ length: 250 }, (_, n) => `room:${n}`)
       await append(...expected.map(room => ({ room })))
-      const named = []
-      for (let cursor: string | undefined = ''; cursor !== undefined; ) {
-        const part: Awaited<ReturnType<Log['rooms']>> = await log.rooms(cursor)
-        named.push(...part.rooms)
-        cursor = part.cursor
-      }
+      const named: string[] = []
+      for await (const room of log.rooms()) named.push(room)
       expect(named.sort()).toEqual(expected.sort())
     })
   })

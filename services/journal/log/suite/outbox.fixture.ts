@@ -1,5 +1,5 @@
 // The outbox: messages that backends are still to be told of.
-import { EMPTY_MS, type Log } from '../log.ts'
+import { EMPTY_MS } from '../log.ts'
 import { newId, roomy, type Suite } from './setup.fixture.ts'
 
 export function testOutbox({ setup }: Suite) {
@@ -12,8 +12,9 @@ export function testOutbox({ setup }: Suite) {
       const untold = async (room: string, range = {}) => outbox.read(room, { limit: 100, bytesMax: 1e6, ...range })
       const seqsOf = async (room: string, range = {}) => (await untold(room, range)).messages.map(({ seq }) => seq)
       const roomsOf = async () => {
-        const { rooms } = await outbox.rooms('')
-        return rooms.map(({ room }) => room).sort()
+        const named: string[] = []
+        for await (const { room } of outbox.rooms()) named.push(room)
+        return named.sort()
       }
       await outbox.own?.()
       return { ...given, outbox, tell, untold, seqsOf, roomsOf }
@@ -110,16 +111,10 @@ export function testOutbox({ setup }: Suite) {
     })
 
     test('rooms without number are all named', async () => {
-      const { log, tell } = await setupOutbox()
+      const { tell, roomsOf } = await setupOutbox()
       const expected = Array.from({ length: 1_150 }, (_, n) => `room:${n}`)
       await tell(...expected.map(room => ({ room })))
-      const named: string[] = []
-      for (let cursor: string | undefined = ''; cursor !== undefined; ) {
-        const part: Awaited<ReturnType<Log['outbox']['rooms']>> = await log.outbox.rooms(cursor)
-        named.push(...part.rooms.map(({ room }) => room))
-        cursor = part.cursor
-      }
-      expect(named.sort()).toEqual(expected.sort())
+      expect(await roomsOf()).toEqual(expected.sort())
     })
 
     test('rooms that are taken out while they are named keep no other from being named', async () => {
@@ -127,11 +122,12 @@ export function testOutbox({ setup }: Suite) {
       const expected = Array.from({ length: 2_500 }, (_, n) => `room:${n}`)
       await tell(...expected.map(room => ({ room })))
       const named = new Set<string>()
-      for (let cursor: string | undefined = ''; cursor !== undefined; ) {
-        const part: Awaited<ReturnType<Log['outbox']['rooms']>> = await outbox.rooms(cursor)
-        await outbox.take(part.rooms.map(({ room }) => ({ room, upTo: 1 })))
-        for (const { room } of part.rooms) named.add(room)
-        cursor = part.cursor
+      let due: { room: string; upTo: number }[] = []
+      for await (const { room } of outbox.rooms()) {
+        named.add(room)
+        due.push({ room, upTo: 1 })
+        if (due.length === 500) await outbox.take(due)
+        due = due.slice(0, due.length % 500)
       }
       expect(named.size).toBe(expected.length)
     })

@@ -1,5 +1,5 @@
 -- What a journal does in Valkey, as functions: each runs alone, so that any node may append and one order comes out.
--- valkey.ts loads them under a name that has the hash of this text: nodes of two releases do not change each other's.
+-- functions.ts loads them under a name that has the hash of this text: nodes of two releases do not change each other's.
 --
 -- key                       type        holds
 -- keycast:log               hash        its id, the epoch and whose it is, bytes and rooms and ids in all, the floor

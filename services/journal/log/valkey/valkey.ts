@@ -1,7 +1,5 @@
 // A log in Valkey, which many journals share. Valkey gives every message its number, so any journal may append, and one
 // order comes out. The functions that run inside Valkey are in valkey.lua.
-import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { createOnceAMinute, type Log as LogOf, type World } from '@keycast/service'
 import { type Kind, kinds } from '../charges.ts'
 import {
@@ -19,12 +17,9 @@ import {
 import { type Appended, argumentsOf, callsOf, outcomesOf } from './append.ts'
 import { checkValkey } from './checks.ts'
 import { createConnection, type Session } from './connection.ts'
+import { call, loadFunctions, look, scan, scanAll } from './functions.ts'
 import { type Entry, messageOf, rankOf, withDeleted } from './messages.ts'
 import { createValkeyOutbox } from './outbox.ts'
-
-const source = readFileSync(new URL('valkey.lua', import.meta.url), 'utf8')
-const library = `keycast_${createHash('sha256').update(source).digest('hex').slice(0, 12)}`
-const functions = `#!lua name=${library}\n${source.replaceAll('VERSION', library)}`
 
 /** Replicas must have a batch on disk within this time. After it nobody knows whether the batch is kept. */
 const ACKNOWLEDGE_MS = 2_000
@@ -52,6 +47,17 @@ type DeletedReply = [
   messages: number,
   more: number,
   told: [] | [seq: number, at: number, deletes: Buffer, oldest: number],
+]
+
+type ReadReply = [
+  epoch: Buffer | null,
+  seq: number,
+  oldest: number,
+  bytes: number,
+  entries: Entry[],
+  isEnd: number,
+  order: number,
+  rank: Buffer,
 ]
 
 interface Options extends World {
@@ -115,11 +121,7 @@ export async function openValkeyLog({
     const checked = await checkValkey(session, { where: connection.where, replicasMin, allowsLoss })
     acknowledgement = checked.acknowledgement
     for (const loss of checked.losses) if (isLogDue(loss)) report.warn(`Valkey may lose messages: ${loss}`)
-    try {
-      await session.write(['FUNCTION', 'LOAD', functions])
-    } catch (error) {
-      if (!/already exists/.test((error as Error).message)) throw error
-    }
+    await loadFunctions(session)
     await renew(session)
     listening = session
     const rooms = [...watched]
@@ -132,12 +134,7 @@ export async function openValkeyLog({
 
   /** Sets the epoch that belongs to the server as it is now. */
   async function renew(session: Session) {
-    const [renewed, bytes, rooms, idNow] = await session.write<[string, number, number, string]>([
-      'FCALL',
-      `${library}_open`,
-      '0',
-      newEpoch(),
-    ])
+    const [renewed, bytes, rooms, idNow] = await call<[string, number, number, string]>(session, 'open', newEpoch())
     stored = { bytes, rooms }
     id = idNow
     noteEpoch(renewed)
@@ -163,9 +160,9 @@ export async function openValkeyLog({
     const calls = callsOf(publishes)
     const candidate = newEpoch()
     const replies = Promise.allSettled(
-      calls.map(call => {
-        const args = [time(), candidate, ...argumentsOf(call, { bytesMax, random: world.random })]
-        return session.write<Appended>(['FCALL', `${library}_append`, '0', ...args])
+      calls.map(part => {
+        const args = argumentsOf(part, { bytesMax, random: world.random })
+        return call<Appended>(session, 'append', time(), candidate, ...args)
       }),
     )
     const isAcknowledged = acknowledged(session)
@@ -173,17 +170,17 @@ export async function openValkeyLog({
     const byPublish = new Map<Publish, Outcome>()
     let isKept = false
     for (const [index, reply] of ended.entries()) {
-      const call = calls[index]
+      const part = calls[index]
       if (reply.status === 'fulfilled') {
         isKept = true
         const [epochNow, bytes, rooms] = reply.value
         stored = { bytes, rooms }
         noteEpoch(epochNow)
-        for (const [place, outcome] of outcomesOf(reply.value).entries()) byPublish.set(call[place], outcome)
+        for (const [place, outcome] of outcomesOf(reply.value).entries()) byPublish.set(part[place], outcome)
       } else {
         const error = refusalOf(reply.reason)
         if (CHANGED.test(reply.reason.message)) session.end(reply.reason)
-        for (const publish of call) byPublish.set(publish, { error })
+        for (const publish of part) byPublish.set(publish, { error })
       }
     }
     const outcomes = publishes.map(publish => byPublish.get(publish) as Outcome)
@@ -228,12 +225,7 @@ export async function openValkeyLog({
   async function read(room: string, range: Range): Promise<{ head: Head; messages: Message[] }> {
     const [side, bound] = 'after' in range ? ['after', range.after] : ['before', range.before]
     const args = [room, side, String(bound), String(range.limit), String(range.bytesMax), range.epoch ?? '']
-    const reply = await sessionNow().read<[Buffer | null, number, number, number, Entry[], number, number, Buffer]>([
-      'FCALL_RO',
-      `${library}_read`,
-      '0',
-      ...args,
-    ])
+    const reply = await look<ReadReply>(sessionNow(), 'read', ...args)
     const [epochNow, seq, oldest, bytes, entries, isEnd, order, rank] = reply
     if (epochNow === null) throw new Error('Valkey was emptied')
     const isForward = 'after' in range
@@ -255,31 +247,23 @@ export async function openValkeyLog({
     if (walk.retentionOf !== retentionOf) walk = newWalk(retentionOf)
     if (walk.isOver) return 0
     if (walk.rooms.length === 0) {
-      const [cursor, scored] = await session.write<[string, string[]]>([
-        'ZSCAN',
-        EXPIRY,
-        walk.cursor,
-        'COUNT',
-        String(EXPIRE_AT_ONCE),
-      ])
+      const { members, cursor } = await scan(session, EXPIRY, walk.cursor, EXPIRE_AT_ONCE)
       walk.cursor = cursor
-      walk.rooms = scored.filter((room, index) => {
-        return index % 2 === 0 && retentionOf(room) !== undefined
-      })
+      walk.rooms = members.map(({ room }) => room).filter(room => retentionOf(room) !== undefined)
     }
     const part = walk.rooms.slice(0, EXPIRE_AT_ONCE)
     const args = part.flatMap(room => {
       const { messages, ageMs, bytes } = retentionOf(room) as Retention
       return [room, String(messages), String(ageMs), String(bytes)]
     })
-    const [done, bytes, rooms] = await session.write<number[]>(['FCALL', `${library}_retain`, '0', time(), ...args])
+    const [done, bytes, rooms] = await call<number[]>(session, 'retain', time(), ...args)
     stored = { bytes, rooms }
     walk.rooms = walk.rooms.slice(done)
     walk.isOver = walk.rooms.length === 0 && walk.cursor === '0'
     return walk.isOver ? 0 : EXPIRE_AT_ONCE
   }
 
-  const outbox = createValkeyOutbox({ library, session: sessionNow, time, journal: newEpoch() })
+  const outbox = createValkeyOutbox({ session: sessionNow, time, journal: newEpoch() })
 
   await connection.start().catch(error => {
     connection.close()
@@ -297,12 +281,8 @@ export async function openValkeyLog({
       if (!session) return { trimmed: [], more: false }
       const walked = retentionOf ? await retain(session, retentionOf) : 0
       const args = [time(), String(EXPIRE_AT_ONCE), CHANNEL]
-      const [touched, bytes, rooms, ofKinds] = await session.write<[number, number, number, number[]]>([
-        'FCALL',
-        `${library}_expire`,
-        '0',
-        ...args,
-      ])
+      const reply = await call<[number, number, number, number[]]>(session, 'expire', ...args)
+      const [touched, bytes, rooms, ofKinds] = reply
       stored = { bytes, rooms }
       charged = Object.fromEntries(kinds.map((kind, index) => [kind, ofKinds[index]])) as typeof charged
       return { trimmed: [], more: touched + walked > 0 }
@@ -312,7 +292,7 @@ export async function openValkeyLog({
       const session = connection.session()
       if (!session) return { error: 'journal_unavailable' }
       const args = [time(), newEpoch(), room, isTold ? '1' : '', ...(seqs ? ['some', ...seqs.map(String)] : ['all'])]
-      const deleting = session.write<DeletedReply>(['FCALL', `${library}_delete`, '0', ...args])
+      const deleting = call<DeletedReply>(session, 'delete', ...args)
       const isAcknowledged = acknowledged(session)
       const [epochNow, bytes, rooms, messages, more, told] = await deleting
       stored = { bytes, rooms }
@@ -325,11 +305,8 @@ export async function openValkeyLog({
       return { messages, more: more === 1, notice: { epoch, oldest, message } }
     },
 
-    async rooms(cursor) {
-      const args = [EXPIRY, cursor === '' ? '0' : cursor, 'COUNT', String(EXPIRE_AT_ONCE)]
-      const [next, scored] = await sessionNow().read<[Buffer, Buffer[]]>(['ZSCAN', ...args])
-      const rooms = scored.filter((_: unknown, index: number) => index % 2 === 0).map(String)
-      return { rooms, cursor: String(next) === '0' ? undefined : String(next) }
+    async *rooms() {
+      for await (const { room } of scanAll(sessionNow, EXPIRY, EXPIRE_AT_ONCE)) yield room
     },
 
     watch(room) {
@@ -346,11 +323,11 @@ export async function openValkeyLog({
 
     notes: {
       async read() {
-        const [text, at] = await sessionNow().read<[Buffer, number]>(['FCALL_RO', `${library}_notes`, '0', time()])
+        const [text, at] = await look<[Buffer, number]>(sessionNow(), 'notes', time())
         return { text: String(text), at }
       },
       async replace(before, after) {
-        return (await sessionNow().write(['FCALL', `${library}_note`, '0', before, after])) === 1
+        return (await call<number>(sessionNow(), 'note', before, after)) === 1
       },
     },
 
@@ -364,9 +341,8 @@ export async function openValkeyLog({
         const found = []
         for (let start = 0; start === 0 || start < rooms.length; start += HEADS_AT_ONCE) {
           const part = rooms.slice(start, start + HEADS_AT_ONCE)
-          const [isRight, epochThere, idThere, ...stored] = await session.read<[number, Buffer, Buffer, ...number[][]]>(
-            ['FCALL_RO', `${library}_heads`, '0', ...part],
-          )
+          const reply = await look<[number, Buffer, Buffer, ...number[][]]>(session, 'heads', ...part)
+          const [isRight, epochThere, idThere, ...stored] = reply
           if (isRight === 1) {
             id = String(idThere)
             noteEpoch(String(epochThere))
