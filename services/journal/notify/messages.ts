@@ -4,11 +4,13 @@ import { namespaceOf } from '@keycast/protocol'
 import {
   type Calendar,
   createCalendar,
-  createFifo,
   createOnceAMinute,
+  createRecent,
+  createUniqueQueue,
   type Notify,
   type Log as ServiceLog,
   SWEEP_MS,
+  type UniqueQueue,
   type World,
 } from '@keycast/service'
 import { createPace, type Outcome, type Pace, type Post, pauseMs } from '@keycast/service/notify'
@@ -53,7 +55,6 @@ interface Room {
   key: string
   firstAt: number
   failures: number
-  isQueued: boolean
   isBusy: boolean
   isNews: boolean
   isGapAlone: boolean
@@ -63,7 +64,7 @@ interface Room {
 
 interface Lane {
   pace: Pace
-  ready: ReturnType<typeof createFifo<Room>>
+  ready: UniqueQueue<Room>
 }
 
 /** Taken out together, in one commit, once nothing else writes. */
@@ -107,7 +108,7 @@ export function createMessagesTeller({
   after,
 }: Deps) {
   /** Those that were told last, or cut, are last. */
-  const rooms = new Map<string, Room>()
+  let rooms = createRecent<string, Room>()
   const lanes = new Map<string, Lane>()
   /** Rooms that wait after a failure. */
   const later: Calendar<Room> = createCalendar()
@@ -130,7 +131,7 @@ export function createMessagesTeller({
 
   function laneOf(key: string): Lane {
     const name = namespaceOf(key)
-    const lane = lanes.get(name) ?? { pace: createPace({ now, random }), ready: createFifo<Room>() }
+    const lane = lanes.get(name) ?? { pace: createPace({ now, random }), ready: createUniqueQueue<Room>() }
     lanes.set(name, lane)
     return lane
   }
@@ -148,7 +149,6 @@ export function createMessagesTeller({
       key,
       firstAt: at,
       failures: 0,
-      isQueued: false,
       isBusy: false,
       isNews: false,
       isGapAlone: false,
@@ -161,15 +161,12 @@ export function createMessagesTeller({
   }
 
   function enqueue(room: Room) {
-    if (room.isQueued || room.isBusy || rooms.get(room.key) !== room) return
-    room.isQueued = true
-    laneOf(room.key).ready.add(room)
+    if (!room.isBusy && rooms.get(room.key) === room) laneOf(room.key).ready.add(room)
   }
 
   function pump(lane: Lane) {
     while (lane.ready.size > 0 && lane.pace.admits() && isOwner()) {
       const room = lane.ready.take() as Room
-      room.isQueued = false
       if (!room.isBusy && rooms.get(room.key) === room) void tell(lane, room)
     }
   }
@@ -179,9 +176,7 @@ export function createMessagesTeller({
   }
 
   function putLast(room: Room) {
-    if (rooms.get(room.key) !== room) return
-    rooms.delete(room.key)
-    rooms.set(room.key, room)
+    if (rooms.get(room.key) === room) rooms.set(room.key, room)
   }
 
   /** @returns never rejects */
@@ -196,10 +191,14 @@ export function createMessagesTeller({
       lane.pace.end(undefined)
       room.isBusy = false
       putOff(room, pauseMs(++room.failures, random))
-      if (isLogDue(`outbox ${(error as Error).message}`)) report.error({ err: error }, 'the outbox cannot be used')
+      onUnusable(error)
     }
-    if (cameBack) for (const other of rooms.values()) callNow(other, lane)
+    if (cameBack) for (const { value: other } of rooms) callNow(other, lane)
     pump(lane)
+  }
+
+  function onUnusable(error: unknown) {
+    if (isLogDue(`outbox ${(error as Error).message}`)) report.error({ err: error }, 'the outbox cannot be used')
   }
 
   /** A room that waits since its last call failed need not any more. */
@@ -300,12 +299,12 @@ export function createMessagesTeller({
         ownedUntil = isMine ? askedAt + OWN_MS - OWN_SPARE_MS : Number.NEGATIVE_INFINITY
         if (!isMine || !wasOwner) isLoaded = false
       }
-      if (!isOwner()) rooms.clear()
+      if (!isOwner()) rooms = createRecent()
       else if (!isLoaded) await load()
       else for (const key of (await outbox.news?.()) ?? []) wake(key, wallNow())
     } catch (error) {
       isLoaded = false // news may be lost
-      if (isLogDue(`outbox ${(error as Error).message}`)) report.error({ err: error }, 'the outbox cannot be used')
+      onUnusable(error)
     } finally {
       isLooking = false
     }
@@ -361,7 +360,7 @@ export function createMessagesTeller({
   async function keepAge() {
     const past = logNow() - AGE_MS_MAX
     const isDue = ({ firstAt, isBusy, isGapAlone }: Room) => !isBusy && !isGapAlone && firstAt < past
-    const due = [...rooms.values()].filter(isDue)
+    const due = Array.from(rooms, ({ value }) => value).filter(isDue)
     for (let start = 0; start < due.length; start += TAKES_MAX) {
       const part = due.slice(start, start + TAKES_MAX).filter(isDue)
       await Promise.all(part.map(room => cut(room, 'age', part.length, ({ at }, now) => now - at > AGE_MS_MAX)))
@@ -394,7 +393,7 @@ export function createMessagesTeller({
     const { bytes } = outbox.stats()
     const count = Math.min(TAKES_MAX, Math.ceil(((bytes - bytesMax) * rooms.size) / bytes))
     const due: Room[] = []
-    for (const room of rooms.values()) {
+    for (const { value: room } of rooms) {
       if (due.length >= count) break
       if (!room.isBusy && !room.isGapAlone) due.push(room)
     }
@@ -423,7 +422,7 @@ export function createMessagesTeller({
   function gapsToDrop() {
     const due: Room[] = []
     let excess = outbox.stats().bytes - bytesMax
-    for (const room of rooms.values()) {
+    for (const { value: room } of rooms) {
       if (excess <= 0 || due.length === TAKES_MAX) break
       if (!room.isGapAlone || room.isBusy) continue
       due.push(room)
@@ -445,7 +444,7 @@ export function createMessagesTeller({
       await keepAge()
       await keepBytes()
     } catch (error) {
-      if (isLogDue(`outbox ${(error as Error).message}`)) report.error({ err: error }, 'the outbox cannot be used')
+      onUnusable(error)
     } finally {
       isBounding = false
     }
@@ -484,7 +483,7 @@ export function createMessagesTeller({
 
     stats() {
       let firstAt = Number.POSITIVE_INFINITY
-      for (const room of rooms.values()) if (!room.isGapAlone) firstAt = Math.min(firstAt, room.firstAt)
+      for (const { value: room } of rooms) if (!room.isGapAlone) firstAt = Math.min(firstAt, room.firstAt)
       return {
         bytes: outbox.stats().bytes,
         rooms: rooms.size,
