@@ -10,9 +10,6 @@ import type { Deletion, Log, Untold } from './log/log.ts'
 const LOOK_MESSAGES = 500
 const LOOK_BYTES = 2 ** 20
 
-/** A gateway waits this long until it asks again. */
-const RETRY_MS = 1_000
-
 interface Deps {
   log: {
     delete: Log['delete']
@@ -102,7 +99,7 @@ export function createDeletions({ log, isTold, between, onDeleted, turn }: Deps)
         return { messages: await deleteIn(command.room, command.seqs) }
       } catch (error) {
         const code = error instanceof NotDeleted ? error.code : 'journal_unavailable'
-        return { code, message: problemText({ code, message: (error as Error).message }), retryAfterMs: RETRY_MS }
+        return { code, message: problemText({ code, message: (error as Error).message }) }
       }
     },
   }

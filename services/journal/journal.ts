@@ -8,7 +8,7 @@ import {
   readPresenceKey,
   readPushedKey,
 } from '@keycast/backbone'
-import { excerpt, namespaceOf } from '@keycast/protocol'
+import { excerpt, isProblem, namespaceOf } from '@keycast/protocol'
 import {
   createOnceAMinute,
   type JournalNamespaces,
@@ -31,6 +31,7 @@ import { createJournalMetrics, exportLevels, type PublishResult } from './metric
 import { createNotifier } from './notify/notifier.ts'
 import { followOtherJournals } from './other-journals.ts'
 import { createPresence } from './presence/presence.ts'
+import { refused } from './problems.ts'
 import { publishOf, takenOf } from './pushed/put.ts'
 import { createPushedValues } from './pushed/values.ts'
 import { createWatchedRooms } from './watched-rooms.ts'
@@ -44,17 +45,6 @@ const SERVER_SHARE = 31 / 32
 
 /** From here on the log is nearly full: operators are told before publishers are. */
 const NEARLY_FULL = 0.8
-
-/** A gateway waits this long if the journal cannot take a message. */
-const RETRY_MS = 1_000
-
-const retried = new Set<PublishResult>([
-  'journal_unavailable',
-  'publish_unknown',
-  'log_full',
-  'capacity',
-  'rate_limited',
-])
 
 /** What a publisher is told beside a code that also stands for other things. */
 const messages: { [code in PublishResult]?: string } = {
@@ -241,7 +231,7 @@ export function createJournal({
     if (leftMs <= 0) return
     const tell = (taken: ReturnType<typeof takenOf>) => {
       counts.handedOver('outcome' in taken ? taken.outcome : 'refused')
-      hub.tellResult(link, id, taken)
+      hub.tellResult(link, id, isProblem(taken) ? refused(taken) : taken)
     }
     const publish = publishOf(command, { namespaces: pushed, share: SERVER_SHARE })
     if ('code' in publish) return tell(publish)
@@ -255,8 +245,8 @@ export function createJournal({
 
   async function onDelete(link: string, id: string, command: DeleteCommand) {
     const outcome = await deletions.delete(command)
-    if ('messages' in outcome) counts.deleted(outcome.messages)
-    hub.tellResult(link, id, outcome)
+    if (!isProblem(outcome)) counts.deleted(outcome.messages)
+    hub.tellResult(link, id, isProblem(outcome) ? refused(outcome) : outcome)
   }
 
   function shareOf(room: string) {
@@ -266,8 +256,7 @@ export function createJournal({
 
   function refuse(link: string, id: string, code: Exclude<PublishResult, 'kept' | 'duplicate'>) {
     counts.published(code)
-    const problem = { code, message: messages[code] }
-    hub.tellResult(link, id, retried.has(code) ? { ...problem, retryAfterMs: RETRY_MS } : problem)
+    hub.tellResult(link, id, refused({ code, message: messages[code] }))
   }
 
   /** Logged once, until a message is kept again. */

@@ -2,7 +2,7 @@
 import { type RoomAnswer as Answer, HISTORY_BYTES_MAX, readHistoryKey } from '@keycast/backbone'
 import type { Payer } from '@keycast/service'
 import type { Log } from '../log/log.ts'
-import { failed, RETRY_MS } from './failed.ts'
+import { failed } from '../problems.ts'
 import type { ReadSlots } from './read-slots.ts'
 
 interface Get {
@@ -69,7 +69,7 @@ export function createHistories({ link, slots, log, isRoom, tell, counts, onRead
       counts.read('log', messages.length)
     } catch (error) {
       onReadFailed(error as Error)
-      wanted.answer = failed(key, 'journal_unavailable', RETRY_MS)
+      wanted.answer = failed(key, 'journal_unavailable')
     }
     slots.ended(wanted)
     if (gets.get(key) === wanted) tell(link, key)

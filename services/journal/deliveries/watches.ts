@@ -3,9 +3,9 @@
 
 import { type RoomAnswer as Answer, type GapReason, gapFrom, type Message, type Position } from '@keycast/backbone'
 import type { Log } from '../log/log.ts'
+import { failed } from '../problems.ts'
 import type { WatchedRooms } from '../watched-rooms.ts'
 import { createBeatKeys } from './beat-keys.ts'
-import { failed, RETRY_MS } from './failed.ts'
 import type { ReadSlots } from './read-slots.ts'
 
 /**
@@ -143,7 +143,7 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
     if (!isCurrent(watched)) return
     watched.isFailed = true
     beatKeys.add(watched.key)
-    watched.said ??= failed(watched.key, 'journal_unavailable', RETRY_MS)
+    watched.said ??= failed(watched.key, 'journal_unavailable')
     tell(link, watched.key)
   }
 

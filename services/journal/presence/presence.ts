@@ -10,7 +10,7 @@ import {
   type RoomErrorCode,
   readPresenceKey,
 } from '@keycast/backbone'
-import { errorCodes, isClaim, isUser, readMemberName } from '@keycast/protocol'
+import { isClaim, isUser, readMemberName } from '@keycast/protocol'
 import {
   createAwakeClock,
   createStock,
@@ -20,6 +20,7 @@ import {
   type JournalNamespace,
   type Payer,
 } from '@keycast/service'
+import { failed } from '../problems.ts'
 import { createGhosts } from './ghosts.ts'
 import { type AnyTab, createMembers } from './members.ts'
 
@@ -293,8 +294,8 @@ export function createPresence({
     forgetRoomIfIdle(room)
   }
 
-  function answer(link: Link, key: string, code: RoomErrorCode, message: string = errorCodes[code]) {
-    link.answers.set(key, { type: 'failed', key, code, message })
+  function answer(link: Link, key: string, code: RoomErrorCode, message?: string) {
+    link.answers.set(key, failed(key, code, message))
     tell(link.id, key)
   }
 
@@ -394,7 +395,7 @@ export function createPresence({
     const { room: name, tab } = readPresenceKey(key) as { room: string; tab?: string }
     const rules = rulesOf(name)
     if (tab !== undefined || !rules || rules.members === 'none') {
-      return { type: 'failed', key, code: 'bad_message', message: 'there are no members to tell of' }
+      return failed(key, 'bad_message', 'there are no members to tell of')
     }
     const nobody = rules.members === 'named' ? { members: [] } : {}
     return rooms.get(name)?.members.everybody() ?? { type: 'members', key, epoch: '-', rev: 0, count: 0, ...nobody }

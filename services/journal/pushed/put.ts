@@ -10,9 +10,6 @@ const KEPT: Retention = { messages: 1, ageMs: 36_525 * 24 * 3_600_000, bytes: 2 
 /** A record that there is no value keeps the rank in mind: so long a process may be behind that has an older one. */
 const REMOVED: Retention = { ...KEPT, ageMs: 24 * 3_600_000 }
 
-/** A gateway waits this long if the journal cannot take a value. */
-const RETRY_MS = 1_000
-
 export const isPushed = (namespaces: Pick<PushedNamespaces, 'get'>, key: string | undefined): key is string => {
   if (key === undefined || keyProblem(key) !== undefined) return false
   const namespace = namespaces.get(namespaceOf(key))
@@ -51,19 +48,16 @@ export function takenOf(outcome: Outcome | { error: 'publish_unknown' | 'rate_li
       return {
         code: 'capacity',
         message: 'nothing was changed: the log has no room (JOURNAL_BYTES_MAX, or the disk)',
-        retryAfterMs: RETRY_MS,
       }
     case 'publish_unknown':
       return {
         code: 'journal_unavailable',
         message: 'the log did not say whether it has the value: perhaps. Call again',
-        retryAfterMs: RETRY_MS,
       }
     default:
       return {
         code: 'journal_unavailable',
         message: 'nothing was changed: the journal cannot take more now',
-        retryAfterMs: RETRY_MS,
       }
   }
 }

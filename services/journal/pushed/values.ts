@@ -9,9 +9,9 @@ import {
   readPushedKey,
 } from '@keycast/backbone'
 import type { PushedNamespaces } from '@keycast/service'
-import { failed, RETRY_MS } from '../deliveries/failed.ts'
 import { createReadSlots, type ReadSlots } from '../deliveries/read-slots.ts'
 import type { Kept, Log, Publish } from '../log/log.ts'
+import { failed } from '../problems.ts'
 import { isPushed } from './put.ts'
 
 /** The latest of a key, as it was kept. */
@@ -249,12 +249,12 @@ export function createPushedValues({ namespaces, log, tell, counts, onReadFailed
     const { key, problem } = wanted
     if (problem !== 'journal_unavailable') {
       if (!isToTell(wanted)) return undefined
-      return problem ? failed(key, problem) : failed(key, 'journal_unavailable', RETRY_MS)
+      return failed(key, problem ?? 'journal_unavailable')
     }
     // The read is tried again, and then it is told whatever it brings.
     wanted.problem = undefined
     wanted.isAnswered = false
-    return failed(key, problem, RETRY_MS)
+    return failed(key, problem)
   }
 
   /** The latest, as far as it is in memory. */
