@@ -270,6 +270,5 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
       const watched = watches.get(key)
       return watched && { link, sent: watched.cursor ?? null, isBehind: isBehind(watched) }
     },
-    count: () => watches.size,
   }
 }

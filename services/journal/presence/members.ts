@@ -192,8 +192,14 @@ export function createMembers<Tab extends AnyTab>({ room, key, epoch, isNamed, i
     publish,
     after,
     everybody,
+    /** Nobody is there, and nobody is still to be told as gone. */
     get isEmpty() {
       return members.size === 0
+    },
+    get tabs() {
+      let tabs = 0
+      for (const member of members.values()) tabs += member.tabs.size
+      return tabs
     },
     isAt: (position: { epoch: string; seq: number } | undefined) => position?.epoch === epoch && position.seq === rev,
     get position() {

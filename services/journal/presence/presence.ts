@@ -42,7 +42,6 @@ interface Room {
   key: string
   members: ReturnType<typeof createMembers<Tab>>
   watches: Map<string, Watch>
-  tabs: number
   batchAt: number | undefined
   toldAt: number
   settledAt: number
@@ -225,7 +224,6 @@ export function createPresence({
       key,
       members: createMembers({ room: name, key, epoch, isNamed, isUnique: names === 'unique', isGhost }),
       watches: new Map(),
-      tabs: 0,
       batchAt: undefined,
       toldAt: Number.NEGATIVE_INFINITY,
       settledAt: now() + SETTLE_MS,
@@ -236,7 +234,7 @@ export function createPresence({
   }
 
   function forgetRoomIfIdle(room: Room) {
-    if (room.watches.size > 0 || room.tabs > 0 || !room.members.isEmpty) return
+    if (room.watches.size > 0 || !room.members.isEmpty) return
     rooms.delete(room.name)
     changed.delete(room)
   }
@@ -275,10 +273,7 @@ export function createPresence({
     const isBack = room.isElsewhere || (known && isGhost(known))
     room.isElsewhere = false
     if (isBack) onChanged(room.name, () => everybodyIn(room))
-    if (!known) {
-      room.tabs++
-      tab.holder = places.charge(payer, 1)
-    }
+    if (!known) tab.holder = places.charge(payer, 1)
     move(tab, link)
     tabs.set(key, tab)
     counts.joined('joined')
@@ -328,7 +323,6 @@ export function createPresence({
     tab.link.tabs.delete(key)
     tabs.delete(key)
     if (tab.holder) places.change(tab.holder, -1)
-    room.tabs--
     schedule(room)
   }
 
@@ -412,8 +406,8 @@ export function createPresence({
     stop: () => awake.stop(),
     /** The number of members of a room, for an operator. */
     countsOf(name: string) {
-      const room = rooms.get(name)
-      return { count: room?.members.count ?? 0, tabs: room?.tabs ?? 0 }
+      const { count = 0, tabs = 0 } = rooms.get(name)?.members ?? {}
+      return { count, tabs }
     },
     /** Rooms that have members now. */
     *occupied(): Iterable<[room: string, everybody: () => MembersAnswer | undefined]> {

@@ -191,8 +191,6 @@ export function createIds({ tables: { recentIds, heldIds, messages }, state, sal
       }
       return () => index.forgetBefore(state.counts.firstId)
     },
-
-    stats: () => ({ indexBytes: index.stats().bytes }),
   }
 }
 
