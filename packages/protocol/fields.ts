@@ -22,15 +22,17 @@ export class ProtocolError extends Error {
   }
 }
 
+export const bad = (message: string, id?: RequestId) => new ProtocolError('bad_message', message, id)
+
 export function parseObject(text: string): Record<string, unknown> {
   let parsed
   try {
     parsed = JSON.parse(text)
   } catch {
-    throw new ProtocolError('bad_message', 'a message must be one JSON object')
+    throw bad('a message must be one JSON object')
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
-    throw new ProtocolError('bad_message', 'a message must be one JSON object')
+    throw bad('a message must be one JSON object')
   }
   return parsed
 }
@@ -40,20 +42,17 @@ export function readId(id: unknown): RequestId | undefined {
   // A larger integer would come back as another one.
   if (typeof id === 'number' && Math.abs(id) <= Number.MAX_SAFE_INTEGER) return id
   if (typeof id === 'string' && id.length <= REQUEST_ID_CHARACTERS_MAX) return id
-  throw new ProtocolError(
-    'bad_message',
-    `"id" must be a number up to 2^53 - 1 or a string of at most ${REQUEST_ID_CHARACTERS_MAX} characters`,
-  )
+  throw bad(`"id" must be a number up to 2^53 - 1 or a string of at most ${REQUEST_ID_CHARACTERS_MAX} characters`)
 }
 
 export function readKey(key: unknown, id?: RequestId) {
-  if (typeof key !== 'string') throw new ProtocolError('bad_message', 'a key must be a string', id)
+  if (typeof key !== 'string') throw bad('a key must be a string', id)
   return key
 }
 
 export function readList(keys: unknown, id?: RequestId): unknown[] {
   if (!Array.isArray(keys) || keys.length === 0) {
-    throw new ProtocolError('bad_message', '"keys" must be a list of at least one key', id)
+    throw bad('"keys" must be a list of at least one key', id)
   }
   return keys
 }

@@ -2,7 +2,7 @@
 // file spells the name of a field.
 import type { ErrorCode } from './codes.js'
 import { excerpt } from './excerpt.ts'
-import { ProtocolError, parseObject, readId, readKey, readList } from './fields.ts'
+import { bad, ProtocolError, parseObject, readId, readKey, readList } from './fields.ts'
 import { type Join, type Joined, type Leave, type Members, type Presence, readJoin } from './presence-messages.ts'
 import { type Problem, problemText, retryAfterMsOf } from './problem.ts'
 import {
@@ -227,7 +227,7 @@ export function readClientMessage(text: string): ClientMessage {
     case 'leave':
       return { type: 'leave', id, key: readKey(message.key, id) }
     case undefined:
-      throw new ProtocolError('bad_message', 'the field "type" is missing', id)
+      throw bad('the field "type" is missing', id)
     default:
       throw new ProtocolError('unknown_type', `no message has the type ${excerpt(message.type)}`, id)
   }
@@ -313,11 +313,7 @@ function line(head: BytesValue | BytesDelta) {
 
 function readKeyAndVersion({ key, version }: Record<string, unknown>, id?: RequestId): KeyAndVersion {
   if (version !== undefined && (typeof version !== 'string' || version.length > VERSION_CHARACTERS_MAX)) {
-    throw new ProtocolError(
-      'bad_message',
-      `"version" must be a string of at most ${VERSION_CHARACTERS_MAX} characters`,
-      id,
-    )
+    throw bad(`"version" must be a string of at most ${VERSION_CHARACTERS_MAX} characters`, id)
   }
   return { key: readKey(key, id), version }
 }
@@ -336,11 +332,11 @@ function readSubscribed(entry: unknown, id?: RequestId): Wanted {
 
 function readOrder(order: unknown, id?: RequestId) {
   if (isCount(order)) return order
-  throw new ProtocolError('bad_message', '"order" must be a whole number from 0 to 2^53 - 1', id)
+  throw bad('"order" must be a whole number from 0 to 2^53 - 1', id)
 }
 
 /** The token is verified elsewhere. No message sends it back. */
 function readToken(token: unknown, id?: RequestId) {
-  if (typeof token !== 'string') throw new ProtocolError('bad_message', '"token" must be a string', id)
+  if (typeof token !== 'string') throw bad('"token" must be a string', id)
   return token
 }

@@ -1,5 +1,5 @@
 // The messages about members of a room: a client's requests to join and leave, and the news of members that it is sent.
-import { ProtocolError, readKey } from './fields.ts'
+import { bad, readKey } from './fields.ts'
 import type { RequestId } from './messages.ts'
 import { readMemberName } from './names.ts'
 
@@ -63,11 +63,11 @@ const claimGrammar = /^[A-Za-z0-9_-]{22}$/
 export const isClaim = (value: unknown): value is string => typeof value === 'string' && claimGrammar.test(value)
 
 export function readJoin({ key, name: written, claim }: Record<string, unknown>, id?: RequestId): Join {
-  if (typeof written !== 'string') throw new ProtocolError('bad_message', '"name" must be a string', id)
+  if (typeof written !== 'string') throw bad('"name" must be a string', id)
   const { name, problem } = readMemberName(written)
-  if (problem !== undefined) throw new ProtocolError('bad_message', problem, id)
+  if (problem !== undefined) throw bad(problem, id)
   if (claim !== undefined && !isClaim(claim)) {
-    throw new ProtocolError('bad_message', '"claim" must be 22 characters of A-Z a-z 0-9 _ -', id)
+    throw bad('"claim" must be 22 characters of A-Z a-z 0-9 _ -', id)
   }
   return { type: 'join', id, key: readKey(key, id), name, claim }
 }

@@ -1,5 +1,5 @@
 // The messages of rooms: a client's requests, and the messages that it is sent.
-import { ProtocolError, parseObject, readKey } from './fields.ts'
+import { bad, parseObject, readKey } from './fields.ts'
 import type { RequestId } from './messages.ts'
 import { rawMember } from './raw-json.ts'
 import { isUser, USER_CHARACTERS_MAX } from './users.ts'
@@ -273,5 +273,3 @@ export const isCount = (value: unknown): value is number => Number.isSafeInteger
 
 const isEpoch = (value: unknown): value is string =>
   typeof value === 'string' && value.length > 0 && value.length <= EPOCH_CHARACTERS_MAX
-
-const bad = (message: string, id?: RequestId) => new ProtocolError('bad_message', message, id)
