@@ -59,7 +59,6 @@ export function createAppend({
 
   return async function append(publishes: Publish[]): Promise<Outcome[]> {
     if (!(await isOwned())) return publishes.map(() => ({ error: 'log_full' }))
-    const before = { ...state.counts }
     /** What its readers are told of a message; it expires by `time`. */
     const at = wallNow()
     const time = clock.read()
@@ -92,7 +91,7 @@ export function createAppend({
 
     if (writes.length === 0) return outcomes
     const indexIds = ids.note(minted, at, openMs(), writes)
-    if (!(await commit(writes, before, { data: dataBytes }))) return publishes.map(() => ({ error: 'log_full' }))
+    if (!(await commit(writes, { data: dataBytes }))) return publishes.map(() => ({ error: 'log_full' }))
     indexIds()
     return outcomes
 
@@ -105,7 +104,7 @@ export function createAppend({
         if (first.digest !== undefined && digest !== first.digest) return { error: 'id_conflict' }
         return { position: { epoch: state.epoch, seq: first.seq }, at: first.at, duplicate: true }
       }
-      const outcome = keep(room, publish, before.nextId + minted.length)
+      const outcome = keep(room, publish, state.counts.nextId + minted.length)
       if (outcome.error !== undefined) return outcome
       known.set(idHash, { seq: room.seq, at, digest })
       minted.push({ room: room.id, seq: room.seq, hash: idHash, digest })

@@ -9,7 +9,7 @@
 //   process in which a write failed must end.
 import { statfsSync } from 'node:fs'
 import { LogBroken } from '../log.ts'
-import type { Counts, Tables } from './layout.ts'
+import type { Tables } from './layout.ts'
 
 /** The key of the table's one entry. */
 const OWNER = 'journal'
@@ -33,13 +33,12 @@ export interface CommitOptions {
 }
 
 /**
- * All or none of a batch.
+ * All or none of a batch, with what was counted for it.
  *
- * @param before the counts, if it fails
  * @returns false if the disk is full
  * @throws {LogBroken}
  */
-export type Commit = (writes: Write[], before: Counts, options?: CommitOptions) => Promise<boolean>
+export type Commit = (writes: Write[], options?: CommitOptions) => Promise<boolean>
 
 interface Deps {
   folder: string

@@ -81,7 +81,6 @@ export function createDeletion({
 
   return async (name, seqs, isTold) => {
     if (!(await isOwned())) return { error: 'log_full' }
-    const before = { ...state.counts }
     const time = clock.read()
     const writes: Write[] = []
     const room = rooms.get(name)
@@ -93,7 +92,7 @@ export function createDeletion({
     const message = addNotice(room, gone ? rangesOf(gone) : [[1, room.oldest - 1]], writes)
     if (isTold) outbox.put(name, { epoch, ...message }, writes)
     rooms.put(name, room, time, writes)
-    if (!(await commit(writes, before))) return { error: 'log_full' }
+    if (!(await commit(writes))) return { error: 'log_full' }
     return { messages: count, more, notice: { epoch, oldest: room.oldest, message } }
   }
 }

@@ -48,23 +48,21 @@ export function createExpiry({
   let walk = newWalk()
 
   async function expireIds() {
-    const before = { ...state.counts }
     const writes: Write[] = []
     const forgetIndex = ids.expire(openMs(), writes, writesMax)
-    if (await commitPart(writes, before)) forgetIndex()
+    if (await commitPart(writes)) forgetIndex()
   }
 
   /** @returns false if the disk has no room for so much */
-  async function commitPart(writes: Write[], before: State['counts']) {
+  async function commitPart(writes: Write[]) {
     if (writes.length === 0) return true
-    const isKept = await commit(writes, before)
+    const isKept = await commit(writes)
     writesMax = isKept ? Math.min(WRITES_MAX, writesMax * 2) : Math.ceil(writesMax / 4)
     return isKept
   }
 
   return async retentionOf => {
     if (!(await isOwned())) return { trimmed: [], more: false }
-    const before = { ...state.counts }
     const time = clock.read()
     const writes: Write[] = []
     const trimmed: { room: string; head: Head }[] = []
@@ -113,7 +111,7 @@ export function createExpiry({
     }
     checkOwner()
     const more = looked >= ROOMS_AT_ONCE || isEnough() || !walk.isOver
-    if (!(await commitPart(writes, before))) {
+    if (!(await commitPart(writes))) {
       walk = newWalk(walk.retentionOf)
       return { trimmed: [], more: writesMax > 1 }
     }

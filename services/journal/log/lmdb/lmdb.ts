@@ -73,8 +73,8 @@ export async function openLmdbLog({
   const openedAt = now()
   /** For how long the log was open until it was opened now. */
   let openBeforeMs = 0
-  /** Messages ever kept, as of the last commit. */
-  let kept = 0
+  /** As of the last commit. */
+  let committed = state.counts
   /** What this process has written of the file itself. */
   let written: Partial<Meta> = {}
 
@@ -91,9 +91,9 @@ export async function openLmdbLog({
   }
 
   function load() {
-    state.counts = countsOf(tables)
-    openBeforeMs = state.counts.openMs
-    kept = state.counts.kept
+    committed = countsOf(tables)
+    state.counts = { ...committed }
+    openBeforeMs = committed.openMs
     ids.load()
     charges.load()
   }
@@ -103,11 +103,7 @@ export async function openLmdbLog({
   }
 
   /** As `commits.commit`. Where it fails, changes in memory that were made for it are undone. */
-  async function commit(
-    writes: Write[],
-    before: Counts,
-    { data = 0, isClosed = false, nextEpoch = state.epoch }: CommitOptions = {},
-  ) {
+  async function commit(writes: Write[], { data = 0, isClosed = false, nextEpoch = state.epoch }: CommitOptions = {}) {
     const counts = { ...state.counts, openMs: openMs(), timeMs: clock.read() }
     const ofFile = { epoch: nextEpoch, inode: ino, boot, isClosed, salt }
     const changed = (Object.keys(ofFile) as (keyof typeof ofFile)[]).filter(name => ofFile[name] !== written[name])
@@ -117,10 +113,10 @@ export async function openLmdbLog({
       isKept = await commits.commit(writes, data)
     } finally {
       charges.settle(isKept)
-      if (!isKept) state.counts = before
+      if (!isKept) state.counts = { ...committed }
     }
     if (isKept) {
-      kept = counts.kept
+      committed = counts
       state.epoch = nextEpoch
       written = ofFile
     }
@@ -137,13 +133,13 @@ export async function openLmdbLog({
 
   if (!(await isOwned())) load() // to be read, while the disk is full
   // Without it a position in an empty room would not outlive a restart; nor could a crash be told from an end in order.
-  if (commits.isClaimed()) await commit([], state.counts)
+  if (commits.isClaimed()) await commit([])
 
   return {
     id: () => state.epoch,
-    at: () => kept,
+    at: () => committed.kept,
 
-    renew: async () => (await isOwned()) && (await commit([], state.counts, { nextEpoch: newEpoch() })),
+    renew: async () => (await isOwned()) && (await commit([], { nextEpoch: newEpoch() })),
     append: createAppend({ ...parts, bytesMax }),
     delete: createDeletion(parts),
     expire: createExpiry({ ...parts, checkOwner: commits.checkOwner }),
@@ -175,7 +171,7 @@ export async function openLmdbLog({
       async replace(before, after) {
         if ((meta.get('notes') ?? '') !== before) return false
         if (!(await isOwned())) return true
-        await commit([() => meta.put('notes', after)], state.counts) // on a full disk it is said again after a restart
+        await commit([() => meta.put('notes', after)]) // on a full disk it is said again after a restart
         return true
       },
     },
@@ -192,7 +188,7 @@ export async function openLmdbLog({
 
     async close() {
       try {
-        if (commits.isClaimed()) await commit([], state.counts, { isClosed: true })
+        if (commits.isClaimed()) await commit([], { isClosed: true })
       } finally {
         await env.close()
         await lock.release()

@@ -51,10 +51,9 @@ export function createLmdbOutbox({ outbox, state, commit, isOwned, time }: Deps)
   /** @param collect adds writes */
   async function write(collect: (writes: Write[]) => void) {
     if (!(await isOwned())) throw new Error('the disk is full')
-    const before = { ...state.counts }
     const writes: Write[] = []
     collect(writes)
-    if (writes.length > 0 && !(await commit(writes, before))) throw new Error('the disk is full')
+    if (writes.length > 0 && !(await commit(writes))) throw new Error('the disk is full')
   }
 
   return {
