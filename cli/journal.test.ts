@@ -124,14 +124,6 @@ test('what is damaged is said by file with exit code 1, and not restored', async
   expect(existsSync(target)).toBe(false)
 })
 
-test('a folder that a journal has is not restored into', async () => {
-  const file = join(folder, 'another')
-  await run('backup', file)
-  const log = await openLmdbLog({ ...realWorld, folder: data, bytesMax: 2 ** 30 })
-  await expect(run('restore', file)).rejects.toThrow(`${data} is in use by another journal`)
-  await log.close()
-})
-
 test('a room that is not there is said with exit code 1, a folder that is not there is an error', async () => {
   expect(await run('show', 'room:9')).toEqual({ code: 1, out: '', err: `${data} has no room room:9\n` })
   await expect(run('show', undefined, { data: '/nowhere' })).rejects.toThrow('/nowhere is not there')

@@ -243,17 +243,6 @@ test('a batch is seen as a whole', async () => {
   await log.close()
 })
 
-test('a folder that a journal has is refused to a second one, by name', async () => {
-  const folder = newFolder()
-  const first = await openLmdbLog({ ...realWorld, folder, bytesMax })
-  await expect(openLmdbLog({ ...realWorld, folder, bytesMax })).rejects.toThrow(
-    `${folder} is in use by another journal`,
-  )
-  await first.close()
-  const second = await openLmdbLog({ ...realWorld, folder, bytesMax })
-  await second.close()
-})
-
 test.each([
   ['cut short', (file: string) => truncateSync(file, 3 * 4096)],
   ['overwritten', (file: string) => writeFileSync(file, 'x'.repeat(20_000))],
