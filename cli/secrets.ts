@@ -27,8 +27,8 @@ All gateways share one key, all fetcher nodes and the journal another: give the 
                 their start: restart them in the order that docs/deploy/upgrades.md gives ("Rotating secrets")
 
   --drop-old-signing
-                empties jwt-secret-old: tokens signed with it are refused from the next start of each gateway. Until
-                then --renew signing is refused: it would drop that secret unseen
+                empties jwt-secret-old. A gateway refuses tokens signed with it from its next SIGHUP or start on.
+                Before that, --renew signing is refused: it would drop that secret unseen
 
 Exits with 0 when all files are there, with 2 when a file cannot be read or written, or keys do not fit together.`
 
