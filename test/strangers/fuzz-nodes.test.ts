@@ -21,6 +21,9 @@ import { startSystem } from '../support/system.ts'
 /** Beyond it something grows with what strangers say. */
 const GROWTH_BYTES_MAX = 400 * MIB
 
+/** Each of the two goes on beyond its time until it has said so many: a busy machine says few a second. */
+const SAID_MIN = 100
+
 interface Peer {
   routingId: Buffer
   link: string
@@ -68,9 +71,10 @@ async function startFake(codec: typeof valuesCodec | typeof roomsCodec, valid: N
   }
 
   async function speak(until: number) {
-    for (let round = 0; performance.now() < until; round++) {
+    const isOver = () => said >= SAID_MIN && performance.now() >= until
+    for (let round = 0; !isOver(); round++) {
       for (const input of fc.sample(absurdParts(valid), { numRuns: 100, seed: seed + round })) {
-        if (performance.now() >= until) return
+        if (isOver()) return
         await pause(2)
         if (!peer) continue
         // Now and then one is lost, as far as the gateway can tell.
@@ -135,7 +139,6 @@ test(
     const grown = growth()
     show(`the gateway has grown by ${Math.round(grown / MIB)} MiB`)
     expect(grown).toBeLessThan(GROWTH_BYTES_MAX)
-    expect(Math.min(fetcher.counts().said, journal.counts().said)).toBeGreaterThan(100)
   },
   timeoutMs,
 )
