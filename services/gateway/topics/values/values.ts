@@ -41,7 +41,7 @@ export function createValues({ cache, backbone, now }: Deps) {
     return { value: entry.value, ageMs: ageOf(entry), maxAgeMs: entry.maxAgeMs, store: entry.store }
   }
 
-  /** What this gateway knows of a key, which the backbone tells the fetcher: an older state is no answer to it. */
+  /** This gateway's state of a key, which the backbone tells the fetcher: an older state is no answer to it. */
   function held(wireKey: string, type: 'watch' | 'get'): Held | undefined {
     const entry = cache.get(wireKey)
     if (!entry || entry.askedAtMs === Number.NEGATIVE_INFINITY) return undefined
