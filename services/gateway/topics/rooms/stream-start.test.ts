@@ -20,6 +20,7 @@ function setUp({ isAvailable = true } = {}) {
     followers: {
       remove(subscription) {
         subscription.index = -1
+        subscription.topic.subscriptions = []
         removed.push(subscription)
       },
     },
@@ -38,14 +39,12 @@ function setUp({ isAvailable = true } = {}) {
     counts,
     now: () => at,
   })
-  const createSubscription = () =>
-    ({
-      session: {},
-      topic: { key: 'room:1', epoch: 'E1', reached: 100, oldest: 5 },
-      cursor: 0,
-      index: 0,
-      due: 0,
-    }) as any
+  const createSubscription = () => {
+    const topic = { key: 'room:1', epoch: 'E1', reached: 100, oldest: 5, subscriptions: [] as unknown[] }
+    const subscription = { session: {}, topic, cursor: 0, index: 0, due: 0 } as any
+    topic.subscriptions.push(subscription)
+    return subscription
+  }
   const begin = (start: any, subscription: any = createSubscription()) => {
     streamStart.begin(subscription, { id: 7, ...start })
     return subscription

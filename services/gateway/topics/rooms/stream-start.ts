@@ -49,29 +49,27 @@ export function createStreamStart({
   counts,
   now,
 }: Deps) {
-  /** Subscriptions whose room's position is not known, since when. */
-  const unheard = createRecent<RoomSubscription, number>()
+  /** Rooms whose position was not known, since when. */
+  const unheard = createRecent<Room, number>()
   /** Subscriptions whose part of the history could not be read. */
   const delayed = new Set<RoomSubscription>()
 
   /** Begins the stream of a subscription, or begins it anew. */
   function begin(subscription: RoomSubscription, start: Start) {
     delayed.delete(subscription)
-    unheard.delete(subscription)
     outbox.forget(subscription)
     watching.end(subscription)
     subscription.gap = undefined
     subscription.placing = { start, head: undefined, isRecovered: false, isTold: false }
     const { topic: room } = subscription
     if (room.epoch !== undefined) place(subscription)
-    else if (backbone.isAvailable(room.key)) unheard.set(subscription, now())
-    else delay(subscription, unavailable)
+    else if (!backbone.isAvailable(room.key)) delay(subscription, unavailable)
+    else if (!unheard.has(room)) unheard.set(room, now())
   }
 
   /** Places a subscription, now that its room's position is known. */
   function place(subscription: RoomSubscription) {
     const { topic: room, placing } = subscription
-    unheard.delete(subscription)
     if (!placing || placing.head !== undefined || subscription.reading === placing) return
     delayed.delete(subscription)
     // Later messages start a new segment. All subscriptions placed here then start at the same segment and share its
@@ -161,7 +159,6 @@ export function createStreamStart({
 
   function end(subscription: RoomSubscription) {
     delayed.delete(subscription)
-    unheard.delete(subscription)
     followers.remove(subscription)
   }
 
@@ -183,8 +180,9 @@ export function createStreamStart({
     /** Repeats the reads that failed; and tells those who wait for too long. */
     retry() {
       for (let first = unheard.oldest(); first && now() - first.value >= HEAD_MS; first = unheard.oldest()) {
-        unheard.delete(first.key)
-        delay(first.key, late)
+        const { key: room } = first
+        unheard.delete(room)
+        if (room.epoch === undefined) for (const subscription of room.subscriptions) delay(subscription, late)
       }
       const waiting = [...delayed]
       delayed.clear()
