@@ -42,14 +42,15 @@ export async function startValkey({ settings = [], port }: { settings?: string[]
   }
 
   return {
+    folder,
     port: taken,
     url: `valkey://127.0.0.1:${taken}`,
     cli,
     kill,
     signal: (signal: NodeJS.Signals) => void child.kill(signal),
-    /** Starts it again on its files, after it has ended. */
+    /** Starts it again on its files, after it has ended; twice if need be: the first start may only mend a file. */
     async restart() {
-      child = await run()
+      child = await run().catch(run)
     },
     /** Ends it, and removes its files. */
     async remove() {

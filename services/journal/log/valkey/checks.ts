@@ -2,6 +2,7 @@
 // loss.
 import { LogRefused } from '../log.ts'
 import type { Session } from './connection.ts'
+import { beginFile } from './file.ts'
 
 /** The numbers of servers that must have a batch on disk before it is acknowledged: `local` is 0 or 1. */
 interface Acknowledgement {
@@ -36,7 +37,7 @@ const demands: { name: string; isSafe: (value: string) => boolean; loss: (value:
 ]
 
 /**
- * Looks at a server before it is used.
+ * Looks at a server before it is used, and has it begin a file where it must.
  *
  * @returns `losses`: those accepted, and those that come with a failover
  * @throws {LogRefused}
@@ -75,6 +76,9 @@ export async function checkValkey(
   }
   const atFailover = replicasMin === 0 ? failoverLoss(about, settings) : undefined
   if (atFailover) losses.push(atFailover)
+  const replids = [about.get('master_replid'), about.get('master_replid2')]
+  const inFile = settings?.get('appendonly') === 'yes' ? await beginFile(read, replids) : undefined
+  if (inFile) losses.push(inFile)
   const isLocal = settings?.get('appendonly') === 'yes' && settings.get('appendfsync') === 'always'
   return { acknowledgement: { local: isLocal ? 1 : 0, replicas: replicasMin }, losses }
 }

@@ -1,5 +1,7 @@
 // Faults that only a log in a server of its own meets: it restarts, fills up, forgets its functions, and has other
 // journals.
+import { readdirSync, readFileSync, truncateSync } from 'node:fs'
+import { join } from 'node:path'
 import { realWorld } from '@keycast/service'
 import { startValkey } from '../../../../test/support/valkey.ts'
 import { EMPTY_MS, FLOOR_STEP } from '../log.ts'
@@ -106,6 +108,46 @@ test('killed with a batch under way, it cannot say what was kept, and nothing is
   expect(new Set(messages.map(({ messageId }) => messageId)).size).toBe(1_000)
   if (outcomes) expect(again.every(outcome => outcome.error === undefined && outcome.duplicate)).toBe(true)
 })
+
+/** As where Valkey was killed while it wrote its last batch: the file ends within the batch's last message. */
+function tearFile(folder: string) {
+  const files = join(folder, 'appendonlydir')
+  const written = readdirSync(files).filter(name => name.endsWith('.incr.aof'))
+  const last = join(files, written.sort((a, b) => Number(a.split('.')[2]) - Number(b.split('.')[2])).at(-1) as string)
+  truncateSync(last, readFileSync(last).lastIndexOf('XADD') + 10)
+}
+
+test.each([
+  ['once its file is', 0],
+  ['before its file is', 500_000],
+])(
+  'killed while it writes a batch, and again %s written anew, it has what was acknowledged between, and nothing of the batch',
+  async (_, slowUs) => {
+    const torn = await startValkey({ settings: ['--rdb-key-save-delay', String(slowUs)] })
+    replicas.push(torn)
+    const log = await open({ url: torn.url })
+    const textsOf = async () => {
+      const { messages } = await log.read('room:1', { after: 0, limit: 100, bytesMax: 1e9 })
+      return messages.map(({ data }) => JSON.parse(String(data)))
+    }
+    await log.append([publishOf({ text: 'first' })])
+    await log.append(
+      Array.from({ length: 5 }, (_, n) => publishOf({ text: `torn ${n}`, messageId: `${messageId}${n}` })),
+    )
+    await torn.kill()
+    tearFile(torn.folder)
+    await torn.restart()
+    await eventually(() => log.append([publishOf({ text: 'second' }), publishOf({ text: 'third' })]), isKept)
+    expect(await textsOf()).toEqual(['first', 'second', 'third'])
+    await eventually(
+      async () => torn.cli('INFO', 'persistence'),
+      info => info.includes(`aof_rewrite_in_progress:${slowUs > 0 ? 1 : 0}`),
+    )
+    await torn.kill()
+    await torn.restart()
+    expect(await eventually(textsOf, () => true)).toEqual(['first', 'second', 'third'])
+  },
+)
 
 test('out of memory it keeps nothing, tells, and takes messages again when there is some', async () => {
   const log = await open()

@@ -1,0 +1,35 @@
+import { jest } from '@jest/globals'
+import { beginFile } from './file.ts'
+
+/** @param says to BGREWRITEAOF */
+const begin = (says: () => unknown, known: string | null = 'before') =>
+  beginFile(
+    async ([command]: any) => (command === 'HGET' ? known && Buffer.from(known) : says()) as any,
+    ['now', 'primary'],
+  )
+
+const refuse = (message: string) => () => {
+  throw new Error(message)
+}
+
+test('a server that was started since its log was written begins another file', async () => {
+  const said = jest.fn(() => 'Background append only file rewriting started')
+  expect(await begin(said)).toBeUndefined()
+  expect(said).toHaveBeenCalledTimes(1)
+  expect(await begin(refuse('ERR Background append only file rewriting already in progress'))).toBeUndefined()
+})
+
+test.each([[null], ['now'], ['primary']])(
+  'one that has no log, wrote it or was its replica goes on in the same one',
+  async known => {
+    expect(await begin(refuse('not to be asked'), known)).toBeUndefined()
+  },
+)
+
+test('while it writes a snapshot it is not used yet: it would go on in the same one', async () => {
+  await expect(begin(() => 'Background append only file rewriting scheduled')).rejects.toThrow('after it')
+})
+
+test('one that may not be told so is named', async () => {
+  expect(await begin(refuse('NOPERM no permissions'))).toMatch(/BGREWRITEAOF failed \(NOPERM no permissions\)/)
+})
