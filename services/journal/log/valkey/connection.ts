@@ -59,6 +59,7 @@ export function createConnection({ url, prepare, onMessage, onLost, startMs = ST
     function end(error: Error) {
       if (isEnded) return
       isEnded = true
+      lost.reject(error)
       awake.stop()
       for (const client of clients) client.destroy()
       if (current !== session) return
@@ -68,6 +69,7 @@ export function createConnection({ url, prepare, onMessage, onLost, startMs = ST
       openLater()
     }
     for (const client of clients) client.on('error', end)
+    const lost = Promise.withResolvers<never>()
     const awake = createAwakeClock({ periodMs: BEAT_MS, every, now })
     const watches = clients.map(() => createSilenceWatch(awake.now))
     const session: Session = {
@@ -78,18 +80,19 @@ export function createConnection({ url, prepare, onMessage, onLost, startMs = ST
       unsubscribe: channels => watches[1].over(reader.sUnsubscribe(channels)),
       end,
     }
+    awake.start(() => {
+      if (watches.some(watch => watch.isSilent())) return end(new Error(`${where} does not answer`))
+      if (current === session) session.read(['PING']).catch(() => {})
+    })
     try {
-      await Promise.all(clients.map(client => client.connect()))
-      await prepare(session)
+      const connecting = clients.map((client, index) => watches[index].over(client.connect()))
+      await Promise.race([lost.promise, Promise.all(connecting).then(() => prepare(session))])
     } catch (error) {
       end(error as Error)
       throw error
     }
-    if (isEnded || isClosed) throw new Error('the connection was lost while it was made')
-    awake.start(() => {
-      if (watches.some(watch => watch.isSilent())) return end(new Error(`${where} does not answer`))
-      session.read(['PING']).catch(() => {})
-    })
+    if (isClosed) end(new Error('closed'))
+    if (isEnded) throw new Error('the connection was lost while it was made')
     current = session
     return session
   }

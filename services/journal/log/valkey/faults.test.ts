@@ -1,6 +1,7 @@
 // Faults that only a log in a server of its own meets: it restarts, fills up, forgets its functions, and has other
 // journals.
 import { readdirSync, readFileSync, truncateSync } from 'node:fs'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { realWorld } from '@keycast/service'
 import { startValkey } from '../../../../test/support/valkey.ts'
@@ -380,4 +381,22 @@ test('a journal whose process stands still again and again notices a Valkey that
   expect(await lost).toMatchObject({ message: expect.stringContaining('does not answer') })
   valkey.signal('SIGCONT')
   connection.close()
+})
+
+test('a Valkey that takes a connection and answers nothing on it is given up', async () => {
+  const sockets: Socket[] = []
+  const server = createServer(near => {
+    sockets.push(near)
+    if (sockets.length <= 2) return // both of the first attempt
+    const far = connect(valkey.port, '127.0.0.1')
+    sockets.push(far)
+    near.pipe(far).pipe(near)
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const log = await open({ url: `valkey://127.0.0.1:${port}` })
+  expect(isKept(await log.append([publishOf()]))).toBe(true)
+  await logs.pop()?.close()
+  for (const socket of sockets) socket.destroy()
+  server.close()
 })
