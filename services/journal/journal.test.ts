@@ -524,6 +524,36 @@ test('a batch whose fate the log does not know is publish_unknown, and watchers 
   expect(await again).toMatchObject({ seq: 1, duplicate: true })
 })
 
+test('after such a batch the rooms of a log that many share are not read one by one: the next comparison tells', async () => {
+  const memory = createMemoryLog({ ...realWorld, bytesMax: 2 ** 30 })
+  let reads = 0
+  const log: Log = {
+    ...memory,
+    head(room) {
+      reads++
+      return memory.head(room)
+    },
+    async append(publishes) {
+      await memory.append(publishes)
+      throw new Error('no answer')
+    },
+    news: {
+      listen() {},
+      heads: rooms => Promise.all(rooms.map(async room => ({ room, head: await memory.head(room) }))),
+    },
+  }
+  const { network, backbone, seen, publish } = await setup({ log })
+  for (let n = 1; n <= 10; n++) backbone.watch(`room:${n}`)
+  await network.settle()
+  expect(reads).toBe(10)
+  const unknown = publish('a')
+  await network.settle()
+  expect(await unknown).toMatchObject({ code: 'publish_unknown' })
+  await network.pass(1_000)
+  expect(seen).toContain(1)
+  expect(reads).toBe(10)
+})
+
 test('a journal that stops answers what it took, takes no more, and says goodbye', async () => {
   const { network, journal, backbone, publish, startJournal } = await setup()
   const taken = publish('a')

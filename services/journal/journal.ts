@@ -273,7 +273,9 @@ export function createJournal({
   const partOf = (key: string) =>
     readPushedKey(key) !== undefined ? values : readPresenceKey(key) ? presence : deliveries
 
+  /** Rooms of a log that many share are compared with it each second, by the thousand: one by one they take many. */
   function onUncertain() {
+    if (log.news) return
     deliveries.onUncertain()
     values.onUncertain()
   }
