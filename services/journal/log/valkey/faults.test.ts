@@ -175,6 +175,31 @@ test('out of memory, age makes room', async () => {
   expect(await log.head('room:1')).toMatchObject({ seq: 1, oldest: 2, bytes: 0 })
 })
 
+test('a walk over all rooms that Valkey is started again under leaves none out: it begins anew, or ends with an error', async () => {
+  const log = await open()
+  const rooms = Array.from({ length: 1_000 }, (_, n) => `room:${n}`)
+  await log.append(rooms.flatMap(room => [publishOf({ room }), publishOf({ room })]))
+  const shorter = { ...retention, messages: 1 }
+  const retentionOf = () => shorter
+  await log.expire(retentionOf)
+  const walk = log.rooms()[Symbol.asyncIterator]()
+  await walk.next()
+  await valkey.kill()
+  await valkey.restart()
+  await eventually(() => log.append([publishOf()]), isKept)
+  await expect(
+    (async () => {
+      while (!(await walk.next()).done);
+    })(),
+  ).rejects.toThrow()
+  await eventually(
+    () => log.expire(retentionOf),
+    ({ more }) => !more,
+  )
+  const heads = await Promise.all(rooms.map(room => log.head(room)))
+  expect(heads.filter(({ oldest, seq }) => oldest !== seq)).toEqual([])
+})
+
 test('however many messages are past their age, one call removes some of them: Valkey serves nobody meanwhile', async () => {
   const clock = { at: 1_700_000_000_000 }
   const log = await open({ valkeyNow: () => clock.at })

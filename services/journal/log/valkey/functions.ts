@@ -38,11 +38,11 @@ export async function scan({ read }: Session, key: string, cursor: string, count
   return { members, cursor: String(next) }
 }
 
-/** All of them. @param session for each part: another one may be open by then */
-export async function* scanAll(session: () => Session, key: string, count: number) {
+/** All of them. Of one session: to another server, or the same one started again, a cursor says nothing. */
+export async function* scanAll(session: Session, key: string, count: number) {
   let cursor = '0'
   do {
-    const part = await scan(session(), key, cursor, count)
+    const part = await scan(session, key, cursor, count)
     yield* part.members
     cursor = part.cursor
   } while (cursor !== '0')

@@ -23,7 +23,7 @@ export function createValkeyOutbox({ session, time, journal }: Deps): Outbox {
 
   return {
     async *rooms() {
-      for await (const { room, score } of scanAll(session, OUTBOX, ROOMS_AT_ONCE)) yield { room, at: score }
+      for await (const { room, score } of scanAll(session(), OUTBOX, ROOMS_AT_ONCE)) yield { room, at: score }
     },
 
     async read(room, { after = 0, limit, bytesMax }) {

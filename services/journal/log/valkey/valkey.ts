@@ -239,12 +239,12 @@ export async function openValkeyLog({
   }
 
   /**
-   * Walks once over all rooms for each retention: the function is another one when histories changed.
+   * Walks once over all rooms for each retention, in each epoch: the function is another one when histories changed.
    *
    * @returns rooms looked at while the walk is not over, roughly
    */
   async function retain(session: Session, retentionOf: (room: string) => Retention | undefined): Promise<number> {
-    if (walk.retentionOf !== retentionOf) walk = newWalk(retentionOf)
+    if (walk.retentionOf !== retentionOf || walk.epoch !== epoch) walk = newWalk(retentionOf, epoch)
     if (walk.isOver) return 0
     if (walk.rooms.length === 0) {
       const { members, cursor } = await scan(session, EXPIRY, walk.cursor, EXPIRE_AT_ONCE)
@@ -306,7 +306,7 @@ export async function openValkeyLog({
     },
 
     async *rooms() {
-      for await (const { room } of scanAll(sessionNow, EXPIRY, EXPIRE_AT_ONCE)) yield room
+      for await (const { room } of scanAll(sessionNow(), EXPIRY, EXPIRE_AT_ONCE)) yield room
     },
 
     watch(room) {
@@ -377,8 +377,10 @@ function refusalOf(error: Error): 'log_full' | 'journal_unavailable' {
   throw error
 }
 
-const newWalk = (retentionOf?: (room: string) => Retention | undefined) => ({
+/** @param epoch in which it goes on: in another one a cursor says nothing, and what was done before may be lost */
+const newWalk = (retentionOf?: (room: string) => Retention | undefined, epoch = '') => ({
   retentionOf,
+  epoch,
   cursor: '0',
   rooms: [] as string[],
   isOver: false,
