@@ -1,5 +1,5 @@
 // Says before a rollout what services would refuse to start with.
-import { Misconfigured, readSettings, valuesAndRooms } from '@keycast/service'
+import { Misconfigured, readSettings } from '@keycast/service'
 import { readNamespaces } from '@keycast/service/namespaces'
 import { nearest } from '../packages/service/namespaces/strict-map.ts'
 import { runCommand } from './support/command.ts'
@@ -49,7 +49,7 @@ const services: Record<string, (env: NodeJS.ProcessEnv, path: string) => Promise
       () => readSettings(settings, { name: 'gateway', about: '', check: conflictsOf, env }),
       () => lookForSlips(env, settings),
       () => {
-        namespaces = valuesAndRooms(readNamespaces({ path, env, headers: false })).names
+        namespaces = readNamespaces({ path, env, headers: false }).all.names
       },
       () => {
         const profile = env.KEYCAST_PROFILE === 'try' ? 'try' : 'production'

@@ -73,7 +73,7 @@ test('docs/configuration.md shows every field of a namespace of pushed values wi
 
 /** @param fields beside those it has to have */
 const namespaceWith = (fields: Record<string, unknown>) =>
-  namespacesWith({ source: 'http', url: 'http://h/{id}', ...fields }).get('a') as object
+  namespacesWith({ source: 'http', url: 'http://h/{id}', ...fields }).fetched.get('a') as object
 
 const roomsWith = (fields: Record<string, unknown>) =>
   namespacesWith({ source: 'journal', ...fields }).journal.get('a') as object

@@ -32,16 +32,19 @@ export { createLog, type Log } from './log.ts'
 export type { MetricMakers } from './metrics/metrics.ts'
 export { createHistogram } from './metrics/series.ts'
 export { Misconfigured } from './misconfigured.ts'
+export { bySource, needsJournal } from './namespaces/by-source.ts'
 export { idProblem, roomIdProblem, roomProblem } from './namespaces/id-problem.ts'
 export type { AskBefore, JournalNamespace } from './namespaces/journal-schema.ts'
 export { headersOfKey } from './namespaces/key-headers.ts'
 export { createLiveNamespaces, type LiveNamespaces, type NamespaceChanges } from './namespaces/live.ts'
 export type {
   AllNamespaces,
+  AnyNamespace,
   Authorize,
   Batch,
   Deciding,
   JournalNamespaces,
+  Named,
   Namespace,
   Namespaces,
   PushedNamespaces,
@@ -53,7 +56,6 @@ export type {
 export type { Notify, RoomsNotify } from './namespaces/notify-schema.ts'
 export type { PushedNamespace } from './namespaces/pushed-schema.ts'
 export { callsRoom, RESERVED_PREFIX, revocationsRoom, withReserved } from './namespaces/reserved.ts'
-export { allOfValues, needsJournal, valuesAndRooms } from './namespaces/values-and-rooms.ts'
 export { substituteVariables } from './namespaces/variables.ts'
 export { http } from './node-http.ts'
 export { createOnceAMinute } from './once-a-minute.ts'

@@ -114,8 +114,8 @@ function readApps(): App[] {
  */
 function readNamesOfNamespaces() {
   try {
-    const { names, journal } = readNamespaces({ path: resolve(root, config.configPath), headers: false })
-    return { values: names, rooms: journal.names }
+    const { fetched, journal } = readNamespaces({ path: resolve(root, config.configPath), headers: false })
+    return { values: fetched.names, rooms: journal.names }
   } catch (error) {
     if (!(error instanceof NamespacesError)) throw error
     return { values: ['conversation'], rooms: ['room'] }

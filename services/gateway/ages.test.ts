@@ -26,7 +26,7 @@ test.each(Array.from({ length: 30 }, (_, seed) => seed))('ages, seed %i', seed =
   const doc = { refreshMs: pick([5_000, 20_000]), maxAgeMs: pick([0, 1_000, 60_000]), timeoutMs: 8_000 }
   const primary = setup({ namespaces: { doc }, inFlightMax: pick([1, 2, 8]), random })
   const { now } = primary
-  const namespace = createNamespaces({ doc }).get('doc')
+  const namespace = createNamespaces({ doc }).fetched.get('doc')
   const transitMs = pick([0, 5, 40])
   const versions = new Map(KEYS.map(key => [key, 1]))
   /** The version that the backend had when it was asked, by lease. */

@@ -22,7 +22,7 @@ function setup() {
   const handed: { value: HandedOver; done: (taken: Taken) => void }[] = []
   let timers: (() => void)[] = []
   const changes = createChanges({
-    namespaces: createNamespaces({ doc: stream, list: stream, other: {} }),
+    namespaces: createNamespaces({ doc: stream, list: stream, other: {} }).fetched,
     backbone: {
       watch: key => watched.push(key),
       renewWatch: key => renewed.push(key),

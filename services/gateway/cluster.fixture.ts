@@ -205,7 +205,8 @@ export async function startNode(
   const { kernel, random } = cluster
   const process = kernel.create(name)
   const { world } = process
-  const namespaces = createLiveNamespaces(cluster.file())
+  const live = createLiveNamespaces(cluster.file())
+  const { fetched: namespaces } = live
   const wheel = createTimerWheel(world)
   const node = { process, name } as Node
   const bind = async (from: FromGateways) => {
@@ -276,7 +277,7 @@ export async function startNode(
   const processes: Node['workers']['processes'] = new Set()
   Object.assign(node, { primary, workers: { all: workers, processes } })
   node.takeOver = next => {
-    const changed = namespaces.take(next)
+    const changed = live.take(next)
     questions.renew()
     primary.reconfigure(changed)
   }

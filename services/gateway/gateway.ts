@@ -3,7 +3,6 @@
 import type { Backbone, BackboneEvents, RoomsBackbone, RoomsEvents } from '@keycast/backbone'
 import { namespaceOf } from '@keycast/protocol'
 import {
-  allOfValues,
   type Containment,
   type LiveNamespaces,
   type MetricMakers,
@@ -47,15 +46,14 @@ interface Deps extends World {
 export function createGateway({ createBackbone, createRoomsBackbone = createNoJournal, metrics, ...given }: Deps) {
   const counts = createCounts()
   const all = { ...given, counts }
-  const { pushed, journal } = given.namespaces
-  const namespaces = Object.assign(allOfValues(given.namespaces), { journal })
+  const { namespaces } = given
 
-  const links = createLinks({ createBackbone, createRoomsBackbone, pushed })
-  const changes = createChanges({ ...all, backbone: links.values })
+  const links = createLinks({ createBackbone, createRoomsBackbone, pushed: namespaces.pushed })
+  const changes = createChanges({ ...all, namespaces: namespaces.fetched, backbone: links.values })
   const access = assembleAccess({ ...all, links })
-  const gate = assembleGate({ ...all, namespaces, backbone: links.values })
+  const gate = assembleGate({ ...all, namespaces: namespaces.all, backbone: links.values })
   const outbox = assembleDelivery(all)
-  const topics = assembleTopics({ ...all, namespaces, links, viewers: access.viewers, gate, outbox })
+  const topics = assembleTopics({ ...all, links, viewers: access.viewers, gate, outbox })
   const encodings = createEncodings({
     latest: topics.latest,
     grown: topics.grown,
@@ -64,7 +62,7 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
     now: given.now,
   })
   const sessions = assembleSessions({ ...all, access, gate, topics, encodings, outbox })
-  const doors = assembleDoors({ ...all, namespaces, links, access, gate, topics, sessions, outbox })
+  const doors = assembleDoors({ ...all, links, access, gate, topics, sessions, outbox })
 
   // From here on parts call those that were built after them.
   links.start({ ...topics.events, values: changes.beside(topics.events.values), reserved: access.reservedEvents })
@@ -106,7 +104,7 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
   const { open, attach, notReady, endAddress } = sessions
   return {
     gate,
-    namespaces,
+    namespaces: namespaces.values,
     values,
     coded: encodings.coded,
     singleFlight,
@@ -140,9 +138,9 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
      * @throws {Misconfigured} where it holds what cannot change while a gateway runs
      */
     takeOver(next: ReadNamespaces, policy: Policy) {
-      const problems = [...given.namespaces.problemsOf(next), ...access.problemsOf(next, policy)]
+      const problems = [...namespaces.problemsOf(next), ...access.problemsOf(next, policy)]
       if (problems.length > 0) throw new Misconfigured(problems.join('\n'))
-      const { decided, authorize, times } = given.namespaces.take(next)
+      const { decided, authorize, times } = namespaces.take(next)
       topics.ease(times)
       access.takeOver(policy)
       const isOf = (names: ReadonlySet<string>) => (key: string) => names.has(namespaceOf(key)) && gate.isViewers(key)

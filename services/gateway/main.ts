@@ -11,7 +11,6 @@ import {
   readSettings,
   realWorld,
   runService,
-  valuesAndRooms,
 } from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
@@ -44,8 +43,7 @@ let parts: ReturnType<typeof assemble>
 function readConfiguration(text: string | undefined) {
   const { configPath: path, origins, profile } = config
   const namespaces = readNamespaces({ path, text, headers: false })
-  const { names } = valuesAndRooms(namespaces)
-  return { namespaces, policy: readAccess({ path, text, origins, namespaces: names, profile }) }
+  return { namespaces, policy: readAccess({ path, text, origins, namespaces: namespaces.all.names, profile }) }
 }
 
 function assemble() {

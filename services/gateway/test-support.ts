@@ -17,6 +17,8 @@ import {
 import { createMemoryRooms } from '@keycast/backbone/memory'
 import { type ErrorCode, versionOf } from '@keycast/protocol'
 import {
+  type AnyNamespace,
+  bySource,
   type Containment,
   createLiveNamespaces,
   type JournalNamespace,
@@ -60,32 +62,11 @@ export const createNamespaces = (...given: Given) => createLiveNamespaces(readAs
  * @param handedOver by name
  */
 export function readAs(...[given = { tick: {} }, rooms = {}, handedOver = {}]: Given): ReadNamespaces {
-  const namespaces = new Map(
-    Object.entries(given).map(([name, rest]) => [
-      name,
-      {
-        name,
-        source: 'http' as const,
-        urlFor: (id: string) => `http://127.0.0.1/${id}`,
-        origin: 'http://127.0.0.1',
-        headers: {},
-        maxAgeMs: 1_000,
-        refreshMs: 1_000,
-        timeoutMs: 2_000,
-        bytesMax: 4 * 1024 ** 2,
-        ...rest,
-      },
-    ]),
-  )
-  const pushed = new Map(Object.entries(handedOver).map(([name, rest]) => [name, { name, ...pushedDefaults, ...rest }]))
-  const journal = new Map(Object.entries(rooms).map(([name, rest]) => [name, { name, ...roomDefaults, ...rest }]))
-  return {
-    get: name => namespaces.get(name),
-    names: [...namespaces.keys()],
-    pushed: { get: name => pushed.get(name), names: [...pushed.keys()] },
-    journal: { get: name => journal.get(name), names: [...journal.keys()] },
-    written: name => ({ ...given[name], ...rooms[name], ...handedOver[name] }),
-  }
+  const named = new Map<string, AnyNamespace>()
+  for (const [name, rest] of Object.entries(given)) named.set(name, { name, ...fetchedDefaults(), ...rest })
+  for (const [name, rest] of Object.entries(handedOver)) named.set(name, { name, ...pushedDefaults, ...rest })
+  for (const [name, rest] of Object.entries(rooms)) named.set(name, { name, ...roomDefaults, ...rest })
+  return { ...bySource(named), written: name => ({ ...given[name], ...rooms[name], ...handedOver[name] }) }
 }
 
 /** Of a namespace whose backend decides. @param keepMs how long its decision is kept */
@@ -96,6 +77,17 @@ export const authorizeKept = (keepMs: number) => ({
   method: 'HEAD' as const,
   keepMs,
   keepRefusedMs: keepMs,
+})
+
+const fetchedDefaults = () => ({
+  source: 'http' as const,
+  urlFor: (id: string) => `http://127.0.0.1/${id}`,
+  origin: 'http://127.0.0.1',
+  headers: {},
+  maxAgeMs: 1_000,
+  refreshMs: 1_000,
+  timeoutMs: 2_000,
+  bytesMax: 4 * 1024 ** 2,
 })
 
 const pushedDefaults = {
@@ -407,10 +399,11 @@ export function createTestGateway({
 } = {}) {
   let nowMs = 1_000_000
   const backbone = createFakeBackbone()
+  const live = createNamespaces(namespaces, rooms, pushed)
   const gateway = createGateway({
     ...realWorld,
     settings: { ...defaults, ...settings },
-    namespaces: createNamespaces(namespaces, rooms, pushed),
+    namespaces: live,
     policy: createPolicy(policy),
     createBackbone: createBackbone ?? backbone.connect,
     createRoomsBackbone: journal.backbone,
@@ -462,6 +455,7 @@ export function createTestGateway({
 
   return {
     gateway,
+    namespaces: live,
     backbone,
     journal,
     connect,

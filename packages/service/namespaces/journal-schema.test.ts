@@ -12,8 +12,8 @@ test('namespaces of messages are apart from those of values, and have defaults',
     members: named
     names: unique
 `)
-  expect(namespaces.names).toEqual(['a'])
-  expect(namespaces.get('room')).toBeUndefined()
+  expect(namespaces.fetched.names).toEqual(['a'])
+  expect(namespaces.fetched.get('room')).toBeUndefined()
   expect(namespaces.journal.names).toEqual(['room', 'all'])
   expect(namespaces.journal.get('room')).toEqual({
     name: 'room',

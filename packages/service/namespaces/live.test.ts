@@ -10,9 +10,9 @@ const authorize = { url: 'http://rights/{id}' }
 
 test('a namespace stays the same object, whose rules are those of the new file', () => {
   const live = createLiveNamespaces(read({ doc: { ...doc, redirects: 'same-origin' }, room }))
-  const [held, heldRoom] = [live.get('doc'), live.journal.get('room')]
+  const [held, heldRoom] = [live.fetched.get('doc'), live.journal.get('room')]
   live.take(read({ doc: { ...doc, url: 'http://two/{id}', refresh: '5s' }, room: { ...room, members: 'named' } }))
-  expect(live.get('doc')).toBe(held)
+  expect(live.fetched.get('doc')).toBe(held)
   expect(held).toMatchObject({ origin: 'http://two', refreshMs: 5_000 })
   expect(held?.urlFor('7')).toBe('http://two/7')
   expect(held).not.toHaveProperty('followsRedirects')
@@ -23,16 +23,16 @@ test('a namespace stays the same object, whose rules are those of the new file',
 test('names are those of now, and a namespace that is gone is found no more', () => {
   const live = createLiveNamespaces(read({ doc, room }))
   live.take(read({ page: doc, hall: room }))
-  expect([live.names, live.journal.names]).toEqual([['page'], ['hall']])
-  expect([live.get('doc'), live.journal.get('room')]).toEqual([undefined, undefined])
+  expect([live.fetched.names, live.journal.names]).toEqual([['page'], ['hall']])
+  expect([live.fetched.get('doc'), live.journal.get('room')]).toEqual([undefined, undefined])
 })
 
 test('a namespace that comes back is the same object, and it is told what is another since it was there', () => {
   const live = createLiveNamespaces(read({ doc: { ...doc, authorize }, page: doc }))
-  const held = live.get('doc')
+  const held = live.fetched.get('doc')
   live.take(read({ page: doc }))
   const changes = live.take(read({ doc: { ...doc, url: 'http://two/{id}', refresh: '5s' }, page: doc }))
-  expect(live.get('doc')).toBe(held)
+  expect(live.fetched.get('doc')).toBe(held)
   expect(held?.urlFor('7')).toBe('http://two/7')
   expect(held).not.toHaveProperty('authorize')
   expect([[...changes.request], [...changes.times.keys()], [...changes.decided]]).toEqual([['doc'], ['doc'], ['doc']])
@@ -67,13 +67,13 @@ test('the times of before are told with a change: without periodic refresh no va
 test('who decides stays the same object until something about the question changes', () => {
   const deciding = { ...doc, authorize }
   const live = createLiveNamespaces(read({ doc: deciding }))
-  const held = live.get('doc')?.authorize
+  const held = live.fetched.get('doc')?.authorize
   expect(live.take(read({ doc: { ...deciding, refresh: '9s' } })).authorize.size).toBe(0)
-  expect(live.get('doc')?.authorize).toBe(held)
+  expect(live.fetched.get('doc')?.authorize).toBe(held)
   expect([...live.take(read({ doc: { ...deciding, authorize: { ...authorize, keep: '5s' } } })).authorize]).toEqual([
     'doc',
   ])
-  expect(live.get('doc')?.authorize).toMatchObject({ keepMs: 5_000 })
+  expect(live.fetched.get('doc')?.authorize).toMatchObject({ keepMs: 5_000 })
 })
 
 test.each([
@@ -83,7 +83,7 @@ test.each([
   const live = createLiveNamespaces(read({ doc, page: doc }))
   const take = () => live.take(read({ ...next, page: { ...doc, refresh: '9s' } }))
   expect(take).toThrow(`namespaces.doc.${field} cannot change while services run: give the namespace another name`)
-  expect(live.get('page')?.refreshMs).toBe(1_000)
+  expect(live.fetched.get('page')?.refreshMs).toBe(1_000)
 })
 
 test('streams of changes come, go and change their times with a restart', () => {

@@ -7,22 +7,22 @@ import { folder, problemsOf, read, readOne } from './read-yaml.fixture.ts'
 test('the file of the repository is readable without any variable set', () => {
   const path = new URL('../../../keycast.yaml', import.meta.url).pathname
   const namespaces = readNamespaces({ path, env: {} })
-  expect(namespaces.names).toEqual(['conversation', 'text', 'binary', 'tick'])
+  expect(namespaces.fetched.names).toEqual(['conversation', 'text', 'binary', 'tick'])
   expect(namespaces.journal.names).toEqual(['room', 'user', 'all'])
-  expect(namespaces.get('conversation')).toMatchObject({ name: 'conversation', source: 'http', headers: {} })
-  expect(namespaces.get('conversation')?.urlFor('42')).toBe('http://127.0.0.1:3000/conversations/42')
+  expect(namespaces.fetched.get('conversation')).toMatchObject({ name: 'conversation', source: 'http', headers: {} })
+  expect(namespaces.fetched.get('conversation')?.urlFor('42')).toBe('http://127.0.0.1:3000/conversations/42')
 
   const elsewhere = readNamespaces({
     path,
     env: { PROVIDER_HOST: 'provider', PROVIDER_PORT: '80', BACKEND_TOKEN: 't' },
   })
-  expect(elsewhere.get('tick')?.urlFor('1')).toBe('http://provider/ticks/1')
-  expect(elsewhere.get('conversation')?.headers).toEqual({ authorization: 'Bearer t' })
+  expect(elsewhere.fetched.get('tick')?.urlFor('1')).toBe('http://provider/ticks/1')
+  expect(elsewhere.fetched.get('conversation')?.headers).toEqual({ authorization: 'Bearer t' })
 })
 
 test('an unknown name has no namespace, not even one every object has', () => {
   const namespaces = read('namespaces: { a: { source: http, url: "http://h/{id}" } }')
-  expect(namespaces.get('constructor')).toBeUndefined()
+  expect(namespaces.all.get('constructor')).toBeUndefined()
 })
 
 test('one error names every bad field', () => {
@@ -67,8 +67,8 @@ test('a gateway, which asks no backend, needs none of the variables in headers a
   expect(problemsOf(() => readNamespaces({ path, env: {} }))[0]).toContain('BACKEND_TOKEN is not set')
 
   const namespaces = readNamespaces({ path, env: {}, headers: false })
-  expect(namespaces.get('a')).toMatchObject({ bytesMax: 65_536, headers: {} })
-  expect(readNamespaces({ path, env: { BACKEND_TOKEN: 't' }, headers: false }).get('a')?.headers).toEqual({})
+  expect(namespaces.fetched.get('a')).toMatchObject({ bytesMax: 65_536, headers: {} })
+  expect(readNamespaces({ path, env: { BACKEND_TOKEN: 't' }, headers: false }).fetched.get('a')?.headers).toEqual({})
 })
 
 test.each(['', 'namespaces:', 'namespaces: []', 'namespaces: { a: http }', 'namespaces: { a: }', 'a'])(
@@ -133,6 +133,6 @@ test('a file that is not there is named', () => {
 
 test('who may read what is not looked at here: its variables need not be set', () => {
   const access = 'access: { tokens: [{ secret: "${JWT_SECRET}" }] }'
-  expect(read(`${access}\nnamespaces: { a: { source: http, url: "http://h/{id}" } }`).names).toEqual(['a'])
+  expect(read(`${access}\nnamespaces: { a: { source: http, url: "http://h/{id}" } }`).all.names).toEqual(['a'])
   expect(problemsOf(() => read('access: {}'))[0]).toContain('must map names to namespaces')
 })

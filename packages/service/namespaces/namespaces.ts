@@ -1,6 +1,7 @@
 // Reads keycast.yaml: the source of each kind of key, and how fresh it is kept.
 import { Misconfigured } from '../misconfigured.ts'
 import { readYaml } from '../yaml-file.ts'
+import { bySource } from './by-source.ts'
 import { type Authorize, authorizeOf } from './fields.ts'
 import type { Ids } from './id-problem.ts'
 import { type JournalNamespace, journalNamespaceOf } from './journal-schema.ts'
@@ -114,8 +115,17 @@ export class NamespacesError extends Misconfigured {
   }
 }
 
-/** All, as one keycast.yaml has them. */
-export type AllNamespaces = Namespaces & { pushed: PushedNamespaces; journal: JournalNamespaces }
+/** Of whatever source. */
+export type AnyNamespace = Namespace | PushedNamespace | JournalNamespace
+
+/** Those of one keycast.yaml. `values`: those that are fetched, and those that are handed over. */
+export interface AllNamespaces {
+  all: Named<AnyNamespace>
+  values: ValueNamespaces
+  fetched: Namespaces
+  pushed: PushedNamespaces
+  journal: JournalNamespaces
+}
 
 /** `written`: what stands in the file of a namespace, variables filled in. It tells what another file changes. Secret. */
 export type ReadNamespaces = AllNamespaces & { written: (name: string) => Readonly<Record<string, unknown>> }
@@ -152,24 +162,18 @@ export function readNamespaces({
   const parsed = file.safeParse(value)
   if (!parsed.success) throw refuse(parsed.error.issues.flatMap(issue => describe(issue, lineAt)))
 
-  const values = new Map<string, Namespace>()
-  const pushed = new Map<string, PushedNamespace>()
-  const rooms = new Map<string, JournalNamespace>()
+  const named = new Map<string, AnyNamespace>()
   for (const [name, read] of Object.entries(parsed.data.namespaces)) {
-    if (read.source === 'journal') rooms.set(name, journalNamespaceOf(name, read))
-    else if (read.source === 'pushed') pushed.set(name, pushedNamespaceOf(name, read))
-    else values.set(name, httpNamespaceOf(name, read))
+    if (read.source === 'journal') named.set(name, journalNamespaceOf(name, read))
+    else if (read.source === 'pushed') named.set(name, pushedNamespaceOf(name, read))
+    else named.set(name, httpNamespaceOf(name, read))
   }
   const { namespaces } = value as { namespaces: Record<string, Record<string, unknown>> }
   return {
-    ...lookUp(values),
-    pushed: lookUp(pushed),
-    journal: lookUp(rooms),
+    ...bySource(named),
     written: name => (Object.hasOwn(namespaces, name) ? namespaces[name] : {}),
   }
 }
-
-const lookUp = <N>(named: Map<string, N>) => ({ get: (name: string) => named.get(name), names: [...named.keys()] })
 
 function httpNamespaceOf(name: string, written: HttpNamespace): Namespace {
   const { source, body, per, authorize, headers, token, maxAge, refresh, timeout, maxBytes, redirects } = written

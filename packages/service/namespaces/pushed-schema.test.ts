@@ -2,8 +2,8 @@ import { problemsOf, read } from './read-yaml.fixture.ts'
 
 describe('values that are handed over', () => {
   test('have few fields, and are no namespace of fetched ones', () => {
-    const { names, pushed, journal } = read('namespaces: { price: { source: pushed, maxBytes: 64KiB } }')
-    expect([names, pushed.names, journal.names]).toEqual([[], ['price'], []])
+    const { fetched, pushed, journal } = read('namespaces: { price: { source: pushed, maxBytes: 64KiB } }')
+    expect([fetched.names, pushed.names, journal.names]).toEqual([[], ['price'], []])
     expect(pushed.get('price')).toEqual({
       name: 'price',
       source: 'pushed',

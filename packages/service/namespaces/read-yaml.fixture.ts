@@ -23,7 +23,7 @@ export const read = (
 /** One namespace "a" with the given fields. */
 export const readOne = (fields: string, env?: NodeJS.ProcessEnv) => {
   const lines = fields.split('\n').map(line => `    ${line}`)
-  const namespace = read(`namespaces:\n  a:\n${lines.join('\n')}\n`, env).get('a')
+  const namespace = read(`namespaces:\n  a:\n${lines.join('\n')}\n`, env).fetched.get('a')
   if (!namespace) throw new Error('no namespace "a"')
   return namespace
 }

@@ -249,7 +249,7 @@ describe("a backend's stream of changes", () => {
           .map((line, index) => `${line}, headers: { x-key: ${index === 0 ? 'one' : headers} } }`)
           .reduce((file, line) => `${file}${line}\n`, 'namespaces:\n'),
       )
-    expect(of('one').names).toEqual(['a', 'b'])
+    expect(of('one').fetched.names).toEqual(['a', 'b'])
     expect(problemsOf(() => of('two'))).toEqual([
       'line 3: namespaces.b.changes.sse: is also that of a, whose headers or token differ: a stream is opened once, with one identity',
     ])

@@ -7,7 +7,6 @@ import {
   type MetricMakers,
   Misconfigured,
   type ReadNamespaces,
-  valuesAndRooms,
   type World,
 } from '@keycast/service'
 import { createPost, createSecrets } from '@keycast/service/notify'
@@ -50,8 +49,9 @@ interface Deps extends World {
   log: Log
 }
 
-export function createFetcher({ namespaces, hub, metrics, settings, containment, log, ...world }: Deps) {
+export function createFetcher({ namespaces: live, hub, metrics, settings, containment, log, ...world }: Deps) {
   const { now, random } = world
+  const { all, fetched: namespaces, journal } = live
   const wheel = createTimerWheel({ now, every: world.every })
   const origins = originsOf(namespaces, ({ origin }) => origin)
   const counts = createFetcherMetrics(metrics, origins)
@@ -87,8 +87,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     ...world,
   })
   const { inFlightMax, authorizeInFlightMax } = settings
-  const deciding = valuesAndRooms(namespaces)
-  const askedOrigins = originsOf(deciding, ({ authorize }) => authorize?.origin)
+  const askedOrigins = originsOf(all, ({ authorize }) => authorize?.origin)
   const authorizeMetrics = createAuthorizeMetrics(metrics, askedOrigins)
   const failureLog = createFailureLog({
     wheel,
@@ -101,11 +100,11 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
   const asking = { pool: workers, cap: authorizeInFlightMax, inTurns, failureLog, ...world }
   const viewerQuestions = createQuestions({
     ...asking,
-    kind: authorizeQuestions(deciding),
+    kind: authorizeQuestions(all),
     metrics: authorizeMetrics,
   })
   const authorize = createAuthorize({
-    namespaces: deciding,
+    namespaces: all,
     questions: viewerQuestions,
     tellDecision: hub.tellResult,
     logNobody: createFailureLog({
@@ -118,7 +117,6 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
     metrics: authorizeMetrics,
     now,
   })
-  const { journal } = namespaces
   const ruledOrigins = originsOf(journal, ({ ask }) => ask?.origin)
   const rulingMetrics = createRulingMetrics(metrics, ruledOrigins)
   const messageQuestions = createQuestions({ ...asking, kind: rulingQuestions(journal), metrics: rulingMetrics })
@@ -185,10 +183,10 @@ export function createFetcher({ namespaces, hub, metrics, settings, containment,
    * @throws {Misconfigured} where it holds what cannot change while a node runs
    */
   async function takeOver(next: ReadNamespaces) {
-    const problems = namespaces.problemsOf(next)
+    const problems = live.problemsOf(next)
     if (problems.length > 0) throw new Misconfigured(problems.join('\n'))
-    await tokens.prepare(next)
-    const changes = namespaces.take(next)
+    await tokens.prepare(next.fetched)
+    const changes = live.take(next)
     tokens.take()
     for (const { renew } of [viewerQuestions, messageQuestions]) renew()
     primary.reconfigure(changes)

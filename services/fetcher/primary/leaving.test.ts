@@ -2,7 +2,7 @@
 // workers die and say things twice, and keycast.yaml changes: nothing of the gateways is left, and nobody is asked any more.
 import { createHash } from 'node:crypto'
 import { changesKey, decodeChanged, viewerKey } from '@keycast/backbone'
-import { createLiveNamespaces, type LiveNamespaces, valuesAndRooms } from '@keycast/service'
+import { createLiveNamespaces, type LiveNamespaces } from '@keycast/service'
 import { readNamespaces } from '@keycast/service/namespaces'
 import type { Outcome } from '@keycast/service/notify'
 import fc from 'fast-check'
@@ -232,13 +232,12 @@ const IN_FLIGHT_MAX = 2
 
 /** A node's questions whether viewers may read, asked by workers that answer when the test says so. */
 function createAsking({ world, now }: Pick<ReturnType<typeof setup>, 'world' | 'now'>, namespaces: LiveNamespaces) {
-  const deciding = valuesAndRooms(namespaces)
   const asked: Ask[] = []
   /** How often each was answered, by link and id. */
   const told = new Map<string, number>()
   const questions = createQuestions({
     ...world,
-    kind: { ...authorizeQuestions(deciding), queuedMax: QUEUED_MAX },
+    kind: { ...authorizeQuestions(namespaces.all), queuedMax: QUEUED_MAX },
     pool: { hasCredit: () => asked.length < 3, lease: (_, ask: any) => asked.push(ask) },
     cap: IN_FLIGHT_MAX,
     inTurns: createInTurns(world),
@@ -246,7 +245,7 @@ function createAsking({ world, now }: Pick<ReturnType<typeof setup>, 'world' | '
     failureLog: { failed() {}, succeeded() {}, troubles: new Map() },
   })
   const { onCommand, kept } = createAuthorize({
-    namespaces: deciding,
+    namespaces: namespaces.all,
     questions,
     tellDecision: (link, id) => void told.set(`${link} ${id}`, (told.get(`${link} ${id}`) ?? 0) + 1),
     logNobody() {},

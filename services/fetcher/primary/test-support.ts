@@ -133,7 +133,7 @@ export function setup({
       const timer = wheel.set(now() + ms, run)
       return () => wheel.cancel(timer)
     },
-    namespaces: live ?? { get: (name: string) => byName.get(name), names: [...byName.keys()] },
+    namespaces: live?.fetched ?? { get: (name: string) => byName.get(name), names: [...byName.keys()] },
     markDue,
     wheel,
     tokens,

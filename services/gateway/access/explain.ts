@@ -1,7 +1,7 @@
 // Answers an operator who asks why a user may or may not use a key: rule by rule, by the rules and key sets in force.
 // Clients are never told as much.
 import { type Problem, problemText } from '@keycast/protocol'
-import type { Deciding, Namespaces, World } from '@keycast/service'
+import type { AnyNamespace, Named, World } from '@keycast/service'
 import { decodeJwt } from 'jose/jwt/decode'
 import type { Policy } from './policy-file.ts'
 import { createPatternSet, decide, type Rights } from './rights.ts'
@@ -56,12 +56,10 @@ interface Deps extends Pick<World, 'wallNow'> {
   tokens: { verify(token: string, from: { address: string }): Promise<Checked> }
   revocations: { revokedBefore(user: string): number | undefined }
   problemOf: (key: string) => Problem | undefined
-  namespaces: Pick<Namespaces, 'get'>
-  /** The same and those of rooms. */
-  deciding: { get: (name: string) => Deciding | undefined }
+  namespaces: Pick<Named<AnyNamespace>, 'get'>
 }
 
-export function createExplain({ policy, rights, tokens, revocations, problemOf, namespaces, deciding, wallNow }: Deps) {
+export function createExplain({ policy, rights, tokens, revocations, problemOf, namespaces, wallNow }: Deps) {
   const eachVerb = <T>(make: (verb: Verb) => T) =>
     Object.fromEntries(verbs.filter(verb => !policy.byRead.includes(verb)).map(verb => [verb, make(verb)]))
 
@@ -102,11 +100,10 @@ export function createExplain({ policy, rights, tokens, revocations, problemOf, 
     const colon = key.indexOf(':')
     const id = key.slice(colon + 1)
     const name = key.slice(0, colon)
-    const authorize = deciding.get(name)?.authorize
-    if (authorize) return `${authorize.method} ${authorize.urlFor(id)}`
-    // With the user's own token: what it answers to that is the value, or that there is none for them.
     const namespace = namespaces.get(name)
-    return namespace?.isPerUser ? `GET ${namespace.urlFor(id)}` : undefined
+    if (namespace?.authorize) return `${namespace.authorize.method} ${namespace.authorize.urlFor(id)}`
+    // With the user's own token: what it answers to that is the value, or that there is none for them.
+    return namespace?.source === 'http' && namespace.isPerUser ? `GET ${namespace.urlFor(id)}` : undefined
   }
 
   function rulesOf(user: string, granted: Rule) {

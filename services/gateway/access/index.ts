@@ -1,5 +1,5 @@
 // Puts together what the gate decides by: rights, tokens and their revocation, and for whom backends are asked.
-import { type AllNamespaces, needsJournal, valuesAndRooms, type World } from '@keycast/service'
+import { type AllNamespaces, needsJournal, type World } from '@keycast/service'
 import type { Counts } from '../counts.ts'
 import type { Links } from '../links.ts'
 import type { Log } from '../sessions/session-log.ts'
@@ -45,7 +45,6 @@ interface Deps extends Pick<World, 'now' | 'wallNow' | 'after'> {
 export function assembleAccess(deps: Deps) {
   const { settings, namespaces, links, policy, counts, log, now, wallNow, after } = deps
   let handlers: Handlers
-  const deciding = valuesAndRooms(namespaces)
   const isViewerNeeded = asksForViewers(namespaces)
   const rights = createRights(policy)
   const revocations = createRevocations({ lifetimeMsMax: policy.lifetimeMsMax, now: wallNow })
@@ -108,7 +107,7 @@ export function assembleAccess(deps: Deps) {
 
     /** Tells an operator why a user may or may not use a key. */
     explaining: (problemOf: Parameters<typeof createExplain>[0]['problemOf']) =>
-      createExplain({ policy, rights, tokens, revocations, problemOf, namespaces, deciding, wallNow }),
+      createExplain({ policy, rights, tokens, revocations, problemOf, namespaces: namespaces.all, wallNow }),
 
     /** Why another keycast.yaml cannot be taken over by a gateway that runs; a line each. */
     problemsOf(next: AllNamespaces, { lifetimeMsMax }: Policy): string[] {
@@ -118,11 +117,8 @@ export function assembleAccess(deps: Deps) {
           'no namespace had authorize or per: user, so gateways kept no tokens to ask backends with: restart them',
         )
       }
-      for (const [source, of] of [
-        ['journal', (all: AllNamespaces) => all.journal],
-        ['pushed', (all: AllNamespaces) => all.pushed],
-      ] as const) {
-        if (of(next).names.length > 0 === of(namespaces).names.length > 0) continue
+      for (const source of ['journal', 'pushed'] as const) {
+        if (next[source].names.length > 0 === namespaces[source].names.length > 0) continue
         problems.push(
           `the first namespace with source: ${source} comes, and the last one goes, with a restart of gateways`,
         )
@@ -165,9 +161,6 @@ export function assembleAccess(deps: Deps) {
 }
 
 /** Whether some backend is asked with viewers' own tokens. */
-function asksForViewers(namespaces: AllNamespaces) {
-  const deciding = valuesAndRooms(namespaces)
-  return deciding.names.some(
-    name => deciding.get(name)?.authorize !== undefined || namespaces.get(name)?.isPerUser === true,
-  )
+function asksForViewers({ all, fetched }: AllNamespaces) {
+  return all.names.some(name => all.get(name)?.authorize !== undefined || fetched.get(name)?.isPerUser === true)
 }

@@ -19,7 +19,7 @@ async function setUp({ scopes = ['put'] }: { scopes?: Scope[] } = {}) {
   const app = Fastify()
   addInternal(app, {
     ...gateway,
-    namespaces: createNamespaces(namespaces),
+    namespaces: createNamespaces(namespaces).values,
     apiTokens: [{ name: 'backend', scopes, token: 'a-secret' }],
     audit() {},
     wallNow: Date.now,

@@ -1,7 +1,7 @@
 // Everything a client can ask, each request in a file of its own.
 import type { IncomingMessage } from 'node:http'
 import { type ClientMessage, excerpt } from '@keycast/protocol'
-import type { Containment, JournalNamespaces, World } from '@keycast/service'
+import type { AllNamespaces, Containment, World } from '@keycast/service'
 import type { Access } from '../access/index.ts'
 import type { Counts } from '../counts.ts'
 import type { Outbox } from '../delivery/outbox.ts'
@@ -25,7 +25,7 @@ import { createWaitedKeys } from './wait/waited-keys.ts'
 
 interface Deps extends World {
   settings: { getsWaitingMax: number; publishMs: number; publishesPendingBytesMax: number; messageBytesMax: number }
-  namespaces: { journal: JournalNamespaces }
+  namespaces: Pick<AllNamespaces, 'journal'>
   links: Pick<Links, 'rooms' | 'values'>
   access: Pick<Access, 'identify' | 'revocations' | 'viewers' | 'anonymous'>
   gate: GatePart

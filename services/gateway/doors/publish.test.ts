@@ -46,7 +46,7 @@ function setUp({
     {},
     { room: { bytesMax: 10 }, news: { publish: 'server' }, asked: { bytesMax: 10, ask: { ...ask, otherwise } } },
   )
-  const gate = createTestGate({ namespaces, counts })
+  const gate = createTestGate({ namespaces: namespaces.all, counts })
   const fetcher = createFakeBackbone()
   const { messages } = fetcher
   const publishes = createPublishes({

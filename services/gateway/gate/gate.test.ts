@@ -15,7 +15,10 @@ const all = rightsTo(['*:**'])
 
 const setup = () => {
   const counts = { accessRefused: { unauthenticated: 0, forbidden: 0 } }
-  const gate = createTestGate({ namespaces: createNamespaces({ tick: {}, file: { ids: { min: 1, max: 3 } } }), counts })
+  const gate = createTestGate({
+    namespaces: createNamespaces({ tick: {}, file: { ids: { min: 1, max: 3 } } }).all,
+    counts,
+  })
   return { ...gate, counts }
 }
 
@@ -41,7 +44,9 @@ test('an id has no more segments than its namespace allows: what lies below a ke
 
 test('keys of a namespace with parameters take a query, others and those of rooms do not', () => {
   const query = { names: ['status'], headers: {} }
-  const { takesQuery } = createTestGate({ namespaces: createNamespaces({ tasks: { query }, tick: {} }, { room: {} }) })
+  const { takesQuery } = createTestGate({
+    namespaces: createNamespaces({ tasks: { query }, tick: {} }, { room: {} }).all,
+  })
   expect(['tasks:7', 'tick:1', 'room:1', 'none:1'].map(takesQuery)).toEqual([true, false, false, false])
 })
 
@@ -84,7 +89,7 @@ const deciding = ({
     { room: { members: 'named' }, asked: { members: 'named', authorize }, news: { publish: 'server' } },
   )
   const gate = createTestGate({
-    namespaces,
+    namespaces: namespaces.all,
     decisions: {
       ask: () => new Promise(resolve => questions.push(resolve)),
       register({ viewer }, key) {
@@ -140,7 +145,7 @@ test('an admitted key comes with all that was looked up for it', () => {
     rights: asker.rights,
     grants: asker.rights.grants,
     viewer: asker.viewer,
-    namespace: namespaces.get('own'),
+    namespace: namespaces.fetched.get('own'),
   })
 })
 
@@ -282,7 +287,7 @@ test('another viewer leaves nothing behind in a namespace about which no backend
   const { gate, session, held, registered, namespaces } = holding()
   gate.hold(session, 'subscribe', 'doc:1')
   held.set('doc:1', 'stands')
-  delete namespaces.get('doc')?.authorize
+  delete namespaces.fetched.get('doc')?.authorize
   gate.changeViewer(session, () => {
     session.viewer = { name: 'bob' }
   })

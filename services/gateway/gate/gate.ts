@@ -3,14 +3,7 @@
 // key that is cached is no exception.
 import { viewerKey } from '@keycast/backbone'
 import { excerpt, idOf, isProblem, keyProblem, namespaceOf, type Problem } from '@keycast/protocol'
-import {
-  idProblem,
-  type JournalNamespace,
-  type JournalNamespaces,
-  roomIdProblem,
-  type ValueNamespace,
-  type ValueNamespaces,
-} from '@keycast/service'
+import { type AnyNamespace, idProblem, type JournalNamespace, type Named, roomIdProblem } from '@keycast/service'
 import { JOINED, SUBSCRIBED } from '../access/backend/decisions.ts'
 import type { Viewer } from '../access/backend/viewers.ts'
 import { decide, type Rights } from '../access/rights.ts'
@@ -48,13 +41,10 @@ export interface Admitted {
   readonly grants: Rights['grants']
   readonly viewer: Viewer | undefined
   /** `undefined` where keycast.yaml has it no more. */
-  readonly namespace: KeyNamespace | undefined
+  readonly namespace: AnyNamespace | undefined
   /** Who decided then, of its namespace, which keycast.yaml may change. */
-  readonly authorize: KeyNamespace['authorize']
+  readonly authorize: AnyNamespace['authorize']
 }
-
-/** The namespace of a key: of values, or of rooms, whose `source` is the journal. */
-type KeyNamespace = ValueNamespace | JournalNamespace
 
 /** Keeps what was asked for with the keys that sessions hold. */
 export interface Holder {
@@ -74,7 +64,7 @@ export interface Holder {
 export type Watcher = Pick<Holder, 'keysOf' | 'decided'>
 
 interface Deps {
-  readonly namespaces: ValueNamespaces & { readonly journal: JournalNamespaces }
+  readonly namespaces: Named<AnyNamespace>
   readonly decisions: {
     ask(asker: Asker, key: string): Problem | undefined | Promise<Problem | undefined>
     refusal(asker: Asker, key: string): Problem | undefined
@@ -124,7 +114,7 @@ const noRooms: Problem = {
 }
 
 /** Whether each user has a value of their own. */
-const isOwn = (namespace: KeyNamespace | undefined) => namespace?.source === 'http' && namespace.isPerUser === true
+const isOwn = (namespace: AnyNamespace | undefined) => namespace?.source === 'http' && namespace.isPerUser === true
 
 /** @param key keeps the grammar */
 const noNamespace = (key: string) => `no namespace ${excerpt(namespaceOf(key))} here: ask the operator which exist`
@@ -150,7 +140,6 @@ export const askedOtherwise: Problem = {
 const RETRY_MS = 100
 
 export function createGate({ namespaces, decisions, quota, counts }: Deps) {
-  const { journal } = namespaces
   let holders: Readonly<Record<Lasting, Holder> & { members: Watcher }>
 
   /**
@@ -168,7 +157,7 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
     return decision ?? admit(asker, act, key, namespace)
   }
 
-  function admit(asker: Asker, act: Act, key: string, namespace: KeyNamespace | undefined): Admitted {
+  function admit(asker: Asker, act: Act, key: string, namespace: AnyNamespace | undefined): Admitted {
     const { rights, viewer } = asker
     const wireKey = isOwn(namespace) ? ownKeyOf(viewer, key) : key
     return {
@@ -229,7 +218,7 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
   }
 
   /** @param key that the session's rights cover */
-  function askToHold(session: Session, act: Lasting, key: string, namespace: KeyNamespace | undefined) {
+  function askToHold(session: Session, act: Lasting, key: string, namespace: AnyNamespace | undefined) {
     if (!namespace?.authorize) return admit(session, act, key, namespace)
     if (!session.viewer) return notForAll
     const verdict = decisions.register(session, key, roleOf[act])
@@ -311,12 +300,12 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
     LASTING.flatMap(act => holders[act].keysOf(session).map(key => [act, key] as const))
 
   /** Whether keys of its namespace may carry a query. @param key that may be used */
-  const takesQuery = (key: string) => namespaces.get(namespaceOf(key))?.query !== undefined
-
-  function namespaceFor(key: string): KeyNamespace | undefined {
-    const name = namespaceOf(key)
-    return namespaces.get(name) ?? journal.get(name)
+  function takesQuery(key: string) {
+    const namespace = namespaceFor(key)
+    return namespace !== undefined && namespace.source !== 'journal' && namespace.query !== undefined
   }
+
+  const namespaceFor = (key: string) => namespaces.get(namespaceOf(key))
 
   /** Whether it matters to a key which viewer asks: a backend decides who reads it, or each has a value of their own. */
   function isViewers(key: string) {
@@ -344,7 +333,7 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
    *
    * @param key anything a client sent
    */
-  function find(rights: Rights, act: Act, key: string): KeyNamespace | Problem {
+  function find(rights: Rights, act: Act, key: string): AnyNamespace | Problem {
     const problem = grammarProblem(key)
     if (problem) return problem
     const refusal = decide(rights, verbOf[act], key)
@@ -380,11 +369,11 @@ export function createGate({ namespaces, decisions, quota, counts }: Deps) {
 
   /** @param key keeps the grammar */
   function fit(
-    namespace: KeyNamespace | undefined,
+    namespace: AnyNamespace | undefined,
     of: Of | undefined,
     key: string,
     act?: Act,
-  ): KeyNamespace | Problem {
+  ): AnyNamespace | Problem {
     if (!namespace) return { code: 'unknown_namespace', message: noNamespace(key) }
     if (namespace.source !== 'journal') {
       return of === 'room' ? noRooms : (badKey(idProblem(namespace, idOf(key))) ?? namespace)

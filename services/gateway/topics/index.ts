@@ -1,5 +1,5 @@
 // Puts the kinds of topics together, and what subscribes sessions to them.
-import type { JournalNamespaces, ValueNamespaces } from '@keycast/service'
+import type { AllNamespaces } from '@keycast/service'
 import type { Links } from '../links.ts'
 import { assembleRooms } from './rooms/index.ts'
 import { createTopics } from './topics.ts'
@@ -11,13 +11,13 @@ type Deps = Omit<
   Parameters<typeof assembleValues>[0] & Parameters<typeof assembleRooms>[0],
   'backbone' | 'namespaces'
 > & {
-  namespaces: ValueNamespaces & { journal: JournalNamespaces }
+  namespaces: Pick<AllNamespaces, 'values' | 'journal'>
   links: Links
 }
 
 export function assembleTopics({ namespaces, links, ...deps }: Deps) {
   const { gate, outbox, counts } = deps
-  const ofValues = assembleValues({ ...deps, namespaces, backbone: links.values })
+  const ofValues = assembleValues({ ...deps, namespaces: namespaces.values, backbone: links.values })
   const ofRooms = assembleRooms({ ...deps, namespaces: namespaces.journal, backbone: links.rooms })
   const { rooms, joins } = ofRooms
   const openValue = ofValues.openWatched

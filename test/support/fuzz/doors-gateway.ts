@@ -174,7 +174,7 @@ export async function gatewayDoors(): Promise<AnyDoor[]> {
   })
   addInternal(internal.app, {
     ...gateway,
-    namespaces: createNamespaces(namespaces, rooms),
+    namespaces: createNamespaces(namespaces, rooms).values,
     apiTokens: [{ name: 'fuzz', scopes: ['admin'], token: API_TOKEN }],
     audit() {},
     wallNow: Date.now,

@@ -149,12 +149,15 @@ async function startFetcher(): Promise<World> {
     otherwise: 'refuse',
     headers: {},
   } as const
-  const namespaces = createNamespaces({ conversation: { authorize }, own: { isPerUser: true } }, { room: { ask } })
+  const { all, fetched, journal } = createNamespaces(
+    { conversation: { authorize }, own: { isPerUser: true } },
+    { room: { ask } },
+  )
   const wheel = createTimerWheel({ now, every })
   const leased: Parameters<Pool['lease']>[] = []
   const pool: Pool = { hasCredit: () => leased.length < 100, lease: (...given: any) => void leased.push(given) }
   const primary = createPrimary({
-    namespaces,
+    namespaces: fetched,
     pool,
     markDue: hub.tell,
     wheel,
@@ -171,7 +174,7 @@ async function startFetcher(): Promise<World> {
   })
   const inTurns = createInTurns({ wheel, now })
   const questions = createQuestions({
-    kind: authorizeQuestions(namespaces),
+    kind: authorizeQuestions(all),
     pool,
     cap: 64,
     inTurns,
@@ -182,7 +185,7 @@ async function startFetcher(): Promise<World> {
   })
   const firstBackoff = createBackoff({ initialMs: 1_000, random: Math.random })
   const authorizing = createAuthorize({
-    namespaces,
+    namespaces: all,
     questions,
     tellDecision: hub.tellResult,
     logNobody() {},
@@ -191,7 +194,7 @@ async function startFetcher(): Promise<World> {
     now,
   })
   const messageQuestions = createQuestions({
-    kind: rulingQuestions(namespaces.journal),
+    kind: rulingQuestions(journal),
     pool,
     cap: 64,
     inTurns,
@@ -201,7 +204,7 @@ async function startFetcher(): Promise<World> {
     after: world.after,
   })
   const rulings = createRulings({
-    namespaces: namespaces.journal,
+    namespaces: journal,
     questions: messageQuestions,
     tellRuling: hub.tellResult,
     logNothing() {},

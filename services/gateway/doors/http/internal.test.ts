@@ -62,8 +62,8 @@ async function setup({
       return 2
     },
     endAddress: address => (address === '192.0.2.7' ? 3 : 0),
-    namespaces,
-    gate: createTestGate({ namespaces }),
+    namespaces: namespaces.values,
+    gate: createTestGate({ namespaces: namespaces.all }),
     explain: async (key, viewer) => {
       explained.push({ key, viewer })
       if ('keys' in viewer) return { problem: 'read 0 "room" has no namespace' }

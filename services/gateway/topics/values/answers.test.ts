@@ -86,7 +86,7 @@ test('a key that was there is not counted among those never found', async () => 
   expect((await client.received()).filter(({ subscribed }) => subscribed)).toHaveLength(200)
 })
 
-const namespace = createNamespaces().get('tick') as Namespace
+const namespace = createNamespaces().fetched.get('tick') as Namespace
 const good = { key: 'tick:1', ageMs: 100, maxAgeMs: 1_000, store: true }
 const value = (version: string, rest = {}) =>
   ({

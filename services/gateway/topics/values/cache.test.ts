@@ -4,7 +4,7 @@ import { createNamespaces, noKind } from '../../test-support.ts'
 import { createCache, createEntry, ENTRY_BYTES } from './cache.ts'
 import { createValue } from './value.ts'
 
-const namespace = createNamespaces().get('tick') as Namespace
+const namespace = createNamespaces().fetched.get('tick') as Namespace
 
 const unheard = { onUnwanted() {}, mayKeep: () => true, onRemoved() {} }
 

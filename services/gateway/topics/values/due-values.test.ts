@@ -6,7 +6,7 @@ import { createEntry } from './cache.ts'
 import { addDueFrames, CURRENT, PROBLEM, VALUE } from './due-values.ts'
 import { createValue } from './value.ts'
 
-const namespace = createNamespaces().get('tick') as Namespace
+const namespace = createNamespaces().fetched.get('tick') as Namespace
 const contentType = 'application/json'
 
 /** @returns a session that speaks `keycast.v1.NAME` */
