@@ -1,9 +1,10 @@
 // Answers one request for one value: from memory if that is fresh enough, else from the fetcher, asked once for all
 // requests of the key. If the client does not read, its get waits without the value.
-import { type ControlMessage, errorMessage, type Get, isProblem, type Problem, type RequestId } from '@keycast/protocol'
+import { type ControlMessage, type Get, isProblem, type Problem, type RequestId } from '@keycast/protocol'
 import type { Counts } from '../counts.ts'
 import type { Act, Admitted, Asker } from '../gate/gate.ts'
 import type { Session } from '../sessions/session.ts'
+import { errorAbout } from '../topics/topics.ts'
 import type { Result } from '../topics/values/cache.ts'
 import type { Value } from '../topics/values/value.ts'
 
@@ -84,9 +85,7 @@ export const createGet = ({ gate, values, singleFlight, outbox, getsWaitingMax, 
   }
 
   function sendProblem(session: Session, { id, key }: Get, problem: Problem) {
-    // The get says nothing about a subscription to the same key, which may stand.
-    const subscribed = session.subscriptions.has(key)
-    outbox.send(session, errorMessage(problem, { id, key, subscribed }))
+    outbox.send(session, errorAbout(session, key, problem, id))
   }
 
   return get

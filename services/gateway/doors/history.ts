@@ -1,18 +1,12 @@
 // Answers requests for parts of rooms' histories, one after the other for each session: the journal is asked for the next
 // once the answer before is written. If the client does not read, the request waits without the messages.
-import {
-  type ControlMessage,
-  errorMessage,
-  type History,
-  historyBody,
-  isProblem,
-  type Problem,
-} from '@keycast/protocol'
+import { type ControlMessage, type History, historyBody, isProblem, type Problem } from '@keycast/protocol'
 import type { Rights } from '../access/rights.ts'
 import type { Counts } from '../counts.ts'
 import type { Act, Admitted, Asker } from '../gate/gate.ts'
 import type { Session } from '../sessions/session.ts'
 import type { Histories } from '../topics/rooms/histories.ts'
+import { errorAbout } from '../topics/topics.ts'
 import { textFrame } from '../transport/frames.ts'
 
 interface Deps {
@@ -100,7 +94,7 @@ export const createHistory = ({ gate, histories, outbox, getsWaitingMax, resume,
   }
 
   function refuse(session: Session, { id, key }: History, problem: Problem) {
-    outbox.send(session, errorMessage(problem, { id, key, subscribed: session.subscriptions.has(key) }))
+    outbox.send(session, errorAbout(session, key, problem, id))
   }
 
   return history

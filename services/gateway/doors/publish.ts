@@ -2,7 +2,6 @@
 import type { AskedMessage, Published, RoomsBackbone } from '@keycast/backbone'
 import {
   type ControlMessage,
-  errorMessage,
   isProblem,
   namespaceOf,
   type Problem,
@@ -17,6 +16,7 @@ import type { Act, Admitted, Asker } from '../gate/gate.ts'
 import type { Session } from '../sessions/session.ts'
 import { holdAnswer } from '../topics/rooms/held-answers.ts'
 import { type RoomSubscription, subscriptionTo } from '../topics/rooms/room.ts'
+import { errorAbout } from '../topics/topics.ts'
 import type { PublishRulings } from './publish-rulings.ts'
 
 type Outcome = Published | Problem
@@ -111,7 +111,7 @@ export function createPublishes({
     const pending: Pending = { id, bytes: PUBLISH_BYTES + data.length, send: undefined, outcome: undefined }
     // Not in its turn: what waits for the turn of others is what is too much already.
     if (hasTooMany(session)) {
-      return outbox.send(session, answerOf(key, id, refuse(tooMany), session.subscriptions.has(key)))
+      return outbox.send(session, answerOf(session, key, id, refuse(tooMany)))
     }
     const entered = gate.enter(session, 'publish', key)
     if (!(entered instanceof Promise) && isProblem(entered)) return endAtOnce(session, key, pending, refuse(entered))
@@ -278,7 +278,7 @@ export function createPublishes({
   function say(session: Session, key: string, id: Pending['id'], outcome: Outcome) {
     if (session.ended) return
     const subscription = subscriptionTo(session, key)
-    const answer = answerOf(key, id, outcome, session.subscriptions.has(key))
+    const answer = answerOf(session, key, id, outcome)
     const held = subscription?.answers
     if (subscription && !isProblem(outcome) && isAhead(outcome, subscription)) {
       holdAnswer(subscription, outcome.seq, answer)
@@ -317,9 +317,8 @@ function isAhead({ epoch, seq }: Published, { topic: room, cursor, placing }: Ro
   return placing === undefined && room.epoch === epoch && cursor < seq
 }
 
-function answerOf(key: string, id: Pending['id'], outcome: Outcome, subscribed: boolean): ControlMessage {
-  // The error says nothing about a subscription to the room, which stands.
-  if (isProblem(outcome)) return errorMessage(outcome, { id, key, subscribed })
+function answerOf(session: Session, key: string, id: Pending['id'], outcome: Outcome): ControlMessage {
+  if (isProblem(outcome)) return errorAbout(session, key, outcome, id)
   const { epoch, seq, at, duplicate } = outcome
   const published: PublishedOf = { type: 'published', id, key, epoch, seq, at }
   return duplicate ? { ...published, duplicate } : published

@@ -2,7 +2,7 @@
 // where its stream begins.
 import { type ControlMessage, errorMessage, type Problem, type RequestId, type Subscribe } from '@keycast/protocol'
 import type { Session } from '../sessions/session.ts'
-import type { Start } from '../topics/topics.ts'
+import { errorAbout, type Start } from '../topics/topics.ts'
 
 /** Cheap enough for a client whose 5,000 keys are all refused, once: a refusal takes as long as a request to answer. */
 const REFUSALS_PER_TOKEN = 4
@@ -41,7 +41,7 @@ export const createSubscribe = ({ topics, outbox, rateLimit }: Deps) => {
         const watchedAnew = topics.asked() - askedBefore
         rateLimit.chargeKeys(session, { watchedAnew, watchedBefore: 1 - watchedAnew })
       } else {
-        refused.push(errorMessage(subscribed, { id, key, subscribed: session.subscriptions.has(key) }))
+        refused.push(errorAbout(session, key, subscribed, id))
         // Each error is many times longer than a bad key. Without a price, one message could ask for megabytes of errors.
         const isCharged = refused.length % REFUSALS_PER_TOKEN === 0
         if (isCharged && rateLimit.charge(session, 1) === Number.POSITIVE_INFINITY) return

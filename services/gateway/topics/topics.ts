@@ -4,6 +4,7 @@
 import {
   type ControlMessage,
   type ErrorCode,
+  type ErrorMessage,
   errorMessage,
   isProblem,
   namespaceOf,
@@ -178,7 +179,7 @@ export function createTopics({ namespaces, gate, openValue, rooms, outbox, count
     if (!subscription) return
     waiting.end(subscription)
     const full = join(session, admission, subscription.start)
-    if (full) tell(session, key, full, false, unansweredId(subscription))
+    if (full) tell(session, key, full, unansweredId(subscription))
   }
 
   function pause(session: Session, key: string) {
@@ -197,17 +198,17 @@ export function createTopics({ namespaces, gate, openValue, rooms, outbox, count
     if (!subscription || subscription.toldCode === problem.code) return
     const id = unansweredId(subscription)
     subscription.toldCode = problem.code
-    tell(session, key, problem, true, id)
+    tell(session, key, problem, id)
   }
 
   function refuse(session: Session, key: string, problem: Problem) {
     const id = unansweredId(find(session, key))
     unsubscribe(session, key)
-    tell(session, key, problem, false, id)
+    tell(session, key, problem, id)
   }
 
-  function tell(session: Session, key: string, problem: Problem, subscribed: boolean, id?: RequestId) {
-    outbox.send(session, errorMessage(problem, { id, key, subscribed }))
+  function tell(session: Session, key: string, problem: Problem, id?: RequestId) {
+    outbox.send(session, errorAbout(session, key, problem, id))
   }
 
   const holder: Holder = {
@@ -256,6 +257,17 @@ const unansweredId = (subscription: WaitingSubscription | undefined) =>
 
 /** The start of a client that holds nothing. */
 export const FROM_NOTHING: Start = Object.freeze({ version: undefined })
+
+/**
+ * The error about a key. It says whether the session is subscribed to it by now: the request that failed may have been
+ * another one, and the subscription stands.
+ */
+export const errorAbout = (
+  { subscriptions }: Pick<Session, 'subscriptions'>,
+  key: string,
+  problem: Problem,
+  id?: RequestId,
+): ErrorMessage => errorMessage(problem, { id, key, subscribed: subscriptions.has(key) })
 
 /** Puts a subscription on the lists of its topic and of its session. */
 export function attach(subscription: Subscription) {

@@ -1,10 +1,11 @@
 // Writes what a session is due of a room: where its stream begins, the members, word of a gap, the messages after its
 // cursor, answers that had to wait for them.
-import { type ControlMessage, encode, errorMessage, type Problem } from '@keycast/protocol'
+import { type ControlMessage, encode, type Problem } from '@keycast/protocol'
 import type { Rights } from '../../access/rights.ts'
 import type { Counts } from '../../counts.ts'
 import type { Act } from '../../gate/gate.ts'
 import type { Piece } from '../../transport/transport.ts'
+import { errorAbout } from '../topics.ts'
 import { takeAnswers } from './held-answers.ts'
 import { wholeFrame } from './presence/member-list.ts'
 import { MEMBERS, MESSAGES, type Placing, type Room, type RoomSubscription } from './room.ts'
@@ -80,7 +81,7 @@ export function createDueMessages({ gate, tails, watching, onBehind, counts }: D
     const problem = gate.check(session.rights, 'members', key) ?? watching.begin(subscription)
     if (!problem) return bytes
     // Nobody tries again for it.
-    const error = { ...errorMessage(problem, { id, key, subscribed: true }), retryAfterMs: undefined }
+    const error = { ...errorAbout(session, key, problem, id), retryAfterMs: undefined }
     return bytes + add(pieces, error)
   }
 

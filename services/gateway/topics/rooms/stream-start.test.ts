@@ -21,6 +21,7 @@ function setUp({ isAvailable = true } = {}) {
       remove(subscription) {
         subscription.index = -1
         subscription.topic.subscriptions = []
+        subscription.session.subscriptions.clear()
         removed.push(subscription)
       },
     },
@@ -41,7 +42,13 @@ function setUp({ isAvailable = true } = {}) {
   })
   const createSubscription = () => {
     const topic = { key: 'room:1', epoch: 'E1', reached: 100, oldest: 5, subscriptions: [] as unknown[] }
-    const subscription = { session: {}, topic, cursor: 0, index: 0, due: 0 } as any
+    const subscription = {
+      session: { subscriptions: new Map([['room:1', {}]]) },
+      topic,
+      cursor: 0,
+      index: 0,
+      due: 0,
+    } as any
     topic.subscriptions.push(subscription)
     return subscription
   }

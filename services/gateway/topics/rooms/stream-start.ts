@@ -1,13 +1,13 @@
 // Finds where a session's stream of a room begins, which is then due to it. All or nothing: a client that resumes is given
 // every message after its position, or is told that it is not.
 import type { RoomsBackbone } from '@keycast/backbone'
-import { type ControlMessage, errorMessage, isProblem, type Problem } from '@keycast/protocol'
+import { type ControlMessage, isProblem, type Problem } from '@keycast/protocol'
 import { type Containment, createRecent } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import type { CloseCode } from '../../delivery/outbox.ts'
 import type { Lasting } from '../../gate/gate.ts'
 import type { Session } from '../../sessions/session.ts'
-import type { Start, Subscription } from '../topics.ts'
+import { errorAbout, type Start, type Subscription } from '../topics.ts'
 import type { CatchUpReads } from './catch-up-reads.ts'
 import { MESSAGES, type Placing, type Room, type RoomSubscription } from './room.ts'
 
@@ -145,7 +145,7 @@ export function createStreamStart({
   function delay({ session, topic, placing }: RoomSubscription, problem: Problem) {
     if (!placing || placing.head !== undefined || placing.isTold) return
     placing.isTold = true
-    outbox.send(session, errorMessage(problem, { id: placing.start.id, key: topic.key, subscribed: true }))
+    outbox.send(session, errorAbout(session, topic.key, problem, placing.start.id))
   }
 
   /** Ends the subscription: this gateway cannot serve the room. */
@@ -154,7 +154,7 @@ export function createStreamStart({
     const id = placing && !placing.isTold ? placing.start.id : undefined
     end(subscription)
     gate.release(session, 'subscribe', topic.key)
-    outbox.send(session, errorMessage(problem, { id, key: topic.key, subscribed: false }))
+    outbox.send(session, errorAbout(session, topic.key, problem, id))
   }
 
   function end(subscription: RoomSubscription) {

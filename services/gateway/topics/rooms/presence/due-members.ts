@@ -1,11 +1,11 @@
 // Tells sessions who is in the rooms they are subscribed to: all members first, then every change. A session that does not
 // take the changes is owed no queue of them: it is sent all members again when it does.
 import type { RoomsBackbone, RoomsEvents } from '@keycast/backbone'
-import { type ControlMessage, errorMessage, isProblem, type Problem } from '@keycast/protocol'
+import { type ControlMessage, isProblem, type Problem } from '@keycast/protocol'
 import type { Counts } from '../../../counts.ts'
 import type { Watcher } from '../../../gate/gate.ts'
 import type { Session } from '../../../sessions/session.ts'
-import type { Subscription } from '../../topics.ts'
+import { errorAbout, type Subscription } from '../../topics.ts'
 import { MEMBERS, type RoomSubscription, subscriptionTo } from '../room.ts'
 import { LIST_PLACES, type RoomPlaces } from '../room-places.ts'
 import { changeMembers, createMemberList, type MemberList, replaceMembers } from './member-list.ts'
@@ -109,7 +109,7 @@ export function createDueMembers({ backbone, outbox, places, counts }: Deps) {
       const subscription = subscriptionTo(session, key)
       if (!subscription || !isProblem(outcome)) return
       end(subscription)
-      outbox.send(session, errorMessage(outcome, { key, subscribed: true }))
+      outbox.send(session, errorAbout(session, key, outcome))
     },
   }
 

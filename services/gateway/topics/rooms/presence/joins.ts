@@ -1,20 +1,13 @@
 // The rooms that sessions joined. A session that says it leaves is gone at once; one whose connection broke is kept by the
 // journal for a while, so that its user can come back through any gateway.
 import type { Leaving, RoomsBackbone } from '@keycast/backbone'
-import {
-  type ControlMessage,
-  errorMessage,
-  isProblem,
-  type Join,
-  type Leave,
-  type Problem,
-  type RequestId,
-} from '@keycast/protocol'
+import { type ControlMessage, isProblem, type Join, type Leave, type Problem, type RequestId } from '@keycast/protocol'
 import type { Containment } from '@keycast/service'
 import { type Counts, countOne } from '../../../counts.ts'
 import type { CloseCode } from '../../../delivery/outbox.ts'
 import type { Admitted, Lasting } from '../../../gate/gate.ts'
 import type { Session } from '../../../sessions/session.ts'
+import { errorAbout } from '../../topics.ts'
 
 /**
  * A session's membership in a room. `asked`: a join that waits for the backend to decide. `pending`: one that waits for
@@ -125,16 +118,13 @@ export function createJoins({ gate, backbone, outbox, joinMs, containment, count
   function refuse(session: Session, id: RequestId | undefined, key: string, problem: Problem) {
     if (session.ended) return
     countOne(counts.joins, problem.code)
-    // The error says nothing about a subscription to the room, which stands.
-    const subscribed = session.subscriptions.has(key)
-    outbox.send(session, errorMessage(problem, { id, key, subscribed }))
+    outbox.send(session, errorAbout(session, key, problem, id))
   }
 
   /** A membership has ended: said without a time to come back, since the gateway does not try again. */
   function tell(session: Session, key: string, problem: Problem) {
     countOne(counts.joins, problem.code)
-    const subscribed = session.subscriptions.has(key)
-    outbox.send(session, { ...errorMessage(problem, { key, subscribed }), retryAfterMs: undefined })
+    outbox.send(session, { ...errorAbout(session, key, problem), retryAfterMs: undefined })
   }
 
   function end(session: Session, key: string, leaving: Leaving) {
