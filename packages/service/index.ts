@@ -3,6 +3,7 @@
 export { createLoads } from './accounts/loads.ts'
 export { accountsOf, createPayers, isPayer, type Payer } from './accounts/payer.ts'
 export { createStock, type Holder, type Stock, weightOf } from './accounts/stock.ts'
+export { backoffMs } from './backoff.ts'
 export { BEAT_MS, createAwakeClock, SILENT_MS } from './beats.ts'
 export { type Calendar, createCalendar, SWEEP_MS } from './collections/calendar.ts'
 export { createFairQueue, type FairQueue, type LanePath, NO_LANE } from './collections/fair-queue.ts'

@@ -1,5 +1,6 @@
 // How fast the backend of one namespace is called: many calls at a time while it takes them, and one now and then while it
 // does not.
+import { backoffMs } from '../backoff.ts'
 
 /** Calls under way at a time. */
 const CALLS_MAX = 16
@@ -7,14 +8,12 @@ const CALLS_MAX = 16
 /** So many failures in a row are no single call's fault. */
 const FAILURES_MAX = 5
 
-const PAUSE_MS_MIN = 500
-const PAUSE_MS_MAX = 30_000
+const PAUSE = { firstMs: 500, maxMs: 30_000 }
 
 export type Pace = ReturnType<typeof createPace>
 
-/** @returns how long to wait after so many failures in a row: twice as long each time, and not all at once */
-export const pauseMs = (failures: number, random: () => number) =>
-  Math.min(PAUSE_MS_MAX, PAUSE_MS_MIN * 2 ** (failures - 1)) * (0.5 + random() / 2)
+/** How long to wait after so many failures in a row. */
+export const pauseMs = (failures: number, random: () => number) => backoffMs(failures, PAUSE, random)
 
 export function createPace({ now, random }: { now: () => number; random: () => number }) {
   let underWay = 0

@@ -2,7 +2,7 @@
 // gone on with where it broke off (Last-Event-ID). The library parses; the bounds are here.
 import type { IncomingMessage } from 'node:http'
 import https from 'node:https'
-import { http, retryAfterMsOf, type World, workTurn } from '@keycast/service'
+import { backoffMs, http, retryAfterMsOf, type World, workTurn } from '@keycast/service'
 import { createParser } from 'eventsource-parser'
 
 /** The pause before a stream is opened again, where the backend sends no `retry:`. */
@@ -159,8 +159,9 @@ export function openEventStream(options: StreamOptions): () => void {
   async function keepOpen() {
     const { message, status, retryAfterMs = 0 } = (await follow().catch(error => error)) as StreamError
     if (isClosed) return
-    const pauseMs = Math.max(retryMs, Math.min(retryMs * 2 ** failures, RETRY_MS_MAX), retryAfterMs)
     failures++
+    const backoff = backoffMs(failures, { firstMs: retryMs, maxMs: RETRY_MS_MAX })
+    const pauseMs = Math.max(retryMs, backoff, retryAfterMs)
     endWait = after(Math.min(pauseMs, PATIENCE_MS_MAX), () => void keepOpen())
     onDown(message, status)
   }

@@ -1,6 +1,13 @@
 // The tokens with which namespaces show their backends who Keycast is: read from a file, or had from a token endpoint, and
 // renewed in time. A backend is never asked without one: it might show strangers something else.
-import { createOnceAMinute, type Log, type Namespaces, type ServiceToken, type World } from '@keycast/service'
+import {
+  backoffMs,
+  createOnceAMinute,
+  type Log,
+  type Namespaces,
+  type ServiceToken,
+  type World,
+} from '@keycast/service'
 import { readTokenFile, requestToken } from './sources.ts'
 
 /** How often a file is read again. */
@@ -12,7 +19,7 @@ const RENEW_AT = 0.8
 /** A refused token is not renewed more often: a backend may refuse any. */
 const REFUSED_MS = 10_000
 
-/** Between attempts that fail: twice as long each time. */
+/** Between attempts. */
 const RETRY_MS_MIN = 1_000
 const RETRY_MS_MAX = 60_000
 
@@ -93,7 +100,7 @@ export function createTokens({ namespaces, now, after, log, read = readTokenFile
       nextMs = livesMs === undefined ? FILE_MS : Math.max(RETRY_MS_MIN, livesMs * RENEW_AT)
     } catch (error) {
       held.failures++
-      nextMs = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** (held.failures - 1))
+      nextMs = backoffMs(held.failures, { firstMs: RETRY_MS_MIN, maxMs: RETRY_MS_MAX })
       const why = (error as Error).message
       if (isLogDue(`${held.names} ${why}`)) log.warn({ namespaces: held.names, why }, 'no new token for the backend')
     }

@@ -2,7 +2,7 @@
 // when a token names a key that is not in it. While it cannot be fetched, the keys already held go on serving.
 import type { Agent as HttpAgent, IncomingMessage } from 'node:http'
 import { type Agent, get as getHttps } from 'node:https'
-import { http } from '@keycast/service'
+import { backoffMs, http } from '@keycast/service'
 import type { CryptoKey, JWK } from 'jose'
 import * as errors from 'jose/errors'
 import { createLocalJWKSet } from 'jose/jwks/local'
@@ -19,8 +19,8 @@ const TIMEOUT_MS = 5_000
 /** Invented names of keys must not make the gateway ask more often than this. */
 const ASK_AGAIN_MS = 30_000
 
-/** With no key held nobody gets in: the first tries follow one another sooner, doubling up to the time above. */
-const FIRST_RETRY_MS = 1_000
+/** With no key held nobody gets in: the first tries follow one another sooner. */
+const FIRST_TRIES = { firstMs: 1_000, maxMs: ASK_AGAIN_MS }
 
 /** A key the provider took back is refused after this long at most, while tokens come. */
 const REFRESH_MS = 600_000
@@ -85,7 +85,7 @@ export function createJwks({ url, now, events, agent, timeoutMs = TIMEOUT_MS, by
     } catch (error) {
       if (stopped.signal.aborted) return
       failures++
-      if (keys === 0) askAgainAtMs = now() + Math.min(ASK_AGAIN_MS, FIRST_RETRY_MS * 2 ** (failures - 1))
+      if (keys === 0) askAgainAtMs = now() + backoffMs(failures, FIRST_TRIES)
       events.failed(timedOut.aborted ? `was not fetched within ${timeoutMs} ms` : problemOf(error), keys)
     }
   }
