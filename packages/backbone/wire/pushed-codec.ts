@@ -2,7 +2,7 @@
 // name: a namespace begins with a letter. Its position is the place of the latest value, which takes that of the one before.
 import type { Content } from '@keycast/service'
 import type { HandedOver } from '../backbone.ts'
-import { type Encoded, incomplete, isCount, isId, type Sent } from './codec.ts'
+import { incomplete, isCount, isId, type Sent } from './codec.ts'
 import { isRank, readPut } from './values-codec.ts'
 
 const MARK = '='
@@ -36,14 +36,6 @@ interface UnchangedAnswer {
 }
 
 export type PushedAnswers = PushedAnswer | UnchangedAnswer
-
-/** An answer's content and its body, apart. */
-export function encodePushed(answer: PushedAnswers): Encoded {
-  if (answer.type === 'unchanged' || !answer.content) return { head: answer, parts: [] }
-  const { content, ...head } = answer
-  const { body, ...said } = content
-  return { head: { ...head, ...said }, parts: [body] }
-}
 
 export function decodePushed(head: Sent, parts: Buffer[]): PushedAnswers {
   const { type, key, epoch, seq, order, rank } = head

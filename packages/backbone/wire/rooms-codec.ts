@@ -5,8 +5,8 @@ import { errorCodes, isProblem, type Problem, problemText } from '@keycast/proto
 import type { Taken } from '../backbone.ts'
 import { type Codec, incomplete, isCount, isId, readKey, type Sent, WireError } from './codec.ts'
 import { decodePresence, encodePresence, type Join, type PresenceAnswers, readJoin } from './members-codec.ts'
-import { decodePushed, encodePushed, type PushedAnswers } from './pushed-codec.ts'
-import { encodePut, type PutCommand, readPut, readTaken } from './values-codec.ts'
+import { decodePushed, type PushedAnswers } from './pushed-codec.ts'
+import { encodeContent, type PutCommand, readPut, readTaken } from './values-codec.ts'
 
 /** A place in a room's order. `seq` counts 1, 2, 3 … within an epoch; another epoch is another history. */
 export interface Position {
@@ -176,7 +176,7 @@ export const roomsCodec: Codec<Rooms> = {
   readPayload: readJoin,
   encodeAnswer(answer) {
     if (isAboutPresence(answer)) return encodePresence(answer)
-    if (answer.type === 'pushed' || answer.type === 'unchanged') return encodePushed(answer)
+    if (answer.type === 'pushed') return encodeContent(answer)
     if (answer.type !== 'messages' && answer.type !== 'history') return { head: answer, parts: [] }
     const { messages, ...head } = answer
     const first = messages[0]?.seq ?? 0
@@ -223,7 +223,7 @@ export const roomsCodec: Codec<Rooms> = {
   },
   encodeCommand(command) {
     if (command.type === 'delete') return { head: command, parts: [] }
-    if (command.type === 'put') return encodePut(command)
+    if (command.type === 'put') return encodeContent(command)
     const { type, room, messageId, from, data } = command
     return { head: { type, room, messageId, from }, parts: [data] }
   },

@@ -119,7 +119,7 @@ export const valuesCodec: Codec<Values> = {
       const { data, ...head } = command
       return { head, parts: [data] }
     }
-    return command.type === 'put' ? encodePut(command) : { head: command, parts: [] }
+    return command.type === 'put' ? encodeContent(command) : { head: command, parts: [] }
   },
   decodeCommand(head, parts) {
     if (head.type === 'put') return readPut(head, parts)
@@ -170,9 +170,10 @@ function readValue(head: Sent, parts: Buffer[]): Answer {
   return head
 }
 
-export function encodePut(command: PutCommand): Encoded {
-  if (!command.content) return { head: command, parts: [] }
-  const { content, ...head } = command
+/** @param saying a command or an answer: its value, if it has one, is told beside it, and the body is its part */
+export function encodeContent(saying: { content: HandedOver['content'] }): Encoded {
+  if (!saying.content) return { head: saying, parts: [] }
+  const { content, ...head } = saying
   const { body, ...said } = content
   return { head: { ...head, ...said }, parts: [body] }
 }
