@@ -27,7 +27,10 @@ export interface Joined {
   claim?: string
 }
 
-/** A user in a room. `id` tells members apart; `user` is missing where it is an anonymous one. */
+/**
+ * A user in a room. `id` is the same for all tabs of the user, and another in each room; `user` is missing where it is
+ * an anonymous one.
+ */
 export interface Member {
   id: string
   user?: string

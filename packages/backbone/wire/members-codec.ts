@@ -1,5 +1,6 @@
 // The members of rooms, on the wire. A join is a watch with a key of its own, whose payload names the user; the members
 // of a room are a watch whose position counts their changes. So both are state, which links repeat after a loss.
+import type { Member } from '@keycast/protocol'
 import { type Encoded, incomplete, isCount, parseJson, type Sent, WireError } from './codec.ts'
 import { readPushedKey } from './pushed-codec.ts'
 
@@ -17,16 +18,7 @@ export interface Join {
 
 export type Leaving = 'now' | 'later'
 
-/**
- * A user in a room. `id` is the same for all tabs of the user, and another in each room; `user` is missing where it is
- * an anonymous one.
- */
-export interface Member {
-  id: string
-  user?: string
-  name: string
-  tabs: number
-}
+export type { Member }
 
 /** The join stands, under this name. */
 interface JoinedAnswer {

@@ -1,18 +1,14 @@
 // Rooms on the wire: positions are places in a room's order, answers are the messages after them, and a command
 // publishes, deletes or hands a value over. A get asks for a part of the history: its key names the room and the part.
 // members-codec.ts has the members of a room, pushed-codec.ts the values that a journal keeps.
-import { errorCodes, isProblem, type Problem, problemText } from '@keycast/protocol'
+import { errorCodes, isProblem, type Position, type Problem, problemText } from '@keycast/protocol'
 import type { Taken } from '../backbone.ts'
 import { type Codec, incomplete, isCount, isId, readKey, type Sent, WireError } from './codec.ts'
 import { decodePresence, encodePresence, type Join, type PresenceAnswers, readJoin } from './members-codec.ts'
 import { decodePushed, type PushedAnswers } from './pushed-codec.ts'
 import { encodeContent, type PutCommand, readPut, readTaken } from './values-codec.ts'
 
-/** A place in a room's order. `seq` counts 1, 2, 3 … within an epoch; another epoch is another history. */
-export interface Position {
-  epoch: string
-  seq: number
-}
+export type { Position }
 
 /**
  * `at`: milliseconds since 1970. `from`: the publisher, empty for an anonymous one. `data`: JSON in UTF-8 as it was
