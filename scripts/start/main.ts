@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { readSettings } from '@keycast/service'
+import { needsJournal, readSettings } from '@keycast/service'
 import { NamespacesError, readNamespaces } from '@keycast/service/namespaces'
 import { ensureSigningSecret } from '../../cli/support/signing-secret.ts'
 import { cleanUpAfterKill } from './after-kill.ts'
@@ -35,8 +35,8 @@ const config = readSettings(settings, {
     'runs the whole system on this host until Ctrl-C: data-provider, fetcher, journal and gateway, under a pm2 of its own. ' +
     "The services read their own settings from the same environment: node services/gateway/main.js --help lists a gateway's.",
 })
-const namespaces = readNamesOfNamespaces()
-const services = planServices(config, readApps(), { hasRooms: namespaces.rooms.length > 0 })
+const content = readContent()
+const services = planServices(config, readApps(), content)
 const gateways = services.filter(({ name }) => name.startsWith('gateway'))
 
 const home = homeFor({
@@ -112,13 +112,13 @@ function readApps(): App[] {
 /**
  * Read from keycast.yaml. If it cannot be read the services say why: nothing is left out, and nothing is known of it.
  */
-function readNamesOfNamespaces() {
+function readContent() {
   try {
-    const { fetched, journal } = readNamespaces({ path: resolve(root, config.configPath), headers: false })
-    return { values: fetched.names, rooms: journal.names }
+    const namespaces = readNamespaces({ path: resolve(root, config.configPath), headers: false })
+    return { first: namespaces.all.names[0], needsJournal: needsJournal(namespaces) }
   } catch (error) {
     if (!(error instanceof NamespacesError)) throw error
-    return { values: ['conversation'], rooms: ['room'] }
+    return { first: 'conversation', needsJournal: true }
   }
 }
 
@@ -208,17 +208,16 @@ function watchDaemon() {
 function welcome() {
   const [{ app }] = gateways
   const at = `${reachable(config.gatewayHost)}:${app.env.GATEWAY_PORT}`
-  const [first] = [...namespaces.values, ...namespaces.rooms]
   const messages = config.journalLogKind === 'memory' ? 'in memory only' : resolve(config.journalFolder)
   return `
 Keycast is running. Ctrl-C stops it.
 
   In a browser   http://${at}/
   In a terminal  npx wscat -c ws://${at}/ws
-                 {"type":"subscribe","id":1,"keys":["${first}:1"]}
-  With a token   npx keycast token --sub ann --read '${first}:*'
+                 {"type":"subscribe","id":1,"keys":["${content.first}:1"]}
+  With a token   npx keycast token --sub ann --read '${content.first}:*'
                  {"type":"auth","id":2,"token":"…"}
-  Messages       ${namespaces.rooms.length > 0 ? messages : 'none: keycast.yaml has no rooms, so no journal runs'}
+  Messages       ${content.needsJournal ? messages : 'none: keycast.yaml has nothing that a journal keeps, so none runs'}
   pm2            PM2_HOME=${home} npx pm2 list
 `
 }

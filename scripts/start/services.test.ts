@@ -66,7 +66,7 @@ test('each service is one process, gets the stop signal alone, reports when it i
 })
 
 test('each gateway has ports of its own, and none are those of other services', () => {
-  const ports = planServices(config, appsWith({ GATEWAYS: '16' }), { hasRooms: true }).flatMap(({ ports }) =>
+  const ports = planServices(config, appsWith({ GATEWAYS: '16' }), { needsJournal: true }).flatMap(({ ports }) =>
     ports.map(({ port }) => port),
   )
   expect(ports).toHaveLength(1 + 3 + 3 + 16 * 2)
@@ -124,7 +124,7 @@ test("pm2's defaults are the services' own", () => {
 })
 
 test('every port is checked under the variable that changes it, and health is asked where it can be reached', () => {
-  const [provider, fetcher, journal, gateway] = planServices(config, appsWith(), { hasRooms: true })
+  const [provider, fetcher, journal, gateway] = planServices(config, appsWith(), { needsJournal: true })
   expect(provider.ports.map(({ variable }) => variable)).toEqual(['PROVIDER_PORT'])
   expect(fetcher.ports.map(({ variable, port }) => [variable, port])).toEqual([
     ['FETCHER_REQUESTS_PORT', 7001],
@@ -142,7 +142,7 @@ test('every port is checked under the variable that changes it, and health is as
 })
 
 test('without rooms no journal is started, and its ports are left to others', () => {
-  const names = planServices(config, appsWith(), { hasRooms: false }).map(({ name }) => name)
+  const names = planServices(config, appsWith(), { needsJournal: false }).map(({ name }) => name)
   expect(names).toEqual(['data-provider', 'fetcher', 'gateway'])
 })
 

@@ -17,10 +17,10 @@ export interface Service {
 
 /**
  * @param apps of ecosystem.config.cjs
- * @param content of keycast.yaml: without rooms no gateway asks a journal
+ * @param content of keycast.yaml: without rooms and values handed over no gateway asks a journal
  */
-export function planServices(config: Config, apps: App[], { hasRooms }: { hasRooms: boolean }): Service[] {
-  const needed = hasRooms ? apps : apps.filter(({ name }) => name !== 'journal')
+export function planServices(config: Config, apps: App[], { needsJournal }: { needsJournal: boolean }): Service[] {
+  const needed = needsJournal ? apps : apps.filter(({ name }) => name !== 'journal')
   return needed.map(app => {
     const { name } = app
     const port = (host: string, port: number, variable: string): Port => ({ service: name, host, port, variable })
