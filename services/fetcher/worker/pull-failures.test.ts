@@ -229,6 +229,23 @@ describe('redirects that are to be followed', () => {
     expect(requests).toHaveLength(6)
   })
 
+  test('take no validators along, and bring none: those of another URL may be the same for other content', async () => {
+    const date = 'Sun, 06 Nov 1994 08:49:37 GMT'
+    const { pull, requests } = await setup((request, response) => {
+      if (request.url !== '/new') return response.writeHead(302, { location: '/new' }).end()
+      const isHeld = request.headers['if-none-match'] === '"1"' || request.headers['if-modified-since'] === date
+      return response
+        .writeHead(isHeld ? 304 : 200, { ...json, etag: '"1"', 'last-modified': date })
+        .end(isHeld ? undefined : '1')
+    })
+    for (const validators of [{ etag: '"1"' }, { lastModified: date }]) {
+      const { result } = await pull({ redirects: true, version: 'v', ...validators })
+      expect(result).toMatchObject({ kind: 'value', etag: undefined, lastModified: undefined })
+    }
+    // The URL itself gave them.
+    expect(requests[0].headers['if-none-match']).toBe('"1"')
+  })
+
   test('make no GET of a POST', async () => {
     const { pull } = await redirecting(() => '/new', 303)
     expect((await pull({ redirects: true }, '{}')).result).toMatchObject({ code: 'backend_redirect' })

@@ -60,18 +60,23 @@ export function createPuller({ connections, ...world }: Options) {
     async pull(lease: Lease, body?: Buffer): Promise<Pulled> {
       const traceparent = newTraceparent(random)
       const endsAt = now() + lease.timeoutMs
-      let exchange = exchangeOf(lease, body, traceparent, lease.url, lease.timeoutMs)
+      let asked = lease
+      let exchange = exchangeOf(asked, body, traceparent, lease.url, lease.timeoutMs)
       const isWait = lease.waitSeconds !== undefined
       if (isWait) readClock.use()
       try {
         let response = await send(exchange)
         let url = redirectOf(lease, lease.url, response)
         for (let followed = 0; url !== undefined && followed < REDIRECTS_MAX; followed++) {
-          exchange = exchangeOf(lease, body, traceparent, url, Math.max(1, endsAt - now()))
-          response = await send(exchange)
+          // Validators are of the URL that gave them (RFC 9110 section 8.8): by those of one that this key led to before, a
+          // backend would say of another that nothing changed.
+          asked = { ...lease, etag: undefined, lastModified: undefined }
+          exchange = exchangeOf(asked, body, traceparent, url, Math.max(1, endsAt - now()))
+          const { headers, ...rest } = await send(exchange)
+          response = { ...rest, headers: { ...headers, etag: undefined, 'last-modified': undefined } }
           url = redirectOf(lease, url, response)
         }
-        const pulled = resultOf(lease, response, wallNow())
+        const pulled = resultOf(asked, response, wallNow())
         if (pulled.result.kind === 'failed') pulled.result.traceparent = traceparent
         return { ...pulled, askedAt: exchange.askedAt }
       } catch (error) {
