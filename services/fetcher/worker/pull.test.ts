@@ -154,6 +154,15 @@ test('304 is current, and keeps the validators it does not repeat', async () => 
   expect(requests).toHaveLength(1)
 })
 
+test('304 that names what the value has become since the backend compared keeps the validators that it was asked with', async () => {
+  const date = 'Sun, 06 Nov 1994 08:49:37 GMT'
+  const { pull } = await setup(answering(304, { etag: '"2"', 'last-modified': 'Mon, 07 Nov 1994 08:49:37 GMT' }))
+
+  const { result } = await pull({ version: 'v', etag: '"1"', lastModified: date })
+
+  expect(result).toMatchObject({ kind: 'current', etag: '"1"', lastModified: date })
+})
+
 test('304 without Cache-Control leaves it to the primary what it knows: a value that may not be stored stays so', async () => {
   const { pull } = await setup(answering(304))
 

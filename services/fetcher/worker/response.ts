@@ -24,10 +24,11 @@ export function resultOf(lease: Lease, { status, headers, body: received }: Resp
   const freshness = freshnessOf(headers, now)
   const waited = lease.waitSeconds === undefined ? undefined : hasWaited(headers)
   if (status === 304 && isConditional(lease)) {
-    // Many a 304 leaves out what it confirms: without this a `no-store` value would be stored from then on.
+    // Many a 304 leaves out what it confirms. Others name what the value has become since the backend compared: sent back,
+    // that would have the newer value taken for the one that is held, for good.
     const confirmed = {
-      etag: headers.etag === undefined ? lease.etag : validators.etag,
-      lastModified: headers['last-modified'] === undefined ? lease.lastModified : validators.lastModified,
+      etag: lease.etag ?? validators.etag,
+      lastModified: lease.lastModified ?? validators.lastModified,
     }
     return { result: { kind: 'current', status, ...confirmedFreshnessOf(headers, now), ...confirmed, waited } }
   }
