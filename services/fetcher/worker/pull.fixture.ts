@@ -2,7 +2,7 @@
 
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { realWorld } from '@keycast/service'
+import { realWorld, type World } from '@keycast/service'
 import type { Lease } from '../worker-messages.ts'
 import { createConnections } from './http/connections.ts'
 import { createPuller } from './pull.ts'
@@ -17,7 +17,7 @@ afterEach(() => {
 export const secret = 'Bearer of-a-secret'
 
 /** A backend that counts what it is asked, and a puller; both end with the test. */
-export async function setup(handler: RequestListener, { turn } = realWorld) {
+export async function setup(handler: RequestListener, world: Partial<World> = {}) {
   const requests: IncomingMessage[] = []
   const server = createServer((request, response) => {
     requests.push(request)
@@ -29,7 +29,7 @@ export async function setup(handler: RequestListener, { turn } = realWorld) {
   await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
   const { port } = server.address() as AddressInfo
   const clientConnections = createConnections(realWorld)
-  const puller = createPuller({ ...realWorld, turn, connections: clientConnections })
+  const puller = createPuller({ ...realWorld, ...world, connections: clientConnections })
   cleanups.push(() => {
     clientConnections.close()
     server.close()

@@ -324,7 +324,6 @@ test('of large bodies that come together one is read each turn, and others wait 
   const turns: (() => void)[] = []
   let body = JSON.stringify('x'.repeat(300_000))
   const { pull, requests } = await setup((_, response) => void response.writeHead(200, json).end(body), {
-    ...realWorld,
     turn: run => turns.push(run),
   })
   let read = 0
@@ -340,4 +339,28 @@ test('of large bodies that come together one is read each turn, and others wait 
     await eventually(() => read === turn, 'a body')
   }
   await Promise.all(pulls)
+})
+
+test('bodies are inflated two at a time, and one whose turn comes long after its request is not', async () => {
+  const turns: (() => void)[] = []
+  let at = 0
+  const body = gzipSync(JSON.stringify('x'.repeat(300_000)))
+  const { pull, requests } = await setup(answering(200, { ...json, 'content-encoding': 'gzip' }, body), {
+    now: () => at,
+    turn: run => turns.push(run),
+  })
+  const ends: string[] = []
+  const pulls = Array.from({ length: 4 }, async () => {
+    const { result } = await pull({ bytesMax: 400_000 })
+    ends.push(result.kind === 'failed' ? result.code : result.kind)
+  })
+  await eventually(() => requests.length === 4 && turns.length === 1, 'a large body')
+  at = 10_001
+  for (let turn = 1; turn <= 2; turn++) {
+    await eventually(() => turns.length === turn, 'the next turn')
+    turns[turn - 1]()
+  }
+  await Promise.all(pulls)
+  expect(ends.sort()).toEqual(['fetcher_timeout', 'fetcher_timeout', 'value', 'value'])
+  expect(turns).toHaveLength(2)
 })

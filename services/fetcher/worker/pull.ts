@@ -6,7 +6,8 @@ import type { AxiosResponse, InternalAxiosRequestConfig } from 'axios'
 import type { FailedResult, Lease } from '../worker-messages.ts'
 import type { Connections } from './http/connections.ts'
 import { Exchange, ExchangeError, type Response } from './http/exchange.ts'
-import { inflate } from './http/inflate.ts'
+import { inflate, inflateHere } from './http/inflate.ts'
+import { createPlaces } from './http/places.ts'
 import { createReadClock } from './http/read-clock.ts'
 import { failureOfHead, type Pulled, resultOf } from './response.ts'
 
@@ -14,6 +15,18 @@ export type Puller = ReturnType<typeof createPuller>
 
 /** Such a body takes a millisecond to be checked and hashed. */
 const LARGE_BYTES = 2 ** 18
+
+/**
+ * Bodies that are inflated by other threads, or are large, are read so many at a time. The threads are four, and the hosts
+ * of all backends are looked up there as well.
+ */
+const READ_AT_ONCE = 2
+
+/**
+ * A body whose turn comes so long after the end of its request is not read. The lease of one that waited on would be taken
+ * for lost, and the worker killed, with the leases of all backends.
+ */
+const UNREAD_MS = 5_000
 
 /** More than any chain that ends. */
 const REDIRECTS_MAX = 5
@@ -30,16 +43,28 @@ interface Options extends Pick<World, 'now' | 'hostNow' | 'wallNow' | 'random' |
 export function createPuller({ connections, ...world }: Options) {
   const { now, wallNow, random, turn } = world
   const readClock = createReadClock(world)
+  const places = createPlaces(READ_AT_ONCE)
   /** Large bodies take turns: a beat, or another backend's response, comes between two of them. */
   let last: Promise<void> = Promise.resolve()
   const turnOfLarge = () => (last = last.then(() => new Promise<void>(turn)))
 
   /** axios's way to the network. */
   async function adapter(config: Config): Promise<AxiosResponse<Response>> {
-    const received = await connections.send(config.exchange)
+    const { exchange } = config
+    const readBy = now() + exchange.timeoutMs + UNREAD_MS
+    const received = await connections.send(exchange)
     const isEncoded = received.headers['content-encoding'] !== undefined
-    const data = isEncoded ? await inflate(received, config.exchange.bytesMax) : received
-    if (data.body.length > LARGE_BYTES) await turnOfLarge()
+    let data = isEncoded ? inflateHere(received, exchange.bytesMax) : received
+    if (!data || data.body.length > LARGE_BYTES) {
+      await places.take(new URL(exchange.url).origin)
+      try {
+        if (now() > readBy) throw new ExchangeError('unread', { head: received })
+        data ??= await inflate(received, exchange.bytesMax)
+        if (data.body.length > LARGE_BYTES) await turnOfLarge()
+      } finally {
+        places.giveBack()
+      }
+    }
     return { status: data.status, statusText: '', headers: noHeaders, data, config }
   }
 
@@ -153,6 +178,13 @@ function failureOf({ timeoutMs, bytesMax }: Lease, { why, code, head }: Exchange
       return { kind: 'failed', code: 'too_large', message: `the content is over ${bytesMax} bytes`, status }
     case 'encoding':
       return { kind: 'failed', code: 'invalid_content', message: 'the compressed content is damaged', status }
+    case 'unread':
+      return {
+        kind: 'failed',
+        code: 'fetcher_timeout',
+        message: 'the content came, and the fetcher had too many large ones to read',
+        status,
+      }
     case 'connection': {
       const message = head ? 'the connection failed within the body' : `the connection failed (${code})`
       return { kind: 'failed', code: 'backend_unreachable', message, status }

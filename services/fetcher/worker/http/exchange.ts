@@ -45,15 +45,12 @@ const codes = {
  * headers are secrets.
  */
 export class ExchangeError extends Error {
-  readonly why: 'deadline' | 'too_large' | 'encoding' | 'connection'
+  readonly why: 'deadline' | 'too_large' | 'encoding' | 'connection' | 'unread'
   readonly code: string | undefined
   readonly head: Head | undefined
 
   /** @param details `code`: Node's */
-  constructor(
-    why: 'deadline' | 'too_large' | 'encoding' | 'connection',
-    { code, head }: { code?: string; head?: Head } = {},
-  ) {
+  constructor(why: ExchangeError['why'], { code, head }: { code?: string; head?: Head } = {}) {
     super(why)
     this.name = 'ExchangeError'
     this.why = why
