@@ -233,11 +233,14 @@ describe('a failed try', () => {
     expect(asked(K)).toBe(2)
   })
 
-  test('a `current` without anything held is no answer', () => {
-    const { watch, current, sent } = setup()
+  test('a `current` without anything held is no answer: the key is asked for again', () => {
+    const { watch, get, current, value, sent } = setup()
     watch('a', K)
+    get('b', K)
     current(K)
-    expect(sent('a')).toEqual(['invalid_content'])
+    expect([sent('a'), sent('b')]).toEqual([[], []])
+    value(K, 'v1')
+    expect([sent('a'), sent('b')]).toEqual([['value v1'], ['value v1']])
   })
 })
 

@@ -55,8 +55,10 @@ export function createResults({
       refusals.forbid(entry, fetch.authorization)
       return noteEnd(entry.source, false, closed)
     }
-    if (fetch.superseded) {
-      passOver(entry, again)
+    // What was confirmed may have been dropped since: a token of its user was revoked.
+    const isOfDropped = result.kind === 'current' && !entry.held.value
+    if (fetch.superseded || isOfDropped) {
+      passOver(entry, again || isOfDropped)
       return noteEnd(entry.source, hasSucceeded(result), closed)
     }
     const fits = result.kind !== 'value' || !body || table.hasRoomFor(entry, body.length)
@@ -91,7 +93,7 @@ export function createResults({
     if (source.failing.size > 0) recovery.noteEnd(source, succeeded, closed)
   }
 
-  /** Takes no notice of a result: the entry has a newer value. Those who came meanwhile are given that. */
+  /** Takes no notice of a result: the entry has a newer value, or none. Those who came meanwhile are given that. */
   function passOver(entry: Entry, again: boolean) {
     interest.notifyAll(entry)
     // A refresh that is under way came due since that value came.
@@ -151,7 +153,6 @@ export function createResults({
         return schedule.succeeded(entry)
       }
       case 'current': {
-        if (!entry.held.value) return fail(entry, unexpectedCurrent, askedAt, changed)
         confirmValue(entry, result, askedAt, changed, wallMs)
         return schedule.succeeded(entry)
       }
@@ -210,10 +211,4 @@ const noRoom: FailedResult = {
   code: 'capacity',
   message: 'the value has grown, and the server holds as many values as it may',
   retryAfterMs: NO_ROOM_RETRY_MS,
-}
-
-const unexpectedCurrent: FailedResult = {
-  kind: 'failed',
-  code: 'invalid_content',
-  message: 'the backend says that nothing changed, but nothing is held',
 }

@@ -141,6 +141,24 @@ test('what a revoked token brings after it was revoked is replaced by what the o
   expect(sent('a')).toEqual(['value of other'])
 })
 
+test.each(['watch', 'get'])(
+  'a 304 to a token that was revoked meanwhile says nothing of what was let go of: %s',
+  want => {
+    const { watch, get, headersOf, token, value, answer, sent, pass } = setup()
+    watch('a', ann, undefined, token('revoked'))
+    value(ann, 'of revoked', { etag: '"1"' })
+    sent('a')
+    pass(1_100)
+    watch('a', ann, undefined, token('other', 30_000))
+    if (want === 'get') get('b', ann, undefined, token('other', 30_000))
+    answer(ann, { kind: 'current', status: 304, etag: '"1"' })
+    expect([sent('a'), sent('b')]).toEqual([[], []])
+    expect(headersOf(ann)?.authorization).toBe('Bearer other')
+    value(ann, 'of other')
+    expect(sent(want === 'get' ? 'b' : 'a')).toEqual(['value of other'])
+  },
+)
+
 test('value and token are let go of with the last who wants them, however they leave', () => {
   const { watch, get, token, value, onUnwatch, onLinkLost, cancelGet, held, leased, pass, primary } = setup()
   watch('a', ann, undefined, token('ann'))

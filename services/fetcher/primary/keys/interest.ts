@@ -4,7 +4,7 @@ import type { Answer, Credentials } from '@keycast/backbone'
 import type { Payer } from '@keycast/service'
 import type { Timer } from '../timing/timer-wheel.ts'
 import type { Entry } from './entry.ts'
-import { isFailing, isNoOlder } from './held.ts'
+import { isAnswered, isFailing, isNoOlder } from './held.ts'
 import {
   ASSURED,
   countOf,
@@ -188,7 +188,8 @@ export function createInterest({ markDue, wheel, now }: Deps) {
     const { waiters } = entry.interest
     if (waiters) {
       for (const [link, waiter] of waiters) {
-        waiter.ready ||= isFailing(entry) || (!waiter.needsFollowUp && isNoOlder(entry, waiter))
+        const isAnswer = isAnswered(entry) && !waiter.needsFollowUp && isNoOlder(entry, waiter)
+        waiter.ready ||= isFailing(entry) || isAnswer
         waiter.needsFollowUp = false
         if (waiter.ready) markDue(link, entry.key)
       }
