@@ -84,8 +84,8 @@ test('a Cache-Control made to be slow to read is read at once', () => {
   expect(performance.now() - startedAt).toBeLessThan(1_000)
 })
 
-test('an entity tag that would mean any version is not kept', () => {
-  expect(validatorsOf({ etag: '*' }, now).etag).toBeUndefined()
+test.each(['*', ''])('an entity tag that would mean any version is not kept: "%s"', etag => {
+  expect(validatorsOf({ etag }, now).etag).toBeUndefined()
 })
 
 test.each(['"abc"', 'W/"abc"', 'without quotes'])('the entity tag %s is kept as it came', etag => {

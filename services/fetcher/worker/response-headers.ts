@@ -70,8 +70,8 @@ export function validatorsOf(
 ): { etag: string | undefined; lastModified: string | undefined } {
   const { etag, 'last-modified': lastModified } = headers
   return {
-    // `*` is no tag. Sent back it would mean any version there is.
-    etag: etag !== undefined && etag !== '*' && etag.length <= ETAG_CHARACTERS_MAX ? etag : undefined,
+    // `*` is no tag. Sent back it would mean any version there is, and an empty one may equal that of any.
+    etag: etag && etag !== '*' && etag.length <= ETAG_CHARACTERS_MAX ? etag : undefined,
     lastModified: lastModified !== undefined && isSettled(lastModified, headers, now) ? lastModified : undefined,
   }
 }
