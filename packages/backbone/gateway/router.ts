@@ -245,7 +245,7 @@ export function createRouter<S extends Service>({
   function moveCommands() {
     const moved: Pending<S['Result']>[] = []
     for (const [name, { link }] of nodes) {
-      moved.push(...link.takeCommands(key => ![undefined, name].includes(ownerOf(key))))
+      moved.push(...link.takeCommands(key => ![undefined, name].includes(ownerOf(placeOf(key)))))
     }
     for (const command of moved) handOver(command)
   }
