@@ -239,6 +239,9 @@ export function createOutbox({ slowClients, unsentBytesMax, containment, counts,
   function drained(session: Session) {
     // A cut session lost what was queued for it: nothing may follow that hole.
     if (session.stalledAtMs === undefined || isCut(session)) return
+    // An event stream goes on with what it was written.
+    session.transport.write([])
+    if (session.transport.isStalled()) return
     counts.stalls.observe(now() - session.stalledAtMs)
     session.stalledAtMs = undefined
     // The last ping may still be unread in its socket, but the client was there a moment ago.

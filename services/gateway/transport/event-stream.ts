@@ -38,6 +38,8 @@ export function createEventStream({ response, headers, idAfter, world }: Options
   /** What cuts each request that is to come. */
   const awaited = new Set<() => void>()
   let isAnswered = false
+  /** What is written once the socket has taken what was before. */
+  let rest: ReturnType<typeof eventsOf> | undefined
 
   response.removeHeader('transfer-encoding')
   response.writeHead(200, {
@@ -54,6 +56,19 @@ export function createEventStream({ response, headers, idAfter, world }: Options
   /** They count for the session: without it their memory would be nobody's. */
   function cutAwaited() {
     for (const cut of awaited) cut()
+  }
+
+  // A large write that the kernel took at once also "needs drain" until the next tick: nothing is left of it, though.
+  const isFull = () => socket.writableNeedDrain && socket.writableLength > 0
+
+  function writeOn() {
+    while (rest && !isFull()) {
+      const { done, value } = rest.next()
+      if (done) rest = undefined
+      socket.cork()
+      for (const part of value ?? []) socket.write(part)
+      socket.uncork()
+    }
   }
 
   let serving: { session: Session; events: TransportEvents }
@@ -107,14 +122,12 @@ export function createEventStream({ response, headers, idAfter, world }: Options
     },
 
     write(pieces: Piece[]) {
-      socket.cork()
-      for (const part of eventsOf(pieces, idAfter)) socket.write(part)
-      socket.uncork()
+      if (pieces.length > 0) rest = eventsOf([...pieces], idAfter)
+      writeOn()
     },
 
     isOpen: () => code === undefined && socket.writable,
-    // A large write that the kernel took at once also "needs drain" until the next tick: nothing is left of it, though.
-    isStalled: () => socket.writableNeedDrain && socket.writableLength > 0,
+    isStalled: () => rest !== undefined,
     takenBytes: () => takenBytes(socket),
     copiedBytes,
     // Its client has no pings of its own to be answered.
@@ -124,6 +137,7 @@ export function createEventStream({ response, headers, idAfter, world }: Options
 
     close(given: number, reason: string) {
       code = given
+      rest = undefined
       cutAwaited()
       socket.end(namedEvent(CLOSE, { code, reason }))
       const stay = serving.events.after(CLOSE_MS, () => socket.destroy())

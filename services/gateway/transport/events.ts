@@ -22,32 +22,51 @@ const END = Buffer.from('\n\n')
 /** The event's id where a message has moved the stream's position. @param start of the message, or all of it */
 export type IdAfter = (start: string) => string | undefined
 
+/** About so many bytes are made at a time: with its id an event may be many times as long as its message. */
+const WRITE_BYTES = 64 * 1_024
+
 /**
  * @param pieces as a session is written them: texts, whole frames, and frames in parts that follow each other
- * @returns to be written in this order, at once
+ * @returns to be written in this order: some whole events at a time, made when they are asked for
  */
-export function eventsOf(pieces: Piece[], idAfter: IdAfter): Buffer[] {
-  const parts: Buffer[] = []
-  let frames: Buffer[] = []
-  const add = (payload: Buffer[], start: string) => {
-    const id = idAfter(start)
-    parts.push(Buffer.from(id === undefined ? 'data: ' : `id: ${id}\ndata: `), ...payload.map(lineOf), END)
-  }
-  const endFrames = () => {
-    for (const payload of payloadsOf(frames)) add(payload, startOf(payload))
-    frames = []
-  }
-  for (const piece of pieces) {
-    if (typeof piece !== 'string' && piece !== comment) {
-      frames.push(piece)
-      continue
+export function* eventsOf(pieces: readonly Piece[], idAfter: IdAfter): Generator<Buffer[], undefined> {
+  let parts: Buffer[] = []
+  let bytes = 0
+  for (const event of eachOf(pieces, idAfter)) {
+    for (const part of event) {
+      parts.push(part)
+      bytes += part.length
     }
-    endFrames()
-    if (typeof piece === 'string') add([Buffer.from(piece)], piece)
-    else parts.push(piece)
+    if (bytes < WRITE_BYTES) continue
+    yield together(parts)
+    parts = []
+    bytes = 0
   }
-  endFrames()
-  return together(parts)
+  yield together(parts)
+}
+
+function* eachOf(pieces: readonly Piece[], idAfter: IdAfter): Iterable<Buffer[]> {
+  const eventOf = (payload: Buffer[], start: string) => {
+    const id = idAfter(start)
+    return [Buffer.from(id === undefined ? 'data: ' : `id: ${id}\ndata: `), ...payload.map(lineOf), END]
+  }
+  for (let index = 0; index < pieces.length; index++) {
+    const piece = pieces[index]
+    if (piece === comment) yield [piece]
+    else if (typeof piece === 'string') yield eventOf([Buffer.from(piece)], piece)
+    else {
+      // Text frames, as frames.ts makes them: whole ones, and ones whose rest is the next piece, or its beginning.
+      for (let at = 0; at < pieces[index].length; ) {
+        const frames = pieces[index] as Buffer
+        const { start, end } = payloadAt(frames, at)
+        const payload = [frames.subarray(start, end)]
+        const rest = end - frames.length
+        if (rest > 0) payload.push(pieces[++index] as Buffer)
+        yield eventOf(payload, startOf(payload))
+        at = rest > 0 ? rest : end
+      }
+    }
+  }
 }
 
 /** As far as a frame's position in a room is written: other messages that move one are texts, and read whole. */
@@ -67,20 +86,6 @@ export function copiedBytes(piece: Piece) {
 /** An event of another type than a message: only the transport itself sends them. */
 export const namedEvent = (name: string, data: object) =>
   Buffer.from(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
-
-/** @param frames text frames, as frames.ts makes them: whole ones, and ones whose rest is the next of these */
-function* payloadsOf(frames: Buffer[]): Iterable<Buffer[]> {
-  for (let index = 0; index < frames.length; index++) {
-    for (let at = 0; at < frames[index].length; ) {
-      const { start, end } = payloadAt(frames[index], at)
-      const payload = [frames[index].subarray(start, end)]
-      const rest = end - frames[index].length
-      if (rest > 0) payload.push(frames[++index])
-      yield payload
-      at = rest > 0 ? rest : end
-    }
-  }
-}
 
 /** Where the payload of a frame begins and ends; the end may lie in the next piece. */
 function payloadAt(frames: Buffer, at: number) {

@@ -20,7 +20,7 @@ export interface TransportEvents {
   onPong: (session: Session) => void
   /** Memory that a message takes of which the rest is still to come; 0 once it is whole. */
   onUnfinished: (session: Session, bytes: number) => void
-  /** All that was written is gone, after `isStalled` was true (and at other times). */
+  /** What left is gone, after `isStalled` was true (and at other times): it may go on. */
   onDrain: (session: Session) => void
   after: World['after']
   /** The connection is gone; `code` as in RFC 6455 section 7.4. */
@@ -34,7 +34,7 @@ export interface Transport {
   isCompressed: boolean
   /** Ties the connection to its session. To be called once, before anything is read. */
   serve: (session: Session, events: TransportEvents) => void
-  /** Writes all of them, in order, at once. A frame's pieces must come in one call. */
+  /** Writes all of them, in order. A frame's pieces must come in one call. With none it goes on with those before. */
   write: (pieces: Piece[]) => void
   /** Whether anything may still be written. */
   isOpen: () => boolean

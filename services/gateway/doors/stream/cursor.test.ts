@@ -70,6 +70,16 @@ test('the cursor of as many rooms as a stream takes is below 4 KB', () => {
   expect((ids.at(-1) as string).length).toBeLessThan(4_096)
 })
 
+test('a cursor that each event would repeat at greater length than any of a stream is none', () => {
+  const names = Array.from({ length: KEYS_MAX }, (_, index) => `room:${index}`)
+  const [hash] = (createCursor(names, new Map())(subscribed('room:0', 'E', 1)) as string).split('~')
+  const of = (epoch: string) => [hash, ...names.map((_, index) => `${epoch}${index}.1`)].join('~')
+  expect(readCursor(of('E'.repeat(30)), names)?.size).toBe(KEYS_MAX)
+  expect(readCursor(of('E'.repeat(40)), names)).toBeUndefined()
+  // Percent-encoded, six characters each.
+  expect(readCursor(of('ÿ'.repeat(8)), names)).toBeUndefined()
+})
+
 test.each(['', 'x', '1~E.1~', 'nonsense~~'])('what is no cursor of these keys is not taken for one: %s', text => {
   expect(readCursor(text, keys)).toBeUndefined()
 })

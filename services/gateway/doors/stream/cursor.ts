@@ -10,8 +10,12 @@ export const KEYS_MAX = 100
 
 const positionGrammar = /^([^.~]{0,192})\.(\d{1,16})$/
 
+/** Each event repeats it. No stream gives a longer one: a client may write what it likes. */
+const CURSOR_CHARACTERS_MAX = 4_096
+
 export function createCursor(keys: readonly string[], positions: Map<string, Position>) {
   const hash = hashOf(keys)
+  let places = placesOf(keys, positions)
 
   /** @returns the next event's id; `undefined` where its message moves no position */
   return function idAfter(text: string): string | undefined {
@@ -19,23 +23,28 @@ export function createCursor(keys: readonly string[], positions: Map<string, Pos
     if (!moved) return undefined
     for (const [key, { epoch = positions.get(key)?.epoch, seq }] of moved) {
       // A client that sends requests of its own may have subscribed to keys that are not this stream's.
-      if (epoch !== undefined && keys.includes(key)) positions.set(key, { epoch, seq })
+      if (epoch === undefined || !keys.includes(key)) continue
+      const isFurther = positions.get(key)?.epoch === epoch
+      positions.set(key, { epoch, seq })
+      // Thousands of messages may come at once, each of which moves one place of a hundred.
+      if (isFurther)
+        places = places.map((place, index) => (keys[index] === key ? `${place.split('.', 1)}.${seq}` : place))
+      else places = placesOf(keys, positions)
     }
-    return positions.size === 0 ? undefined : cursorText()
+    return positions.size === 0 ? undefined : [hash, ...places].join('~')
   }
+}
 
-  function cursorText() {
-    let epochBefore: string | undefined
-    const texts = keys.map(key => {
-      const position = positions.get(key)
-      if (!position) return ''
-      const { epoch, seq } = position
-      const text = `${epoch === epochBefore ? '' : encoded(epoch)}.${seq}`
-      epochBefore = epoch
-      return text
-    })
-    return [hash, ...texts].join('~')
-  }
+function placesOf(keys: readonly string[], positions: Map<string, Position>): string[] {
+  let epochBefore: string | undefined
+  return keys.map(key => {
+    const position = positions.get(key)
+    if (!position) return ''
+    const { epoch, seq } = position
+    const text = `${epoch === epochBefore ? '' : encoded(epoch)}.${seq}`
+    epochBefore = epoch
+    return text
+  })
 }
 
 /** @returns `undefined`: the text is no cursor of these keys */
@@ -52,7 +61,9 @@ export function readCursor(text: string, keys: readonly string[]): Map<string, P
     if (epochBefore === '') return undefined
     positions.set(keys[index], { epoch: epochBefore, seq: Number(seq) })
   }
-  return positions
+  // Percent-encoded it may be many times as long as it came.
+  const characters = placesOf(keys, positions).join().length
+  return characters + hash.length < CURSOR_CHARACTERS_MAX ? positions : undefined
 }
 
 /** Other keys, or the same in another order, would take one room's position for another's. */
