@@ -82,7 +82,7 @@ export interface Entry extends Topic {
   problemFrames: Slots<Buffer> | undefined
   problemFramesAtMs: number
   waiters: Waiter[]
-  /** Whom the fetcher charges, of those who want it; one that left may stand here until the entry is wanted again. */
+  /** Whom the fetcher charges, of those who want it. */
   paying: Paying | undefined
   /** Its page in the calendar; Infinity if it has none. */
   calendarPage: number
@@ -162,6 +162,8 @@ export function createCache({ bytesMax, onUnwanted, mayKeep, onRemoved }: Option
     else missing.delete(entry)
 
     if (!isWanted(entry)) {
+      // A session that ended would stay in memory with all that it had, as long as the entry.
+      entry.paying = undefined
       onUnwanted(entry)
       if (!isWorthKeeping(entry) || !mayKeep(entry)) return remove(entry)
       if (isOfMissing) idleMissing.add(entry)

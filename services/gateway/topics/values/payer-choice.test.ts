@@ -27,6 +27,16 @@ test('the first who wants a key pays for it, and another once that one has left'
   expect(renewals()).toEqual(['renewWatch tick:1'])
 })
 
+test('a key that nobody wants any more keeps none who wanted it, nor what came of them unfinished', async () => {
+  const { gateway, backbone, at } = setup()
+  const client = await at('192.0.2.1')
+  await client.ask(subscribe('tick:1'))
+  expect(gateway.waits.peek('tick:1')?.paying).toBe(client.connection.session)
+  backbone.value('tick:1', '1')
+  client.connection.terminate()
+  expect(gateway.waits.peek('tick:1')).toMatchObject({ value: {}, paying: undefined })
+})
+
 test('one who holds many keys gives over to one who holds few', async () => {
   const { backbone, at, renewals } = setup()
   const [first, second] = [await at('192.0.2.1'), await at('192.0.2.2')]
