@@ -480,3 +480,22 @@ async def test_a_publish_past_its_deadline_is_not_sent_again_where_the_machine_s
     assert codes == ["publish_unknown", "not_sent"]
     assert [deed["out"]["data"] for deed in setup.world.deeds if "out" in deed] == ["c"]
     later.cancel()
+
+
+@run
+async def test_a_busy_loop_raises_what_ended_the_subscription_also_where_a_refused_join_heals(setup: Setup) -> None:
+    room = await setup.follow()
+    say = setup.world.socket.say
+    joining = room.join("ann")
+    say({"type": "joined", "id": (await setup.sent())["id"], "key": "room:1", "name": "ann"})
+    await joining
+    ended = {"type": "error", "key": "room:1", "subscribed": False}
+    say({**ended, "code": "unknown_namespace"})
+    say({**ended, "code": "capacity"})
+    await setup.world.pass_ms(1_000)
+    say({"type": "joined", "id": (await setup.sent())["id"], "key": "room:1", "name": "ann"})
+    await setup.world.settle()
+    assert room.state.joined_as == "ann"
+    with pytest.raises(KeycastError) as raised:
+        await given(room, 1)
+    assert raised.value.code == "unknown_namespace"

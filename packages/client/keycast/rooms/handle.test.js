@@ -179,6 +179,31 @@ test('a handle that its own listener closes, while the gateway begins the stream
   keycast.close()
 })
 
+test('a busy loop throws what ended the subscription, also where a refused join heals meanwhile', async () => {
+  const { environment, socket, pass, settle, outs } = createWorld()
+  const keycast = connect('ws://gateway/ws', { environment })
+  socket().say(welcome())
+  const room = keycast.room('room:1')
+  const loop = room[Symbol.asyncIterator]()
+  await settle()
+  const begun = { key: 'room:1', epoch: 'E', seq: 0, oldest: 1, recovered: false, count: 0 }
+  socket().say({ type: 'subscribed', id: outs()[0].id, keys: [begun] })
+  const joined = { type: 'joined', key: 'room:1', name: 'ann' }
+  const joining = room.join('ann')
+  await settle()
+  socket().say({ ...joined, id: outs()[0].id })
+  await joining
+  const error = { type: 'error', key: 'room:1', subscribed: false, message: '' }
+  socket().say({ ...error, code: 'unknown_namespace' })
+  socket().say({ ...error, code: 'capacity' })
+  await pass(1_000)
+  socket().say({ ...joined, id: outs().at(-1).id })
+  await settle()
+  expect(room.state.joinedAs).toBe('ann')
+  await expect(loop.next()).rejects.toMatchObject({ code: 'unknown_namespace' })
+  keycast.close()
+})
+
 test('a message that waits in a hidden page is given up in time, also where the clock is set back meanwhile', async () => {
   const { environment, socket, pass, page, settle, done, outs } = createWorld()
   let date = 1e12
@@ -196,5 +221,30 @@ test('a message that waits in a hidden page is given up in time, also where the 
   socket().say(welcome())
   await outcome
   expect(outs()).toEqual([])
+  keycast.close()
+})
+
+test('a message that waits for its next try in a hidden page is not sent after its time', async () => {
+  const { environment, socket, pass, page, settle, outs } = createWorld()
+  const keycast = connect('ws://gateway/ws', { environment })
+  socket().say(welcome())
+  const room = keycast.room('room:1', { follow: false })
+  const outcomes = [
+    expect(room.publish('once')).rejects.toMatchObject({ code: 'publish_unknown' }),
+    expect(room.publish('never')).rejects.toMatchObject({ code: 'not_sent' }),
+  ]
+  const inTime = room.publish('still', { deadlineMs: 7_200_000 })
+  await settle()
+  page('hidden')
+  const [{ id }] = outs()
+  socket().say({ type: 'error', id, key: 'room:1', code: 'publish_unknown', message: '', retryAfterMs: 1_000 })
+  await pass(3_600_000)
+  page('visible')
+  await pass(1_000)
+  await Promise.all(outcomes)
+  const [, sent, ...others] = outs()
+  expect([sent.data, others]).toEqual(['still', []])
+  socket().say({ type: 'published', id: sent.id, key: 'room:1', epoch: 'E', seq: 1, at: 1 })
+  await inTime
   keycast.close()
 })

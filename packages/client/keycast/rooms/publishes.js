@@ -26,7 +26,8 @@ import { bytesOf, PAUSE_DEFAULT_MS, requestBytesMax } from '../requests.js'
  * @property {(published: Published) => void} resolve
  * @property {(error: KeycastError) => void} reject
  * @property {() => void} clear
- * @property {() => void} look gives it up if its deadline has passed
+ * @property {() => number} leftMs until its deadline
+ * @property {() => void} giveUp
  *
  * @typedef {{ key: string, queue: Publish[], alarm: import('../timers.js').Alarm }} Lane
  *   `alarm`: set while the gateway wants a pause
@@ -76,7 +77,7 @@ export function createClientPublishes({ environment: { now, date }, send, nextId
   function flush(lane) {
     const { key, queue, alarm } = lane
     const [first] = queue
-    if (!limits || alarm.isSet() || !first || first.id) return
+    if (!limits || alarm.isSet() || !first || first.id || first.leftMs() <= 0) return
     first.id = nextId()
     underWay.set(first.id, lane)
     const { messageId, data } = first.shown
@@ -86,6 +87,16 @@ export function createClientPublishes({ environment: { now, date }, send, nextId
     if (bytes > requestBytesMax(limits)) {
       answered({ type: 'error', id: first.id, key, code: 'too_large', message: `${bytes} bytes` })
     } else send(message)
+  }
+
+  /**
+   * Timers stand still while a page is hidden or a computer asleep: the journal may have forgotten an id by now.
+   *
+   * @param {Lane} lane
+   */
+  function goOn(lane, publishes = [...lane.queue]) {
+    for (const { leftMs, giveUp } of publishes) if (leftMs() <= 0) giveUp()
+    flush(lane)
   }
 
   /** @param {Lane} lane @param {Publish} publish */
@@ -134,7 +145,7 @@ export function createClientPublishes({ environment: { now, date }, send, nextId
         fail(lane, publish, message)
         return true
       }
-      lane.alarm.set(() => flush(lane), retryAfterMs ?? PAUSE_DEFAULT_MS)
+      lane.alarm.set(() => goOn(lane), retryAfterMs ?? PAUSE_DEFAULT_MS)
     }
     return true
   }
@@ -154,7 +165,6 @@ export function createClientPublishes({ environment: { now, date }, send, nextId
       // Copied now: the caller may change the object later.
       const data = asJson(given)
       const alarm = createAlarm()
-      const leftMs = createDeadline({ now, date }, deadlineMs)
       return new Promise((resolve, reject) => {
         /** @type {Publish} */
         const publish = {
@@ -165,7 +175,11 @@ export function createClientPublishes({ environment: { now, date }, send, nextId
           resolve,
           reject,
           clear: alarm.clear,
-          look: () => leftMs() <= 0 && giveUp(),
+          leftMs: createDeadline({ now, date }, deadlineMs),
+          giveUp() {
+            if (publish.id) publish.isUnknown = true
+            fail(lane, publish, publish.error ?? { code: 'not_sent', message: 'no outcome in time' })
+          },
         }
         /** @type {Lane} */
         const lane = lanes.get(key) ?? { key, queue: [], alarm: createAlarm() }
@@ -173,15 +187,10 @@ export function createClientPublishes({ environment: { now, date }, send, nextId
         if (lane.queue.push(publish) > PENDING_MAX) {
           return fail(lane, publish, { code: 'too_many_waiting', message: 'full' })
         }
-        const giveUp = () => {
-          if (publish.id) publish.isUnknown = true
-          fail(lane, publish, publish.error ?? { code: 'not_sent', message: 'no outcome in time' })
-        }
-        alarm.set(giveUp, deadlineMs)
+        alarm.set(publish.giveUp, deadlineMs)
         onChange(key)
         // Of a tab that comes to another worker it may have passed.
-        publish.look()
-        flush(lane)
+        goOn(lane, [publish])
       })
     },
 
@@ -195,10 +204,8 @@ export function createClientPublishes({ environment: { now, date }, send, nextId
 
     /** @param {Limits} next */
     opened(next) {
-      // Timers stand still while a page is hidden or a computer asleep: the journal may have forgotten an id by now.
-      for (const { queue } of [...lanes.values()]) for (const publish of [...queue]) publish.look()
       limits = next
-      for (const lane of [...lanes.values()]) flush(lane)
+      for (const lane of [...lanes.values()]) goOn(lane)
     },
     lost() {
       limits = undefined

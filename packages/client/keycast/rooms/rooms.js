@@ -156,7 +156,8 @@ export function createClientRooms(deps) {
   /** The gateway refuses a join that stood. @param {Room} room @param {KeycastError} error */
   function refuseJoin(room, error) {
     room.joinError = error
-    room.become({ error, joinedAs: undefined })
+    // Loops throw what ended the subscription.
+    room.become({ error: room.end ? room.state.error : error, joinedAs: undefined })
     // A name that is another's stays so; a right may come back, and a place become free.
     if (error.code === 'name_taken') return endJoin(room)
     const waitMs = error.retryAfterMs ?? backoffMs(environment.random, room.joinRefusals++)

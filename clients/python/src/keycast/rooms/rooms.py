@@ -391,7 +391,8 @@ class Rooms:
     def _refuse_join(self, entry: RoomEntry, error: KeycastError) -> None:
         """The gateway refuses a join that stood."""
         entry.join_error = error
-        entry.become(joined_as=None, error=error)
+        # Loops raise what ended the subscription.
+        entry.become(joined_as=None, error=entry.state.error if entry.end else error)
         # A name that is another's stays so; a right may come back, and a place become free.
         if error.code == "name_taken":
             return self._end_join(entry)
