@@ -207,8 +207,9 @@ export function createHost({ connect, locks, lock, now = () => performance.now()
   function close(tab, id) {
     const handle = tab.handles.get(id)
     tab.handles.delete(id)
-    const isLast = handle && ![...tab.handles.values()].some(({ key }) => key === handle.key)
-    if (isLast && joined.get(handle.key)?.has(tab)) leave(tab, handle).catch(() => {})
+    // Looked for in rooms that it has joined alone, which are few: a tab may have thousands of handles.
+    const isIn = joined.get(handle?.key)?.has(tab)
+    if (isIn && ![...tab.handles.values()].some(({ key }) => key === handle.key)) leave(tab, handle).catch(() => {})
     handle?.close()
   }
 

@@ -682,3 +682,22 @@ test('a tab that is closed ends its handles, and the others go on', async () => 
   expect(second.state).toMatchObject({ value: 2, health: 'live' })
   for await (const _ of first) throw new Error('it has ended')
 })
+
+test('a tab with very many handles that ends holds up no other: each is looked at a few times, not once for each of all', async () => {
+  let looks = 0
+  const value = (/** @type {string} */ name) => ({
+    get key() {
+      looks += 1
+      return name
+    },
+    subscribe() {},
+    close() {},
+  })
+  const { openTab } = startWorker({ value })
+  const tab = openTab()
+  for (let n = 0; n < 200; n++) tab.value(`a:${n}`)
+  await settle()
+  tab.close()
+  await settle()
+  expect(looks).toBeLessThan(1_000)
+})
