@@ -113,7 +113,11 @@ export function createHost({ connect, locks, lock, now = () => performance.now()
       tab.handles.set(id, handle)
       /** @type {any} */
       let before = nothing
-      handle.subscribe(state => {
+      // What is here for others may be older than what the tab shows, as long as no gateway has said how the key stands.
+      let isSure = order === undefined
+      handle.subscribe(present => {
+        isSure ||= present.health !== 'loading' && present.health !== 'offline'
+        const state = isSure ? present : { ...nothing, health: present.health, error: present.error }
         const { version, stale, error, health } = state
         const isNew = version !== before.version
         const isNews = isNew || stale !== before.stale || error !== before.error

@@ -55,11 +55,14 @@ const alone = () => {
   throw new Error('there is a worker')
 }
 
-/** A worker that has a client of few methods, and tabs that reach it. @param {object} methods */
-function startWorker(methods) {
+/**
+ * A worker that has a client of few methods, and tabs that reach it.
+ *
+ * @param {object} methods @param {any} [connect]
+ */
+function startWorker(methods, connect = () => ({ on() {}, state: { name: 'open' }, close() {}, ...methods })) {
   const locks = createLocks()
-  const connect = () => ({ on() {}, state: { name: 'open' }, close() {}, ...methods })
-  const host = createHost({ connect: /** @type {any} */ (connect), locks, lock: 'worker' })
+  const host = createHost({ connect, locks, lock: 'worker' })
   /** The worker's ends. @type {any[]} */
   const ports = []
   const reach = () => {
@@ -700,4 +703,42 @@ test('a tab with very many handles that ends holds up no other: each is looked a
   tab.close()
   await settle()
   expect(looks).toBeLessThan(1_000)
+})
+
+test('a page that comes back is shown nothing older than it had, also where another tab is shown that meanwhile', async () => {
+  const world = createWorld({ page: false })
+  const { environment, socket } = world
+  const { openTab } = startWorker({}, (/** @type {string} */ url, /** @type {any} */ options) =>
+    connect(url, { ...options, environment }),
+  )
+  /** @param {number} order */
+  const say = async order => {
+    const value = { type: 'value', key: 'a:1', version: `v${order}`, order, contentType: 'application/json' }
+    socket().say(value, Buffer.from(String(order)))
+    await settle()
+  }
+  const listeners = new Map()
+  const page = /** @type {any} */ (globalThis)
+  page.addEventListener = listeners.set.bind(listeners)
+  const first = openTab().value('a:1')
+  delete page.addEventListener
+  await settle()
+  socket().say(welcome())
+  await say(9)
+  listeners.get('pagehide')({})
+  await settle()
+
+  // Another gateway, which lags behind.
+  const second = openTab().value('a:1')
+  await settle()
+  socket().say(welcome())
+  socket().say({ type: 'subscribed', id: world.outs().at(-1).id, keys: [{ key: 'a:1' }] })
+  await say(7)
+  listeners.get('pageshow')({ persisted: true })
+  await settle()
+  expect([second.state.value, first.state.value, first.state.health]).toEqual([7, 9, 'loading'])
+  const keys = [{ key: 'a:1', version: 'v7', order: 9 }]
+  expect(world.outs().at(-1)).toMatchObject({ type: 'subscribe', keys })
+  await say(10)
+  expect([second.state.value, first.state.value, first.state.health]).toEqual([10, 10, 'live'])
 })

@@ -115,9 +115,14 @@ export function createValues(deps) {
     /** @param {string} key @param {number} [order] of a value that another client has shown */
     value(key, order) {
       const entry = entries.get(key) ?? new Entry(key, deps, subscriber.want)
-      entry.order ??= order
+      const isBehind = (order ?? 0) > (entry.order ?? 0)
+      if (isBehind) {
+        entry.order = order
+        entry.answered = undefined
+      }
       // A key that nobody wanted for a moment may have missed a delta meanwhile.
-      const isInDoubt = !subscriber.isSubscribed(key) || !(entry.handles || (entry.answered && entry.versions.latest))
+      const isInDoubt =
+        isBehind || !subscriber.isSubscribed(key) || !(entry.handles || (entry.answered && entry.versions.latest))
       retake(entry)
       entry.handles += 1
       entries.set(key, entry)
