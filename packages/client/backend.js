@@ -173,7 +173,7 @@ export function createBackend(url, { token, environment }) {
   function collect(keys, users) {
     const name = JSON.stringify(users)
     let batch = collected.get(name)
-    if (batch && new Set([...batch.keys, ...keys]).size > KEYS_MAX) {
+    if (batch && batch.keys.size + keys.length > KEYS_MAX) {
       send(name)
       batch = undefined
     }

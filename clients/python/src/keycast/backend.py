@@ -274,7 +274,7 @@ class Backend:
     def _collect(self, keys: list[str], users: tuple[str, ...]) -> asyncio.Future[None]:
         """Takes keys of one request at most."""
         batch = self._collected.get(users)
-        if batch and len(batch.keys.union(keys)) > _KEYS_MAX:
+        if batch and len(batch.keys) + len(keys) > _KEYS_MAX:
             self._send(users)
             batch = None
         if not batch:
