@@ -111,7 +111,8 @@ export function overWaits({ url, fetch, setTimeout, clearTimeout, hear, end }) {
       const subscribed = !final.includes(problem?.code)
       if (problem) sayError({ key, subscribed, ...(problem.code === 'unknown_namespace' ? noRooms : problem) })
       else hear(frame)
-      if (!subscribed) return
+      // Whoever heard of it may have closed the client: the pause would keep a program from ending.
+      if (!subscribed || signal.aborted) return
       held = { ...held, cursor: undefined, ...next }
       if (held.cursor === undefined) await pause(problem?.retryAfterMs ?? PACE_MS)
       await rest

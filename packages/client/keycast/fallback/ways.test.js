@@ -173,6 +173,13 @@ test('a client that is closed over requests that wait leaves no timer, which wou
   expect(timers.size).toBe(0)
 })
 
+test('nor does one that is closed by who hears of an error', async () => {
+  const { keycast, pass, timers } = await setUp({ socket: 'refused', stream: 'refused' })
+  keycast.value('room:0').on('change', ({ error }) => error && keycast.close())
+  await pass(500)
+  expect([keycast.state.name, timers.size]).toEqual(['closed', 0])
+})
+
 test('a key that no address can hold ends alone', async () => {
   const { keycast, pass } = await setUp({ socket: 'refused', stream: 'refused' })
   const bad = keycast.value('doc:\ud800')
