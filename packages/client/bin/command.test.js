@@ -135,6 +135,17 @@ test('on a terminal it prints for people, and no stranger’s control characters
   expect(`${first}${second}`).not.toContain('\u001b[2J')
 })
 
+test('JSON on a terminal commands it no more', async () => {
+  const { fake, ended, interrupt, written, objects } = start('watch a:1 --json', { isTTY: true })
+  await soon()
+  fake.set('a:1', { text: '\u009b2J\u007f\u001bc' })
+  await soon()
+  interrupt()
+  await ended
+  expect(written.out).not.toMatch(/[^\n\P{Cc}]/u)
+  expect(objects()[0].value.text).toBe('\u009b2J\u007f\u001bc')
+})
+
 test('get prints each value once', async () => {
   const { fake, ended, objects } = start('get a:1 a:2')
   fake.set('a:1', 7)

@@ -14,7 +14,9 @@ export function createPrinter({ out, err, isJson }) {
 
   /** @param {string} key @param {Record<string, unknown>} fields @param {string} text @param {number} [at] now unless given */
   function print(key, fields, text, at = Date.now()) {
-    if (isJson) return void out.write(`${JSON.stringify({ key, ...fields }, bytesAsBase64)}\n`)
+    // JSON leaves some control characters as they are.
+    if (isJson)
+      return void out.write(`${JSON.stringify({ key, ...fields }, bytesAsBase64).replace(/\p{Cc}/gu, escaped)}\n`)
     out.write(`${timeOf(at)}  ${printable(key)}  ${text}\n`)
   }
 
@@ -99,6 +101,9 @@ function timeOf(at) {
 
 /** A stranger's text must not command the terminal. @param {string} text */
 const printable = text => text.replace(/\p{Cc}/gu, character => inspect(character).slice(1, -1))
+
+/** @param {string} control a character */
+const escaped = control => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`
 
 /** @param {string} _ @param {unknown} value */
 const bytesAsBase64 = (_, value) =>
