@@ -248,3 +248,24 @@ test('a message that waits for its next try in a hidden page is not sent after i
   await inTime
   keycast.close()
 })
+
+test('a message whose deadline passed behind another in a hidden page holds up none that comes after it', async () => {
+  const { environment, socket, pass, page, settle, outs } = createWorld()
+  const keycast = connect('ws://gateway/ws', { environment })
+  socket().say(welcome())
+  const room = keycast.room('room:1', { follow: false })
+  const published = { type: 'published', key: 'room:1', epoch: 'E', seq: 1, at: 1 }
+  const first = room.publish('first', { deadlineMs: 120_000 })
+  const late = expect(room.publish('late')).rejects.toMatchObject({ code: 'not_sent' })
+  page('hidden')
+  await pass(60_000)
+  const fresh = room.publish('fresh')
+  socket().say({ ...published, id: outs()[0].id })
+  await Promise.all([first, late])
+  await settle()
+  const [sent, ...others] = outs()
+  expect([sent.data, others]).toEqual(['fresh', []])
+  socket().say({ ...published, id: sent.id, seq: 2 })
+  await fresh
+  keycast.close()
+})

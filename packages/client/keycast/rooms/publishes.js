@@ -27,7 +27,6 @@ import { bytesOf, PAUSE_DEFAULT_MS, requestBytesMax } from '../requests.js'
  * @property {(error: KeycastError) => void} reject
  * @property {() => void} clear
  * @property {() => number} leftMs until its deadline
- * @property {() => void} giveUp
  *
  * @typedef {{ key: string, queue: Publish[], alarm: import('../timers.js').Alarm }} Lane
  *   `alarm`: set while the gateway wants a pause
@@ -76,27 +75,23 @@ export function createClientPublishes({ environment: { now, date }, send, nextId
   /** @param {Lane} lane */
   function flush(lane) {
     const { key, queue, alarm } = lane
-    const [first] = queue
-    if (!limits || alarm.isSet() || !first || first.id || first.leftMs() <= 0) return
-    first.id = nextId()
-    underWay.set(first.id, lane)
-    const { messageId, data } = first.shown
-    const message = { type: 'publish', id: first.id, key, messageId, data }
-    const bytes = bytesOf(message)
-    // The gateway would close the connection, and all its subscriptions with it.
-    if (bytes > requestBytesMax(limits)) {
-      answered({ type: 'error', id: first.id, key, code: 'too_large', message: `${bytes} bytes` })
-    } else send(message)
-  }
-
-  /**
-   * Timers stand still while a page is hidden or a computer asleep: the journal may have forgotten an id by now.
-   *
-   * @param {Lane} lane
-   */
-  function goOn(lane, publishes = [...lane.queue]) {
-    for (const { leftMs, giveUp } of publishes) if (leftMs() <= 0) giveUp()
-    flush(lane)
+    for (;;) {
+      const [first] = queue
+      if (!limits || alarm.isSet() || !first || first.id) return
+      const id = nextId()
+      const { messageId, data } = first.shown
+      const message = { type: 'publish', id, key, messageId, data }
+      const bytes = bytesOf(message)
+      // Timers stand still while a page is hidden or a computer asleep: the journal may have forgotten an id by now.
+      if (first.leftMs() <= 0) giveUp(lane, first)
+      // The gateway would close the connection, and all its subscriptions with it.
+      else if (bytes > requestBytesMax(limits)) fail(lane, first, { code: 'too_large', message: `${bytes} bytes` })
+      else {
+        first.id = id
+        underWay.set(id, lane)
+        return send(message)
+      }
+    }
   }
 
   /** @param {Lane} lane @param {Publish} publish */
@@ -106,7 +101,6 @@ export function createClientPublishes({ environment: { now, date }, send, nextId
     publish.clear()
     if (lane.queue.length === 0) lanes.delete(lane.key)
     onChange(lane.key)
-    flush(lane)
   }
 
   /**
@@ -122,11 +116,18 @@ export function createClientPublishes({ environment: { now, date }, send, nextId
     remove(lane, publish)
   }
 
+  /** @param {Lane} lane @param {Publish} publish whose deadline has passed */
+  function giveUp(lane, publish) {
+    if (publish.id) publish.isUnknown = true
+    fail(lane, publish, publish.error ?? { code: 'not_sent', message: 'no outcome in time' })
+  }
+
   /** @param {Lane} lane @param {Publish} publish @param {{ epoch: string, seq: number, at: number, duplicate?: boolean }} kept */
   function succeed(lane, publish, { epoch, seq, at, duplicate = false }) {
     const { messageId } = publish.shown
     publish.resolve({ messageId, position: { epoch, seq }, at, duplicate })
     remove(lane, publish)
+    flush(lane)
   }
 
   /** @param {any} message @returns {boolean} whether it is the answer to a publish */
@@ -141,11 +142,10 @@ export function createClientPublishes({ environment: { now, date }, send, nextId
       publish.id = 0
       publish.error = message
       if (code === 'publish_unknown') publish.isUnknown = true
-      else if (retryAfterMs === undefined) {
-        fail(lane, publish, message)
-        return true
-      }
-      lane.alarm.set(() => goOn(lane), retryAfterMs ?? PAUSE_DEFAULT_MS)
+      if (code === 'publish_unknown' || retryAfterMs !== undefined) {
+        lane.alarm.set(() => flush(lane), retryAfterMs ?? PAUSE_DEFAULT_MS)
+      } else fail(lane, publish, message)
+      flush(lane)
     }
     return true
   }
@@ -176,10 +176,6 @@ export function createClientPublishes({ environment: { now, date }, send, nextId
           reject,
           clear: alarm.clear,
           leftMs: createDeadline({ now, date }, deadlineMs),
-          giveUp() {
-            if (publish.id) publish.isUnknown = true
-            fail(lane, publish, publish.error ?? { code: 'not_sent', message: 'no outcome in time' })
-          },
         }
         /** @type {Lane} */
         const lane = lanes.get(key) ?? { key, queue: [], alarm: createAlarm() }
@@ -187,10 +183,14 @@ export function createClientPublishes({ environment: { now, date }, send, nextId
         if (lane.queue.push(publish) > PENDING_MAX) {
           return fail(lane, publish, { code: 'too_many_waiting', message: 'full' })
         }
-        alarm.set(publish.giveUp, deadlineMs)
+        alarm.set(() => {
+          giveUp(lane, publish)
+          flush(lane)
+        }, deadlineMs)
         onChange(key)
         // Of a tab that comes to another worker it may have passed.
-        goOn(lane, [publish])
+        if (publish.leftMs() <= 0) giveUp(lane, publish)
+        flush(lane)
       })
     },
 
@@ -205,7 +205,7 @@ export function createClientPublishes({ environment: { now, date }, send, nextId
     /** @param {Limits} next */
     opened(next) {
       limits = next
-      for (const lane of [...lanes.values()]) goOn(lane)
+      for (const lane of [...lanes.values()]) flush(lane)
     },
     lost() {
       limits = undefined
