@@ -115,6 +115,7 @@ export function createValues(deps) {
     /** @param {string} key @param {number} [order] of a value that another client has shown */
     value(key, order) {
       const entry = entries.get(key) ?? new Entry(key, deps, subscriber.want)
+      // Nothing older than what that client has shown is right before a gateway says so.
       const isBehind = (order ?? 0) > (entry.order ?? 0)
       if (isBehind) {
         entry.order = order
