@@ -1,6 +1,4 @@
 // Two projects: unit tests lie beside the file they test; the end-to-end suite in test/ starts real processes.
-// package.json gives jest a larger young generation: it loads every module anew for each file, and collecting that took a
-// fifth of its CPU time.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,9 +9,8 @@ import { delimiter, join } from 'node:path'
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'keycast-compile-cache')
 
 const shared = {
-  transform: { '[.]ts$': '<rootDir>/scripts/support/strip-types.cjs' },
-  extensionsToTreatAsEsm: ['.ts'],
-  testEnvironment: '<rootDir>/test/support/node-environment.js',
+  transform: {},
+  testRunner: '<rootDir>/test/support/native.ts',
 }
 
 /**

@@ -3,12 +3,9 @@ import { existsSync, mkdtempSync, rmSync, truncateSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { jest } from '@jest/globals'
 import { realWorld } from '@keycast/service'
 import { openLmdbLog } from '../services/journal/log/lmdb/lmdb.ts'
 import { commands } from './journal/commands.ts'
-
-jest.setTimeout(20_000) // tests start processes, on a machine that may be busy
 
 let folder: string
 let data: string

@@ -6,11 +6,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { jest } from '@jest/globals'
 import { explainAccess, readViewer } from './explain.ts'
 import { explain } from './key.ts'
-
-jest.setTimeout(20_000) // each test starts a process, on a machine that may be busy
 
 const script = fileURLToPath(new URL('keycast.js', import.meta.url))
 

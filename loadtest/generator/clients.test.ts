@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { jest } from '@jest/globals'
 import { WebSocketServer } from 'ws'
 import { clientCounts, createClients, isLoopback, sourceAddress } from './clients.ts'
 import { createTally } from './tally.ts'

@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals'
 import { excerpt } from './excerpt.ts'
 
 const LEVELS = 100_000

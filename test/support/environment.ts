@@ -1,40 +1,35 @@
-// node-environment.js with two additions: a failed test shows the services' logs, and no process outlives a test
-// file, even after Ctrl-C.
-import NodeEnvironment from './node-environment.js'
-import type { FromSetup } from './setup.ts'
+// Around each end-to-end test file: a failed test shows the services' logs, and no process, socket or directory outlives
+// the file, even after Ctrl-C.
+import { ModuleMocker } from 'jest-mock'
+import { cleanUp } from './cleanup.ts'
+import { killServices, showLogs } from './processes.ts'
 
 const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM']
 
 // A class and a default export, because jest asks for both.
-export default class E2eEnvironment extends NodeEnvironment {
-  killAll = () => this.fromSetup().killServices?.()
+export default class E2eEnvironment {
   interrupt = () => process.exit(130)
+  global = {}
+  moduleMocker = new ModuleMocker(globalThis)
+  getVmContext = () => null
 
-  async setup() {
-    await super.setup()
-    process.once('exit', this.killAll)
+  setup() {
+    process.once('exit', killServices)
     for (const signal of signals) process.once(signal, this.interrupt)
   }
 
   handleTestEvent(event: { name: string; test?: { name: string; errors: unknown[] } }) {
-    if (event.name !== 'test_done' || !event.test?.errors.length) return
-    this.fromSetup().showServiceLogs?.(event.test.name)
+    if (event.name === 'test_done' && event.test?.errors.length) showLogs(event.test.name)
   }
 
   /** Not an afterAll: that does not run when a file fails before its first test. */
   async teardown() {
     try {
-      await this.fromSetup().cleanUp?.()
+      await cleanUp()
     } finally {
-      this.killAll()
-      process.off('exit', this.killAll)
+      killServices()
+      process.off('exit', killServices)
       for (const signal of signals) process.off(signal, this.interrupt)
-      await super.teardown()
     }
-  }
-
-  /** The values that setup.ts left in the tests' realm. */
-  fromSetup(): Partial<FromSetup> {
-    return (this.global ?? {}) as any
   }
 }

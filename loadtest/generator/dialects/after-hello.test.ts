@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals'
 import { encodeFrame } from '../frames.ts'
 import { afterHello } from './after-hello.ts'
 import { dialects } from './index.ts'

@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals'
 import { createHistogram, merge } from '../histogram.ts'
 import { createSchedule, type Due } from '../schedule.ts'
 import { createTally } from '../tally.ts'

@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals'
 import { connect } from '../keycast.js'
 import { createWorld, welcome } from '../test-support.js'
 import { createFakeKeycast } from '../testing.js'

@@ -1,4 +1,6 @@
-import { problemsOf, read, readOne } from './read-yaml.fixture.ts'
+import { problemsOf, read, readOne, useFolder } from './read-yaml.fixture.ts'
+
+useFolder()
 
 test('namespaces of messages are apart from those of values, and have defaults', () => {
   const namespaces = read(`namespaces:

@@ -2,7 +2,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { NamespacesError, readNamespaces } from './namespaces.ts'
-import { folder, problemsOf, read, readOne } from './read-yaml.fixture.ts'
+import { folder, problemsOf, read, readOne, useFolder } from './read-yaml.fixture.ts'
+
+useFolder()
 
 test('the file of the repository is readable without any variable set', () => {
   const path = new URL('../../../keycast.yaml', import.meta.url).pathname

@@ -1,4 +1,6 @@
-import { minimal, problemsOf, read, readOne } from './read-yaml.fixture.ts'
+import { minimal, problemsOf, read, readOne, useFolder } from './read-yaml.fixture.ts'
+
+useFolder()
 
 test('what a backend is told of rooms has defaults', () => {
   const { journal } = read(

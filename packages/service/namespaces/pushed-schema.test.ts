@@ -1,4 +1,6 @@
-import { problemsOf, read } from './read-yaml.fixture.ts'
+import { problemsOf, read, useFolder } from './read-yaml.fixture.ts'
+
+useFolder()
 
 describe('values that are handed over', () => {
   test('have few fields, and are no namespace of fetched ones', () => {

@@ -5,10 +5,14 @@ import { join } from 'node:path'
 import { NamespacesError, readNamespaces } from './namespaces.ts'
 
 export let folder: string
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'keycast-namespaces-'))
-})
-afterAll(() => rmSync(folder, { recursive: true }))
+
+/** Makes the folder for the tests of a file. To be called by each that reads. */
+export function useFolder() {
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'keycast-namespaces-'))
+  })
+  afterAll(() => rmSync(folder, { recursive: true }))
+}
 
 export const read = (
   yaml: string,

@@ -1,5 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the placeholders under test
-import { minimal, problemsOf, read, readOne } from './read-yaml.fixture.ts'
+import { minimal, problemsOf, read, readOne, useFolder } from './read-yaml.fixture.ts'
+
+useFolder()
 
 test('a field left out has its default', () => {
   expect(readOne(minimal)).toMatchObject({

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { jest } from '@jest/globals'
 import { viewerKey } from '@keycast/backbone'
 import { versionOf } from '@keycast/protocol'
 import { realWorld } from '@keycast/service'

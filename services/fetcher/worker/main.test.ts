@@ -7,9 +7,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { jest } from '@jest/globals'
-
-jest.setTimeout(20_000) // each test starts two processes, on a machine that may be busy
 
 const fixture = fileURLToPath(new URL('./main.fixture.ts', import.meta.url))
 

@@ -1,6 +1,8 @@
 import type { RequestListener } from 'node:http'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
-import { answering, json, secret, setup } from './pull.fixture.ts'
+import { answering, cleanUp, json, secret, setup } from './pull.fixture.ts'
+
+afterEach(cleanUp)
 
 test('a backend that never answers meets the deadline, and its connection is given up', async () => {
   const { pull, requests, server } = await setup(() => {})

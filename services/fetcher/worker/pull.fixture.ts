@@ -8,10 +8,12 @@ import { createConnections } from './http/connections.ts'
 import { createPuller } from './pull.ts'
 
 let cleanups: (() => void)[] = []
-afterEach(() => {
+
+/** To be called after each test. */
+export function cleanUp() {
   for (const cleanup of cleanups) cleanup()
   cleanups = []
-})
+}
 
 /** Secrets that no result may repeat. */
 export const secret = 'Bearer of-a-secret'

@@ -3,7 +3,9 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:
 import { versionOf } from '@keycast/protocol'
 import { realWorld } from '@keycast/service'
 import { eventually } from '../../../test/support/deadline.ts'
-import { answering, json, secret, setup } from './pull.fixture.ts'
+import { answering, cleanUp, json, secret, setup } from './pull.fixture.ts'
+
+afterEach(cleanUp)
 
 test('200 with JSON is a value, its bytes as they came', async () => {
   const body = '{ "a": 1.0 }\n'

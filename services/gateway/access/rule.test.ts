@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals'
 import { createRandom } from '../../../test/support/random.js'
 import { createPatternSet } from './rights.ts'
 import { escapeUser, fillUser, PATTERN_CHARACTERS_MAX, type Pattern, readPattern } from './rule.ts'

@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals'
 import type { Problem } from '@keycast/protocol'
 import { type Containment, createContainment, noContainment } from '@keycast/service'
 import { createCounts } from '../counts.ts'
@@ -173,7 +172,7 @@ describe('a value that compresses', () => {
   })
 
   test('is answered 304 in any coding, with the tag that it would be sent with, and is not compressed for it', async () => {
-    const coded = jest.fn<Codings>()
+    const coded = jest.fn<ReturnType<Codings>, Parameters<Codings>>()
     const { get } = await setup({ fresh: { ...found, value: large }, coded })
     for (const [accepted, etag] of [
       ['gzip', 'W/"abc"'],
@@ -206,7 +205,7 @@ describe('a value that compresses', () => {
     ['no text', { format: 'base64' as const }, 'tick:1'],
     ["a user's own", {}, 'own:1'],
   ])('is never compressed where it is %s', async (_, given, key) => {
-    const coded = jest.fn<Codings>()
+    const coded = jest.fn<ReturnType<Codings>, Parameters<Codings>>()
     const { get } = await setup({ fresh: { ...found, value: { ...large, ...given } }, coded })
     const { headers } = await get(`/v1/values/${key}`, encoding('gzip'))
     expect(headers).not.toHaveProperty('content-encoding')

@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals'
 import type { Policy } from '../access/policy-file.ts'
 import { readRule } from '../access/rule.ts'
 import { issuers, sign } from '../access/test-tokens.ts'

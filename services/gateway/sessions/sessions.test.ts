@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals'
 import { realWorld } from '@keycast/service'
 import { createTestGateway, FakeConnection } from '../test-support.ts'
 import { createSessions } from './sessions.ts'

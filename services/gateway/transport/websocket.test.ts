@@ -1,7 +1,6 @@
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import { type AddressInfo, connect as connectTcp, type Socket } from 'node:net'
-import { jest } from '@jest/globals'
 import { realWorld } from '@keycast/service'
 import * as ws from 'ws'
 import { WebSocket, WebSocketServer } from 'ws'

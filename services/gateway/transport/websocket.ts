@@ -32,9 +32,6 @@ const CHUNK_BYTES = 256
 /** Under it a socket holds its transport: so one function serves all sockets. */
 const TRANSPORT = Symbol('transport')
 
-/** ws's own listener for a client that shuts down its side. */
-let wsOnEnd: ((this: Socket) => void) | undefined
-
 /** A client that shut down its side has this long to read the bytes written to it. */
 const HALF_CLOSED_MS = 5_000
 
@@ -48,6 +45,9 @@ export class WebSocketTransport extends WebSocket {
   session: Session | undefined = undefined
 
   events: TransportEvents | undefined = undefined
+
+  /** ws's own listener for a client that shuts down its side. */
+  wsOnEnd: () => void = ignore
 
   /** Memory that a message takes of which the rest is still to come. */
   unfinishedBytes = 0
@@ -88,8 +88,8 @@ export class WebSocketTransport extends WebSocket {
     socket.on('data', onData)
     socket.on('drain', onDrain)
     // Replaces ws's listener and calls it: with a third listener Node would keep a list with room for nineteen.
-    wsOnEnd ??= socket.listeners('end').at(-1) as () => void
-    socket.off('end', wsOnEnd)
+    this.wsOnEnd = socket.listeners('end').at(-1) as () => void
+    socket.off('end', this.wsOnEnd)
     socket.on('end', onEnd)
     // Asked for at the handshake, and kept for as long as the socket lives.
     Object.assign(socket, { _peername: undefined })
@@ -200,8 +200,9 @@ function reportUnfinished(transport: WebSocketTransport, bytes: number) {
  * would stay for ever.
  */
 function onEnd(this: OurSocket) {
-  wsOnEnd?.call(this)
-  const cut = this[TRANSPORT].events?.after(HALF_CLOSED_MS, () => this.destroy())
+  const { wsOnEnd, events } = this[TRANSPORT]
+  wsOnEnd.call(this)
+  const cut = events?.after(HALF_CLOSED_MS, () => this.destroy())
   if (cut) this.once('close', cut)
 }
 

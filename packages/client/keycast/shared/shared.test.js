@@ -1,5 +1,4 @@
 // Tabs that share one client: a made-up gateway, ports that copy what they carry, and locks that end with their holder.
-import { jest } from '@jest/globals'
 import { connect, KeycastError } from '../../keycast.js'
 import { createWorld, welcome } from '../../test-support.js'
 import { createFakeKeycast } from '../../testing.js'

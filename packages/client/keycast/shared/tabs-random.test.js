@@ -8,6 +8,13 @@ import { createTab } from './tab.js'
 
 const HEALED_MS = 400_000
 
+const { setTimeout, clearTimeout } = globalThis
+const { now } = Date
+afterAll(() => {
+  Object.assign(globalThis, { setTimeout, clearTimeout })
+  Date.now = now
+})
+
 /** As the platform's: a worker's or a tab's lock ends with it, and then all who waited have it. */
 function createLocks() {
   /** @type {Map<string, { end: () => void, waiting: (() => any)[] }>} */

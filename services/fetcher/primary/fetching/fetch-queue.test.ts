@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals'
 import { NO_LANE } from '@keycast/service'
 import { createFetchQueue, type FetchQueue, type Lane } from './fetch-queue.ts'
 

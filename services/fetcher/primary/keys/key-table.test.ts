@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { jest } from '@jest/globals'
 import { errorCodes } from '@keycast/protocol'
 import type { Namespace } from '@keycast/service'
 import type { KeySource } from '../origins/origins.ts'

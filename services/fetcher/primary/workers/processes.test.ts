@@ -1,11 +1,8 @@
 import cluster from 'node:cluster'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { jest } from '@jest/globals'
 import { WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../../worker-messages.ts'
 import { createForks } from './processes.ts'
-
-jest.setTimeout(20_000) // a process is started, on a machine that may be busy
 
 test('a worker knows its endpoint and its credit, and has threads for many backends whose names are not found', async () => {
   cluster.setupPrimary({ exec: fileURLToPath(new URL('./processes.fixture.ts', import.meta.url)) })

@@ -2,8 +2,9 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { createRequire } from 'node:module'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { jest } from '@jest/globals'
-import { answering, json, setup } from '../pull.fixture.ts'
+import { answering, cleanUp, json, setup } from '../pull.fixture.ts'
+
+afterEach(cleanUp)
 
 /** The time that the client's side lets a connection idle, once the response is read. */
 async function idleMsAfter(headers: Record<string, string>) {

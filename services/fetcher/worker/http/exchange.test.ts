@@ -2,9 +2,10 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
-import { jest } from '@jest/globals'
-import { answering, json, setup } from '../pull.fixture.ts'
+import { answering, cleanUp, json, setup } from '../pull.fixture.ts'
 import { Exchange, type Response } from './exchange.ts'
+
+afterEach(cleanUp)
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc')

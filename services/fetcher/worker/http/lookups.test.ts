@@ -1,9 +1,11 @@
 import type { AddressInfo } from 'node:net'
 import { realWorld } from '@keycast/service'
-import { answering, json, lease, setup } from '../pull.fixture.ts'
+import { answering, cleanUp, json, lease, setup } from '../pull.fixture.ts'
 import { createPuller } from '../pull.ts'
 import { createConnections } from './connections.ts'
 import { createLookups, type Lookup } from './lookups.ts'
+
+afterEach(cleanUp)
 
 type Asked = Parameters<Lookup>
 

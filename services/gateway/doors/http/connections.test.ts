@@ -1,6 +1,5 @@
 import { EventEmitter, once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
-import { jest } from '@jest/globals'
 import { realWorld, type World } from '@keycast/service'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import Fastify from 'fastify'

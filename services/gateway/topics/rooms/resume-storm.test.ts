@@ -1,10 +1,8 @@
 // Thousands of clients that come back at once, each as far behind: what they missed is asked of the journal once a room.
-import { jest } from '@jest/globals'
 import { createMemoryRooms } from '@keycast/backbone/memory'
 import { createTestGateway } from '../../test-support.ts'
 
 // A hundred thousand messages are parsed here, which takes a busy machine seconds.
-jest.setTimeout(30_000)
 
 const CLIENTS = 5_000
 const ROOMS = 10

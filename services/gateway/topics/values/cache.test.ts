@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals'
 import type { Namespace } from '@keycast/service'
 import { createNamespaces, noKind } from '../../test-support.ts'
 import { createCache, createEntry, ENTRY_BYTES } from './cache.ts'

@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals'
 import { beginFile } from './file.ts'
 
 /** @param says to BGREWRITEAOF */
