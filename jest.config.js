@@ -10,7 +10,8 @@ process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'keycast-compile-cache')
 
 const shared = {
   transform: {},
-  testRunner: '<rootDir>/test/support/native.ts',
+  testRunner: '<rootDir>/test/support/native.js',
+  testEnvironment: '<rootDir>/test/support/node-environment.js',
 }
 
 /**

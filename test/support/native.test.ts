@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { newFolder } from './cleanup.ts'
 
 const jestCli = fileURLToPath(new URL('../../node_modules/jest/bin/jest.js', import.meta.url))
-const testRunner = fileURLToPath(new URL('native.ts', import.meta.url))
+const testRunner = fileURLToPath(new URL('native.js', import.meta.url))
 
 /** Runs test files one after the other, in one process. */
 async function run(files: Record<string, string>) {

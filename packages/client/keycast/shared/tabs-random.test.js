@@ -13,6 +13,7 @@ const { now } = Date
 afterAll(() => {
   Object.assign(globalThis, { setTimeout, clearTimeout })
   Date.now = now
+  for (const name of ['addEventListener', 'removeEventListener']) Reflect.deleteProperty(globalThis, name)
 })
 
 /** As the platform's: a worker's or a tab's lock ends with it, and then all who waited have it. */

@@ -5,11 +5,11 @@ import { pathToFileURL } from 'node:url'
 import { ModernFakeTimers } from '@jest/fake-timers'
 import { ModuleMocker } from 'jest-mock'
 
-const require = createRequire(import.meta.url)
-const { default: runInCircus } = require('jest-circus/runner')
+const load = createRequire(import.meta.url)
+const { default: runInCircus } = load('jest-circus/runner')
 
 const mocker = new ModuleMocker(globalThis)
-const timers = new ModernFakeTimers({ config: { fakeTimers: {} } as any, global: globalThis })
+const timers = new ModernFakeTimers({ config: /** @type {any} */ ({ fakeTimers: {} }), global: globalThis })
 
 /** What tests use of jest's. */
 const jest = {
@@ -25,25 +25,32 @@ let imports = 0
 
 /** How jest-runtime loads, in Node. */
 const loading = {
-  /** jest-circus itself, which keeps the tests and hooks of a file in its modules and in the global object. */
-  requireInternalModule(path: string) {
-    delete require.cache[path]
+  /**
+   * jest-circus itself, which keeps the tests and hooks of a file in its modules and in the global object.
+   *
+   * @param {string} path
+   */
+  requireInternalModule(path) {
+    delete load.cache[path]
     Reflect.deleteProperty(globalThis, Symbol.for('EVENT_HANDLERS'))
-    return require(path)
+    return load(path)
   },
   unstable_shouldLoadAsEsm: () => true,
-  /** A setup file is evaluated for each test file. */
-  unstable_importModule: (path: string) => import(`${pathToFileURL(path)}?${imports++}`),
+  /** A setup file is evaluated for each test file. @param {string} path */
+  unstable_importModule: path => import(`${pathToFileURL(path)}?${imports++}`),
 }
 
-/** A test framework as jest-runner calls it. */
-export default async function runTestFile(
-  globalConfig: unknown,
-  config: unknown,
-  { handleTestEvent }: { handleTestEvent?: (event: any) => void },
-  runtime: object,
-  ...others: unknown[]
-) {
+/**
+ * A test framework as jest-runner calls it. A clock or a mock that a file leaves behind goes with it: jest itself waits by
+ * that clock.
+ *
+ * @param {unknown} globalConfig
+ * @param {unknown} config
+ * @param {{ handleTestEvent?: (event: any) => void }} environment
+ * @param {object} runtime
+ * @param {unknown[]} others
+ */
+export default async function runTestFile(globalConfig, config, { handleTestEvent }, runtime, ...others) {
   Object.assign(globalThis, { jest })
   const environment = { handleTestEvent, global: globalThis }
   try {
