@@ -36,12 +36,15 @@ export async function freePorts(count: number) {
 
 /** @returns its first port */
 async function takeRange(): Promise<number> {
-  for (let range = RANGES - 1; range >= 0; range--) {
-    const first = FIRST + range * PORTS_EACH
+  for (let number = RANGES - 1; number >= 0; number--) {
+    const first = FIRST + number * PORTS_EACH
     const server = await listenAt(first)
     if (!server) continue
     server.unref()
-    atEnd(() => server.close())
+    atEnd(() => {
+      server.close()
+      range = undefined
+    })
     return first
   }
   throw new Error(`more than ${RANGES} test files run on this machine`)
