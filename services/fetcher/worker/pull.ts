@@ -16,10 +16,7 @@ export type Puller = ReturnType<typeof createPuller>
 /** Such a body takes a millisecond to be checked and hashed. */
 const LARGE_BYTES = 2 ** 18
 
-/**
- * Bodies that are inflated by other threads, or are large, are read so many at a time. The threads are four, and the hosts
- * of all backends are looked up there as well.
- */
+/** So many large bodies are read at a time. They are inflated by four threads, which look up all backends' hosts as well. */
 const READ_AT_ONCE = 2
 
 /**
@@ -48,13 +45,25 @@ export function createPuller({ connections, ...world }: Options) {
   let last: Promise<void> = Promise.resolve()
   const turnOfLarge = () => (last = last.then(() => new Promise<void>(turn)))
 
+  /** Most bodies are: these need no place. @returns `undefined` where it is large */
+  async function inflateSmall(received: Response, { bytesMax }: Exchange): Promise<Response | undefined> {
+    try {
+      return await inflate(received, Math.min(bytesMax, LARGE_BYTES))
+    } catch (error) {
+      if (bytesMax > LARGE_BYTES && error instanceof ExchangeError && error.why === 'too_large') return undefined
+      throw error
+    }
+  }
+
   /** axios's way to the network. */
   async function adapter(config: Config): Promise<AxiosResponse<Response>> {
     const { exchange } = config
     const readBy = now() + exchange.timeoutMs + UNREAD_MS
     const received = await connections.send(exchange)
     const isEncoded = received.headers['content-encoding'] !== undefined
-    let data = isEncoded ? inflateHere(received, exchange.bytesMax) : received
+    let data = isEncoded
+      ? (inflateHere(received, exchange.bytesMax) ?? (await inflateSmall(received, exchange)))
+      : received
     if (!data || data.body.length > LARGE_BYTES) {
       await places.take(new URL(exchange.url).origin)
       try {
