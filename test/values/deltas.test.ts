@@ -192,7 +192,7 @@ test('a viewer that skipped versions because it did not read is sent the value w
   const { deltas, values } = stalled.of(key)
   expect(values).toBeLessThan(reading.of(key).values)
 
-  // What is nothing alike took the worker's time for deltas: on a slow machine the first changes still go out whole.
+  // The noise took the worker's time for deltas: on a slow machine the first changes after it still go out whole.
   while (stalled.of(key).deltas < deltas + 3) {
     await set(edited())
     await stalled.until(() => versionIn(stalled, key) === versionIs(key, content), 'each change')

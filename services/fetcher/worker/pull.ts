@@ -45,7 +45,7 @@ export function createPuller({ connections, ...world }: Options) {
   let last: Promise<void> = Promise.resolve()
   const turnOfLarge = () => (last = last.then(() => new Promise<void>(turn)))
 
-  /** Most bodies are: these need no place. @returns `undefined` where it is large */
+  /** Needs no place: a small body is soon read. @returns `undefined` where the body is large */
   async function inflateSmall(received: Response, { bytesMax }: Exchange): Promise<Response | undefined> {
     try {
       return await inflate(received, Math.min(bytesMax, LARGE_BYTES))

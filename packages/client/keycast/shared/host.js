@@ -113,7 +113,7 @@ export function createHost({ connect, locks, lock, now = () => performance.now()
       tab.handles.set(id, handle)
       /** @type {any} */
       let before = nothing
-      // What is here for others may be older than what the tab shows, as long as no gateway has said how the key stands.
+      // Other tabs may be shown an older value than this one had, until a gateway says how the key stands.
       let isSure = order === undefined
       handle.subscribe(present => {
         isSure ||= present.health !== 'loading' && present.health !== 'offline'

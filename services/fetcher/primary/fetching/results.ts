@@ -55,7 +55,7 @@ export function createResults({
       refusals.forbid(entry, fetch.authorization)
       return noteEnd(entry.source, false, closed)
     }
-    // What was confirmed may have been dropped since: a token of its user was revoked.
+    // The value that it confirms is gone where a token of its user was revoked meanwhile.
     const isOfDropped = result.kind === 'current' && !entry.held.value
     if (fetch.superseded || isOfDropped) {
       passOver(entry, again || isOfDropped)

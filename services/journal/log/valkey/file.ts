@@ -1,15 +1,16 @@
-// The file that a Valkey appends to. Killed within a batch, it has half of that batch at the end, and cuts the last command
-// when it starts, not the batch (mended in https://github.com/valkey-io/valkey/pull/4342). What it then appends it reads at
-// the next start as the rest of the batch: messages that nobody acknowledged stand where acknowledged ones were.
+// The file that a Valkey appends to. A Valkey that was killed within a batch has half of that batch at the end of the file.
+// At its next start it cuts off the last command, and not the batch, so the commands that it appends from then on belong to
+// that half batch. The start after that one puts messages that nobody acknowledged where acknowledged ones were. Mended in
+// https://github.com/valkey-io/valkey/pull/4342.
 import type { Session } from './connection.ts'
 
 /**
- * Has a server that was started since it was last written to go on in another file. Before anything is written: what is cut
- * off stays the end of a file.
+ * Has a server that was started since it was last written to begin another file. To be called before anything is written,
+ * so that a half batch stays the end of its file.
  *
  * @param replids of the server, and of the primary whose replica it was
- * @returns why it may go on in the same one
- * @throws {Error} where it will begin another one, and has not yet
+ * @returns what may be lost, where the server refuses
+ * @throws {Error} where the server begins another file only later
  */
 export async function beginFile(read: Session['read'], replids: (string | undefined)[]): Promise<string | undefined> {
   const known = await read<Buffer | null>(['HGET', 'keycast:log', 'replid'])
