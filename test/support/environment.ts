@@ -9,6 +9,7 @@ const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM']
 // A class and a default export, because jest asks for both.
 export default class E2eEnvironment {
   interrupt = () => process.exit(130)
+  /** jest asks for these three, and uses none: native.js runs the tests in Node itself. */
   global = {}
   moduleMocker = new ModuleMocker(globalThis)
   getVmContext = () => null
