@@ -6,6 +6,7 @@ import { connect as connectHttp2 } from 'node:http2'
 import { Agent, get } from 'node:https'
 import { connect as connectTcp } from 'node:net'
 import { join } from 'node:path'
+import { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { atEnd, newFolder } from '../support/cleanup.ts'
@@ -173,6 +174,28 @@ test.each([
   for (const line of lines) expect(JSON.stringify(line).length).toBeLessThan(3_000)
   expect(flooded.log().length).toBeLessThan(10_000)
 })
+
+test('TLS handshakes that clients break fill no log: of a request that no gateway takes it says why', async () => {
+  const [nobody] = await freePorts(1)
+  const flooded = await startProxy([nobody])
+  const begun = Buffer.concat([await clientHello(), Buffer.from([21, 3, 3, 0, 2, 2, 226])])
+  for (let broken = 0; broken < 100; broken++) {
+    const socket = connectTcp(flooded.httpsPort, '127.0.0.1').on('error', () => {})
+    socket.resume().write(begun)
+    await once(socket, 'close')
+  }
+  expect((await request(flooded.url('/v1/values/a:1'))).status).toBe(502)
+  await eventually(() => flooded.log().includes('/v1/values/a:1'), 'the failure in the log')
+  expect(flooded.log()).not.toContain('SSL_do_handshake')
+})
+
+/** The first bytes of a TLS client. */
+const clientHello = () =>
+  new Promise<Buffer>(resolve => {
+    const socket = new Duplex({ read() {}, write: (bytes, _, done) => done(resolve(bytes) as undefined) })
+    connectTls({ socket })
+    atEnd(() => socket.destroy())
+  })
 
 test('the log tells a request by its id, and what each gateway asked had to say', async () => {
   const [nobody] = await freePorts(1)
