@@ -42,7 +42,7 @@ interface Deps extends World {
 }
 
 export function assembleSessions(deps: Deps) {
-  const { settings, policy, access, gate, outbox, containment } = deps
+  const { settings, policy, access, gate, outbox } = deps
   const { topics, joins } = deps.topics
   const { messageBytesMax, keysPerSessionMax, requestsPerSecondMax, heartbeatMs, sessionsMax } = settings
   let isDraining = false
@@ -110,7 +110,7 @@ export function assembleSessions(deps: Deps) {
   const isAllowedOrigin = readOrigins(settings.origins)
   const admission = createAdmission({ ...deps, ...access, accounts, unready, sessionsMax, isAllowedOrigin })
   const accept = createAccept({ ...settings, chooseSubprotocol })
-  const upgrades = createUpgrades({ accept, open, admission, containment })
+  const upgrades = createUpgrades({ ...deps, accept, open, admission })
 
   return {
     accounts,

@@ -48,6 +48,7 @@ async function setup({
   let isDraining = false
   let isRevoked = false
   const opened: unknown[] = []
+  const timers = new Set<() => void>()
   let conclude: (result: { verified: typeof verified }) => void = () => {}
   const verifying = new Promise<{ verified: typeof verified }>(resolve => {
     conclude = resolve
@@ -70,6 +71,10 @@ async function setup({
       now: () => 0,
     }),
     containment,
+    after(_, run) {
+      timers.add(run)
+      return () => timers.delete(run)
+    },
   }).attach(server)
   await once(server.listen(0, '127.0.0.1'), 'listening')
   cleanUps.push(() => new Promise(resolve => server.close(resolve)))
@@ -86,6 +91,7 @@ async function setup({
     /** Of the server. */
     socket,
     opened,
+    timers,
     counts,
     contained: containment.counts,
     drain() {
@@ -202,6 +208,19 @@ test('a gateway that is full tells its operator what to do', async () => {
   expect(await answer()).toMatch(/^HTTP\/1\.1 503 [\s\S]*Retry-After: 5\r\n[\s\S]*this gateway is full\n$/)
   expect(counts.refused).toMatchObject({ full: 1 })
   expect(warnings).toEqual([[{ reason: 'full', sessionsMax: 1 }, expect.stringContaining('GATEWAY_SESSIONS_MAX')]])
+})
+
+test('a client that does not read why it is refused is cut after a while', async () => {
+  const { client, socket, good, drain, timers } = await setup()
+  client.pause()
+  socket.write(Buffer.alloc(32 * 1024 ** 2))
+  drain()
+  await good()
+  const [cut] = timers
+  cut()
+  expect([socket.destroyed, timers.size]).toEqual([true, 1])
+  await once(socket, 'close')
+  expect(timers.size).toBe(0)
 })
 
 test('an error while an upgrade is handled ends its connection, and the next client is answered', async () => {

@@ -3,20 +3,24 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { type Containment, http } from '@keycast/service'
+import { type Containment, http, type World } from '@keycast/service'
 import { INVALID_TOKEN, statusFor } from '../doors/http/problems.ts'
 import { chooseSubprotocol, subprotocols } from '../encodings/index.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { Admission, Arrival, Refusal } from './admission.ts'
+
+/** A client that is no session has this long to read why. */
+const REFUSED_MS = 5_000
 
 interface Deps {
   accept: (request: IncomingMessage, socket: Duplex, head: Buffer, opened: (transport: Transport) => void) => void
   open: (transport: Transport, from: Arrival) => void
   admission: Pick<Admission, 'admit' | 'refused'>
   containment: Pick<Containment, 'guard'>
+  after: World['after']
 }
 
-export function createUpgrades({ accept, open, admission, containment }: Deps) {
+export function createUpgrades({ accept, open, admission, containment, after }: Deps) {
   /** @returns once it was let in or turned away */
   function upgrade(httpServer: Server, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> | void {
     const answer = refusalOf(request) ?? admission.admit(request)
@@ -37,13 +41,25 @@ export function createUpgrades({ accept, open, admission, containment }: Deps) {
   ) {
     if ('reason' in answer) {
       admission.refused(answer)
-      return refuse(socket, answer)
+      refuse(socket, answer)
+      return cutLater(socket)
     }
+    let isMalformed = true
     accept(request, socket, head, transport => {
+      isMalformed = false
       socket.off('error', destroy)
       httpServer.emit('session', socket)
       open(transport, answer)
     })
+    if (isMalformed) cutLater(socket)
+  }
+
+  /** Node has no time limit for it any more, and the refusal leaves only as far as the client reads. */
+  function cutLater(socket: Duplex) {
+    socket.once(
+      'close',
+      after(REFUSED_MS, () => socket.destroy()),
+    )
   }
 
   function attach(httpServer: Server) {
