@@ -104,10 +104,12 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, fail, for
    * own.
    *
    * @param {string} key
+   * @param {string} [said]
    */
-  function settle(key) {
+  function settle(key, said) {
     if (!underWay || underWay.isLeaving) return
-    underWay.keys.delete(key)
+    // It may have said so before it read the request, which then subscribes to what nobody hears.
+    if (underWay.keys.delete(key) && said) toUnsubscribe.add(key)
     if (underWay.keys.size) return
     underWay = undefined
     soon()
@@ -129,12 +131,17 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, fail, for
       toUnsubscribe.add(key)
       soon()
     },
-    /** The gateway ended a subscription, or the rooms took it over. @param {string} key */
-    ended(key) {
+    /**
+     * The gateway ended a subscription, or the rooms took it over.
+     *
+     * @param {string} key
+     * @param {string} [said] the type of the message, where there was one
+     */
+    ended(key, said) {
       toSubscribe.delete(key)
       subscribed.delete(key)
       if (toUnsubscribe.has(key)) letGo(key)
-      settle(key)
+      settle(key, said)
     },
     /** Whether a message about a key belongs to its present subscription, not to an earlier one. @param {string} key */
     isSubscribed: key => subscribed.has(key),

@@ -75,13 +75,13 @@ class Subscriber:
         self._to_unsubscribe[key] = None
         self._soon()
 
-    def ended(self, key: str) -> None:
-        """The gateway ended a subscription, or it is another's."""
+    def ended(self, key: str, *, is_said: bool = False) -> None:
+        """The gateway ended a subscription, as it has just said, or it is another's."""
         self._to_subscribe.pop(key, None)
         self._subscribed.discard(key)
         if key in self._to_unsubscribe:
             self._forget(key)
-        self._settle(key)
+        self._settle(key, is_said=is_said)
 
     def is_subscribed(self, key: str) -> bool:
         """Whether what the gateway says of a key is of a subscription of now, not of one before."""
@@ -120,11 +120,14 @@ class Subscriber:
         self._flush()
         return True
 
-    def _settle(self, key: str) -> None:
+    def _settle(self, key: str, *, is_said: bool = False) -> None:
         """The gateway does not answer a subscribe each of whose keys another took, or got an error of its own."""
         request = self._under_way
         if not request or request.is_leaving:
             return
+        # It may have said so before it read the request, which then subscribes to what nobody hears.
+        if is_said and key in request.keys:
+            self._to_unsubscribe[key] = None
         request.keys.pop(key, None)
         if not request.keys:
             self._under_way = None

@@ -56,14 +56,14 @@ export function createClientRooms(deps) {
   /** Set once nothing is asked of the gateway any more. @type {KeycastError | undefined} */
   let closed
 
-  /** @param {string} key @param {{ code: any, message: string, retryAfterMs?: number, subscribed?: boolean }} error */
+  /** @param {string} key @param {{ code: any, message: string, type?: string, retryAfterMs?: number, subscribed?: boolean }} error */
   function fail(key, { subscribed = false, ...rest }) {
     const room = rooms.get(key)
     if (!room) return
     const error = new KeycastError({ ...rest, key, subscribed })
     room.refusals = room.end === 'forbidden' ? room.refusals + 1 : 0
     room.end = endOf(error)
-    if (room.end) subscriber.ended(key)
+    if (room.end) subscriber.ended(key, rest.type)
     if (room.end === 'forbidden') {
       room.refusal.set(() => room.end === 'forbidden' && retry(room), backoffMs(environment.random, room.refusals))
       if (!keepForbidden) room.members.forget()

@@ -70,7 +70,7 @@ export function createValues(deps) {
     kept.delete(entry)
   }
 
-  /** @param {string} key @param {{ code: any, message: string, retryAfterMs?: number, subscribed?: boolean }} error */
+  /** @param {string} key @param {{ code: any, message: string, type?: string, retryAfterMs?: number, subscribed?: boolean }} error */
   function fail(key, error) {
     const entry = entries.get(key)
     if (!entry) return
@@ -83,7 +83,7 @@ export function createValues(deps) {
     }
     if (isForbidden) entry.alarm.set(() => retry(entry), backoffMs(random, entry.tries++))
     // Nobody may want it any more: then the alarm is another's.
-    if (!error.subscribed) subscriber.ended(key)
+    if (!error.subscribed) subscriber.ended(key, error.type)
     entry.publish()
   }
 

@@ -127,6 +127,10 @@ async function live(seed) {
     (/** @type {string} */ key) => {
       if (session.has(key)) world.socket().say({ type: 'stale', key, sinceMs: 1, code: 'backend_timeout' })
     },
+    (/** @type {string} */ key) => {
+      if (!session.delete(key)) return
+      world.socket().say({ type: 'error', key, subscribed: false, code: 'forbidden', message: '' })
+    },
     () => {
       if (!isOpen || integer(4)) return
       isOpen = false

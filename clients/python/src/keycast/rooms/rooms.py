@@ -217,7 +217,7 @@ class Rooms:
             case "error":
                 # Any other with an id answers a request that was given up.
                 if message.get("id", entry.ask_id) == entry.ask_id:
-                    self._fail(entry, KeycastError.of(message, entry.key))
+                    self._fail(entry, KeycastError.of(message, entry.key), is_said=True)
             case "gap":
                 entry.take_gap(message)
             case "members" | "presence":
@@ -276,7 +276,7 @@ class Rooms:
             entry.refusal.clear()
             del self._entries[key]
 
-    def _fail(self, entry: RoomEntry, error: KeycastError) -> None:
+    def _fail(self, entry: RoomEntry, error: KeycastError, *, is_said: bool = False) -> None:
         entry.refusals = entry.refusals + 1 if entry.end == "forbidden" else 0
         entry.end = end_of(error)
         if entry.end == "forbidden":
@@ -286,7 +286,7 @@ class Rooms:
                 entry.members.forget()
         # Nobody may want it any more: then the alarm ends, too.
         if entry.end:
-            self._subscriber.ended(entry.key)
+            self._subscriber.ended(entry.key, is_said=is_said)
         entry.become(live=entry.state.live and bool(error.subscribed), error=error)
 
     def _begin(self, request_id: int | None, begun: list[dict[str, Any]]) -> None:

@@ -122,7 +122,7 @@ class Values:
         entry.answered = self._link.session
         kind = message["type"]
         if kind == "error":
-            self._fail(entry, KeycastError.of(message, entry.key))
+            self._fail(entry, KeycastError.of(message, entry.key), is_said=True)
         elif kind == "stale":
             asked_at = (self._environment.date() - message["sinceMs"]) / 1_000
             entry.stale = Stale(message["code"], asked_at)
@@ -175,7 +175,7 @@ class Values:
         if entry:
             self._fail(entry, KeycastError(code, message, key))
 
-    def _fail(self, entry: Entry, error: KeycastError) -> None:
+    def _fail(self, entry: Entry, error: KeycastError, *, is_said: bool = False) -> None:
         entry.error = error
         end = end_of(error)
         # There is no value any more. After any other error what is held is the latest there is.
@@ -188,7 +188,7 @@ class Values:
             entry.alarm.set(lambda: self._retry(entry), wait_ms)
         # Nobody may want it any more: then the alarm ends, too.
         if end:
-            self._subscriber.ended(entry.key)
+            self._subscriber.ended(entry.key, is_said=is_said)
         entry.publish()
 
     def _ask(self, entry: Entry) -> None:
