@@ -20,8 +20,8 @@ const LARGE_BYTES = 2 ** 18
 const READ_AT_ONCE = 2
 
 /**
- * A body whose turn comes so long after the end of its request is not read. The lease of one that waited on would be taken
- * for lost, and the worker killed, with the leases of all backends.
+ * A body whose turn does not come so long after the end of its request is not read. The lease of one that waited on would be
+ * taken for lost, and the worker killed, with the leases of all backends.
  */
 const UNREAD_MS = 5_000
 
@@ -33,20 +33,21 @@ const noHeaders = new axios.AxiosHeaders()
 
 type Config = InternalAxiosRequestConfig & { exchange: Exchange }
 
-interface Options extends Pick<World, 'now' | 'hostNow' | 'wallNow' | 'random' | 'every' | 'turn'> {
+interface Options extends Pick<World, 'now' | 'hostNow' | 'wallNow' | 'random' | 'after' | 'every' | 'turn'> {
   connections: Connections
 }
 
 export function createPuller({ connections, ...world }: Options) {
   const { now, wallNow, random, turn } = world
   const readClock = createReadClock(world)
-  const places = createPlaces(READ_AT_ONCE)
+  const places = createPlaces(READ_AT_ONCE, world)
   /** Large bodies take turns: a beat, or another backend's response, comes between two of them. */
   let last: Promise<void> = Promise.resolve()
   const turnOfLarge = () => (last = last.then(() => new Promise<void>(turn)))
 
-  /** Needs no place: a small body is soon read. @returns `undefined` where the body is large */
+  /** Needs no place: a small body is soon read. @returns `undefined` where the body is large, as it was sent or inflated */
   async function inflateSmall(received: Response, { bytesMax }: Exchange): Promise<Response | undefined> {
+    if (received.body.length > LARGE_BYTES) return undefined
     try {
       return await inflate(received, Math.min(bytesMax, LARGE_BYTES))
     } catch (error) {
@@ -65,9 +66,9 @@ export function createPuller({ connections, ...world }: Options) {
       ? (inflateHere(received, exchange.bytesMax) ?? (await inflateSmall(received, exchange)))
       : received
     if (!data || data.body.length > LARGE_BYTES) {
-      await places.take(new URL(exchange.url).origin)
+      const hasPlace = await places.take(new URL(exchange.url).origin, readBy - now())
+      if (!hasPlace) throw new ExchangeError('unread', { head: received })
       try {
-        if (now() > readBy) throw new ExchangeError('unread', { head: received })
         data ??= await inflate(received, exchange.bytesMax)
         if (data.body.length > LARGE_BYTES) await turnOfLarge()
       } finally {

@@ -1,9 +1,10 @@
+import { realWorld } from '@keycast/service'
 import { createPlaces } from './places.ts'
 
 test('backends take turns, however many bodies one has', async () => {
-  const places = createPlaces(2)
+  const places = createPlaces(2, realWorld)
   const came: string[] = []
-  for (const origin of ['a', 'a', 'a', 'a', 'a', 'b']) void places.take(origin).then(() => came.push(origin))
+  for (const origin of ['a', 'a', 'a', 'a', 'a', 'b']) void places.take(origin, 60_000).then(() => came.push(origin))
   await Promise.resolve()
   expect(came).toEqual(['a', 'a'])
   for (let given = 0; given < 4; given++) {
@@ -11,4 +12,22 @@ test('backends take turns, however many bodies one has', async () => {
     await Promise.resolve()
   }
   expect(came).toEqual(['a', 'a', 'a', 'b', 'a', 'a'])
+})
+
+test('a body whose time is over has no place, and keeps none from the next', async () => {
+  const timers: (() => void)[] = []
+  const places = createPlaces(1, {
+    after(_, run) {
+      timers.push(run)
+      return () => {}
+    },
+  })
+  await places.take('a', 1)
+  const [late, next] = [places.take('a', 1), places.take('a', 1)]
+  timers[0]()
+  expect(await late).toBe(false)
+  places.giveBack()
+  expect(await next).toBe(true)
+  places.giveBack()
+  expect(await places.take('a', 1)).toBe(true)
 })

@@ -1,17 +1,27 @@
 // Places for bodies that take long to be read. Backends take turns: one that sends hundreds at once keeps no other's waiting.
-import { createFairQueue } from '@keycast/service'
+import { createFairQueue, type World } from '@keycast/service'
 
-export function createPlaces(count: number) {
+export function createPlaces(count: number, { after }: Pick<World, 'after'>) {
   const waiting = createFairQueue<() => void>()
   let free = count
 
   return {
-    /** @returns resolves once there is one, to be given back */
-    take(origin: string): Promise<void> {
+    /** @returns whether there is one within `ms`, to be given back */
+    take(origin: string, ms: number): Promise<boolean> {
       return new Promise(resolve => {
-        if (free === 0) return waiting.add(resolve, [origin])
+        if (free === 0) {
+          const begin = () => {
+            endPatience()
+            resolve(true)
+          }
+          const endPatience = after(ms, () => {
+            waiting.delete(begin)
+            resolve(false)
+          })
+          return waiting.add(begin, [origin])
+        }
         free--
-        resolve()
+        resolve(true)
       })
     },
 
