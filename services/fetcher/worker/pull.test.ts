@@ -163,6 +163,10 @@ test('304 that names what the value has become since the backend compared keeps 
   const { result } = await pull({ version: 'v', etag: '"1"', lastModified: date })
 
   expect(result).toMatchObject({ kind: 'current', etag: '"1"', lastModified: date })
+
+  // An ETag is asked for before a date: the next 304 would be to that of the newer value.
+  const dated = await pull({ version: 'v', lastModified: date })
+  expect(dated.result).toMatchObject({ kind: 'current', etag: undefined, lastModified: date })
 })
 
 test('304 without Cache-Control leaves it to the primary what it knows: a value that may not be stored stays so', async () => {

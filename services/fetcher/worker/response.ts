@@ -26,11 +26,8 @@ export function resultOf(lease: Lease, { status, headers, body: received }: Resp
   if (status === 304 && isConditional(lease)) {
     // Many a 304 leaves out what it confirms. Others name what the value has become since the backend compared: sent back,
     // that would have the newer value taken for the one that is held, for good.
-    const confirmed = {
-      etag: lease.etag ?? validators.etag,
-      lastModified: lease.lastModified ?? validators.lastModified,
-    }
-    return { result: { kind: 'current', status, ...confirmedFreshnessOf(headers, now), ...confirmed, waited } }
+    const { etag, lastModified } = lease
+    return { result: { kind: 'current', status, ...confirmedFreshnessOf(headers, now), etag, lastModified, waited } }
   }
   const failure = failureOfHead(status, headers, now)
   if (failure) return { result: failure }
