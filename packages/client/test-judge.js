@@ -137,6 +137,10 @@ export function createJudge(world, keycast, fail, name = '') {
     lists.push({ key, made })
   }
 
+  /** What fails once a list is closed has no other place. @param {(typeof lists)[0]} one */
+  const sendTo = one =>
+    one.made.send('of the list').catch(error => lists.includes(one) && fail(`a list rejected: ${error}`))
+
   const acts = [
     () => watch(pick(KEYS)),
     () => followed.size < 6 && follow(pick(ROOMS)),
@@ -145,7 +149,7 @@ export function createJudge(world, keycast, fail, name = '') {
     () => lists.length < 2 && list(pick(ROOMS)),
     () => {
       const [one] = lists
-      if (one) pick([() => one.made.send('of the list'), one.made.older])()
+      if (one) pick([() => sendTo(one), one.made.older])()
       if (one && integer(5) === 0) lists.shift()?.made.close()
     },
     () => {

@@ -73,6 +73,7 @@ export function createMessageList(keycast, key, options = {}) {
   let wasDropped = false
   /** What was deleted while older messages are under way: they may have been read before. @type {import('./room.js').Message<T>[]} */
   let deletions = []
+  let isClosed = false
   const listeners = createListeners(() => state)
 
   /** Those that failed as far as was known, and are not among these. @param {import('./room.js').Message<T>[]} kept */
@@ -146,7 +147,8 @@ export function createMessageList(keycast, key, options = {}) {
     try {
       await room.publish(data, { messageId })
     } catch (error) {
-      if (!(error instanceof KeycastError)) throw error
+      // Nobody looks at a closed list: the message would be lost in silence.
+      if (isClosed || !(error instanceof KeycastError)) throw error
       if (state.messages.some(message => message.messageId === messageId)) return
       become({ failed: [...state.failed, { messageId, data, at: Date.now(), error }] })
     }
@@ -177,7 +179,12 @@ export function createMessageList(keycast, key, options = {}) {
     getSnapshot: () => state,
     /** Loads the messages before the first. */
     older,
-    /** Publishes a message. One that fails is among `failed`; only data that is not JSON rejects. @param {T} data */
+    /**
+     * Publishes a message. One that fails is among `failed`. Rejects only where the data is not JSON, or the list was closed
+     * meanwhile.
+     *
+     * @param {T} data
+     */
     send: data => send(data),
     /** Sends a failed message again, as the same message. @param {string} messageId */
     async retry(messageId) {
@@ -186,7 +193,10 @@ export function createMessageList(keycast, key, options = {}) {
     },
     /** Forgets a failed message. @param {string} messageId */
     discard: messageId => void takeFailed(messageId),
-    close: room.close,
+    close() {
+      isClosed = true
+      room.close()
+    },
   }
 }
 

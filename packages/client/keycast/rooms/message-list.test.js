@@ -78,6 +78,16 @@ test('what is sent is pending, then a message; what failed can be sent again or 
   expect(shown()).toEqual(['a', 'b'])
 })
 
+test('what fails after the list was closed rejects: it would be lost in silence', async () => {
+  const { list, fake } = await setup(0)
+  fake.disconnect()
+  const sending = list.send('a')
+  list.close()
+  fake.refusePublishes('room:1', 'forbidden')
+  fake.reconnect()
+  await expect(sending).rejects.toMatchObject({ code: 'forbidden' })
+})
+
 test('a failed message that was kept after all is shown once', async () => {
   const { list, shown, fake } = await setup(0)
   fake.refusePublishes('room:1', 'forbidden')
