@@ -45,6 +45,16 @@ function openRoom(id) {
   const people = createPeople(room)
   const value = createValueView(keycast.value(`conversation:${id}`))
   let isJoining = false
+  /** The name to ask for again: it was refused for a while. @type {string | undefined} */
+  let refused
+  /** @type {any} */
+  let timer
+  // It may have been refused where requests that wait were the only way.
+  const offState = keycast.on('state', state => state.name === 'open' && joinAgain())
+
+  function joinAgain() {
+    if (refused !== undefined) join(refused)
+  }
 
   room.on('change', ({ joinedAs, error }) => {
     banner.room(room.state)
@@ -63,6 +73,8 @@ function openRoom(id) {
   async function join(wanted) {
     if (isJoining) return
     isJoining = true
+    clearTimeout(timer)
+    refused = undefined
     nameProblem.textContent = ''
     nameInput.removeAttribute('aria-invalid')
     try {
@@ -71,8 +83,13 @@ function openRoom(id) {
       remember(stored('name'), name)
       if (joined.claim) remember(stored(`claim ${key} ${name}`), joined.claim)
       if (shown === opened && document.activeElement === document.body) textInput.focus()
-    } catch (error) {
+    } catch (/** @type {any} */ error) {
+      // Of a room that was left in the meantime nothing is said.
+      if (shown !== opened) return
       say(error)
+      if (error.retryAfterMs === undefined) return
+      refused = wanted
+      timer = setTimeout(joinAgain, error.retryAfterMs)
     } finally {
       isJoining = false
     }
@@ -86,6 +103,8 @@ function openRoom(id) {
       list.send({ name: room.state.joinedAs ?? name, text })
     },
     close() {
+      offState()
+      clearTimeout(timer)
       feed.close()
       people.close()
       value.close()

@@ -26,9 +26,15 @@ const portOf = ({ http }: { http: string }) => Number(new URL(http).port)
 /** nginx with the project's template, but for these places. */
 async function startProxyWith(changes: Record<string, string>): Promise<RunningProxy> {
   const proxy = await startProxy(behind.map(portOf))
+  await changeProxy(proxy, Object.entries(changes))
+  await expect(openSocket(proxy)).rejects.toThrow('403')
+  return proxy
+}
+
+async function changeProxy(proxy: RunningProxy, changes: [line: string, changed: string][]) {
   const path = join(proxy.directory, 'nginx.conf')
   let text = readFileSync(path, 'utf8')
-  for (const [line, changed] of Object.entries(changes)) {
+  for (const [line, changed] of changes) {
     expect(text).toContain(line)
     text = text.replace(line, changed)
   }
@@ -37,8 +43,6 @@ async function startProxyWith(changes: Record<string, string>): Promise<RunningP
   process.kill(proxy.masterPid, 'SIGHUP')
   // They take connections beside the new ones until they hear of it.
   await eventually(() => !proxy.workers().some(pid => before.includes(pid)), 'the end of the workers of before')
-  await expect(openSocket(proxy)).rejects.toThrow('403')
-  return proxy
 }
 
 const change = (id: string) => revisions.set(id, (revisions.get(id) ?? 0) + 1)
@@ -144,6 +148,21 @@ describe.each([
     await page.show()
     await shows(2)
     for (const tab of [page, chat]) await tab.close()
+    await proxy.stop()
+  })
+
+  test('the chat: who asks for a name where there are no rooms yet is in the room once there are', async () => {
+    const [open, shut] = ['location = /v1/stream {', 'location = /v1/stream { return 403;']
+    const proxy = await startProxyWith({ 'location = /ws {': 'location = /ws { return 403;', [open]: shut })
+    const chat = await (await browser).open(proxy.url(`/chat#${name}-5`))
+    const element = (name: string) => `document.getElementById('${name}')`
+    await chat.until(`${element('join')}.hidden === false`, 'being asked for a name')
+    await chat.evaluate(`void (${element('name')}.value = 'Ann')`)
+    await chat.evaluate(`${element('join')}.requestSubmit()`)
+    await chat.until(`${element('name-problem')}.textContent !== ''`, 'being told that there are no rooms')
+    await changeProxy(proxy, [[shut, open]])
+    await chat.until(`${element('compose')}.hidden === false`, 'being in the room')
+    await chat.close()
     await proxy.stop()
   })
 
