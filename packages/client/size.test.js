@@ -4,9 +4,9 @@ import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
 /** The bounds: the core, which shows values, without the reader of deltas; all of it with rooms; and what the fallback adds. */
-const CORE_BYTES_MAX = 6_190
+const CORE_BYTES_MAX = 6_260
 const FALLBACK_BYTES_MAX = 3_570
-const WHOLE_BYTES_MAX = 11_880
+const WHOLE_BYTES_MAX = 11_950
 
 /** @param {string} entry @param {string[]} [without] modules left out */
 async function bundledBytes(entry, without = []) {

@@ -35,6 +35,7 @@ const beyondWaits = {
   'their limits and their heartbeat are their own': [
     'get-again',
     'heartbeat',
+    'heartbeat-slow',
     'limits-bytes',
     'limits-keys',
     'limits-message',

@@ -36,6 +36,12 @@ const QUIET_MS = 250
 /** Browsers show no WebSocket pings, so a silent connection is asked for a sign of life. */
 const PONG_MS = 10_000
 
+/**
+ * A large value on a slow line keeps all else back until it is whole. So after each connection that was given up for its
+ * silence the next one is pinged twice as often in a row, so many times at most: else no connection would ever bring it.
+ */
+const PINGS_MAX = 8
+
 /** A user who returns to the page is looking at it: a connection that died meanwhile is found out sooner. */
 const WAKE_PONG_MS = 3_000
 
@@ -79,6 +85,9 @@ export function createConnection({ url, environment, createAlarm, token, link, p
   let heardAtMs = 0
   /** The time left for an unanswered ping; 0 if there is none. */
   let pongMs = 0
+  /** Those without an answer, and how many there may be. */
+  let pings = 0
+  let pingsMax = 1
   /** The time at which the gateway wants its clients back, after it announced its end; else 0. */
   let returnAtMs = 0
 
@@ -139,7 +148,7 @@ export function createConnection({ url, environment, createAlarm, token, link, p
     const before = state
     const old = socket
     socket = undefined
-    pongMs = 0
+    pongMs = pings = 0
     alarm.clear()
     auth?.lost()
     old?.close(code)
@@ -167,7 +176,8 @@ export function createConnection({ url, environment, createAlarm, token, link, p
   function take({ message, bytes }) {
     heardAtMs = now()
     if (pongMs > 0) {
-      pongMs = 0
+      if (pings === 1) pingsMax = 1
+      pongMs = pings = 0
       alarm.set(listen, QUIET_MS)
     }
     const { type, user, reconnectAfterMs } = message
@@ -219,8 +229,15 @@ export function createConnection({ url, environment, createAlarm, token, link, p
   /** @param {number} limitMs */
   function ask(limitMs) {
     pongMs = limitMs
+    pings += 1
     limit('no answer', limitMs)
+    if (limitMs === PONG_MS) alarm.set(() => (pings < pingsMax ? ask(PONG_MS) : silent()), PONG_MS)
     send({ type: 'ping', id: 'ping' })
+  }
+
+  function silent() {
+    pingsMax = Math.min(2 * pingsMax, PINGS_MAX)
+    lost('no answer')
   }
 
   function settle() {

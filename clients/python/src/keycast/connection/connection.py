@@ -25,6 +25,10 @@ HANDSHAKE_MS = 10_000
 #: A connection that was silent for a heartbeat must answer a ping within this.
 PONG_MS = 10_000
 
+#: A large value on a slow line keeps all else back until it is whole. So after each connection that was given up for its
+#: silence the next one is pinged twice as often in a row, so many times at most: else no connection would ever bring it.
+PINGS_MAX = 8
+
 HEARTBEAT_DEFAULT_MS = 25_000
 
 #: A shorter one is no gateway's: this client would ask as fast as that answers.
@@ -101,7 +105,9 @@ class Connection:
         self._heartbeat_ms: float = HEARTBEAT_DEFAULT_MS
         self._opened_at_ms = 0.0
         self._heard_at_ms = 0.0
-        self._awaits_pong = False
+        #: Those without an answer, and how many there may be.
+        self._pings = 0
+        self._pings_max = 1
         #: When the gateway wants its clients back, once it said that it is closing.
         self._return_at_ms: float | None = None
 
@@ -135,7 +141,7 @@ class Connection:
         """A person insists: nothing waits for its time."""
         if self._auth:
             self._auth.wake()
-        if self.state.name == "open" and self._return_at_ms is None and not self._awaits_pong:
+        if self.state.name == "open" and self._return_at_ms is None and not self._pings:
             self._ask()
 
     def close(self, reason: str) -> None:
@@ -174,7 +180,7 @@ class Connection:
         """Gives up the session, and says whether a listener that heard of the loss has closed the client."""
         before = self.state
         socket, self._socket = self._socket, None
-        self._awaits_pong = False
+        self._pings = 0
         self._alarm.clear()
         if self._auth:
             self._auth.lost()
@@ -204,8 +210,10 @@ class Connection:
 
     def _take(self, message: dict[str, Any], body: bytes | None) -> None:
         self._heard_at_ms = self._environment.now()
-        if self._awaits_pong:
-            self._awaits_pong = False
+        if self._pings:
+            if self._pings == 1:
+                self._pings_max = 1
+            self._pings = 0
             self._listen(self._heartbeat_ms)
         match message["type"]:
             case "welcome":
@@ -268,10 +276,14 @@ class Connection:
         self._alarm.set(look, ms)
 
     def _ask(self) -> None:
-        self._awaits_pong = True
+        self._pings += 1
         # First: a gateway for tests answers at once.
-        self._alarm.set(lambda: self._lost("the connection went silent"), PONG_MS)
+        self._alarm.set(self._ask if self._pings < self._pings_max else self._silent, PONG_MS)
         self.send({"type": "ping", "id": "ping"})
+
+    def _silent(self) -> None:
+        self._pings_max = min(2 * self._pings_max, PINGS_MAX)
+        self._lost("the connection went silent")
 
     def _lost(self, reason: str, code: int | None = None) -> None:
         self._settle()
