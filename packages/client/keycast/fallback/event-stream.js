@@ -24,7 +24,7 @@ const UNANSWERED_MAX = 2
 const NAME = 'keycast-stream'
 
 /** @param {import('./fallback.js').Surroundings} surroundings @returns {import('./fallback.js').Way} */
-export function overEventStream({ url, fetch, setTimeout, hear, end }) {
+export function overEventStream({ url, fetch, setTimeout, clearTimeout, hear, end }) {
   const controller = new AbortController()
   const { signal } = controller
   /** @type {string[]} */
@@ -32,14 +32,20 @@ export function overEventStream({ url, fetch, setTimeout, hear, end }) {
   let isSending = false
   /** Comments since the last answer to a request. */
   let unanswered = 0
-  let isClosing = false
+  /** Set once it is closed, while something is still said. It would keep a program from ending. @type {any} */
+  let closing
   let name = ''
   let batchCharactersMax = BATCH_CHARACTERS_MAX
 
   /** @param {string} reason @param {number} [code] @param {boolean} [isRefused] */
   function lose(reason, code = 1006, isRefused = false) {
-    controller.abort()
+    stop()
     end(code, reason, isRefused)
+  }
+
+  function stop() {
+    clearTimeout(closing)
+    controller.abort()
   }
 
   read().catch(error => lose(String(error)))
@@ -121,15 +127,14 @@ export function overEventStream({ url, fetch, setTimeout, hear, end }) {
       await new Promise(resolve => setTimeout(() => resolve(0), AGAIN_MS))
     }
     isSending = false
-    if (isClosing) controller.abort()
+    if (closing !== undefined) stop()
   }
 
   return {
     send,
     close() {
       if (!isSending) return controller.abort()
-      isClosing = true
-      setTimeout(() => controller.abort(), CLOSING_MS)
+      closing = setTimeout(() => controller.abort(), CLOSING_MS)
     },
   }
 }

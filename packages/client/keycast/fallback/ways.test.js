@@ -173,6 +173,16 @@ test('a client that is closed over requests that wait leaves no timer, which wou
   expect(timers.size).toBe(0)
 })
 
+test('nor does one that is closed over an event stream, once what it says is said', async () => {
+  const { keycast, pass, timers } = await setUp({ socket: 'refused' })
+  const said = keycast.room('room:0', { follow: false }).publish('hello')
+  await pass(0)
+  keycast.close()
+  await expect(said).rejects.toMatchObject({ code: 'publish_unknown' })
+  await pass(1_000)
+  expect(timers.size).toBe(0)
+})
+
 test('nor does one that is closed by who hears of an error', async () => {
   const { keycast, pass, timers } = await setUp({ socket: 'refused', stream: 'refused' })
   keycast.value('room:0').on('change', ({ error }) => error && keycast.close())
