@@ -100,7 +100,9 @@ function openRoom(id) {
     /** @param {string} text */
     send(text) {
       feed.toEnd()
-      list.send({ name: room.state.joinedAs ?? name, text })
+      const sending = list.send({ name: room.state.joinedAs ?? name, text })
+      // It fails here where the room was left meanwhile; any other failure is shown in the list.
+      sending.catch(error => console.error(`Not sent: ${text}`, error))
     },
     close() {
       offState()
