@@ -225,24 +225,3 @@ describe('of a key that another node keeps as it was', () => {
     expect(applyAnswer(entry, kept('a'), 12_000, { untilMs: 0 })).toBeUndefined()
   })
 })
-
-test('a value from a node that does not know of a later one is not taken: the node is told, and asked', async () => {
-  const { backbone, connect } = createTestGateway()
-  const client = await connect()
-  client.send({ type: 'subscribe', keys: ['tick:1'] })
-  const shown = async () => (await client.received()).flatMap(({ type, data }) => (type === 'value' ? data : []))
-  backbone.value('tick:1', '2', { order: 7, rank: 2 }, false)
-  expect(await shown()).toEqual([2])
-  backbone.calls.length = 0
-  for (const rank of [undefined, 1]) {
-    // Of two nodes each numbers by its own clock.
-    backbone.value('tick:1', '1', { order: 9, rank }, false)
-    expect(backbone.calls.splice(0)).toEqual(['renewWatch tick:1'])
-    backbone.value('tick:1', '1', { order: 9, rank })
-    expect(backbone.calls.splice(0)).toEqual(['get tick:1', 'renewWatch tick:1'])
-  }
-  expect(await shown()).toEqual([])
-  expect(backbone.held('tick:1')).toMatchObject({ rank: 2 })
-  backbone.value('tick:1', '3', { order: 10, rank: 2 }, false)
-  expect(await shown()).toEqual([3])
-})

@@ -43,11 +43,6 @@ export function createAnswers({ cache, backbone, ownValues, values, singleFlight
       return askAgain(entry)
     }
     if (answer.type === 'failed' && answer.payer !== undefined) return refuseShare(entry, answer, answer.payer)
-    if (answer.type === 'value' && isOfNodeBehind(entry, answer)) {
-      if (isForGet) backbone.get(entry.wireKey)
-      if (entry.subscriptions.length > 0) backbone.renewWatch(entry.wireKey)
-      return
-    }
     const isFirst = !entry.value
     let change = applyAnswer(entry, answer, now(), confirmations)
     if (!change) {
@@ -142,13 +137,6 @@ export function applyAnswer(
       return answer.code === 'not_found' ? takeNotFound(entry, answer, nowMs) : takeFailure(entry, answer, nowMs)
   }
 }
-
-/**
- * Whether the node does not know of a value that the backend handed over to the one before it, and may have taken an older
- * one. The rank comes with each want: from then on the node knows.
- */
-const isOfNodeBehind = ({ namespace, value }: Entry, { rank = -1 }: { rank?: number }) =>
-  namespace.source === 'http' && rank < (value?.rank ?? -1)
 
 /** Another node may number the same version higher; a node that does not know the number yet may number it lower. */
 function renumber(entry: Entry, value: Value, { order, rank }: { order?: number; rank?: number }): Change {
