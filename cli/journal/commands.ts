@@ -3,8 +3,9 @@ import { resolve } from 'node:path'
 import type { Report } from '../../services/journal/log/lmdb/check.ts'
 import { checkLog } from '../../services/journal/log/lmdb/check-apart.ts'
 import { backUp, restore as restoreLog } from '../../services/journal/log/lmdb/copy.ts'
-import { checkLogFile, folderOf } from '../../services/journal/log/lmdb/folder.ts'
+import { checkLogFile } from '../../services/journal/log/lmdb/folder.ts'
 import { openTables } from '../../services/journal/log/lmdb/layout.ts'
+import { lookInto } from '../../services/journal/log/lmdb/look.ts'
 import { roomLines, roomsLines } from './show.ts'
 
 /** `forPerson`: the output is read by a person, not by a program. */
@@ -38,7 +39,7 @@ async function show(
   { data, output, after = 0, last }: { data: string; output: Output; after?: number; last?: number },
 ) {
   checkLogFile(data)
-  const { folder, release } = folderOf(data)
+  const { folder, release } = await lookInto(data)
   const tables = openTables(folder, { readOnly: true })
   const { forPerson } = output
   try {
@@ -50,7 +51,7 @@ async function show(
     return 1
   } finally {
     await tables.env.close()
-    release()
+    await release()
   }
 }
 

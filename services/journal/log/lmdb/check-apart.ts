@@ -4,8 +4,9 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { LogMissing, LogRefused } from '../log.ts'
 import { checkTables, type Report } from './check.ts'
-import { checkLogFile, folderOf } from './folder.ts'
+import { checkLogFile } from './folder.ts'
 import { openTables } from './layout.ts'
+import { lookInto } from './look.ts'
 
 const file = fileURLToPath(import.meta.url)
 
@@ -20,7 +21,7 @@ export async function checkLog(path: string): Promise<Report> {
     if (error instanceof LogMissing || !(error instanceof LogRefused)) throw error
     return withProblem(error.message)
   }
-  const { folder, release } = folderOf(path)
+  const { folder, release } = await lookInto(path)
   try {
     const child = fork(file, [folder], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], execArgv: [] })
     let said = ''
@@ -36,7 +37,7 @@ export async function checkLog(path: string): Promise<Report> {
     const end = signal ? `by ${signal}` : `with ${code}`
     return withProblem(`reading it ended a process ${end}${said ? `: ${said.trim().split('\n')[0]}` : ''}`)
   } finally {
-    release()
+    await release()
   }
 }
 

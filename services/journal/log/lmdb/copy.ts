@@ -16,6 +16,7 @@ import { realWorld } from '@keycast/service'
 import { LogRefused } from '../log.ts'
 import { checkLogFile, DATA_FILE, giveToOwner, isLock, LMDB_LOCK_FILE, lockFolder } from './folder.ts'
 import { openTables } from './layout.ts'
+import { lookInto } from './look.ts'
 
 /** Not a log's: leftovers of an ended journal, and what a file system has at its root. */
 const EMPTY = new Set([LMDB_LOCK_FILE, 'lost+found'])
@@ -33,9 +34,14 @@ export async function backUp(folder: string, file: string) {
   // Written beside the file, then moved into place whole: a file that was cut short would pass for a backup.
   const work = mkdtempSync(join(beside, '.keycast-backup-'))
   try {
-    const { env } = openTables(folder, { readOnly: true })
-    await env.backup(work, true)
-    await env.close()
+    const look = await lookInto(folder)
+    try {
+      const { env } = openTables(look.folder, { readOnly: true })
+      await env.backup(work, true)
+      await env.close()
+    } finally {
+      await look.release()
+    }
     await forgetFile(work)
     moveIntoPlace(join(work, DATA_FILE), file)
   } finally {

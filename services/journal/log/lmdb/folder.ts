@@ -7,16 +7,13 @@ import {
   fstatSync,
   linkSync,
   mkdirSync,
-  mkdtempSync,
   openSync,
   readdirSync,
   readSync,
   rmSync,
   statSync,
-  symlinkSync,
 } from 'node:fs'
-import { connect, createServer, type Server } from 'node:net'
-import { tmpdir } from 'node:os'
+import { connect, createServer, type Server, type Socket } from 'node:net'
 import { basename, dirname, join, resolve } from 'node:path'
 import type { World } from '@keycast/service'
 import { LogInUse, LogMissing, LogRefused } from '../log.ts'
@@ -42,11 +39,14 @@ const ASK_AGAIN_MS = 10
  * at least. A socket that all shared would have to be removed after a crash, and with it goes the one that another
  * process just made.
  *
+ * @param hold keeps all that can be read as it is, for a process that looks into the log; gives what ends that, or
+ *   `undefined` where the log is not open
  * @throws {LogInUse}
  */
 export async function lockFolder(
   folder: string,
   { now, wallNow, after, randomBytes }: World,
+  hold: () => (() => void) | undefined = () => () => {},
 ): Promise<{ release: () => Promise<void> }> {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   // By way of an open directory: the path of a socket may have 107 bytes, a folder's any number.
@@ -57,14 +57,31 @@ export async function lockFolder(
   const own = `lock.${wallNow()}-${id}.socket`
   // Goes before all: one that came earlier and looks later is told at once, and does not wait for this one to leave.
   const held = `lock.-${id}.socket`
-  const server = createServer(socket => socket.destroy())
+  const visitors = new Set<Socket>()
+  // Others that want the folder only look whether somebody listens. Who looks into the log (look.ts) says something.
+  const server = createServer(socket => {
+    visitors.add(socket)
+    let letGo: (() => void) | undefined
+    socket.once('data', () => {
+      letGo = hold()
+      if (letGo) socket.write('held')
+      else socket.destroy()
+    })
+    socket.on('error', () => {}) // it is gone
+    socket.once('close', () => {
+      visitors.delete(socket)
+      letGo?.()
+    })
+  })
   const release = async () => {
     rmSync(join(path, held), { force: true })
+    for (const socket of visitors) socket.destroy()
     if (server.listening) await new Promise(resolve => server.close(resolve))
     closeSync(directory)
   }
   try {
     await listen(server, join(path, own))
+    giveToOwner(join(path, own)) // who may not connect could not tell that a process that root started is gone
     for (const startedAt = now(); ; await new Promise<void>(resolve => after(ASK_AGAIN_MS, resolve))) {
       const { living, dead } = await othersIn(path, own)
       if (living.length === 0) {
@@ -166,19 +183,6 @@ export function checkLogFile(path: string) {
   if (!stats.isDirectory()) return checkDataFile(dirname(path), basename(path))
   if (!existsSync(join(path, DATA_FILE))) throw new LogMissing(`${path} has no log: there is no ${DATA_FILE} in it`)
   return checkDataFile(path, DATA_FILE)
-}
-
-/**
- * The folder to open a log in: of a backup, which is a file, one with a link to it. Its lock then lies there, and not
- * beside the backup.
- *
- * @param path of a log's folder, or of a backup
- */
-export function folderOf(path: string): { folder: string; release: () => void } {
-  if (statSync(path).isDirectory()) return { folder: path, release() {} }
-  const folder = mkdtempSync(join(tmpdir(), 'keycast-log-'))
-  symlinkSync(resolve(path), join(folder, DATA_FILE))
-  return { folder, release: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
 /** Gives a file to the owner of its folder: root may look after the log of a journal that is not root. */

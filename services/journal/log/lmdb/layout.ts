@@ -1,10 +1,8 @@
 // How a log lies in LMDB: its file, its tables, and a message in them. The log writes them; keycast journal reads them.
-import { join } from 'node:path'
 import { type Database, type GetOptions, open } from 'lmdb'
 import type { Charge } from '../charges.ts'
 import type { Message } from '../log.ts'
 import type { Room as HeldRoom } from '../room.ts'
-import { giveToOwner, LMDB_LOCK_FILE } from './folder.ts'
 
 /**
  * `id` stands for the room's name in the keys of its messages. `oldestAt`: of the first message held; of an empty room, since
@@ -61,6 +59,7 @@ interface MetaTable {
 
 export type Tables = ReturnType<typeof openTables>
 
+/** @param folder of this process, or one to look into (see `lookInto`) */
 export function openTables(folder: string, { readOnly = false }: { readOnly?: boolean } = {}) {
   const env = open({
     path: folder,
@@ -72,8 +71,6 @@ export function openTables(folder: string, { readOnly = false }: { readOnly?: bo
     overlappingSync: false,
     readOnly,
   })
-  // LMDB created it while no journal ran. If root owned it, a journal of another user could not start.
-  if (readOnly) giveToOwner(join(folder, LMDB_LOCK_FILE))
   const rooms: Database<Room, string> = env.openDB('rooms', { encoding: 'json' })
   /** By the time to look at a room, and its id, its name: when its first message may be past its age, or it be forgotten. */
   const due: Database<string, [number, number]> = env.openDB('due', { encoding: 'json' })

@@ -40,7 +40,8 @@ export async function openLmdbLog({
   const { now, wallNow, randomBytes } = given
   const newEpoch = () => randomBytes(9).toString('base64url')
   const boot = given.boot ?? readBoot() ?? newEpoch()
-  const lock = await lockFolder(folder, given)
+  let isOpen = false
+  const lock = await lockFolder(folder, given, () => (isOpen ? hold() : undefined))
   let tables: Tables
   try {
     checkDataFile(folder, DATA_FILE)
@@ -51,6 +52,7 @@ export async function openLmdbLog({
     throw new LogRefused(`${folder}/${DATA_FILE} cannot be opened: ${(error as Error).message}`)
   }
   const { env, messages, meta } = tables
+  isOpen = true
   const commits = createCommits({ folder, tables, random: given.random, now })
 
   // A file that was restored from a backup lacks the messages acknowledged since. Their numbers will go to other
@@ -77,6 +79,14 @@ export async function openLmdbLog({
   let committed = state.counts
   /** What this process has written of the file itself. */
   let written: Partial<Meta> = {}
+
+  /** LMDB uses no page again that a transaction may read. */
+  function hold() {
+    const transaction = env.useReadTransaction()
+    return () => {
+      if (isOpen) transaction.done()
+    }
+  }
 
   /**
    * Before anything is written: a log on a full disk can be opened and read, and is claimed once there is room.
@@ -190,6 +200,7 @@ export async function openLmdbLog({
       try {
         if (commits.isClaimed()) await commit([], { isClosed: true })
       } finally {
+        isOpen = false
         await env.close()
         await lock.release()
       }
