@@ -112,8 +112,7 @@ export function createConnection({ url, environment, createAlarm, token, link, p
 
   /** @param {string} reason @param {number} ms after which the connection is given up for it */
   function limit(reason, ms) {
-    // A user is looking at the page: a random wait would only add to the 3 s.
-    alarm.set(() => lost(reason, undefined, ms === WAKE_PONG_MS && !isOffline()), ms)
+    alarm.set(() => lost(reason), ms)
   }
 
   function dial() {
@@ -230,12 +229,14 @@ export function createConnection({ url, environment, createAlarm, token, link, p
   function ask(limitMs) {
     pongMs = limitMs
     pings += 1
-    limit('no answer', limitMs)
-    if (limitMs === PONG_MS) alarm.set(() => (pings < pingsMax ? ask(PONG_MS) : silent()), PONG_MS)
+    alarm.set(silent, limitMs)
     send({ type: 'ping', id: 'ping' })
   }
 
   function silent() {
+    // A user is looking at the page: a random wait would only add to the 3 s.
+    if (pongMs === WAKE_PONG_MS) return lost('no answer', undefined, !isOffline())
+    if (pings < pingsMax) return ask(PONG_MS)
     pingsMax = Math.min(2 * pingsMax, PINGS_MAX)
     lost('no answer')
   }
