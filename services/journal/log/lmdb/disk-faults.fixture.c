@@ -1,6 +1,7 @@
 // Makes a write of this process fail, for tests: loaded with LD_PRELOAD. The file that DISK_FAULT names holds a call and an
 // errno, as in "fdatasync 5"; the next such call fails with it, once, and the file is gone. `meta` is a write to a file
-// that is open with O_DSYNC: the last of LMDB's commits.
+// that is open with O_DSYNC: the last of LMDB's commits. While the file that DISK_STALL names holds "look" or "listen",
+// this process stands still once it has read which commit is the last, or before a socket that has its name listens.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,9 +26,13 @@ static int isDue(const char *call) {
   return 1;
 }
 
-static void stall(void) {
+static void stall(const char *call) {
   const char *path = getenv("DISK_STALL");
-  if (!path || access(path, F_OK) != 0) return;
+  FILE *file = path ? fopen(path, "r") : NULL;
+  char wanted[32] = "";
+  if (file && fscanf(file, "%31s", wanted) != 1) wanted[0] = 0;
+  if (file) fclose(file);
+  if (strcmp(wanted, call) != 0) return;
   char reached[4096];
   snprintf(reached, sizeof reached, "%s.reached", path);
   close(open(reached, O_CREAT | O_WRONLY, 0600));
@@ -37,8 +42,13 @@ static void stall(void) {
 ssize_t pread64(int fd, void *bytes, size_t count, off64_t offset) {
   ssize_t result = ((ssize_t(*)(int, void *, size_t, off64_t))dlsym(RTLD_NEXT, "pread64"))(fd, bytes, count, offset);
   // The second of the two pages that name a commit.
-  if (offset == 4096 && result >= 28 && *(unsigned *)((char *)bytes + 24) == 0xbeefc0de) stall();
+  if (offset == 4096 && result >= 28 && *(unsigned *)((char *)bytes + 24) == 0xbeefc0de) stall("look");
   return result;
+}
+
+int listen(int fd, int count) {
+  stall("listen");
+  return ((int (*)(int, int))dlsym(RTLD_NEXT, "listen"))(fd, count);
 }
 
 int fdatasync(int fd) {

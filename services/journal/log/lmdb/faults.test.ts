@@ -54,7 +54,7 @@ test.each([1, 2, 3])(
     }
     await append()
     const stall = join(folder, 'stall')
-    writeFileSync(stall, '')
+    writeFileSync(stall, 'look')
     const env = { ...process.env, LD_PRELOAD: library, DISK_STALL: stall }
     const checked = promisify(execFile)(process.execPath, [keycast, 'journal', 'check', '--data', folder], { env })
     await eventually(() => existsSync(`${stall}.reached`), 'the start of the log being read')
@@ -68,3 +68,16 @@ test.each([1, 2, 3])(
     await log.close()
   },
 )
+
+test('a journal that stands still as it takes its folder is told that another one has it', async () => {
+  const folder = mkdtempSync(join(work, 'log-'))
+  const stall = join(work, 'stall')
+  writeFileSync(stall, 'listen')
+  const env = { ...process.env, LD_PRELOAD: library, DISK_STALL: stall, DISK_FAULT: join(work, 'fault') }
+  const started = promisify(execFile)(process.execPath, [fixture, folder, ''], { env })
+  await eventually(() => existsSync(`${stall}.reached`), 'the socket that has its name')
+  const log = await openLmdbLog({ ...realWorld, folder, bytesMax: 2 ** 30 })
+  rmSync(stall)
+  await expect(started).rejects.toThrow('is in use by another journal')
+  await log.close()
+})

@@ -10,6 +10,7 @@ import {
   openSync,
   readdirSync,
   readSync,
+  renameSync,
   rmSync,
   statSync,
 } from 'node:fs'
@@ -23,7 +24,8 @@ export const DATA_FILE = 'data.mdb'
 export const LMDB_LOCK_FILE = 'lock.mdb'
 
 /** Sockets, not files with a process id: the kernel knows whether their owners live, also in another container. */
-const LOCK_NAME = /^lock\..*socket$/
+const LOCK_NAME = /^lock\..*socket/
+const STARTING = '.starting'
 
 /** @param name of a file in a log's folder */
 export const isLock = (name: string) => LOCK_NAME.test(name)
@@ -75,13 +77,17 @@ export async function lockFolder(
   })
   const release = async () => {
     rmSync(join(path, held), { force: true })
+    rmSync(join(path, own), { force: true })
     for (const socket of visitors) socket.destroy()
     if (server.listening) await new Promise(resolve => server.close(resolve))
     closeSync(directory)
   }
   try {
-    await listen(server, join(path, own))
-    giveToOwner(join(path, own)) // who may not connect could not tell that a process that root started is gone
+    // Others see it once it listens: before, it would be as that of a process that is gone, and they would remove it.
+    const starting = join(path, `${own}${STARTING}`)
+    await listen(server, starting)
+    giveToOwner(starting) // who may not connect could not tell that a process that root started is gone
+    renameSync(starting, join(path, own))
     for (const startedAt = now(); ; await new Promise<void>(resolve => after(ASK_AGAIN_MS, resolve))) {
       const { living, dead } = await othersIn(path, own)
       if (living.length === 0) {
@@ -103,7 +109,7 @@ export async function lockFolder(
 }
 
 async function othersIn(folder: string, own: string) {
-  const names = readdirSync(folder).filter(name => isLock(name) && name !== own)
+  const names = readdirSync(folder).filter(name => isLock(name) && !name.endsWith(STARTING) && name !== own)
   const isLiving = await Promise.all(names.map(name => isTaken(join(folder, name))))
   return { living: names.filter((_, index) => isLiving[index]), dead: names.filter((_, index) => !isLiving[index]) }
 }
