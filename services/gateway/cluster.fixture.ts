@@ -10,7 +10,6 @@ import { createChanges } from '../fetcher/primary/changes/changes.ts'
 import type { StreamOptions } from '../fetcher/primary/changes/event-stream.ts'
 import { createPrimary } from '../fetcher/primary/primary.ts'
 import { createQuestions } from '../fetcher/primary/questions/questions.ts'
-import { createBackoff } from '../fetcher/primary/timing/backoff.ts'
 import { createInTurns } from '../fetcher/primary/timing/in-turns.ts'
 import { createTimerWheel } from '../fetcher/primary/timing/timer-wheel.ts'
 import { createWorkers } from '../fetcher/primary/workers/workers.ts'
@@ -225,7 +224,6 @@ export async function startNode(
   const hub = createHub({ codec: valuesCodec, bind, ...world, log: silent })
   const workers = createWorkers({
     count,
-    firstBackoff: createBackoff({ initialMs: 250, random }),
     wheel,
     metrics: ignoring,
     log: silent,
@@ -270,9 +268,9 @@ export async function startNode(
     questions,
     tellDecision: hub.tellResult as any,
     logNobody() {},
-    firstBackoff: createBackoff({ initialMs: 1_000, random }),
     metrics: ignoring,
     now: world.now,
+    random,
   })
   const processes: Node['workers']['processes'] = new Set()
   Object.assign(node, { primary, workers: { all: workers, processes } })

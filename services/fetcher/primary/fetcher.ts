@@ -22,7 +22,6 @@ import { createPrimary } from './primary.ts'
 import { createQuestions } from './questions/questions.ts'
 import { createRulingMetrics, exportRulingLevels } from './rulings/metrics.ts'
 import { createRulings, rulingQuestions } from './rulings/rulings.ts'
-import { createBackoff } from './timing/backoff.ts'
 import { createInTurns } from './timing/in-turns.ts'
 import { createTimerWheel } from './timing/timer-wheel.ts'
 import { createTokens } from './tokens/tokens.ts'
@@ -30,12 +29,6 @@ import { creditFor } from './workers/credit.ts'
 import { createForks } from './workers/processes.ts'
 import { bindWork, type WorkSocket } from './workers/work-socket.ts'
 import { createWorkers } from './workers/workers.ts'
-
-/** Upper end of the first wait before a worker that did not live long is replaced. */
-const RESTART_MS_INITIAL = 250
-
-/** Upper end of the first wait before an `authorize` question is asked again. */
-const QUESTION_MS_INITIAL = 1_000
 
 /** From here on operators are told, before many clients are. */
 const NEARLY_FULL = 0.8
@@ -55,8 +48,7 @@ export function createFetcher({ namespaces: live, hub, metrics, settings, contai
   const wheel = createTimerWheel({ now, every: world.every })
   const origins = originsOf(namespaces, ({ origin }) => origin)
   const counts = createFetcherMetrics(metrics, origins)
-  const firstBackoff = createBackoff({ initialMs: RESTART_MS_INITIAL, random })
-  const workers = createWorkers({ count: settings.workers, firstBackoff, wheel, metrics: counts, log, ...world })
+  const workers = createWorkers({ count: settings.workers, wheel, metrics: counts, log, ...world })
   const tokens = createTokens({ namespaces, log, ...world })
   const changes = createChanges({
     namespaces,
@@ -113,9 +105,9 @@ export function createFetcher({ namespaces: live, hub, metrics, settings, contai
       now,
       says: 'authorize answers 404 and has admitted nobody since the start: check its url',
     }).failed,
-    firstBackoff: createBackoff({ initialMs: QUESTION_MS_INITIAL, random }),
     metrics: authorizeMetrics,
     now,
+    random,
   })
   const ruledOrigins = originsOf(journal, ({ ask }) => ask?.origin)
   const rulingMetrics = createRulingMetrics(metrics, ruledOrigins)

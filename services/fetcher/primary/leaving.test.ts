@@ -13,7 +13,6 @@ import { lanes } from './fetching/fetch-queue.ts'
 import { isInUse } from './keys/interest.ts'
 import { type Ask, createQuestions } from './questions/questions.ts'
 import { setup } from './test-support.ts'
-import { createBackoff } from './timing/backoff.ts'
 import { createInTurns } from './timing/in-turns.ts'
 
 const STREAM = 'http://backend/changes'
@@ -249,9 +248,9 @@ function createAsking({ world, now }: Pick<ReturnType<typeof setup>, 'world' | '
     questions,
     tellDecision: (link, id) => void told.set(`${link} ${id}`, (told.get(`${link} ${id}`) ?? 0) + 1),
     logNobody() {},
-    firstBackoff: createBackoff({ initialMs: 1_000, random: world.random }),
     metrics: { questioned() {} },
     now,
+    random: world.random,
     keptMax: 4,
   })
   let last = 0

@@ -17,7 +17,6 @@ import { createViewers } from './notify/viewers.ts'
 import { createKeySources } from './origins/origins.ts'
 import { createRecovery } from './origins/recovery.ts'
 import { createReconfigure } from './reconfigure.ts'
-import { createBackoff } from './timing/backoff.ts'
 import { createInTurns } from './timing/in-turns.ts'
 import { createRefreshes } from './timing/refreshes-under-way.ts'
 import { createSchedule } from './timing/schedule.ts'
@@ -26,9 +25,6 @@ import type { Tokens } from './tokens/tokens.ts'
 import type { Pool } from './workers/leases.ts'
 
 export type Primary = ReturnType<typeof createPrimary>
-
-/** Upper end of the first wait after a failed fetch. */
-const BACKOFF_MS_INITIAL = 250
 
 interface Deps extends World {
   namespaces: Namespaces
@@ -66,10 +62,9 @@ export function createPrimary({ settings, ...given }: Deps) {
   })
   const fetches = createFetches({ ...given, sources, inTurns, failureLog })
   const { want } = fetches
-  const firstBackoff = createBackoff({ initialMs: BACKOFF_MS_INITIAL, random })
   const refreshes = createRefreshes({ namespaces, wheel, onOverdue: interest.notifyWatchers, now })
   const waits = createLongPolls({ ...given, settings })
-  const schedule = createSchedule({ wheel, firstBackoff, refreshes, want, beginWait: waits.begin, now, random })
+  const schedule = createSchedule({ wheel, refreshes, want, beginWait: waits.begin, now, random })
   const recovery = createRecovery({ wheel, inTurns, schedule, want, now, random })
   const refused = createRefusedWants()
   const viewers = createViewers({ ...given, table })

@@ -12,7 +12,6 @@ import { authorizeQuestions, createAuthorize } from '../../../services/fetcher/p
 import { createPrimary } from '../../../services/fetcher/primary/primary.ts'
 import { createQuestions } from '../../../services/fetcher/primary/questions/questions.ts'
 import { createRulings, rulingQuestions } from '../../../services/fetcher/primary/rulings/rulings.ts'
-import { createBackoff } from '../../../services/fetcher/primary/timing/backoff.ts'
 import { createInTurns } from '../../../services/fetcher/primary/timing/in-turns.ts'
 import { createTimerWheel } from '../../../services/fetcher/primary/timing/timer-wheel.ts'
 import type { Pool } from '../../../services/fetcher/primary/workers/leases.ts'
@@ -183,15 +182,14 @@ async function startFetcher(): Promise<World> {
     now,
     after: world.after,
   })
-  const firstBackoff = createBackoff({ initialMs: 1_000, random: Math.random })
   const authorizing = createAuthorize({
     namespaces: all,
     questions,
     tellDecision: hub.tellResult,
     logNobody() {},
-    firstBackoff,
     metrics: anything,
     now,
+    random: Math.random,
   })
   const messageQuestions = createQuestions({
     kind: rulingQuestions(journal),

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { type Credentials, type Decision, viewerKey } from '@keycast/backbone'
 import { type Namespaces, realWorld } from '@keycast/service'
 import { type Ask, createQuestions } from '../questions/questions.ts'
-import { createBackoff } from '../timing/backoff.ts'
 import { authorizeQuestions, createAuthorize } from './authorize.ts'
 
 const viewerOf = (user: string) => createHash('sha256').update(user).digest('base64url')
@@ -72,9 +71,9 @@ function setup({
     questions,
     tellDecision: (link, id, decision) => told.push({ link, id, decision }),
     logNobody: ({ name, origin }, { status }) => nobody.push([name, origin, status]),
-    firstBackoff: createBackoff({ initialMs: 1_000, random: () => 1 }),
     metrics: { questioned: count },
     now,
+    random: () => 1,
     keptMax,
   })
   let nextId = 0

@@ -4,6 +4,7 @@ import { ANONYMOUS_VIEWER, type Credentials, type Decision, readViewerKey, token
 import { idOf, keyProblem, namespaceOf } from '@keycast/protocol'
 import {
   type Authorize as AuthorizeSettings,
+  backoffMs,
   createUniqueQueue,
   type Deciding,
   headersOfKey,
@@ -13,7 +14,6 @@ import {
 } from '@keycast/service'
 import type { FailureLog } from '../failure-log.ts'
 import { admits, type Kind, type Questions, type Reply } from '../questions/questions.ts'
-import type { Backoff } from '../timing/backoff.ts'
 
 /** `key`: a viewer key. `maxAgeMs`: not to be answered with what the backend was asked longer ago. */
 type Question = { key: string; maxAgeMs?: number } & Credentials
@@ -42,8 +42,8 @@ interface Kept {
   admittedAt: number | undefined
   /** When a failed question is asked again, at the earliest. */
   retryAt: number
-  /** While questions fail. */
-  backoff: Backoff | undefined
+  /** Questions that failed in a row. */
+  failures: number
   askedWith: string
   refusals: readonly { token: string; at: number }[]
   /** When the question under way began, or the last one. */
@@ -51,6 +51,9 @@ interface Kept {
   /** While the backend is asked. */
   waiting: Waiting[] | undefined
 }
+
+/** A question that failed is asked again after this at the earliest. */
+const RETRY = { firstMs: 1_000, maxMs: 5_000 }
 
 /** At some 400 bytes each they take 40 MB. One that is dropped costs the backend a question. */
 const KEPT_MAX = 100_000
@@ -68,7 +71,7 @@ const anew = (settings: AuthorizeSettings): Omit<Kept, 'key'> => ({
   decidedAt: Number.NEGATIVE_INFINITY,
   admittedAt: undefined,
   retryAt: Number.NEGATIVE_INFINITY,
-  backoff: undefined,
+  failures: 0,
   askedWith: '',
   refusals: NONE,
   begunAt: Number.NEGATIVE_INFINITY,
@@ -98,9 +101,9 @@ interface Deps {
   tellDecision: (link: string, id: string, decision: Decision) => void
   /** Told of each 404 where nobody was ever admitted. */
   logNobody: FailureLog['failed']
-  firstBackoff: () => Backoff
   metrics: { questioned: (met: 'memory' | 'coalesced' | 'asked') => void }
   now: () => number
+  random: () => number
   keptMax?: number
 }
 
@@ -109,9 +112,9 @@ export function createAuthorize({
   questions,
   tellDecision,
   logNobody,
-  firstBackoff,
   metrics,
   now,
+  random,
   keptMax = KEPT_MAX,
 }: Deps) {
   const byKey = new Map<string, Kept>()
@@ -236,13 +239,12 @@ export function createAuthorize({
       kept.verdict = admits(status) ? 'admitted' : 'refused'
       // Not when it was sent: it came with the token of that time.
       kept.admittedAt = admits(status) ? kept.begunAt : undefined
-      kept.backoff = undefined
+      kept.failures = 0
       kept.refusals = admits(status) ? NONE : withRefusal(kept, sentAt)
       noteAnswer(kept, status)
     } else {
       kept.verdict = 'failed'
-      kept.backoff = kept.backoff?.next() ?? firstBackoff()
-      kept.retryAt = now() + Math.max(kept.backoff.duration, retryAfterMs)
+      kept.retryAt = now() + Math.max(backoffMs(++kept.failures, RETRY, random), retryAfterMs)
     }
     const { waiting = [], askedWith } = kept
     kept.waiting = undefined

@@ -4,7 +4,6 @@ import { createEntry, type Entry } from '../keys/entry.ts'
 import { newWatcher } from '../keys/watchers.ts'
 import type { KeySource } from '../origins/origins.ts'
 import { setup } from '../test-support.ts'
-import { createBackoff } from './backoff.ts'
 import { createSchedule } from './schedule.ts'
 
 const K = 'doc:1'
@@ -202,7 +201,6 @@ test('a key that is not refreshed by itself is tried once where it is told to be
   const wanted = [] as Entry[]
   const schedule = createSchedule({
     wheel,
-    firstBackoff: createBackoff({ initialMs: 1, random: () => 0 }),
     refreshes: { begin() {}, end() {} },
     want: entry => wanted.push(entry),
     beginWait: () => undefined,

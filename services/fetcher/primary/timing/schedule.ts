@@ -1,10 +1,10 @@
 // Decides when a watched key is fetched again by itself: at a fixed period from a random phase while fetches succeed,
 // by backoff while they fail.
+import { backoffMs } from '@keycast/service'
 import type { Entry } from '../keys/entry.ts'
 import { isFailing, isMissing } from '../keys/held.ts'
 import { isKept } from '../keys/interest.ts'
 import { forgetAbsence, forgetPeriod, noteAsked } from './absent-keys.ts'
-import { BACKOFF_MS_MAX, type Backoff } from './backoff.ts'
 import { QUIET_REFRESH_MS_MIN } from './refreshes-under-way.ts'
 import type { Timer } from './timer-wheel.ts'
 
@@ -28,8 +28,9 @@ interface Failures {
   notBeforeAt: number
   /** When the key's own last wait is over, whatever the backend asked for. */
   backoffAt: number
-  /** While fetches fail. */
-  backoff: Backoff | undefined
+  /** Fetches that failed in a row, and the key's own wait after the last one. */
+  count: number
+  waitMs: number
   /** When it last was tried before its time because its backend had recovered. */
   wokenAt: number
 }
@@ -46,7 +47,8 @@ export function newTiming(): Timing {
 const noFailures = (): Failures => ({
   notBeforeAt: Number.NEGATIVE_INFINITY,
   backoffAt: Number.NEGATIVE_INFINITY,
-  backoff: undefined,
+  count: 0,
+  waitMs: 0,
   wokenAt: Number.NEGATIVE_INFINITY,
 })
 
@@ -61,7 +63,13 @@ export const wokenAtOf = ({ timing }: Entry) => timing.failures?.wokenAt ?? Numb
  * at each success.
  */
 export const wakeAgainAtOf = (entry: Entry) =>
-  wokenAtOf(entry) + Math.max(WAKE_MS_MIN, entry.timing.failures?.backoff?.duration ?? 0)
+  wokenAtOf(entry) + Math.max(WAKE_MS_MIN, entry.timing.failures?.waitMs ?? 0)
+
+/** The wait after a failed fetch is at most this, or half of it; then it doubles. */
+const WAIT_MS_FIRST = 250
+
+/** Of a key that nobody watches, and of one whose `refresh` is shorter. */
+const WAIT_MS_MAX = 5_000
 
 /**
  * A longer Retry-After is cut to this. It is the backend's guess (RFC 9110 section 10.2.3), and a viewer sees an old
@@ -80,8 +88,8 @@ const FAILING_MS_MAX = 60_000
 
 const waitMsMax = (entry: Entry) => {
   const { refreshMs } = entry.namespace
-  if (!isKept(entry)) return BACKOFF_MS_MAX
-  return refreshMs === 0 ? FAILING_MS_MAX : Math.min(FAILING_MS_MAX, Math.max(BACKOFF_MS_MAX, refreshMs))
+  if (!isKept(entry)) return WAIT_MS_MAX
+  return refreshMs === 0 ? FAILING_MS_MAX : Math.min(FAILING_MS_MAX, Math.max(WAIT_MS_MAX, refreshMs))
 }
 
 /**
@@ -107,7 +115,6 @@ interface Deps {
     set: (atMs: number, run: (entry: Entry) => void, entry: Entry) => Timer
     cancel: (timer: Timer | undefined) => void
   }
-  firstBackoff: () => Backoff
   refreshes: { begin: (entry: Entry, dueAt: number) => void; end: (entry: Entry) => void }
   /** Has the key fetched, unless that is under way. */
   want: (entry: Entry) => void
@@ -117,7 +124,7 @@ interface Deps {
   random: () => number
 }
 
-export function createSchedule({ wheel, firstBackoff, refreshes, want, beginWait, now, random }: Deps) {
+export function createSchedule({ wheel, refreshes, want, beginWait, now, random }: Deps) {
   /**
    * The first watcher of a key came, and the held state is good enough for now.
    *
@@ -175,8 +182,9 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, beginWait
   /** A fetch failed. */
   function failed(entry: Entry, { code, retryAfterMs }: { code: string; retryAfterMs?: number }) {
     const failures = failuresOf(entry)
-    failures.backoff = failures.backoff?.next(waitMsMax(entry)) ?? firstBackoff()
-    failures.backoffAt = now() + failures.backoff.duration
+    const waits = { firstMs: WAIT_MS_FIRST, maxMs: waitMsMax(entry) }
+    failures.waitMs = backoffMs(++failures.count, waits, random)
+    failures.backoffAt = now() + failures.waitMs
     const nextTryAt = Math.max(failures.backoffAt, now() + Math.min(retryAfterMs ?? 0, FETCH_PATIENCE_MS_MAX))
     const isPatience = retryAfterMs !== undefined || code === 'backend_throttled'
     failures.notBeforeAt = isPatience ? nextTryAt : Number.NEGATIVE_INFINITY
@@ -191,8 +199,8 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, beginWait
    */
   function insist(entry: Entry) {
     const failures = failuresOf(entry)
-    const { backoff, backoffAt } = failures
-    failures.notBeforeAt = backoffAt - Math.max(0, (backoff?.duration ?? 0) - BACKOFF_MS_MAX)
+    const { waitMs, backoffAt } = failures
+    failures.notBeforeAt = backoffAt - Math.max(0, waitMs - WAIT_MS_MAX)
     tryAt(entry, Math.max(now(), failures.notBeforeAt))
   }
 
@@ -205,7 +213,8 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, beginWait
   function recovered({ timing }: Entry) {
     const { failures } = timing
     if (!failures) return
-    failures.backoff = undefined
+    failures.count = 0
+    failures.waitMs = 0
     const { notBeforeAt, backoffAt, wokenAt } = failures
     if (Math.max(notBeforeAt, backoffAt, wokenAt + WAKE_MS_MIN) <= now()) timing.failures = undefined
   }

@@ -1,5 +1,4 @@
 import { realWorld } from '@keycast/service'
-import { createBackoff } from '../timing/backoff.ts'
 import { createTimerWheel, TICK_MS } from '../timing/timer-wheel.ts'
 import { createSupervisor } from './supervisor.ts'
 
@@ -46,7 +45,7 @@ function setup(count: number) {
       processes[id - 1].place = place
     },
     onEnd: ({ id }, { code }) => ended.push(`${id} by ${code}`),
-    firstBackoff: createBackoff({ initialMs: 250, random: () => 1 }),
+    random: () => 1,
     wheel: createTimerWheel({
       now,
       every: (_, tick) => {

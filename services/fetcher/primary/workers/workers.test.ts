@@ -1,6 +1,5 @@
 import { realWorld, SILENT_MS } from '@keycast/service'
 import type { Credit } from '../../worker-messages.ts'
-import { createBackoff } from '../timing/backoff.ts'
 import { createTimerWheel, TICK_MS } from '../timing/timer-wheel.ts'
 import type { Leaseholder } from './leases.ts'
 import { SWEEP_MS } from './watchdog.ts'
@@ -60,7 +59,7 @@ function setup(count: number) {
   const workers = createWorkers({
     ...realWorld,
     count,
-    firstBackoff: createBackoff({ initialMs: 250, random: () => 1 }),
+    random: () => 1,
     wheel,
     every: (_, tick) => {
       sweep = tick

@@ -3,7 +3,6 @@ import { fnv1a } from '@keycast/backbone'
 import { createAwakeClock, type Every, type Log, type World } from '@keycast/service'
 import type { Credit, Lease, ResultMessage, Usage } from '../../worker-messages.ts'
 import type { FetcherMetrics } from '../metrics.ts'
-import type { Backoff } from '../timing/backoff.ts'
 import { createLeases, type Pool } from './leases.ts'
 import type { Fork, WorkerProcess } from './processes.ts'
 import { createSupervisor, type Supervisor } from './supervisor.ts'
@@ -37,26 +36,25 @@ export interface Worker {
 
 interface Deps {
   count: number
-  /** Between restarts. */
-  firstBackoff: () => Backoff
   wheel: { set: (atMs: number, run: () => void) => unknown }
   every: Every
   after: World['after']
   metrics: Pick<FetcherMetrics, 'workerLost' | 'lateResult'>
   log: Pick<Log, 'info' | 'warn' | 'error'>
   now: () => number
+  random: () => number
   readThread?: typeof readMainThread
 }
 
 export function createWorkers({
   count,
-  firstBackoff,
   wheel,
   every,
   after,
   metrics,
   log,
   now,
+  random,
   readThread = readMainThread,
 }: Deps) {
   /** By process id of the cluster. */
@@ -82,7 +80,7 @@ export function createWorkers({
   function start(connection: Connection, credited: () => void): Promise<void> {
     send = connection.send
     onCredit = credited
-    supervisor = createSupervisor({ count, fork: connection.fork, onStart, onEnd, firstBackoff, wheel, after, now })
+    supervisor = createSupervisor({ count, fork: connection.fork, onStart, onEnd, wheel, after, now, random })
     awake.start(createWatchdog({ workers, leases, onSilent }))
     const allReady = new Promise<void>(resolve => {
       onAllReady = resolve
