@@ -57,7 +57,6 @@ export {
   gapFrom,
   HISTORY_BYTES_MAX,
   type Message,
-  type Position,
   type Publish as PublishCommand,
   type Published,
   type RoomErrorCode,

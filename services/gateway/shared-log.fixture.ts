@@ -1,8 +1,10 @@
 // For tests: a log in memory that many journals share, as they share a Valkey. Each call takes its time, may fail, and is over
 // with its process. It notes all that was ever kept, and all that was deleted.
+import type { Message } from '@keycast/backbone'
 import { decodeKept, readPushedKey } from '@keycast/backbone'
+import type { Position } from '@keycast/protocol'
 import type { World } from '@keycast/service'
-import { type Log, type Message, type Outbox, OWN_MS, type Position, type Publish } from '../journal/log/log.ts'
+import { type Log, type Outbox, OWN_MS, type Publish } from '../journal/log/log.ts'
 import { createMemoryLog } from '../journal/log/memory/memory.ts'
 import type { Process } from './process.fixture.ts'
 

@@ -1,5 +1,6 @@
 // A journal and gateways on the in-process network. Each message is kept once, in order, and everybody is told all of
 // it, whatever the network swallows.
+import type { Message } from '@keycast/backbone'
 import { createHub, createRoomsBackbone, publishTo, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
 import { isProblem } from '@keycast/protocol'
@@ -9,7 +10,7 @@ import { createChecker } from '../../test/support/checker.ts'
 import { followPositions } from '../../test/support/positions.ts'
 import { randomNumbers } from '../../test/support/random.js'
 import { createJournal } from './journal.ts'
-import type { Log, Message, Publish } from './log/log.ts'
+import type { Log, Publish } from './log/log.ts'
 import { createMemoryLog } from './log/memory/memory.ts'
 
 const silent: any = { debug() {}, info() {}, warn() {}, error() {} }

@@ -1,7 +1,8 @@
 // Notices messages that other journals append to a shared log: by hints, and once a second by comparing the heads of
 // all watched rooms, because a hint may be lost. Each link reads the messages themselves from the log.
+import type { Position } from '@keycast/protocol'
 import type { Every } from '@keycast/service'
-import type { News, Position } from './log/log.ts'
+import type { News } from './log/log.ts'
 
 /** A message whose hint was lost is noticed within this time. */
 const COMPARE_MS = 1_000

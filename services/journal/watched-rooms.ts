@@ -1,6 +1,7 @@
 // The rooms that some gateway watches: their links, their positions and their newest messages. Messages that all
 // gateways need soon are read from here; only links that are behind cost a read of the log.
-import type { Message, Position } from '@keycast/backbone'
+import type { Message } from '@keycast/backbone'
+import type { Position } from '@keycast/protocol'
 import { readBytesOf } from './log/log.ts'
 
 /**

@@ -1,5 +1,6 @@
 // The position of a gateway's side of rooms in each room, from its events: tests wait for a place in the order.
-import type { Message, Position, RoomsEvents } from '@keycast/backbone'
+import type { Message, RoomsEvents } from '@keycast/backbone'
+import type { Position } from '@keycast/protocol'
 
 /**
  * @returns `events`: the same, to be given to the backbone. `positionOf`: `undefined` until the journal said where the

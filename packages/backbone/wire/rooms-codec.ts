@@ -8,12 +8,10 @@ import { decodePresence, encodePresence, type Join, type PresenceAnswers, readJo
 import { decodePushed, type PushedAnswers } from './pushed-codec.ts'
 import { encodeContent, type PutCommand, readPut, readTaken } from './values-codec.ts'
 
-export type { Position }
-
 /**
- * `at`: milliseconds since 1970. `from`: the publisher, empty for an anonymous one. `data`: JSON in UTF-8 as it was
- * published, never parsed on the way. `deleted`: an operator deleted it, and nothing is left but its place. `deletes`: it
- * tells readers so; the first and last seq of each part. Both since 2.3.
+ * `at`: milliseconds since 1970; it orders nothing. `from`: the publisher, empty for an anonymous one. `data`: JSON in
+ * UTF-8 as it was published, never parsed on the way. `deleted`: an operator deleted it, and nothing is left but its
+ * place. `deletes`: it tells readers so; the first and last seq of each part. Both since 2.3.
  */
 export interface Message {
   seq: number

@@ -1,7 +1,7 @@
 // Sends a link the messages after its cursor in each room that it watches. The history is the queue: a slow gateway
 // costs one cursor per room, and no copy of unsent messages.
-
-import { type RoomAnswer as Answer, type GapReason, gapFrom, type Message, type Position } from '@keycast/backbone'
+import { type RoomAnswer as Answer, type GapReason, gapFrom, type Message } from '@keycast/backbone'
+import type { Position } from '@keycast/protocol'
 import type { Log } from '../log/log.ts'
 import { failed } from '../problems.ts'
 import type { WatchedRooms } from '../watched-rooms.ts'

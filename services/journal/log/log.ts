@@ -1,13 +1,9 @@
 // The promise of a log: where the journal keeps the messages of rooms. memory.ts, lmdb.ts and valkey.ts keep it, and one suite
 // runs against all of them. The journal commits one batch at a time: no log has to order two that overlap.
+import type { Message } from '@keycast/backbone'
+import type { Position } from '@keycast/protocol'
 import type { Payer } from '@keycast/service'
 import type { Kind } from './charges.ts'
-
-/** A place in a room's order. `seq` counts 1, 2, 3 … within an epoch; another epoch is another history. */
-export interface Position {
-  epoch: string
-  seq: number
-}
 
 /** How much of a room is kept: each bound alone trims. `bytes` are those of its messages as stored. */
 export interface Retention {
@@ -58,20 +54,6 @@ export type NotKept =
   | { error: 'older'; rank: number }
 
 export type Outcome = Kept | NotKept
-
-/**
- * A message as it was kept. `at` is in milliseconds since 1970 and orders nothing. `deleted`: an operator deleted it, and
- * nothing is left but its place. `deletes`: it tells readers so; the first and last seq of each part.
- */
-export interface Message {
-  seq: number
-  at: number
-  from: string
-  messageId: string | undefined
-  data: Buffer
-  deleted?: true
-  deletes?: SeqRange[]
-}
 
 export type SeqRange = [first: number, last: number]
 

@@ -1,9 +1,9 @@
 // What a log does with a room, whatever it keeps rooms in: what it takes, trims and reads of one. Valkey does the same in
 // valkey.lua.
+import type { Message } from '@keycast/backbone'
 import type { createCharges } from './charges.ts'
 import {
   bytesOf,
-  type Message,
   type NotKept,
   type Publish,
   type Range,

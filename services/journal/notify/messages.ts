@@ -1,5 +1,6 @@
 // Tells backends of the messages that were kept: each at least once, those of a room in their order. What is still to be
 // told stands in the log's outbox; here is only which rooms have something there.
+import type { Position } from '@keycast/protocol'
 import { namespaceOf } from '@keycast/protocol'
 import {
   type Calendar,
@@ -15,7 +16,7 @@ import {
 } from '@keycast/service'
 import { createPace, type Outcome, type Pace, type Post, pauseMs } from '@keycast/service/notify'
 import type { Between } from '../group-commit.ts'
-import { gapBytesOf, type Outbox, OWN_MS, type Position, type Untold, untoldBytesOf } from '../log/log.ts'
+import { gapBytesOf, type Outbox, OWN_MS, type Untold, untoldBytesOf } from '../log/log.ts'
 import { messagesBody } from './bodies.ts'
 
 /** Messages of one call, and bytes of their data. */

@@ -6,11 +6,10 @@ import {
   type Leaving,
   type MembersAnswer,
   membersKey,
-  type Position,
   type RoomErrorCode,
   readPresenceKey,
 } from '@keycast/backbone'
-import { isClaim, isUser, readMemberName } from '@keycast/protocol'
+import { isClaim, isUser, type Position, readMemberName } from '@keycast/protocol'
 import {
   createAwakeClock,
   createStock,

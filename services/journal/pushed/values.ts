@@ -1,13 +1,7 @@
 // What each link is sent of the values that it watches or asks for: the latest at the time of sending, whatever came before.
 // Unlike a room's messages they need not all arrive, so a slow link costs a mark for each key, and no reads.
-import {
-  decodeKept,
-  type Position,
-  type PushedAnswers,
-  type RoomAnswer,
-  type RoomErrorCode,
-  readPushedKey,
-} from '@keycast/backbone'
+import { decodeKept, type PushedAnswers, type RoomAnswer, type RoomErrorCode, readPushedKey } from '@keycast/backbone'
+import type { Position } from '@keycast/protocol'
 import type { PushedNamespaces } from '@keycast/service'
 import { createReadSlots, type ReadSlots } from '../deliveries/read-slots.ts'
 import type { Kept, Log, Publish } from '../log/log.ts'

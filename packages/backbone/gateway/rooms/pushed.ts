@@ -1,8 +1,9 @@
 // A gateway's side of the values that backends hand over and the journal keeps: watched and asked for like fetched ones,
 // over the links to journals.
+import type { Position } from '@keycast/protocol'
 import type { Backbone, FailedAnswer, HandedOver } from '../../backbone.ts'
 import { type PushedAnswer, pushedKey, readPushedKey } from '../../wire/pushed-codec.ts'
-import type { Position, Answer as RoomAnswer, Rooms } from '../../wire/rooms-codec.ts'
+import type { Answer as RoomAnswer, Rooms } from '../../wire/rooms-codec.ts'
 import type { Router } from '../router.ts'
 import { createHandOver } from '../values/hand-over.ts'
 

@@ -1,5 +1,6 @@
 // The gateway's backbone of rooms: follows each watched room message by message, publishes, and reads histories. A hole
 // in a room's order is never passed on: it is asked for again.
+import type { Position } from '@keycast/protocol'
 import { isProblem, type Problem } from '@keycast/protocol'
 import { BEAT_MS, type Containment, createStock, type Payer, type World } from '@keycast/service'
 import { roomOf } from '../../wire/members-codec.ts'
@@ -16,7 +17,6 @@ import {
   historyKey,
   type Message,
   type MessagesAnswer,
-  type Position,
   type Publish,
   type Published,
   readHistoryKey,

@@ -1,6 +1,7 @@
 // Deletions by operators in a log in LMDB. Of a deleted message only its place is left; a message of its own tells
 // readers.
-import { bytesOf, type Log, type Message, NO_DATA, nothing, rangesOf, type SeqRange } from '../log.ts'
+import type { Message } from '@keycast/backbone'
+import { bytesOf, type Log, NO_DATA, nothing, rangesOf, type SeqRange } from '../log.ts'
 import { isEmpty } from '../room.ts'
 import type { Commit, Write } from './commits.ts'
 import type { Ids } from './ids.ts'

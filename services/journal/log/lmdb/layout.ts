@@ -1,7 +1,7 @@
 // How a log lies in LMDB: its file, its tables, and a message in them. The log writes them; keycast journal reads them.
+import type { Message } from '@keycast/backbone'
 import { type Database, type GetOptions, open } from 'lmdb'
 import type { Charge } from '../charges.ts'
-import type { Message } from '../log.ts'
 import type { Room as HeldRoom } from '../room.ts'
 
 /**

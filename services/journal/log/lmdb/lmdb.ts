@@ -1,8 +1,9 @@
 // A log on this host's disk, in LMDB: one journal process, acknowledged once flushed.
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Message } from '@keycast/backbone'
 import type { World } from '@keycast/service'
-import { type Log, LogRefused, type Message } from '../log.ts'
+import { type Log, LogRefused } from '../log.ts'
 import { readHeld } from '../room.ts'
 import { createAppend } from './append.ts'
 import { createLogClock } from './clock.ts'

@@ -1,5 +1,6 @@
 // A log that keeps nothing over a restart: for trying, for tests, and for rooms whose history is worth no disk.
 import { createHash } from 'node:crypto'
+import type { Message } from '@keycast/backbone'
 import { detached, type World } from '@keycast/service'
 import { createCharges, ROOM_ITSELF } from '../charges.ts'
 import {
@@ -10,7 +11,6 @@ import {
   ID_BYTES,
   ID_MS,
   type Log,
-  type Message,
   NO_DATA,
   nextValue,
   nothing,

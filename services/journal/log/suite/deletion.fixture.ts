@@ -1,5 +1,6 @@
 // Messages that an operator deletes.
-import { type Deletion, EMPTY_MS, ID_MS, MESSAGE_BYTES, type Message, NO_DATA, ROOM_BYTES } from '../log.ts'
+import type { Message } from '@keycast/backbone'
+import { type Deletion, EMPTY_MS, ID_MS, MESSAGE_BYTES, NO_DATA, ROOM_BYTES } from '../log.ts'
 import { DAY_MS, newId, roomy, type Suite } from './setup.fixture.ts'
 
 export function testDeletion({ setup, idBytes }: Suite) {

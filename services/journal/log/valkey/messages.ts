@@ -1,5 +1,6 @@
 // Messages as Valkey keeps them, in a stream for each room.
-import { type Message, NO_DATA } from '../log.ts'
+import type { Message } from '@keycast/backbone'
+import { NO_DATA } from '../log.ts'
 
 /** Of a stream: its id, then names and values by turns. */
 export type Entry = [id: Buffer, fields: Buffer[]]

@@ -1,15 +1,15 @@
 // A log in Valkey, which many journals share. Valkey gives every message its number, so any journal may append, and one
 // order comes out. The functions that run inside Valkey are in valkey.lua.
+import type { Message } from '@keycast/backbone'
+import type { Position } from '@keycast/protocol'
 import { createOnceAMinute, type Log as LogOf, type World } from '@keycast/service'
 import { type Kind, kinds } from '../charges.ts'
 import {
   type Head,
   type Log,
-  type Message,
   type News,
   NO_DATA,
   type Outcome,
-  type Position,
   type Publish,
   type Range,
   type Retention,
