@@ -164,6 +164,19 @@ test('out of memory it keeps nothing, tells, and takes messages again when there
   expect(await log.append([publishOf()])).toMatchObject([{ position: { seq: 2 } }])
 })
 
+test('a journal that comes to a Valkey without memory left can read, and has age make room', async () => {
+  const clock = { at: Date.now() }
+  const options = { valkeyNow: () => clock.at, startMs: 0 }
+  await (await open(options)).append([publishOf({ text: 'y'.repeat(100_000) })])
+  valkey.cli('CONFIG', 'SET', 'maxmemory', '1mb')
+  const late = await open(options)
+  expect(await late.append([publishOf()])).toEqual([{ error: 'log_full' }])
+  expect(await late.read('room:1', { after: 0, limit: 10, bytesMax: 1e6 })).toMatchObject({ messages: [{ seq: 1 }] })
+  clock.at += 2e9
+  expect(await late.expire()).toMatchObject({ more: true })
+  valkey.cli('CONFIG', 'SET', 'maxmemory', '0')
+})
+
 test('out of memory, age makes room', async () => {
   const clock = { at: Date.now() }
   const log = await open({ valkeyNow: () => clock.at })

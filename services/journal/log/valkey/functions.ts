@@ -8,7 +8,9 @@ const source = readFileSync(new URL('valkey.lua', import.meta.url), 'utf8')
 const library = `keycast_${createHash('sha256').update(source).digest('hex').slice(0, 12)}`
 const functions = `#!lua name=${library}\n${source.replaceAll('VERSION', library)}`
 
-export async function loadFunctions({ write }: Session) {
+export async function loadFunctions({ read, write }: Session) {
+  // A Valkey without memory left refuses to load them, also where it has them.
+  if ((await read<unknown[]>(['FUNCTION', 'LIST', 'LIBRARYNAME', library])).length > 0) return
   try {
     await write(['FUNCTION', 'LOAD', functions])
   } catch (error) {
