@@ -150,6 +150,26 @@ test.each([
   },
 )
 
+test('killed while it writes the first batch after it was emptied, and again later, it has what was acknowledged between', async () => {
+  const torn = await startValkey()
+  replicas.push(torn)
+  const log = await open({ url: torn.url })
+  torn.cli('FLUSHALL')
+  await log.append(Array.from({ length: 5 }, (_, n) => publishOf({ text: `torn ${n}` })))
+  await torn.kill()
+  tearFile(torn.folder)
+  await torn.restart()
+  const texts = ['first', 'second', 'third']
+  await eventually(() => log.append(texts.map(text => publishOf({ text }))), isKept)
+  await torn.kill()
+  await torn.restart()
+  const { messages } = await eventually(
+    () => log.read('room:1', { after: 0, limit: 100, bytesMax: 1e9 }),
+    () => true,
+  )
+  expect(messages.map(({ data }) => JSON.parse(String(data)))).toEqual(texts)
+})
+
 test('out of memory it keeps nothing, tells, and takes messages again when there is some', async () => {
   const log = await open()
   await log.append([publishOf()])

@@ -13,8 +13,9 @@ import type { Session } from './connection.ts'
  * @throws {Error} where the server begins another file only later
  */
 export async function beginFile(read: Session['read'], replids: (string | undefined)[]): Promise<string | undefined> {
+  // One without a log may have been killed within the first batch of it.
   const known = await read<Buffer | null>(['HGET', 'keycast:log', 'replid'])
-  if (known === null || replids.includes(String(known))) return undefined
+  if (known !== null && replids.includes(String(known))) return undefined
   try {
     const said = String(await read(['BGREWRITEAOF']))
     if (!said.includes('scheduled')) return undefined
