@@ -141,6 +141,10 @@ test('no stream begins before what the history holds', () => {
   tails.append(room, messages(1, 100))
   room.oldest = 91
   expect([5, 89, 90, 99, 100].map(cursor => tails.covers(room, cursor))).toEqual([false, false, true, true, true])
+  room.oldest = 101
+  expect(tails.covers(room, 100)).toBe(true)
+  room.oldest = 102
+  expect(tails.covers(room, 100)).toBe(false)
 })
 
 test('what just came is handed out to those who follow, however short the history; a moment later it is not', () => {

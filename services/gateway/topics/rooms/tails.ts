@@ -130,7 +130,8 @@ export function createTails({ bytesMax, now }: Deps) {
 
   /** Whether a stream may begin after the cursor, and needs nothing of the journal. */
   function covers(room: Room, cursor: number) {
-    return cursor === room.reached || (cursor + 1 >= room.oldest && following(room, cursor) !== undefined)
+    // A room that is trimmed faster than it comes here has not even what follows the last message that came.
+    return cursor + 1 >= room.oldest && (cursor === room.reached || following(room, cursor) !== undefined)
   }
 
   /** Keeps messages read from the journal for those that are behind the tail. */
