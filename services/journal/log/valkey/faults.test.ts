@@ -392,6 +392,22 @@ test('a Valkey that was emptied, or lost its functions, is set up again', async 
   expect(outcome).toMatchObject({ position: { seq: 1, epoch: expect.not.stringMatching(epoch) } })
 })
 
+test('a Valkey that was made a replica, or lost its functions, is noticed where nobody publishes, too', async () => {
+  const log = await open()
+  const isThere = () =>
+    eventually(
+      () => log.delete('room:1', undefined, false),
+      deletion => !('error' in deletion),
+    )
+  valkey.cli('REPLICAOF', '127.0.0.1', '1')
+  await expect(log.expire()).rejects.toThrow('READONLY')
+  valkey.cli('REPLICAOF', 'NO', 'ONE')
+  await isThere()
+  valkey.cli('FUNCTION', 'FLUSH')
+  await expect(log.news.heads(['room:1'])).rejects.toThrow('Function not found')
+  await isThere()
+})
+
 test('where its replica does not follow, what was kept is not known; where it has none, nothing is kept', async () => {
   // Else a replica waits 5 s for others before it is sent anything.
   valkey.cli('CONFIG', 'SET', 'repl-diskless-sync-delay', '0')

@@ -179,7 +179,7 @@ export async function openValkeyLog({
         for (const [place, outcome] of outcomesOf(reply.value).entries()) byPublish.set(part[place], outcome)
       } else {
         const error = refusalOf(reply.reason)
-        if (CHANGED.test(reply.reason.message)) session.end(reply.reason)
+        endIfChanged(session, reply.reason)
         for (const publish of part) byPublish.set(publish, { error })
       }
     }
@@ -263,6 +263,37 @@ export async function openValkeyLog({
     return walk.isOver ? 0 : EXPIRE_AT_ONCE
   }
 
+  /** @returns rooms that were looked at, roughly: there may be more */
+  async function expire(session: Session, retentionOf?: (room: string) => Retention | undefined): Promise<number> {
+    const walked = retentionOf ? await retain(session, retentionOf) : 0
+    const args = [time(), String(EXPIRE_AT_ONCE), CHANNEL]
+    const reply = await call<[number, number, number, number[]]>(session, 'expire', ...args)
+    const [touched, bytes, rooms, ofKinds] = reply
+    stored = { bytes, rooms }
+    charged = Object.fromEntries(kinds.map((kind, index) => [kind, ofKinds[index]])) as typeof charged
+    return touched + walked
+  }
+
+  async function headsOf(session: Session, rooms: string[]) {
+    const found = []
+    for (let start = 0; start === 0 || start < rooms.length; start += HEADS_AT_ONCE) {
+      const part = rooms.slice(start, start + HEADS_AT_ONCE)
+      const reply = await look<[number, Buffer, Buffer, ...number[][]]>(session, 'heads', ...part)
+      const [isRight, epochThere, idThere, ...stored] = reply
+      if (isRight === 1) {
+        id = String(idThere)
+        noteEpoch(String(epochThere))
+      } else await renew(session)
+      found.push(
+        ...part.map((room, index) => {
+          const [seq, oldest] = stored[index]
+          return { room, head: { epoch, seq, oldest } }
+        }),
+      )
+    }
+    return found
+  }
+
   const outbox = createValkeyOutbox({ session: sessionNow, time, journal: newEpoch() })
 
   await connection.start().catch(error => {
@@ -279,13 +310,7 @@ export async function openValkeyLog({
     async expire(retentionOf) {
       const session = connection.session()
       if (!session) return { trimmed: [], more: false }
-      const walked = retentionOf ? await retain(session, retentionOf) : 0
-      const args = [time(), String(EXPIRE_AT_ONCE), CHANNEL]
-      const reply = await call<[number, number, number, number[]]>(session, 'expire', ...args)
-      const [touched, bytes, rooms, ofKinds] = reply
-      stored = { bytes, rooms }
-      charged = Object.fromEntries(kinds.map((kind, index) => [kind, ofKinds[index]])) as typeof charged
-      return { trimmed: [], more: touched + walked > 0 }
+      return { trimmed: [], more: (await noticing(session, expire(session, retentionOf))) > 0 }
     },
 
     async delete(room, seqs, isTold) {
@@ -338,23 +363,7 @@ export async function openValkeyLog({
 
       async heads(rooms) {
         const session = sessionNow()
-        const found = []
-        for (let start = 0; start === 0 || start < rooms.length; start += HEADS_AT_ONCE) {
-          const part = rooms.slice(start, start + HEADS_AT_ONCE)
-          const reply = await look<[number, Buffer, Buffer, ...number[][]]>(session, 'heads', ...part)
-          const [isRight, epochThere, idThere, ...stored] = reply
-          if (isRight === 1) {
-            id = String(idThere)
-            noteEpoch(String(epochThere))
-          } else await renew(session)
-          found.push(
-            ...part.map((room, index) => {
-              const [seq, oldest] = stored[index]
-              return { room, head: { epoch, seq, oldest } }
-            }),
-          )
-        }
-        return found
+        return noticing(session, headsOf(session, rooms))
       },
     },
 
@@ -369,6 +378,20 @@ const UNAVAILABLE = /^(READONLY|NOREPLICAS|LOADING|MASTERDOWN|MISCONF|BUSY|NOAUT
 
 /** The server changed since it was checked: another session checks it anew. */
 const CHANGED = /^(READONLY|NOAUTH|NOPERM|ERR Function not found)/
+
+function endIfChanged(session: Session, error: Error) {
+  if (CHANGED.test(error.message)) session.end(error)
+}
+
+/** For what comes each second, also where nobody publishes. */
+async function noticing<T>(session: Session, work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    endIfChanged(session, error as Error)
+    throw error
+  }
+}
 
 /** @param error of a call @throws {Error} where it may have been done */
 function refusalOf(error: Error): 'log_full' | 'journal_unavailable' {
