@@ -315,6 +315,7 @@ export function createJournal({
       answersFor: (link, key, bytesLeft) => partOf(key).answersFor(link, key, bytesLeft),
       logId: log.id,
       logAt: () => log.at?.(),
+      isCutOff: () => log.notReady?.() !== undefined,
       onLogAhead,
       headsFor(link) {
         values.retry(link)

@@ -3,6 +3,7 @@
 import { publishTo } from '@keycast/backbone'
 
 import { isProblem } from '@keycast/protocol'
+import { startBlackhole } from '../support/blackhole.ts'
 import { createChecker } from '../support/checker.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { eventually } from '../support/deadline.ts'
@@ -186,6 +187,23 @@ test('of two journals one is killed: the other goes on with its rooms, and nobod
   await acknowledgeMore(run, 300)
   const { sent } = await expectWhole(run)
   show(`a journal of two killed and started: ${sent} sent and kept once, ${JSON.stringify(run.loads[0].errors)}`)
+})
+
+test('of two journals one is cut off from Valkey: the other goes on with its rooms, and nobody misses a message', async () => {
+  const valkey = await newValkey()
+  const hole = await startBlackhole(valkey.port, { isPlain: true })
+  const journals = [await journalOn(valkey.url), await journalOn(`valkey://127.0.0.1:${hole.port}`)]
+  const run = await startRun(200, { journals, rooms: 24 })
+  await acknowledgeMore(run, 100)
+  const owners = () => new Set(run.gateways.flatMap(gateway => run.rooms.map(room => gateway.ownerOf(room).node)))
+  await eventually(() => owners().size === 2, 'both having rooms')
+  hole.swallow('hold')
+  await eventually(() => owners().size === 1, 'the other having all rooms')
+  await acknowledgeMore(run, 300)
+  hole.mend()
+  await eventually(() => owners().size === 2, 'both having rooms again')
+  await acknowledgeMore(run, 100)
+  await expectWhole(run)
 })
 
 test('gateways that disagree on the journals see one order', async () => {

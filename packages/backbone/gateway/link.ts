@@ -49,6 +49,8 @@ export interface LinkEvents<S extends Service> extends WantEvents<S> {
   onHeads?: (heads: S['Heads'], link: Link<S>) => void
   /** Whether the node is used that answers from this log, which has come so far. */
   admits?: (log: string | undefined, logAt: number | undefined) => boolean
+  /** The node beat. `isCutOff`: it cannot reach its log. */
+  onReach?: (isCutOff: boolean) => void
   /** Its log has come so far. */
   onLogAt?: (logAt: number) => void
   /** What the node must be told: of its log, which has gone back. */
@@ -298,6 +300,7 @@ export function createLink<S extends Service>({
     unheard.confirm(reached)
     introduced = true
     isSetAside = false
+    events.onReach?.(beat.isCutOff === true)
     if (progress.proof) {
       if (probedId !== id && requests.isAllSaid()) {
         probedId = id

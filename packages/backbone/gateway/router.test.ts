@@ -1,6 +1,6 @@
 // The choice among many nodes for a key, while nodes come and go.
 import { count, keyOfFirst, setup, startNode } from '../memory/test-support.ts'
-import { HOLD_MS_MAX, HOLD_MS_MIN } from './hold-down.ts'
+import { CUT_OFF_MS, HOLD_MS_MAX, HOLD_MS_MIN } from './hold-down.ts'
 import { ownersAmong } from './rendezvous.ts'
 import { createValuesBackbone } from './values/values-backbone.ts'
 
@@ -137,6 +137,48 @@ test('a node none of whose answers can be read gives up its keys, and has them b
   expect(backbone.ownerOf(key)).toEqual({ node: 'n1', alive: true })
   expect(node.watching(key)).toBe(1)
   expect(nodes.get('n2').watching(key)).toBe(0)
+})
+
+test('a node that cannot reach its log gives its keys to one that can, and has them back once it can', async () => {
+  const { network, node, nodes, backbone } = await setup({ nodes: ['n1', 'n2'] })
+  const key = keyOfFirst(['n1', 'n2'])
+  backbone.watch(key)
+  node.cutOff(true)
+  await network.pass(CUT_OFF_MS)
+  expect(backbone.ownerOf(key)).toEqual({ node: 'n1', alive: true })
+  await network.pass(2_000)
+  for (let second = 0; second < 60; second++) {
+    expect(backbone.ownerOf(key)).toEqual({ node: 'n2', alive: true })
+    await network.pass(1_000)
+  }
+  expect(nodes.get('n2').watching(key)).toBe(1)
+  expect(backbone.nodesAlive()).toBe(2)
+
+  node.cutOff(false)
+  await network.pass(2_000 + HOLD_MS_MIN)
+  expect(backbone.ownerOf(key)).toEqual({ node: 'n1', alive: true })
+
+  node.cutOff(true)
+  await network.pass(CUT_OFF_MS + 2_000)
+  await nodes.get('n2').hub.stop()
+  await network.settle()
+  expect(backbone.ownerOf(key)).toEqual({ node: 'n1', alive: true })
+})
+
+test('where no node reaches its log no key moves, though each notices at another time', async () => {
+  const { network, nodes, backbone } = await setup({ nodes: ['n1', 'n2'] })
+  const keys = [keyOfFirst(['n1', 'n2']), keyOfFirst(['n2', 'n1'])]
+  for (const isCutOff of [true, false]) {
+    for (const node of nodes.values()) {
+      node.cutOff(isCutOff)
+      for (let second = 0; second < 4; second++) {
+        await network.pass(1_000)
+        expect(keys.map(key => backbone.ownerOf(key).node)).toEqual(['n1', 'n2'])
+      }
+    }
+    await network.pass(2 * CUT_OFF_MS)
+    expect(keys.map(key => backbone.ownerOf(key).node)).toEqual(['n1', 'n2'])
+  }
 })
 
 test('keys move over many turns, and what changes meanwhile is not forgotten', async () => {

@@ -103,6 +103,7 @@ export function createRouter<S extends Service>({
       events: {
         ...events,
         admits: (theirs, at) => admits(name, theirs, at),
+        onReach: isCutOff => onReach(name, isCutOff),
         onLogAt: at => oneLog.note(name, at),
         logBefore: () => oneLog.before(name),
         onAlive: () => onJudged(name, false),
@@ -174,6 +175,21 @@ export function createRouter<S extends Service>({
     else log.info({ node: name, alive }, 'a node does not answer')
   }
 
+  function onReach(name: string, isCutOff: boolean) {
+    if (nodes.get(name)?.holdDown.onReach(isCutOff)) route()
+  }
+
+  /** Nodes that cannot reach their log give their keys to others that can. */
+  function setAsideCutOff() {
+    const all = [...nodes]
+    const isReached = all.some(([, { link, holdDown }]) => link.alive && holdDown.canReplace())
+    for (const [name, { link, holdDown }] of all) {
+      const isAside = isReached && link.alive && holdDown.isCutOff()
+      if (holdDown.setAside(isAside) && isAside)
+        log.warn({ node: name }, 'a node cannot reach its log, and others can: they have its keys meanwhile')
+    }
+  }
+
   const isHeld = ({ link, holdDown }: Node<S>) => link.alive && holdDown.heldMs() > 0
 
   /**
@@ -195,7 +211,8 @@ export function createRouter<S extends Service>({
   function watchHolds() {
     stopHolds()
     const heldMs = [...nodes.values()].filter(isHeld).map(({ holdDown }) => holdDown.heldMs())
-    if (heldMs.length > 0) stopHolds = after(Math.min(...heldMs), route)
+    const nextMs = Math.min(...heldMs) // of one that is cut off, each beat tells
+    if (Number.isFinite(nextMs)) stopHolds = after(nextMs, route)
   }
 
   /**
@@ -221,6 +238,7 @@ export function createRouter<S extends Service>({
   /** Gives every key to its present owner: new wants at once, the others turn by turn. */
   function route() {
     const orphans = removeGone()
+    setAsideCutOff()
     forgiveIfNoneIsFree()
     watchHolds()
     const names = []

@@ -20,6 +20,7 @@ import {
   decodeRequest,
   encodeMessage,
   type FromLink,
+  type HubBeat,
   type Incompatible,
   type Request,
   type Want,
@@ -77,6 +78,8 @@ export interface NodeEvents<S extends Service> {
   logId?: () => string
   /** How far that log is: it never goes back, but where it was replaced by an older state of itself. */
   logAt?: () => number | undefined
+  /** Whether it cannot reach that log: nodes that can have its keys meanwhile. */
+  isCutOff?: () => boolean
   /**
    * A gateway was told of the log when it was further than it is now. It uses the node again once the log has another
    * id.
@@ -366,13 +369,11 @@ export function createHub<S extends Service>({
   function sendBeat(link: LinkState<S>, heads?: S['Heads']) {
     link.bytesUntold = 0
     const { id, routingId, received, answered } = link
-    say(routingId, { link: id, reached: received, answered, log: events.logId?.(), logAt: events.logAt?.(), heads })
+    const log = { log: events.logId?.(), logAt: events.logAt?.(), isCutOff: events.isCutOff?.() || undefined }
+    say(routingId, { link: id, reached: received, answered, ...log, heads })
   }
 
-  function say(
-    routingId: Buffer,
-    beat: { link: string; reached: number; answered: number; log?: string; logAt?: number; heads?: S['Heads'] },
-  ) {
+  function say(routingId: Buffer, beat: Omit<HubBeat<S>, 'type'>) {
     sockets.send(routingId, [encodeMessage({ type: 'beat', wire: codec.wire, ...beat })], () => {})
   }
 

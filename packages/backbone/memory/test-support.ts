@@ -14,6 +14,7 @@ export async function startNode(network: ReturnType<typeof createMemoryBackbone>
   const heard: string[] = []
   const watchers = new Map<string, Set<string>>()
   const bodies = new Map<string, Buffer>()
+  let isCutOff = false
   const wanted = (link: string, { key, position }: Wanted, what: string) => {
     heard.push(`${what} ${key}${position ? ` ${position.version}` : ''}`)
     if (what === 'watch') watchers.set(key, (watchers.get(key) ?? new Set()).add(link))
@@ -51,10 +52,14 @@ export async function startNode(network: ReturnType<typeof createMemoryBackbone>
       } as const
       return { answers: [answer], more: false }
     },
+    isCutOff: () => isCutOff,
   })
   return {
     hub,
     heard,
+    cutOff(is: boolean) {
+      isCutOff = is
+    },
     watching: (key: string) => watchers.get(key)?.size ?? 0,
     put(key: string, content: string | Buffer) {
       bodies.set(key, Buffer.from(content))

@@ -109,8 +109,8 @@ export type CommandResult<S extends Service> =
 
 /**
  * `reached`: requests received so far. `answered`: messages of answers sent so far. `log`: the id of what the node
- * answers from, of a service whose nodes can share it. `logAt`: how far that log is, which only grows. An `undefined`
- * answer is of a kind that is not known here.
+ * answers from, of a service whose nodes can share it. `logAt`: how far that log is, which only grows. `isCutOff`: the
+ * node cannot reach it. An `undefined` answer is of a kind that is not known here.
  */
 export interface HubBeat<S extends Service> {
   type: 'beat'
@@ -119,6 +119,7 @@ export interface HubBeat<S extends Service> {
   answered: number
   log?: string
   logAt?: number
+  isCutOff?: boolean
   heads?: S['Heads']
 }
 
@@ -272,6 +273,7 @@ export function decodeFromHub<S extends Service>(parts: Buffer[], codec: Codec<S
     results,
     log,
     logAt,
+    isCutOff,
     heads,
     wire,
     parts: counts,
@@ -292,6 +294,7 @@ export function decodeFromHub<S extends Service>(parts: Buffer[], codec: Codec<S
         answered,
         log: log === undefined ? undefined : readLog(log),
         logAt: readLogAt(logAt),
+        isCutOff: isCutOff === true,
         heads: heads === undefined ? undefined : codec.readHeads?.(object('heads', heads)),
       }
     case 'answers':

@@ -165,7 +165,7 @@ export const HISTORY_MESSAGES_MAX = 500
 export const HISTORY_BYTES_MAX = 2 ** 20
 
 export const roomsCodec: Codec<Rooms> = {
-  wire: 'rooms/2.4',
+  wire: 'rooms/2.5',
   readPosition,
   readPayload: readJoin,
   encodeAnswer(answer) {
