@@ -151,6 +151,21 @@ test('after a gap the stream goes on behind the head; a failure is passed on', a
   expect(seen).toHaveLength(3)
 })
 
+test('a gap that was made for an earlier position is no gap: what follows the position is asked for', async () => {
+  const { network, backbone, heard, seen, say, setHeads } = await setup()
+  backbone.watch(key, { epoch: 'E', seq: 3 })
+  await network.settle()
+  await say(head(3))
+  setHeads([{ key, epoch: 'F', seq: 5 }])
+  await network.pass(1_000)
+  setHeads(undefined)
+  const gap = { type: 'gap', key, epoch: 'F', oldest: 5, reason: 'epoch' }
+  await say({ ...gap, seq: 5 }, { ...batch(6, 7), epoch: 'F' }, { ...gap, seq: 9 }, { ...batch(10), epoch: 'F' })
+  expect(heard.map(([, , seq]) => seq)).toEqual([3, 3, 7])
+  await say({ ...head(10, 7), epoch: 'F' }, { ...batch(8, 9, 10), epoch: 'F' })
+  expect(seen).toEqual([['head', key, 3, 3], ['gap', 5, 'epoch'], 6, 7, ['head', key, 10, 7], 8, 9, 10])
+})
+
 test('above 64 MiB of data under way a publish is refused, until some of it has ended', async () => {
   const { network, backbone } = await setup()
   const data = Buffer.alloc(2 ** 20 - 1, '1')

@@ -9,6 +9,7 @@ import {
   type Delete,
   type Deleted,
   type GapReason,
+  gapFrom,
   type HeadAnswer,
   type Heads,
   HISTORY_MESSAGES_MAX,
@@ -185,6 +186,8 @@ export function createRoomsBackbone({ events, ...given }: Options): RoomsBackbon
       case 'head':
         return onHead(key, room, answer)
       case 'gap':
+        // Made for the position of an earlier watch: what follows this one can be given, or is missing for another reason.
+        if (room.position && gapFrom(room.position, answer) !== answer.reason) return heal(key, room)
         place(room)
         room.position = { epoch: answer.epoch, seq: answer.seq }
         return events.onGap(key, answer)
