@@ -123,3 +123,15 @@ test('a Valkey that was stopped is named when the start gives up', async () => {
     `Valkey at 127.0.0.1:${gone.port} cannot be used: connect ECONNREFUSED`,
   )
 })
+
+test('one that may not be told to begin another file is refused as well, unless the loss is accepted', async () => {
+  valkey.cli('FLUSHALL')
+  valkey.cli('ACL', 'SETUSER', 'weak', 'on', 'nopass', '~*', '&*', '+@all', '-bgrewriteaof')
+  const url = valkey.url.replace('//', '//weak:any@')
+  await expect(open({ url })).rejects.toThrow(
+    /BGREWRITEAOF failed \(NOPERM .*next start may lose acknowledged messages/,
+  )
+  const log = await open({ url, allowsLoss: true })
+  expect(warned).toEqual([expect.stringContaining('BGREWRITEAOF failed')])
+  await log.close()
+})

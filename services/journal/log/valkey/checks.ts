@@ -68,16 +68,19 @@ export async function checkValkey(
         'from its replicas goes on taking messages, and a failover loses them',
     )
   }
-  if (losses.length > 0 && !allowsLoss) {
+  const refuse = (losses: string[]) => {
     throw new LogRefused(
       `Valkey at ${where} would lose messages. ${losses.map(loss => `${loss}. `).join('')}` +
         'Set it as docs/deploy/valkey.md says, or accept the loss with VALKEY_ALLOW_LOSS=true',
     )
   }
+  if (losses.length > 0 && !allowsLoss) refuse(losses)
   const atFailover = replicasMin === 0 ? failoverLoss(about, settings) : undefined
   if (atFailover) losses.push(atFailover)
   const replids = [about.get('master_replid'), about.get('master_replid2')]
   const inFile = settings?.get('appendonly') === 'yes' ? await beginFile(read, replids) : undefined
+  // Where it only could not fork, it began the file before.
+  if (inFile?.includes('NOPERM') && !allowsLoss) refuse([inFile])
   if (inFile) losses.push(inFile)
   const isLocal = settings?.get('appendonly') === 'yes' && settings.get('appendfsync') === 'always'
   return { acknowledgement: { local: isLocal ? 1 : 0, replicas: replicasMin }, losses }
