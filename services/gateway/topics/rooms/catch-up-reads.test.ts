@@ -56,6 +56,22 @@ test('those about as far behind share one read, and those further behind have th
   expect(asked).toHaveLength(4)
 })
 
+test('a read of a history that has ended is shared with nobody who is behind in the next one', async () => {
+  const { room, asked, pages } = setUp()
+  const before = pages.after(room, 100, undefined)
+  room.epoch = 'E2'
+  const behind = pages.after(room, 100, undefined)
+  expect(asked.map(({ range }) => range.epoch)).toEqual(['E1', 'E2'])
+  asked[0].answer({ code: 'other_epoch' })
+  expect(await before).toEqual({ code: 'other_epoch' })
+  void pages.after(room, 120, undefined)
+  expect(asked).toHaveLength(2)
+  asked[1].answer({ ...found(101), epoch: 'E2' })
+  expect(await behind).toMatchObject({ epoch: 'E2', first: 101 })
+  pages.after(room, 100, undefined)
+  expect(asked).toHaveLength(3)
+})
+
 test('who was sent more elsewhere than came here has the journal asked: a read under way may be of before that', () => {
   const { room, asked, pages } = setUp()
   pages.after(room, 800, undefined)

@@ -63,15 +63,17 @@ export function createCatchUpReads({ backbone, tails, counts }: Deps) {
      * @returns never rejects
      */
     after(room: Room, after: number, payer: Payer | undefined): Promise<Page> {
-      for (const [from, reading] of room.reads) {
-        if (from > after || after - from > JOIN_MESSAGES) continue
+      for (const [from, { epoch, reading }] of room.reads) {
+        if (epoch !== room.epoch || from > after || after - from > JOIN_MESSAGES) continue
         // The read may have begun before that message was there, and would not find where it stands.
         if (after > room.reached) continue
         counts.pageReadsCoalesced++
         return reading
       }
-      const reading = read(room, { after, limit: PAGE_MESSAGES }, payer).finally(() => room.reads.delete(after))
-      room.reads.set(after, reading)
+      const reading = read(room, { after, limit: PAGE_MESSAGES }, payer).finally(() => {
+        if (room.reads.get(after)?.reading === reading) room.reads.delete(after)
+      })
+      room.reads.set(after, { epoch: room.epoch, reading })
       return reading
     },
 

@@ -44,7 +44,7 @@ export interface Room extends Topic {
   /** When so many of the last messages were read, those after the cursor came; stream-start.ts. */
   lastRead: { count: number; cursor: number } | undefined
   /** By the seq after which they read; catch-up-reads.ts. */
-  reads: Map<number, Promise<Page>>
+  reads: Map<number, { epoch: string | undefined; reading: Promise<Page> }>
   subscriptions: RoomSubscription[]
   /** Whom it counts for, while it has any. */
   place: Place | undefined

@@ -101,6 +101,14 @@ test.each([
   expect(subscription).toMatchObject(expected)
 })
 
+test('a position of a history that ended while it was looked for is not looked for in the next one', async () => {
+  const { begin, answer } = setUp()
+  const subscription = begin(after(20))
+  subscription.topic.epoch = 'E2'
+  await answer({ epoch: 'E2' })
+  expect(subscription).toMatchObject(placed(100, false))
+})
+
 test('a read that others began before the message of the position came loses no place', async () => {
   const { begin, answer } = setUp()
   const subscription = begin(after(40))

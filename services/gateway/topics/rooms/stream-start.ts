@@ -112,7 +112,7 @@ export function createStreamStart({
     subscription.reading = undefined
     if (subscription.placing !== placing) return place(subscription)
     if (isProblem(page)) return failed(subscription, placing, page)
-    if (page.epoch !== room.epoch) return place(subscription)
+    if (page.epoch !== room.epoch || (after && after.epoch !== room.epoch)) return place(subscription)
     if (after) {
       // Compares with the journal's head, too: another gateway may be a moment ahead. That of a read which others began
       // may be older than what came here since.
