@@ -77,3 +77,10 @@ test.each([
   expect(all[0].result).toEqual({ kind: 'failed', code: 'invalid_content', message, status: 200 })
   expect(others).toBeUndefined()
 })
+
+test('a response of more items than anybody asks for is not gone through to its end', () => {
+  const { all, others } = read(`[${'0,'.repeat(100_000)}{"id":"a"}]`, ['a', 'b'], '')
+  expect(all[0].result).toMatchObject({ kind: 'failed', code: 'too_large', status: 200 })
+  expect(others).toBeUndefined()
+  expect(read(`[${'0,'.repeat(99_999)}{"id":"a"}]`, ['a'], '').all.map(shown)).toEqual(['{"id":"a"}'])
+})
