@@ -223,6 +223,20 @@ test('orders rise, whatever the clock of the node before was', () => {
   expect(take('a')?.position.order).toBe(2 ** 50 + 1)
 })
 
+test('what another node told with the same order, as both count on from one position, is not taken for told by this one', () => {
+  const { event, stream, take, told } = setup()
+  for (const link of ['a', 'b']) told(link, { version: '7', order: 5_000, ageMs: 0 })
+  event('8', 'doc:1')
+  const first = take('a')
+  event('9', 'doc:2')
+  event('10', 'doc:3')
+  told('a', first?.position)
+  // There it was handed out before the next event came.
+  told('b', { version: '9', order: 5_002, ageMs: 0 })
+  stream.drop('a')
+  expect(take('b')).toMatchObject({ id: '10', keys: ['doc:2', 'doc:3'], position: { order: 5_002 } })
+})
+
 test('after a gap all keys of its namespaces are asked for', () => {
   const { watch, up, down, take, told } = setup()
   watch('a')
