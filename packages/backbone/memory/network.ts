@@ -5,10 +5,28 @@ import type { Every, World } from '@keycast/service'
 import type { Dial } from '../gateway/link.ts'
 import type { Bind, FromGateways } from '../hub/hub.ts'
 
+/** Two that answer each other without end would never settle. */
+const SETTLE_TURNS_MAX = 20
+
+const IDLE_TURNS = 2
+
+interface Timer {
+  ms: number
+  nextAt: number
+  tick: () => void
+}
+
+/** The one that is due first, and of several the one that was set first. */
+function nextOf(timers: Iterable<Timer>) {
+  let next: Timer | undefined
+  for (const timer of timers) if (!next || timer.nextAt < next.nextAt) next = timer
+  return next
+}
+
 /** Links and hubs join it with `dialOf` and `bindOf`; `settle` lets everything under way arrive. */
 export function createMemoryNetwork() {
   let at = 0
-  const timers = new Set<{ ms: number; nextAt: number; tick: () => void }>()
+  const timers = new Set<Timer>()
   /** `waiting`: requests to be read, of each socket; a node reads one of each in turn. */
   interface Bound {
     from: FromGateways
@@ -49,18 +67,31 @@ export function createMemoryNetwork() {
     return stop
   }
 
-  const turn = (run: () => void) => void setImmediate(run)
+  /** Turns of the event loop that the network has something for. */
+  let underWay = 0
 
+  const turn = (run: () => void) => {
+    underWay += 1
+    setImmediate(() => {
+      underWay -= 1
+      run()
+    })
+  }
+
+  /** Until nothing is under way, and what waits for a promise alone had its turn. */
   async function settle() {
-    for (let turn = 0; turn < 20; turn++) await new Promise(resolve => setImmediate(resolve))
+    for (let turns = 0, idle = 0; turns < SETTLE_TURNS_MAX && idle < IDLE_TURNS; turns++) {
+      await new Promise(resolve => setImmediate(resolve))
+      idle = underWay === 0 ? idle + 1 : 0
+    }
   }
 
   /** Lets time pass, with every timer on time. */
   async function pass(ms: number) {
     const end = at + ms
     while (true) {
-      const due = [...timers].filter(({ nextAt }) => nextAt <= end).sort((a, b) => a.nextAt - b.nextAt)[0]
-      if (!due) break
+      const due = nextOf(timers)
+      if (!due || due.nextAt > end) break
       at = due.nextAt
       due.nextAt += due.ms
       due.tick()
@@ -112,7 +143,7 @@ export function createMemoryNetwork() {
           if (!deliver) return queueMicrotask(failed)
           if (isLost(`${node} answers`)) return
           const isDamaged = damaged.has(node) && JSON.parse(parts[0].toString()).type === 'answers'
-          setImmediate(deliver, isDamaged ? [parts[0].subarray(1), ...parts.slice(1)] : parts)
+          turn(() => deliver(isDamaged ? [parts[0].subarray(1), ...parts.slice(1)] : parts))
         },
         async close() {
           if (bound.get(node)?.sockets === sockets) bound.delete(node)
@@ -134,12 +165,12 @@ export function createMemoryNetwork() {
       return {
         async request(parts) {
           requestBytes = Math.max(requestBytes, ...parts.map(part => part.length))
-          if (!isLost(`${node} requests`)) setImmediate(arrive, node, routingId.toString(), parts)
+          if (!isLost(`${node} requests`)) turn(() => arrive(node, routingId.toString(), parts))
           return true
         },
         beat(part) {
           if (isLost(`${node} beats`)) return
-          setImmediate(() => {
+          turn(() => {
             const hub = bound.get(node)
             hub?.sockets.set(routingId.toString(), deliver)
             hub?.from.beat(part, routingId)
@@ -147,7 +178,7 @@ export function createMemoryNetwork() {
         },
         close() {
           open = false
-          setImmediate(() => bound.get(node)?.sockets.delete(routingId.toString()))
+          turn(() => bound.get(node)?.sockets.delete(routingId.toString()))
         },
       }
     }
