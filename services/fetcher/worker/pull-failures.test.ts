@@ -1,5 +1,5 @@
 import type { RequestListener } from 'node:http'
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import { brotliCompressSync, constants, deflateSync, gzipSync } from 'node:zlib'
 import { answering, cleanUp, json, secret, setup } from './pull.fixture.ts'
 
 afterEach(cleanUp)
@@ -138,10 +138,13 @@ test('what is no HTTP is an unreachable backend', async () => {
   })
 })
 
+/** Its own choice takes fifty times as long for the same bomb. */
+const brotliQuickly = (bytes: Buffer) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 2 } })
+
 test.each([
   ['gzip', gzipSync, 500_000],
   ['gzip', gzipSync, 100_000_000],
-  ['br', brotliCompressSync, 100_000_000],
+  ['br', brotliQuickly, 100_000_000],
   ['deflate', deflateSync, 50_000_000],
 ])('a bomb in %s is too large', async (encoding, compress, bytes) => {
   const bomb = compress(Buffer.alloc(bytes, '1'))

@@ -239,8 +239,8 @@ test('keys that sessions took before they had a user count for the user: no more
   expect(answers).toEqual([...Array(4).fill('authed'), 'rate_limited', 'rate_limited'])
 })
 
-test('2,000 sessions renew at once, and none misses a change meanwhile', async () => {
-  const SESSIONS = 2_000
+test('500 sessions renew at once, and none misses a change meanwhile', async () => {
+  const SESSIONS = 500
   const { gateway, connect, backbone, turn } = setup()
   const tokens = await Promise.all(
     Array.from({ length: SESSIONS }, (_, n) => sign({ nowMs: startAtMs, sub: `user-${n}`, keys })),
