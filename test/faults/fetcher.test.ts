@@ -10,14 +10,22 @@ import { type Gateway, type System, startSystem } from '../support/system.ts'
 const TIMEOUT_MS = 1_000
 
 const backend = await startBackend()
-const start = ({ fetchers }: { fetchers: number }) =>
+interface Options {
+  fetchers: number
+  gateways?: number
+  workers?: number
+  refresh?: string
+}
+
+/** Dozens of keys that are refreshed more often take most of the machine. */
+const start = ({ fetchers, gateways = 2, workers = 1, refresh = '500ms' }: Options) =>
   startSystem({
     fetchers,
-    gateways: 2,
-    env: { FETCHER_WORKERS: '2' },
+    gateways,
+    env: { FETCHER_WORKERS: String(workers) },
     // A node may answer from memory for long: the asker's version must decide whether it does.
     namespaces: {
-      doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', maxAge: '1h', timeout: `${TIMEOUT_MS}ms` },
+      doc: { url: `${backend.origin}/docs/{id}`, refresh, maxAge: '1h', timeout: `${TIMEOUT_MS}ms` },
     },
   })
 
@@ -39,7 +47,7 @@ const workerBehind = (path: string, workers: () => number[]) => pidBehind(() => 
 describe('a worker', () => {
   let system: System
   beforeAll(async () => {
-    system = await start({ fetchers: 1 })
+    system = await start({ fetchers: 1, workers: 2, refresh: '100ms' })
   })
   afterAll(() => system.stop())
   const workersNow = () => childrenOf(system.fetchers[0].process.pid)
@@ -193,7 +201,7 @@ test.concurrent('one of two nodes killed for good: the other owns its keys; when
 })
 
 test.concurrent('a node that stalls again and again is held down longer each time, and has its keys back', async () => {
-  const { fetchers, gateways, nodes, stop } = await start({ fetchers: 2 })
+  const { fetchers, gateways, nodes, stop } = await start({ fetchers: 2, gateways: 1 })
   const [gateway] = gateways
   const [flapping] = fetchers
   const keys = Array.from({ length: 40 }, (_, index) => `doc:flaps-${index}`)
