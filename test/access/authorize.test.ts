@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { fnv1a, viewerKey } from '@keycast/backbone'
 import { SignJWT } from 'jose'
 import { answers, documentOf, startBackend } from '../support/backend.ts'
-import { connect } from '../support/client.ts'
+import { closeClients, connect } from '../support/client.ts'
 import { eventually } from '../support/deadline.ts'
 import { ask } from '../support/http.ts'
 import { startJournal } from '../support/journal.ts'
@@ -114,6 +114,7 @@ const get = (client: Awaited<ReturnType<typeof connect>>, key: string): Promise<
 const asked = (id: string) => rights.askedFor(`/rights/${id}`)
 
 afterEach(() => {
+  closeClients()
   rights.failWith(undefined)
   backend.failWith(undefined)
 })

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { documentOf, startBackend } from '../support/backend.ts'
-import { connect } from '../support/client.ts'
+import { closeClients, connect } from '../support/client.ts'
 import { eventually } from '../support/deadline.ts'
 import { ask } from '../support/http.ts'
 import { request, startProxy } from '../support/proxy.ts'
@@ -77,6 +77,8 @@ async function viewer(user: string, { url = gateway.url, token }: { url?: string
 
 const asked = (path: string, user: string) =>
   backend.askedFor(path).filter(({ headers }) => userOf(headers.authorization) === user)
+
+afterEach(closeClients)
 
 test("two users see different values under one key, at every door and gateway, and never each other's", async () => {
   const proxy = await startProxy([gateway.port], { args: ['--exempt', '127.0.0.0/8'] })
@@ -303,6 +305,9 @@ test('a fetcher that is killed loses nothing: the other node has the tokens from
 })
 
 test('no token is in any log, metric or answer to operators', async () => {
+  const ann = await viewer('ann')
+  await ann.subscribe(['inbox:a'])
+  await ann.reaches('inbox:a', 1)
   const told = JSON.stringify([
     ...system.gateways.map(({ process }) => process.log()),
     ...system.fetchers.map(({ process }) => process.log()),

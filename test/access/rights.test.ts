@@ -8,7 +8,7 @@ import { SignJWT } from 'jose'
 import WebSocket from 'ws'
 import { answers, documentOf, startBackend } from '../support/backend.ts'
 import { atEnd, newFolder } from '../support/cleanup.ts'
-import { connect } from '../support/client.ts'
+import { closeClients, connect } from '../support/client.ts'
 import { eventually, within } from '../support/deadline.ts'
 import { ask } from '../support/http.ts'
 import { writeConfig } from '../support/keycast-yaml.ts'
@@ -71,6 +71,8 @@ const upgrade = (url: string, headers: Record<string, string>): Promise<number> 
   })
   return within(answered, 'an answer to the upgrade')
 }
+
+afterEach(closeClients)
 
 test('without a token a client reads what is open, and learns nothing of the rest', async () => {
   const client = await connect(gateway.url)

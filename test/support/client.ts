@@ -104,10 +104,20 @@ interface Options {
   from?: string
 }
 
+/** The clients of this file that are connected. */
+const open = new Set<WebSocket>()
+
+/** Ends every client, for after a test: its keys would be fetched, and its rights asked for, until the file is over. */
+export function closeClients() {
+  for (const socket of open) socket.terminate()
+}
+
 export async function connect(url: string, { sights = createSights(), protocols = [], from }: Options = {}) {
   const headers = from === undefined ? {} : { 'x-forwarded-for': from }
   const socket = new WebSocket(url, protocols, { perMessageDeflate: false, headers })
   atEnd(() => socket.terminate())
+  open.add(socket)
+  socket.once('close', () => open.delete(socket))
 
   const conditions = createConditions()
   const requests = new Map<string | number, { answer: (message: any) => void; lose: (error: Error) => void }>()
