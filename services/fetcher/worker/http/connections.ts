@@ -7,6 +7,17 @@ import type { Exchange, Response } from './exchange.ts'
 import { createLookups, type Lookup } from './lookups.ts'
 
 const require = createRequire(import.meta.url)
+// Once a response's header is too long undici makes an error, with its stack, for each further field that it has read with
+// it. Ten thousand short ones take a tenth of a second, and a backend that sends such to many requests at once keeps the
+// responses of others waiting until their worker is killed. So there is one, made before the client takes its constructor.
+const errors = require('undici/lib/core/errors.js') as Record<string, new (message: string) => Error>
+const overflow = new errors.HeadersOverflowError('the header is too long')
+errors.HeadersOverflowError = class {
+  constructor() {
+    // biome-ignore lint/correctness/noConstructorReturn: that is what it is for
+    return overflow
+  }
+} as never
 // Not from the package's index, which also loads fetch, WebSockets and caches: 100 ms of CPU and 9 MB for each worker.
 const Client = require('undici/lib/dispatcher/client.js') as typeof import('undici').Client
 const buildConnector = require('undici/lib/core/connect.js') as typeof import('undici').buildConnector

@@ -178,6 +178,15 @@ test.each([
   })
 })
 
+test('of a head that is too long no error is made for each further field: that would take its worker a tenth of a second', async () => {
+  const failed = jest.spyOn(Exchange.prototype, 'onResponseError')
+  for (let i = 0; i < 2; i++) await pulled(`${ok}${'X: y\r\n'.repeat(20_000)}\r\n`)
+  const errors = failed.mock.calls.map(([, error]) => error).filter(({ code }) => code === 'UND_ERR_HEADERS_OVERFLOW')
+  failed.mockRestore()
+  expect(errors.length).toBeGreaterThan(1)
+  expect(new Set(errors).size).toBe(1)
+})
+
 test('a body in chunks of one byte takes little more memory than its bytes', async () => {
   const bytes = Buffer.alloc(300_000, 'keycast')
   const exchange = new Exchange({ url: '', headers: {}, timeoutMs: 60_000, bytesMax: bytes.length })
