@@ -463,6 +463,19 @@ function createSystem(seed: number) {
     },
   ]
 
+  /** Each viewer has the latest of all it subscribed to, or is told that there is none: without another change. */
+  function checkConverged() {
+    for (const { name, user, gateway, connection, subscribed, problems, shown } of viewers) {
+      if (connection?.readyState !== 1) continue
+      for (const key of subscribed.keys()) {
+        const { revision } = truthOf(key, user)
+        const has = shown.get(key)?.revision
+        const isRight = backend.isThere(key, user) ? has === revision && !problems.has(key) : problems.has(key)
+        if (!isRight) wrong(`${name}@${gateway.name} ${key}: ${has}, ${problems.get(key)}, in place of ${revision}`)
+      }
+    }
+  }
+
   const changeAll = () => {
     for (const key of keys) for (const user of namespaceOf(key) === 'own' ? users : [undefined]) change(key, user)
   }
@@ -520,9 +533,10 @@ function createSystem(seed: number) {
       for (const { process, list } of gateways) await kernel.within(process, () => list(NODES))
       takeOver(1)
       for (const viewer of viewers) viewer.readsFromMs = 0
-      await pass(8_000)
+      await pass(SETTLED_MS + 8_000, 50)
+      checkConverged()
       changeAll()
-      await pass(SETTLED_MS, 50)
+      await pass(SETTLED_MS, 100) // keys that were not there are asked for rarely
       for (const viewer of viewers) {
         await leave(viewer)
         await come(viewer)

@@ -337,6 +337,7 @@ export function createRouter<S extends Service>({
       else done({ type: 'unsaid' })
     },
     isAlive,
+    linkOf,
     /** The links to all nodes that some gateway may route keys to: another one may not hold a node down. */
     links: () => [...nodes.values()].flatMap(({ link, judged }) => (link.alive || !judged ? link : [])),
     ownerOf: (key: string) => ({ node: ownerOf(placeOf(key)), alive: isAlive(key) }),

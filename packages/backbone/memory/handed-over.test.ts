@@ -15,6 +15,7 @@ const options = { deadlineMs: 5_000 }
 /** Nodes that keep what they hear, and answer when told. */
 async function setup() {
   const network = createMemoryBackbone()
+  const refreshed: Record<string, string[]> = { n1: [], n2: [] }
   const told: Record<string, { link: string; id: string; command: any; leftMs: number }[]> = {}
   const hubs: Record<string, ReturnType<typeof network.hub>> = {}
   for (const name of names) {
@@ -28,6 +29,7 @@ async function setup() {
       onCancelGet() {},
       onLinkLost() {},
       answersFor: () => ({ answers: [], more: false }),
+      onNotice: (_, { keys }) => refreshed[name].push(...keys),
       onCommand: (link, id, command, leftMs) => heard.push({ link, id, command, leftMs }),
     })
   }
@@ -38,6 +40,7 @@ async function setup() {
     network,
     backbone,
     told,
+    refreshed,
     answer(name: string, taken: Taken) {
       for (const { link, id } of told[name].splice(0)) hubs[name].tellResult(link, id, taken)
     },
@@ -66,6 +69,33 @@ test('the owner of the key is given the value, and what it says comes back', asy
   await network.settle()
   expect(await removing).toEqual({ code: 'capacity', message: 'full', retryAfterMs: 5 })
   expect(told[other]).toEqual([])
+})
+
+test('other nodes are told that the key changed: one of them may have it for a gateway that sees another owner', async () => {
+  const { network, backbone, refreshed, answer } = await setup()
+  const hand = async (taken: Taken) => {
+    const handing = backbone.handOver(value, options)
+    await network.settle()
+    answer(owner, taken)
+    await network.settle()
+    await handing
+    await network.settle()
+  }
+  await hand({ outcome: 'older', rank: 9 })
+  expect(refreshed).toEqual({ [owner]: [], [other]: [] })
+  await hand({ outcome: 'taken' })
+  await hand({ outcome: 'taken' })
+  await network.pass(1_000)
+  expect(refreshed).toEqual({ [owner]: [], [other]: [KEY] })
+
+  cutOff(network, other)
+  await network.pass(4_000)
+  await hand({ outcome: 'taken' })
+  await network.pass(1_000)
+  expect(refreshed[other]).toEqual([KEY])
+  network.swallowed.clear()
+  await network.pass(4_000)
+  expect(refreshed).toEqual({ [owner]: [], [other]: [KEY, KEY] })
 })
 
 test('a node that dies with a value leaves it unknown: it is given to no other node, which may have a newer one', async () => {

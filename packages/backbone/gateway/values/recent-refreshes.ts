@@ -8,23 +8,27 @@ export const REMEMBERED_MS = 30_000
 /** Some 10 MB of keys. If more are refreshed in that time, the oldest are forgotten. */
 const KEYS_MAX = 100_000
 
-export function createRecentRefreshes({ now }: { now: () => number }) {
-  /** The time of each key's last refresh call. */
-  const refreshedAt = createRecent<string, number>(KEYS_MAX)
+export function createRecentRefreshes<Node>({ now }: { now: () => number }) {
+  /** `taker`: the node that has the new value itself. */
+  const refreshed = createRecent<string, { at: number; taker: Node | undefined }>(KEYS_MAX)
 
   return {
-    add(keys: string[]) {
-      for (const key of keys) refreshedAt.set(key, now())
+    /** @param taker a node that was handed the new values */
+    add(keys: string[], taker?: Node) {
+      for (const key of keys) refreshed.set(key, { at: now(), taker })
     },
-    keys(): string[] {
+    /** Those that the node is to be told of. */
+    keysFor(node: Node): string[] {
       for (
-        let oldest = refreshedAt.oldest();
-        oldest && now() - oldest.value > REMEMBERED_MS;
-        oldest = refreshedAt.oldest()
+        let oldest = refreshed.oldest();
+        oldest && now() - oldest.value.at > REMEMBERED_MS;
+        oldest = refreshed.oldest()
       ) {
-        refreshedAt.takeOldest()
+        refreshed.takeOldest()
       }
-      return Array.from(refreshedAt, ({ key }) => key)
+      return Array.from(refreshed)
+        .filter(({ value }) => value.taker !== node)
+        .map(({ key }) => key)
     },
   }
 }

@@ -1,6 +1,6 @@
-// Refresh calls on their way to the fetcher nodes. Each goes to every node, not only to the keys' owners: gateways may
-// disagree about which nodes exist. Then the node that refreshes a key for another gateway is not the owner that this
-// gateway sees.
+// Refresh calls on their way to the fetcher nodes, and keys of which a value was handed over. They go to every node, not
+// only to the keys' owners: gateways may disagree about which nodes exist. Then the node that has a key for another
+// gateway is not the owner that this gateway sees.
 import type { World } from '@keycast/service'
 import { FetcherUnavailable } from '../../backbone.ts'
 import { KEYS_PER_REQUEST_MAX } from '../../wire/envelope.ts'
@@ -11,6 +11,9 @@ import { createRecentRefreshes } from './recent-refreshes.ts'
 
 type Link = LinkOf<Values>
 
+/** A notice for each value that is handed over would cost as much as the value. */
+const TOGETHER_MS = 1_000
+
 interface Options extends Pick<World, 'now' | 'after'> {
   /** To the nodes there are now. */
   links: () => Link[]
@@ -19,7 +22,19 @@ interface Options extends Pick<World, 'now' | 'after'> {
 export function createRefreshes({ links, now, after }: Options) {
   /** With what gives them up. */
   const pending = new Map<PendingRefresh, (why: string) => void>()
-  const recent = createRecentRefreshes({ now })
+  const recent = createRecentRefreshes<Link>({ now })
+
+  /** Of keys that the other nodes are to be told of. */
+  const takers = new Map<string, Link | undefined>()
+  let stopTelling = () => {}
+
+  function tellOthers() {
+    for (const link of links()) {
+      const keys = [...takers].filter(([, taker]) => taker !== link).map(([key]) => key)
+      for (const chunk of chunksOf(keys)) link.notify(refreshNotice(chunk), () => {})
+    }
+    takers.clear()
+  }
 
   function refresh(keys: string[], { users, deadlineMs }: { users?: string[]; deadlineMs: number }): Promise<void> {
     if (keys.length === 0) return Promise.resolve()
@@ -53,6 +68,13 @@ export function createRefreshes({ links, now, after }: Options) {
   return {
     refresh,
 
+    /** A node was handed the key's new value, perhaps not the one that has the key for other gateways. */
+    tellOthers(key: string, taker: Link | undefined) {
+      if (takers.size === 0) stopTelling = after(TOGETHER_MS, tellOthers)
+      takers.set(key, taker)
+      recent.add([key], taker)
+    },
+
     /** The set of nodes may have changed. */
     route() {
       for (const call of pending.keys()) call.route()
@@ -63,10 +85,11 @@ export function createRefreshes({ links, now, after }: Options) {
      * still pending reach it by themselves.
      */
     remind(link: Link) {
-      for (const keys of chunksOf(recent.keys())) link.notify(refreshNotice(keys), () => {})
+      for (const keys of chunksOf(recent.keysFor(link))) link.notify(refreshNotice(keys), () => {})
     },
 
     stop() {
+      stopTelling()
       for (const giveUp of pending.values()) giveUp('the gateway is stopping')
     },
   }

@@ -65,7 +65,7 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
 
   const askAbout: Backbone['askAbout'] = (message, options) => ask<Ruling>({ type: 'ask', ...message }, options)
 
-  const handOver = createHandOver({
+  const give = createHandOver({
     command: router.command,
     commandOf: value => ({ type: 'put', ...value }) as const,
     texts: {
@@ -75,6 +75,14 @@ export function createValuesBackbone({ events, ...given }: Options): Backbone {
       refused: 'nothing was changed: the fetcher node is of an earlier release, which takes no values',
     },
   })
+
+  const handOver: Backbone['handOver'] = async (value, options) => {
+    const owner = router.linkOf(value.key)
+    const taken = await give(value, options)
+    const taker = owner === router.linkOf(value.key) ? owner : undefined // where the key moved, nobody knows
+    if ('outcome' in taken && taken.outcome === 'taken') refreshes.tellOthers(value.key, taker)
+    return taken
+  }
 
   return {
     start: router.start,
