@@ -1,6 +1,6 @@
 // Keeps a node that was lost from its keys for a while after it is heard again. A node that comes and goes would otherwise
-// take its keys and lose them at each turn. One that is heard and cannot reach its log is as good as lost, where another
-// one reaches it.
+// take its keys and lose them at each turn. A node that beats and cannot reach its log counts as lost while another node
+// can reach that log.
 import { SILENT_MS } from '@keycast/service'
 
 /** After the first loss: a node that was only restarted has its keys back soon. */

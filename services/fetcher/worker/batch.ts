@@ -9,8 +9,8 @@ import type { Pulled } from './response.ts'
 const CONTENT_TYPE = 'application/json'
 
 /**
- * To find the ids of two million takes seconds, in which this worker reads no other backend's responses, nor beats. A request
- * is for 500.
+ * A request is for 500 keys. To look for their ids in two million items would take this worker seconds, in which it neither
+ * reads other backends' responses nor beats.
  */
 const ITEMS_MAX = 100_000
 

@@ -65,7 +65,7 @@ export const wokenAtOf = ({ timing }: Entry) => timing.failures?.wokenAt ?? Numb
 export const wakeAgainAtOf = (entry: Entry) =>
   wokenAtOf(entry) + Math.max(WAKE_MS_MIN, entry.timing.failures?.waitMs ?? 0)
 
-/** The wait after a failed fetch is at most this, or half of it; then it doubles. */
+/** The wait after the first failed fetch is between half of this and all of it; with each further failure it doubles. */
 const WAIT_MS_FIRST = 250
 
 /** Of a key that nobody watches, and of one whose `refresh` is shorter. */

@@ -60,7 +60,7 @@ export async function lockFolder(
   // Goes before all: one that came earlier and looks later is told at once, and does not wait for this one to leave.
   const held = `lock.-${id}.socket`
   const visitors = new Set<Socket>()
-  // Others that want the folder only look whether somebody listens. Who looks into the log (look.ts) says something.
+  // A process that wants the folder only looks whether somebody listens. One that looks into the log (look.ts) sends bytes.
   const server = createServer(socket => {
     visitors.add(socket)
     let letGo: (() => void) | undefined
