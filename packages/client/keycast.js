@@ -20,7 +20,7 @@ export { KeycastError } from './keycast/errors.js'
  * @typedef {import('./keycast/rooms/publishes.js').Published} Published
  * @typedef {import('./keycast/rooms/publishes.js').PublishOptions} PublishOptions
  * @typedef {import('./keycast/rooms/rooms.js').HistoryOptions} HistoryOptions
- * @typedef {import('./keycast/rooms/rooms.js').Join} Join
+ * @typedef {import('./keycast/rooms/membership.js').Join} Join
  */
 
 /**

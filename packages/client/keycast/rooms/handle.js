@@ -37,7 +37,7 @@ import { createScope } from '../scope.js'
  *   retry: () => void,
  *   publish: (data: T, options?: import('./publishes.js').PublishOptions) => Promise<import('./publishes.js').Published>,
  *   history: (options?: import('./rooms.js').HistoryOptions) => Promise<import('./rooms.js').History<T>>,
- *   join: (name: string, claim?: string) => Promise<import('./rooms.js').Join>,
+ *   join: (name: string, claim?: string) => Promise<import('./membership.js').Join>,
  *   leave: () => Promise<void>,
  *   close: () => void,
  * }} RoomHandle

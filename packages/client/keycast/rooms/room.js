@@ -1,6 +1,7 @@
 // One room as this client follows it. Each reader is given every message after its place, in order and once, or a gap.
 import { createListeners } from '../listeners.js'
 import { createMembers } from './members.js'
+import { createMembership } from './membership.js'
 
 /**
  * A place in a room's order. `seq` counts 1, 2, 3 … within an `epoch`; another epoch is another history.
@@ -83,13 +84,20 @@ export const unknownRoom = Object.freeze({
 
 export class Room {
   #state = unknownRoom
+  /** For whom the subscribe asked, and what. @type {Set<Reader>} */
+  #askedFor = new Set()
+  /** @type {Reader | undefined} */
+  #askedLast
+  /** @type {Position | undefined} */
+  #askedAfter
 
   /**
    * @param {string} key
-   * @param {Pick<import('../client.js').PartDeps, 'createAlarm' | 'link'>} deps
-   * @param {(key: string) => void} want subscribes, or subscribes anew
+   * @param {Parameters<typeof createMembership>[1] & { want: (key: string) => void }} deps
+   *   `want` subscribes, or subscribes anew
    */
-  constructor(key, { createAlarm, link }, want) {
+  constructor(key, deps) {
+    const { createAlarm, link, want } = deps
     this.key = key
     /** Nobody may want it any more, where the gateway has not heard so yet. */
     this.want = () => {
@@ -98,6 +106,7 @@ export class Room {
     this.link = link
     this.listeners = createListeners(() => this.#state)
     this.members = createMembers(this.want)
+    this.membership = createMembership(this, deps)
     /** @type {Set<Reader>} */
     this.readers = new Set()
     /** The number of handles that share it. */
@@ -106,30 +115,12 @@ export class Room {
     /** @type {import('../errors.js').Health | undefined} */
     this.end = undefined
     this.refusals = 0
-    /** The join that stands, or will stand again in the next session. @type {import('./rooms.js').Join | undefined} */
-    this.join = undefined
-    /** What the gateway refused the join with, which is asked for again, and how often it did. */
-    /** @type {KeycastError | undefined} */
-    this.joinError = undefined
-    this.joinRefusals = 0
-    /** The claim by which this client is recognized if it has no token. @type {string | undefined} */
-    this.claim = undefined
-    this.isRejoining = false
-    /** The last of the joins and leaves that are not answered yet. @type {Promise<unknown> | undefined} */
-    this.turn = undefined
-    /** For its join, and for the next try after a refusal. */
-    this.alarm = createAlarm()
+    /** For the next try after a refusal. */
     this.refusal = createAlarm()
     /** The position that the stream has reached. @type {Position | undefined} */
     this.position = undefined
-    /** The subscribe whose answer counts, for whom and what it asked. */
+    /** The subscribe whose answer counts. */
     this.askId = 0
-    /** @type {Set<Reader>} */
-    this.askedFor = new Set()
-    /** @type {Reader | undefined} */
-    this.askedLast = undefined
-    /** @type {Position | undefined} */
-    this.askedAfter = undefined
   }
 
   get state() {
@@ -157,7 +148,7 @@ export class Room {
     if (this.link.isOffline) return 'offline'
     if (!live) return 'loading'
     // An error of a join, or without a time to retry, says nothing about the stream.
-    return error?.retryAfterMs === undefined || error === this.joinError ? 'live' : 'stale'
+    return error?.retryAfterMs === undefined || error === this.membership.error() ? 'live' : 'stale'
   }
 
   /** @param {Reader} reader */
@@ -177,15 +168,17 @@ export class Room {
   /** How the next subscribe names the room: one of its readers may want more than the others. @param {number} id */
   ask(id) {
     const readers = [...this.readers]
-    this.askedFor = new Set(readers)
+    this.#askedFor = new Set(readers)
     this.askId = id
     this.become({ live: false })
     this.members.isWanted = readers.some(reader => reader.presence)
-    this.askedLast = readers.find(({ position, last }) => !position && last)
-    const [first, ...others] = readers.flatMap(({ position }) => (this.askedLast || !position ? [] : [position]))
+    this.#askedLast = readers.find(({ position, last }) => !position && last)
+    const [first, ...others] = readers.flatMap(({ position }) => (this.#askedLast || !position ? [] : [position]))
     // Messages of another epoch than the first are asked for next, or reported as a gap.
-    this.askedAfter = others.reduce((a, b) => (a.epoch === b.epoch && b.seq < a.seq ? b : a), first)
-    const { key, askedAfter: after, askedLast: { last } = {}, members } = this
+    this.#askedAfter = others.reduce((a, b) => (a.epoch === b.epoch && b.seq < a.seq ? b : a), first)
+    const { key, members } = this
+    const after = this.#askedAfter
+    const last = this.#askedLast?.last
     return after || last || members.isWanted ? { key, after, last, presence: members.isWanted || undefined } : key
   }
 
@@ -202,13 +195,13 @@ export class Room {
     let isEnough = true
     for (const reader of this.readers) {
       const { position, last } = reader
-      const isLost = !recovered && isSame(position, this.askedAfter) && !isSame(position, from)
-      if (reader === this.askedLast) reader.position = from
+      const isLost = !recovered && isSame(position, this.#askedAfter) && !isSame(position, from)
+      if (reader === this.#askedLast) reader.position = from
       else if (!position) {
         if (last) isEnough = false
         else reader.position = head
         // One that came later may name a place that the room had not reached at this answer.
-      } else if (!this.askedFor.has(reader)) isEnough = false
+      } else if (!this.#askedFor.has(reader)) isEnough = false
       else if (position.epoch !== epoch) this.#tellGap(reader, head, oldest, 'epoch')
       else if (position.seq > seq) this.#tellGap(reader, head, oldest, 'ahead')
       else if (isLost) this.#tellGap(reader, head, oldest, 'trimmed')

@@ -1,7 +1,6 @@
 // The rooms that an application follows, publishes into or has joined: takes the gateway's messages about them.
 import { backoffMs } from '../connection/backoff.js'
 import { endOf, KeycastError } from '../errors.js'
-import { randomText } from '../random.js'
 import { badKey } from '../requests.js'
 import { createSubscriber } from '../subscriber.js'
 import { createRoomHandle } from './handle.js'
@@ -10,12 +9,6 @@ import { checkOptions, checkPosition, positionOf, Room, toMessage } from './room
 
 /**
  * @typedef {import('./room.js').Position} Position
- */
-
-/**
- * `claim`: a secret by which an anonymous client keeps that name.
- *
- * @typedef {{ name: string, claim?: string | undefined }} Join
  */
 
 /**
@@ -34,8 +27,6 @@ import { checkOptions, checkPosition, positionOf, Room, toMessage } from './room
  * @typedef {{ messages: import('./room.js').Message<T>[], more: boolean, truncated: boolean, oldest: Position,
  *   newest: Position }} History
  */
-
-const claimGrammar = /^[\w-]{22}$/
 
 /** @param {import('../client.js').PartDeps & { values: import('../values/values.js').Values, keepForbidden?: boolean }} deps */
 export function createClientRooms(deps) {
@@ -68,8 +59,7 @@ export function createClientRooms(deps) {
       room.refusal.set(() => room.end === 'forbidden' && retry(room), backoffMs(environment.random, room.refusals))
       if (!keepForbidden) room.members.forget()
     }
-    const live = subscribed && room.state.live
-    room.become({ live, error })
+    room.become({ live: subscribed && room.state.live, error })
   }
 
   /** @param {string} key a room that may not be wanted any more */
@@ -79,14 +69,14 @@ export function createClientRooms(deps) {
     // The next handle would take a room that is still live for one that is subscribed to.
     room.stop()
     // A room that comes next would not know the claim of a join under way.
-    if (room.handles > 0 || room.turn) return
+    if (room.handles > 0 || room.membership.isBusy()) return
     room.refusal.clear()
     rooms.delete(key)
   }
 
   /** @param {string} key */
   function create(key) {
-    const room = new Room(key, deps, subscriber.want)
+    const room = new Room(key, { ...deps, want: subscriber.want, isOpen: () => isOpen, check, forget })
     rooms.set(key, room)
     // A message published by a closed handle may still be under way.
     room.become({ pending: publishes.pending(key) })
@@ -146,24 +136,6 @@ export function createClientRooms(deps) {
     } else if (wasValue) unsubscribe(key)
   }
 
-  /** @param {Room} room */
-  function endJoin(room) {
-    room.join = undefined
-    room.alarm.clear()
-    room.become({ joinedAs: undefined })
-  }
-
-  /** The gateway refuses a join that stood. @param {Room} room @param {KeycastError} error */
-  function refuseJoin(room, error) {
-    room.joinError = error
-    // Loops throw what ended the subscription.
-    room.become({ error: room.end ? room.state.error : error, joinedAs: undefined })
-    // A name that is another's stays so; a right may come back, and a place become free.
-    if (error.code === 'name_taken') return endJoin(room)
-    const waitMs = error.retryAfterMs ?? backoffMs(environment.random, room.joinRefusals++)
-    room.alarm.set(() => rejoin(room), waitMs)
-  }
-
   /** Asks again for a room that was refused or has ended, and for the membership. @param {Room} room */
   function retry(room) {
     if (closed || badKey(room.key)) return
@@ -173,72 +145,7 @@ export function createClientRooms(deps) {
     }
     // A listener may have closed the client.
     if (!closed) room.want()
-    if (room.alarm.isSet()) rejoin(room)
-  }
-
-  /**
-   * Joins and leaves of a room go out one by one. The gateway refuses a join while another is under way, and a join
-   * that is repeated after a loss must not come after the leave.
-   *
-   * @template T
-   * @param {Room} room
-   * @param {() => Promise<T>} ask
-   */
-  function inTurn(room, ask) {
-    const turn = room.turn?.then(ask, ask) ?? ask()
-    room.turn = turn
-    return turn.finally(() => {
-      if (room.turn !== turn) return
-      room.turn = undefined
-      forget(room.key)
-    })
-  }
-
-  /** @param {string} key @param {Join} wanted @returns {Promise<Join>} */
-  const join = (key, wanted) =>
-    calls.ask(
-      () => ({ type: 'join', key, ...wanted }),
-      ({ name, claim }) => ({ name, claim }),
-    )
-
-  /** Tells a new session this client's name in a room. @param {Room} room */
-  function rejoin(room) {
-    const { join: wanted } = room
-    // A call that a loss interrupted is made again by itself.
-    if (!wanted || !isOpen || room.isRejoining) return
-    room.isRejoining = true
-    room.alarm.clear()
-    inTurn(room, async () => {
-      // Another join, a leave, or a loss may have come before it.
-      if (room.join !== wanted || !isOpen) return
-      const { name } = await join(room.key, wanted)
-      if (room.join !== wanted) return
-      room.joinRefusals = 0
-      room.become({ joinedAs: name, error: room.state.error === room.joinError ? undefined : room.state.error })
-    })
-      .finally(() => {
-        room.isRejoining = false
-      })
-      .catch(error => {
-        if (room.join !== wanted) return
-        if (error.retryAfterMs === undefined || error.code === 'capacity') refuseJoin(room, error)
-        else room.alarm.set(() => rejoin(room), error.retryAfterMs)
-      })
-  }
-
-  /** @param {Room} room */
-  function leave(room) {
-    endJoin(room)
-    return inTurn(room, async () => {
-      // A join that was under way may stand by now.
-      endJoin(room)
-      // A session that is gone is in no room.
-      if (!isOpen) return
-      await calls.ask(
-        () => ({ type: 'leave', key: room.key }),
-        () => {},
-      )
-    })
+    if (room.membership.isWaiting()) room.membership.renew()
   }
 
   return {
@@ -274,7 +181,7 @@ export function createClientRooms(deps) {
         onClose() {
           room.handles -= 1
           room.readers.delete(reader)
-          if (room.handles === 0 && room.join) leave(room).catch(() => {})
+          if (room.handles === 0 && room.membership.stands()) room.membership.leave().catch(() => {})
           if (room.readers.size === 0) subscriber.drop(key)
         },
         async publish(data, options) {
@@ -302,22 +209,8 @@ export function createClientRooms(deps) {
             signal,
           )
         },
-        // The first join has a claim already: if its answer is lost with the connection, the name is held for a while.
-        async join(name, given) {
-          const claim = given ?? room.claim ?? randomText()
-          // One that the gateway refuses must not come with the joins that follow.
-          if (claimGrammar.test(claim)) room.claim = claim
-          return inTurn(room, async () => {
-            check(key)
-            const joined = await join(key, { name, claim })
-            room.join = joined
-            // Its last handle may have been closed meanwhile.
-            if (room.handles === 0) leave(room).catch(() => {})
-            else room.become({ joinedAs: joined.name })
-            return joined
-          })
-        },
-        leave: () => leave(room),
+        join: room.membership.join,
+        leave: room.membership.leave,
       })
     },
 
@@ -328,7 +221,7 @@ export function createClientRooms(deps) {
       subscriber.opened(limits, wanted)
       for (const room of rooms.values()) {
         room.become({})
-        rejoin(room)
+        room.membership.renew()
       }
       publishes.opened(limits)
     },
@@ -348,7 +241,7 @@ export function createClientRooms(deps) {
       subscriber.lost()
       publishes.lost()
       for (const room of rooms.values()) {
-        room.alarm.clear()
+        room.membership.lost()
         room.refusal.clear()
         room.stop()
       }
@@ -366,8 +259,8 @@ export function createClientRooms(deps) {
       const isSubscribed = subscriber.isSubscribed(key)
       // An error of the subscription says that it ends, or when it is tried again.
       const isOfJoin = message.code === 'name_taken' || subscribed || !isSubscribed
-      if (type === 'error' && id === undefined && retryAfterMs === undefined && room.join && isOfJoin) {
-        refuseJoin(room, new KeycastError(message))
+      if (type === 'error' && id === undefined && retryAfterMs === undefined && room.membership.stands() && isOfJoin) {
+        room.membership.refuse(new KeycastError(message))
         return true
       }
       if (!isSubscribed) return false
@@ -397,7 +290,7 @@ export function createClientRooms(deps) {
     revive() {
       closed = undefined
       for (const room of rooms.values()) {
-        if (!closed && (room.end || room.alarm.isSet())) retry(room)
+        if (!closed && (room.end || room.membership.isWaiting())) retry(room)
       }
     },
   }

@@ -28,10 +28,6 @@ class Deeds(Protocol):
         self, key: str, before: Position | None, after: Position | None, limit: int | None
     ) -> asyncio.Future[History]: ...
 
-    def join(self, entry: RoomEntry, name: str, claim: str | None) -> asyncio.Future[Joined]: ...
-
-    def leave(self, entry: RoomEntry) -> asyncio.Future[None]: ...
-
     def retry(self, entry: RoomEntry) -> None: ...
 
     def closed(self, entry: RoomEntry, reader: Reader) -> None: ...
@@ -136,10 +132,10 @@ class Room(Handle):
 
         Without a token the `claim` says who this is: 22 characters of `A-Z a-z 0-9 _ -`, made up where none is given.
         """
-        return self._deeds.join(self._entry, name, claim)
+        return self._entry.membership.join(name, claim)
 
     def leave(self) -> asyncio.Future[None]:
-        return self._deeds.leave(self._entry)
+        return self._entry.membership.leave()
 
     def retry(self) -> None:
         """Asks the gateway now for the room, and for the membership, also after an error that ended them."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
+from ..calls import Calls
 from ..environment import Alarm, Environment, Link
 from ..errors import Health, KeycastError
 from ..listeners import Listeners
 from .members import Members
-from .messages import Gap, Joined, Message, Position, RoomState
+from .membership import Membership
+from .messages import Gap, Message, Position, RoomState
 
 Reason = Literal["trimmed", "epoch", "ahead", "slow"]
 
@@ -28,7 +29,17 @@ class Reader:
 
 
 class RoomEntry:
-    def __init__(self, key: str, environment: Environment, link: Link, want: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        key: str,
+        environment: Environment,
+        link: Link,
+        calls: Calls,
+        want: Callable[[str], None],
+        is_open: Callable[[], bool],
+        refusal_of: Callable[[str], KeycastError | None],
+        forget: Callable[[str], None],
+    ) -> None:
         self.key = key
         self.link = link
         self._want = want
@@ -43,18 +54,7 @@ class RoomEntry:
         self.end: Literal["forbidden", "ended"] | None = None
         self.refusals = 0
         self.refusal = Alarm(environment)
-        #: The join that stands, or is to stand again in the next session.
-        self.join: Joined | None = None
-        #: What the gateway refused the join with, which is asked for again, and how often it did.
-        self.join_error: KeycastError | None = None
-        self.join_refusals = 0
-        #: By which this client is known again, where it has no token.
-        self.claim: str | None = None
-        self.is_rejoining = False
-        #: The last of the joins and leaves that are not answered yet.
-        self.turn: asyncio.Future[Any] | None = None
-        #: For the join.
-        self.alarm = Alarm(environment)
+        self.membership = Membership(self, environment, calls, is_open, refusal_of, forget)
         #: Where the stream is.
         self.position: Position | None = None
         #: The subscribe whose answer counts, for whom and what it asked.
@@ -71,7 +71,7 @@ class RoomEntry:
     def want(self) -> None:
         """Subscribes, or subscribes anew. Nobody may want it any more, where the gateway has not heard so yet."""
         if self.readers:
-            self._want()
+            self._want(self.key)
 
     def become(self, **changes: Any) -> None:
         state = replace(self.state, **changes)
@@ -90,7 +90,7 @@ class RoomEntry:
         if not state.live:
             return "loading"
         # An error of a join, or without a time to retry, says nothing about the stream.
-        error = None if state.error is self.join_error else state.error
+        error = None if state.error is self.membership.error else state.error
         return "stale" if error and error.retry_after is not None else "live"
 
     def add(self, reader: Reader) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,20 +11,16 @@ from ..connection.backoff import backoff_ms
 from ..environment import Environment, Link
 from ..errors import KeycastError, end_of
 from ..keys import bad_key
-from ..random_text import random_text
 from ..subscriber import Subscriber
 from ..values.values import Values
 from .handle import Room
-from .messages import History, Joined, Message, Position, Published, check_position
+from .messages import History, Message, Position, Published, check_position
 from .publishes import Publishes
 from .room import Reader, RoomEntry
 
 
 #: A gateway gives no more messages at once.
 _LAST_MAX = 500
-
-_CLAIM = re.compile(r"[A-Za-z0-9_-]{22}")
-
 
 class Rooms:
     def __init__(
@@ -83,7 +78,7 @@ class Rooms:
         return room
 
     def publish(self, key: str, data: Any, message_id: str | None, deadline: float) -> asyncio.Future[Published]:
-        return self._publishes.publish(key, data, message_id, deadline * 1_000, self._closed or bad_key(key))
+        return self._publishes.publish(key, data, message_id, deadline * 1_000, self._refusal_of(key))
 
     def history(
         self, key: str, before: Position | None, after: Position | None, limit: int | None
@@ -92,7 +87,7 @@ class Rooms:
         check_position("after", after)
         if before and after:
             raise ValueError("a part of the history has before or after, not both")
-        error = self._closed or bad_key(key)
+        error = self._refusal_of(key)
         if error:
             return self._calls.refused(error)
         bound = before or after
@@ -114,45 +109,9 @@ class Rooms:
 
         return self._calls.ask(key, lambda: request, read)
 
-    def join(self, entry: RoomEntry, name: str, claim: str | None) -> asyncio.Future[Joined]:
-        # The first join has a claim already: one whose answer is lost with the connection holds the name for a while.
-        wanted = Joined(name, claim or entry.claim or random_text())
-        # A malformed one is refused: later joins without a claim would be refused with it.
-        if wanted.claim and _CLAIM.fullmatch(wanted.claim):
-            entry.claim = wanted.claim
-
-        def read(message: dict[str, Any]) -> Joined:
-            joined = _joined_of(message)
-            entry.join = joined
-            # Its last handle may have been closed meanwhile.
-            if entry.handles == 0:
-                _ignore(self.leave(entry))
-            else:
-                entry.become(joined_as=joined.name)
-            return joined
-
-        def ask() -> asyncio.Future[Joined]:
-            error = self._closed or bad_key(entry.key)
-            return self._calls.refused(error) if error else self._ask_to_join(entry.key, wanted, read)
-
-        return self._in_turn(entry, ask)
-
-    def leave(self, entry: RoomEntry) -> asyncio.Future[None]:
-        self._end_join(entry)
-
-        def ask() -> asyncio.Future[None] | None:
-            # A join that was under way may stand by now.
-            self._end_join(entry)
-            # A session that is gone is in no room.
-            if not self._is_open:
-                return None
-            return self._calls.ask(entry.key, lambda: {"type": "leave", "key": entry.key}, lambda message, _: None)
-
-        return self._in_turn(entry, ask)
-
     def retry(self, entry: RoomEntry) -> None:
         """Asks again for a room that was refused or has ended, and for the membership."""
-        if self._closed or bad_key(entry.key):
+        if self._refusal_of(entry.key):
             return
         if entry.ended:
             entry.end = None
@@ -160,15 +119,15 @@ class Rooms:
         # A listener may have closed the client.
         if not self._closed:
             entry.want()
-        if entry.alarm.is_set:
-            self._rejoin(entry)
+        if entry.membership.is_waiting:
+            entry.membership.renew()
 
     def closed(self, entry: RoomEntry, reader: Reader) -> None:
         """A handle was closed."""
         entry.handles -= 1
         entry.readers.pop(reader, None)
-        if entry.handles == 0 and entry.join:
-            _ignore(self.leave(entry))
+        if entry.handles == 0 and entry.membership.stands:
+            entry.membership.abandon()
         if not entry.readers:
             self._subscriber.drop(entry.key)
 
@@ -178,7 +137,7 @@ class Rooms:
         self._subscriber.opened(limits, wanted)
         for entry in list(self._entries.values()):
             entry.become()
-            self._rejoin(entry)
+            entry.membership.renew()
         self._publishes.opened(limits)
 
     def wanted_as_value(self, key: str) -> None:
@@ -192,7 +151,7 @@ class Rooms:
         self._subscriber.lost()
         self._publishes.lost()
         for entry in list(self._entries.values()):
-            entry.alarm.clear()
+            entry.membership.lost()
             entry.refusal.clear()
             entry.stop()
 
@@ -207,9 +166,9 @@ class Rooms:
         if self._subscriber.answered(message):
             return bool(kind != "subscribed")
         entry = self._entries.get(message.get("key", ""))
-        if entry and entry.join and self._ends_join(entry, message):
+        if entry and entry.membership.stands and self._ends_join(entry, message):
             # Whether the room is followed is another matter.
-            self._refuse_join(entry, KeycastError.of(message, entry.key))
+            entry.membership.refuse(KeycastError.of(message, entry.key))
             return True
         if not entry or not self._subscriber.is_subscribed(entry.key):
             return False
@@ -240,11 +199,24 @@ class Rooms:
         """A person insists: what was refused or has ended is asked for again."""
         self._closed = None
         for entry in list(self._entries.values()):
-            if entry.end or entry.alarm.is_set:
+            if entry.end or entry.membership.is_waiting:
                 self.retry(entry)
 
+    def _refusal_of(self, key: str) -> KeycastError | None:
+        """Why nothing of a key can be asked."""
+        return self._closed or bad_key(key)
+
     def _create(self, key: str) -> RoomEntry:
-        entry = RoomEntry(key, self._environment, self._link, lambda: self._subscriber.want(key))
+        entry = RoomEntry(
+            key,
+            self._environment,
+            self._link,
+            self._calls,
+            want=self._subscriber.want,
+            is_open=lambda: self._is_open,
+            refusal_of=self._refusal_of,
+            forget=self._forget,
+        )
         self._entries[key] = entry
         # Messages of a handle that is closed may still be under way.
         self._show_pending(key)
@@ -272,7 +244,7 @@ class Rooms:
         # The next handle would take a room that is still live for one that is subscribed to.
         entry.stop()
         # A room that comes next would not know the claim of a join under way.
-        if entry.handles == 0 and not entry.turn:
+        if entry.handles == 0 and not entry.membership.is_busy:
             entry.refusal.clear()
             del self._entries[key]
 
@@ -332,111 +304,12 @@ class Rooms:
         """At once: a subscribe that comes next is not undone by it."""
         self._send({"type": "unsubscribe", "id": self._next_id(), "keys": [key]})
 
-    def _in_turn(self, entry: RoomEntry, ask: Callable[[], asyncio.Future[Any] | None]) -> asyncio.Future[Any]:
-        """Asks once the joins and leaves of the room before it are answered; `ask` may find that nothing is to be asked.
-
-        The gateway refuses a join while another is under way, and a join that is asked again after a loss must not come
-        after the leave.
-        """
-        turn = self._environment.future()
-        before, entry.turn = entry.turn, turn
-
-        def on_answer(answer: asyncio.Future[Any]) -> None:
-            error = answer.exception()
-            if error:
-                turn.set_exception(error)
-            else:
-                turn.set_result(answer.result())
-
-        def begin(_: object = None) -> None:
-            asked = ask()
-            if asked:
-                asked.add_done_callback(on_answer)
-            else:
-                turn.set_result(None)
-
-        def on_done(_: object) -> None:
-            if entry.turn is turn:
-                entry.turn = None
-                self._forget(entry.key)
-
-        turn.add_done_callback(on_done)
-        if before:
-            before.add_done_callback(begin)
-        else:
-            begin()
-        # The gateway takes a join also where the caller is cancelled: `leave` ends it.
-        return asyncio.shield(turn)
-
-    def _ask_to_join(
-        self, key: str, wanted: Joined, read: Callable[[dict[str, Any]], Joined]
-    ) -> asyncio.Future[Joined]:
-        request = {"type": "join", "key": key, "name": wanted.name}
-        if wanted.claim is not None:
-            request["claim"] = wanted.claim
-        return self._calls.ask(key, lambda: request, lambda message, _: read(message))
-
     def _ends_join(self, entry: RoomEntry, message: dict[str, Any]) -> bool:
         """Whether the gateway ends the join that stood. One that ends the subscription says so, and leaves the join."""
         if message["type"] != "error" or message.keys() & {"id", "retryAfterMs"}:
             return False
         is_of_subscription = self._subscriber.is_subscribed(entry.key) and not message.get("subscribed")
         return message["code"] == "name_taken" or not is_of_subscription
-
-    def _end_join(self, entry: RoomEntry) -> None:
-        entry.join = None
-        entry.alarm.clear()
-        entry.become(joined_as=None)
-
-    def _refuse_join(self, entry: RoomEntry, error: KeycastError) -> None:
-        """The gateway refuses a join that stood."""
-        entry.join_error = error
-        # Loops raise what ended the subscription.
-        entry.become(joined_as=None, error=entry.state.error if entry.end else error)
-        # A name that is another's stays so; a right may come back, and a place become free.
-        if error.code == "name_taken":
-            return self._end_join(entry)
-        if error.retry_after is not None:
-            return entry.alarm.set(lambda: self._rejoin(entry), error.retry_after * 1_000)
-        entry.alarm.set(lambda: self._rejoin(entry), backoff_ms(self._environment.random(), entry.join_refusals))
-        entry.join_refusals += 1
-
-    def _rejoin(self, entry: RoomEntry) -> None:
-        """Tells a new session under which name this client is in a room."""
-        wanted = entry.join
-        # A call that a loss interrupted is made again by itself.
-        if not wanted or not self._is_open or entry.is_rejoining:
-            return
-        entry.is_rejoining = True
-        entry.alarm.clear()
-
-        def on_done(future: asyncio.Future[Joined | None]) -> None:
-            entry.is_rejoining = False
-            error = future.exception()
-            if entry.join is not wanted:
-                return
-            if not isinstance(error, KeycastError):
-                joined = future.result()
-                if joined:
-                    entry.join_refusals = 0
-                    is_over = entry.state.error is entry.join_error
-                    entry.become(joined_as=joined.name, error=None if is_over else entry.state.error)
-            elif error.retry_after is None or error.code == "capacity":
-                self._refuse_join(entry, error)
-            else:
-                entry.alarm.set(lambda: self._rejoin(entry), error.retry_after * 1_000)
-
-        def ask() -> asyncio.Future[Joined] | None:
-            # Another join, a leave, or a loss may have come before it.
-            if entry.join is not wanted or not self._is_open:
-                return None
-            return self._ask_to_join(entry.key, wanted, _joined_of)
-
-        self._in_turn(entry, ask).add_done_callback(on_done)
-
-
-def _joined_of(message: dict[str, Any]) -> Joined:
-    return Joined(message["name"], message.get("claim"))
 
 
 def _history_of(message: dict[str, Any]) -> History:
@@ -448,8 +321,3 @@ def _history_of(message: dict[str, Any]) -> History:
         oldest=Position(epoch, message["oldest"]),
         newest=Position(epoch, message["newest"]),
     )
-
-
-def _ignore(future: asyncio.Future[None]) -> None:
-    """Nobody waits for it: without this its failure would be reported as forgotten."""
-    future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
