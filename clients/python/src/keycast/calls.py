@@ -10,7 +10,7 @@ from typing import Any
 from .connection.frames import frame_bytes
 from .environment import Alarm, Environment
 from .errors import KeycastError
-from .subscriber import PAUSE_DEFAULT_MS
+from .requests import PAUSE_DEFAULT_MS
 
 #: How many may be under way: a gateway lets so many of a session wait, unless it is set otherwise.
 UNDER_WAY_MAX = 64

@@ -16,6 +16,7 @@ from .connection.websocket import NetworkEnvironment
 from .environment import Environment, Link
 from .errors import KeycastError
 from .listeners import Listeners
+from .parts import Deps
 from .rooms.handle import BUFFER_MESSAGES, Room
 from .rooms.messages import Position
 from .rooms.rooms import Rooms
@@ -59,8 +60,9 @@ class Keycast:
         self._last_id = 0
         self._calls = Calls(environment, self._send, self._next_id)
         self._link = link = Link()
-        self._values = Values(environment, link, self._send, self._next_id, self._calls, keep_forbidden)
-        self._rooms = Rooms(environment, link, self._send, self._next_id, self._calls, self._values, keep_forbidden)
+        deps = Deps(environment, link, self._send, self._next_id, self._calls)
+        self._values = Values(deps, keep_forbidden)
+        self._rooms = Rooms(deps, self._values, keep_forbidden)
         self._connection = Connection(
             url,
             environment,

@@ -7,18 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .connection.frames import frame_bytes
-from .environment import Alarm, Environment
-
-#: How long to wait after a refusal that does not say.
-PAUSE_DEFAULT_MS = 1_000
-
-#: A request costs one, and one more per so many bytes: docs/protocol.md.
-_BYTES_PER_TOKEN = 1_024
-
-
-def request_bytes_max(limits: dict[str, int]) -> int:
-    """The longest text a request may have: the gateway cuts off a client that exceeds a limit by much."""
-    return min(limits["messageBytes"], limits["requestsPerSecond"] * _BYTES_PER_TOKEN - 1)
+from .environment import Alarm
+from .parts import Deps
+from .requests import PAUSE_DEFAULT_MS, request_bytes_max
 
 
 @dataclass
@@ -34,17 +25,15 @@ class _Request:
 class Subscriber:
     def __init__(
         self,
-        environment: Environment,
-        send: Callable[[dict[str, Any]], None],
-        next_id: Callable[[], int],
+        deps: Deps,
         entry_of: Callable[[str, int], Any],
         on_refused: Callable[[str, str, str], None],
         on_forgotten: Callable[[str], None],
     ) -> None:
-        self._environment = environment
-        self._alarm = Alarm(environment)
-        self._send = send
-        self._next_id = next_id
+        self._environment = deps.environment
+        self._alarm = Alarm(deps.environment)
+        self._send = deps.send
+        self._next_id = deps.next_id
         #: How the subscribe of an id names a key: with what is held of it already.
         self._entry_of = entry_of
         self._on_refused = on_refused

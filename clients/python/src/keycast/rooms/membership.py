@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..calls import Calls
 from ..connection.backoff import backoff_ms
-from ..environment import Alarm, Environment
+from ..environment import Alarm
 from ..errors import KeycastError
+from ..parts import Deps
 from ..random_text import random_text
 from .messages import Joined
 
@@ -24,15 +24,14 @@ class Membership:
     def __init__(
         self,
         entry: RoomEntry,
-        environment: Environment,
-        calls: Calls,
+        deps: Deps,
         is_open: Callable[[], bool],
         refusal_of: Callable[[str], KeycastError | None],
         forget: Callable[[str], None],
     ) -> None:
         self._entry = entry
-        self._environment = environment
-        self._calls = calls
+        self._environment = deps.environment
+        self._calls = deps.calls
         #: Whether there is a session.
         self._is_open = is_open
         #: Why nothing of a key can be asked.
@@ -50,7 +49,7 @@ class Membership:
         #: The last of the joins and leaves that are not answered yet.
         self._turn: asyncio.Future[Any] | None = None
         #: For the next try.
-        self._alarm = Alarm(environment)
+        self._alarm = Alarm(deps.environment)
 
     @property
     def stands(self) -> bool:

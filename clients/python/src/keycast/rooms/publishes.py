@@ -10,8 +10,9 @@ from typing import Any
 from ..connection.frames import frame_bytes
 from ..environment import Alarm, Environment
 from ..errors import KeycastError
+from ..parts import Deps
 from ..random_text import random_text
-from ..subscriber import PAUSE_DEFAULT_MS, request_bytes_max
+from ..requests import PAUSE_DEFAULT_MS, request_bytes_max
 from .messages import PendingMessage, Position, Published
 
 
@@ -50,16 +51,10 @@ class _Lane:
 
 
 class Publishes:
-    def __init__(
-        self,
-        environment: Environment,
-        send: Callable[[dict[str, Any]], None],
-        next_id: Callable[[], int],
-        on_change: Callable[[str], None],
-    ) -> None:
-        self._environment = environment
-        self._send = send
-        self._next_id = next_id
+    def __init__(self, deps: Deps, on_change: Callable[[str], None]) -> None:
+        self._environment = deps.environment
+        self._send = deps.send
+        self._next_id = deps.next_id
         #: The room's pending messages are others.
         self._on_change = on_change
         self._limits: dict[str, int] | None = None

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
-from ..calls import Calls
-from ..environment import Alarm, Environment, Link
+from ..environment import Alarm
 from ..errors import Health, KeycastError
 from ..listeners import Listeners
+from ..parts import Deps
 from .members import Members
 from .membership import Membership
 from .messages import Gap, Message, Position, RoomState
@@ -32,16 +32,15 @@ class RoomEntry:
     def __init__(
         self,
         key: str,
-        environment: Environment,
-        link: Link,
-        calls: Calls,
+        deps: Deps,
         want: Callable[[str], None],
         is_open: Callable[[], bool],
         refusal_of: Callable[[str], KeycastError | None],
         forget: Callable[[str], None],
     ) -> None:
         self.key = key
-        self.link = link
+        self.link = deps.link
+        environment = deps.environment
         self._want = want
         self.state = RoomState()
         self.listeners: Listeners[RoomState] = Listeners(environment, lambda: self.state)
@@ -54,7 +53,7 @@ class RoomEntry:
         self.end: Literal["forbidden", "ended"] | None = None
         self.refusals = 0
         self.refusal = Alarm(environment)
-        self.membership = Membership(self, environment, calls, is_open, refusal_of, forget)
+        self.membership = Membership(self, deps, is_open, refusal_of, forget)
         #: Where the stream is.
         self.position: Position | None = None
         #: The subscribe whose answer counts, for whom and what it asked.

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
-from ..calls import Calls
 from ..connection.backoff import backoff_ms
-from ..environment import Environment, Link
 from ..errors import KeycastError, end_of
 from ..keys import bad_key
+from ..parts import Deps
 from ..subscriber import Subscriber
 from ..values.values import Values
 from .handle import Room
@@ -23,28 +21,15 @@ from .room import Reader, RoomEntry
 _LAST_MAX = 500
 
 class Rooms:
-    def __init__(
-        self,
-        environment: Environment,
-        link: Link,
-        send: Callable[[dict[str, Any]], None],
-        next_id: Callable[[], int],
-        calls: Calls,
-        values: Values,
-        keep_forbidden: bool,
-    ) -> None:
-        self._environment = environment
-        self._link = link
+    def __init__(self, deps: Deps, values: Values, keep_forbidden: bool) -> None:
+        self._deps = deps
+        self._environment = deps.environment
+        self._calls = deps.calls
         self._keep_forbidden = keep_forbidden
-        self._send = send
-        self._next_id = next_id
-        self._calls = calls
         self._values = values
         self._entries: dict[str, RoomEntry] = {}
-        self._subscriber = Subscriber(
-            environment, send, next_id, self._name, self._refuse, on_forgotten=self._forget
-        )
-        self._publishes = Publishes(environment, send, next_id, on_change=self._show_pending)
+        self._subscriber = Subscriber(deps, self._name, self._refuse, on_forgotten=self._forget)
+        self._publishes = Publishes(deps, on_change=self._show_pending)
         self._is_open = False
         #: Once nothing is asked of the gateway any more.
         self._closed: KeycastError | None = None
@@ -209,9 +194,7 @@ class Rooms:
     def _create(self, key: str) -> RoomEntry:
         entry = RoomEntry(
             key,
-            self._environment,
-            self._link,
-            self._calls,
+            self._deps,
             want=self._subscriber.want,
             is_open=lambda: self._is_open,
             refusal_of=self._refusal_of,
@@ -302,7 +285,7 @@ class Rooms:
 
     def _unsubscribe(self, key: str) -> None:
         """At once: a subscribe that comes next is not undone by it."""
-        self._send({"type": "unsubscribe", "id": self._next_id(), "keys": [key]})
+        self._deps.send({"type": "unsubscribe", "id": self._deps.next_id(), "keys": [key]})
 
     def _ends_join(self, entry: RoomEntry, message: dict[str, Any]) -> bool:
         """Whether the gateway ends the join that stood. One that ends the subscription says so, and leaves the join."""

@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from ..calls import Calls
 from ..connection.backoff import backoff_ms
-from ..environment import Environment, Link
 from ..errors import KeycastError, end_of
 from ..keys import bad_key
+from ..parts import Deps
 from ..subscriber import Subscriber
 from .content import Content
 from .delta import DeltaError, apply_delta
@@ -20,23 +19,13 @@ from .version import version_of
 
 
 class Values:
-    def __init__(
-        self,
-        environment: Environment,
-        link: Link,
-        send: Callable[[dict[str, Any]], None],
-        next_id: Callable[[], int],
-        calls: Calls,
-        keep_forbidden: bool,
-    ) -> None:
-        self._environment = environment
-        self._link = link
+    def __init__(self, deps: Deps, keep_forbidden: bool) -> None:
+        self._environment = deps.environment
+        self._link = deps.link
         self._keep_forbidden = keep_forbidden
-        self._calls = calls
+        self._calls = deps.calls
         self._entries: dict[str, Entry] = {}
-        self._subscriber = Subscriber(
-            environment, send, next_id, self._name, self._refuse, on_forgotten=self._forget
-        )
+        self._subscriber = Subscriber(deps, self._name, self._refuse, on_forgotten=self._forget)
         #: Once nothing is asked of the gateway any more.
         self._closed: KeycastError | None = None
 
