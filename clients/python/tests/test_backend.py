@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from keycast import backend as module
 from keycast.backend import Backend, BlockingBackend, CallError, is_from_keycast
+from keycast.backend import gateway as module
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Gateway:
             self.waits.append(seconds)
 
         made = Backend(self.url, "secret")
-        made._sleep, made._random = sleep, lambda: 0.0
+        made._gateway._sleep, made._gateway._random = sleep, lambda: 0.0
         return made
 
     def blocking(self, patience: float = 5.0) -> BlockingBackend:
@@ -63,7 +63,8 @@ class Gateway:
             self.waits.append(seconds)
 
         made = BlockingBackend(self.url, "secret", patience)
-        made._calls._sleep, made._calls._random = sleep, lambda: 0.0
+        gateway = made._backend._gateway
+        gateway._sleep, gateway._random = sleep, lambda: 0.0
         return made
 
 
@@ -350,7 +351,7 @@ def test_a_gateway_that_hangs_keeps_nothing_else_of_the_program_waiting(monkeypa
         is_over.wait()
         return 200, None, b"{}"
 
-    monkeypatch.setattr(Backend, "_exchange", hang)
+    monkeypatch.setattr(module.Gateway, "_exchange", hang)
 
     async def run() -> None:
         async with Backend("http://127.0.0.1:1", "secret") as backend:
