@@ -136,10 +136,7 @@ test.each([
   const modules = join(directory, 'modules')
   mkdirSync(modules, { recursive: true })
   writeFileSync(join(modules, 'ngx_stream_module.so'), '')
-  const nginx = join(directory, 'nginx')
-  const said = `nginx version: nginx/${version}\nconfigure arguments: ${built.replace('MODULES', modules)}\n`
-  writeFileSync(nginx, `#!/bin/sh\nprintf '%s' '${said}' >&2\n`, { mode: 0o755 })
-  const settings = readSettings({ options: {}, file: undefined, environment: {} }, '/srv/proxy', nginx)
+  const settings = readWith(`nginx/${version}\nconfigure arguments: ${built.replace('MODULES', modules)}`)
   const isModule = counted === 'on' && built.includes('dynamic')
   expect(settings).toMatchObject({
     PROXY_STREAM: counted,
@@ -152,3 +149,25 @@ test.each([
   expect(settings.PROXY_LISTEN_LINES).toMatch(listens)
   expect(renderTemplate(settings).includes('limit_conn addresses 5136;')).toBe(counted === 'on')
 })
+
+const quick = 'X25519:prime256v1'
+const quickAfterQuantum = '?X25519MLKEM768:?X25519:prime256v1'
+test.each([
+  [quick, 'OpenSSL 3.0.15 3 Sep 2024'],
+  [quick, 'OpenSSL 1.1.1w  11 Sep 2023'],
+  [quick, 'OpenSSL 3.5.7 9 Jun 2026 (running with OpenSSL 3.0.22 25 Aug 2026)'],
+  [quick, 'LibreSSL 4.0.0'],
+  [quickAfterQuantum, 'OpenSSL 3.5.7 9 Jun 2026'],
+  [quickAfterQuantum, 'OpenSSL 3.0.22 25 Aug 2026 (running with OpenSSL 3.6.1 1 Oct 2026)'],
+  [quickAfterQuantum, 'OpenSSL 4.0.0 14 Apr 2026'],
+])('keys are exchanged by %s where nginx is built with %s', (groups, tls) => {
+  const settings = readWith(`nginx/1.30.6\nbuilt with ${tls}\nTLS SNI support enabled`)
+  expect(renderTemplate(settings)).toContain(`    ssl_ecdh_curve ${groups};\n`)
+})
+
+/** @param version as this nginx says it */
+function readWith(version: string) {
+  const nginx = join(directory, 'nginx')
+  writeFileSync(nginx, `#!/bin/sh\nprintf '%s\\n' 'nginx version: ${version}' >&2\n`, { mode: 0o755 })
+  return readSettings({ options: {}, file: undefined, environment: {} }, '/srv/proxy', nginx)
+}

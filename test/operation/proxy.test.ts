@@ -62,6 +62,18 @@ test('TLS 1.1 is refused', async () => {
   await expect(old).rejects.toMatchObject({ code: expect.stringMatching(/ALERT_PROTOCOL_VERSION/) })
 })
 
+test.each(['X25519', 'P-256'])('keys are exchanged by %s', async ecdhCurve => {
+  await expect(handshake({ ecdhCurve })).resolves.toMatchObject({ protocol: 'TLSv1.3' })
+})
+
+test.each(['P-384', 'P-521', 'X448', 'ffdhe2048', 'ffdhe8192'])(
+  'keys are not exchanged by %s, which takes long',
+  async curve => {
+    const slow = handshake({ ecdhCurve: curve })
+    await expect(slow).rejects.toMatchObject({ code: expect.stringMatching(/ALERT_HANDSHAKE_FAILURE/) })
+  },
+)
+
 test('early data, which can be replayed, is not offered', async () => {
   const client = spawn('openssl', ['s_client', '-connect', `127.0.0.1:${proxy.httpsPort}`, '-tls1_3', '-ign_eof'])
   client.stdin.end('GET / HTTP/1.0\r\n\r\n')
