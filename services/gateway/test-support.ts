@@ -256,6 +256,7 @@ export class FakeConnection extends EventEmitter {
   terminated = false
   paused = false
   stuck = false
+  _receiver = { _bufferedBytes: 0 }
   _socket = Object.assign(new EventEmitter().on('end', endedByWs), {
     _handle: { bytesWritten: 0, writeQueueSize: 0 },
     writableLength: 0,

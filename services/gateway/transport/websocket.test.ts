@@ -4,6 +4,7 @@ import { type AddressInfo, connect as connectTcp, type Socket } from 'node:net'
 import { realWorld } from '@keycast/service'
 import * as ws from 'ws'
 import { WebSocket, WebSocketServer } from 'ws'
+import type { Session } from '../sessions/session.ts'
 import { pingFrame, textFrame } from './frames.ts'
 import { WebSocketTransport } from './websocket.ts'
 
@@ -196,6 +197,49 @@ test('what a connection reports comes with its session', async () => {
     ['ping', session, Buffer.alloc(0)],
     ['pong', session],
   ])
+})
+
+/** What a client sends: a text, masked with zeros. */
+const masked = (text: string) => Buffer.concat([Buffer.from([0x81, 0x80 | text.length, 0, 0, 0, 0]), Buffer.from(text)])
+
+test.each(['ended', 'closing'] as const)(
+  'what comes behind the message by which a session is %s is ignored',
+  async how => {
+    const { ws, peer } = await connected()
+    const session = { ended: false } as Session
+    const came: string[] = []
+    const events = {
+      onMessage(_: Session, data: Buffer) {
+        came.push(String(data))
+        if (how === 'ended') session.ended = true
+        else session.closing = 'abusive'
+      },
+      onUnfinished() {},
+      onClose() {},
+      after: realWorld.after,
+    }
+    ws.serve(session, events as any)
+    const closed = new Promise(resolve => ws.once('close', resolve))
+    peer.write(Buffer.concat([masked('the last'), ...Array(5_000).fill(masked('late'))]))
+    // In reads of their own, the second one without the start of a frame.
+    for (const late of [masked('late'), Buffer.alloc(100, 0xff)]) {
+      await new Promise(resolve => setImmediate(resolve))
+      peer.write(late)
+    }
+    peer.end()
+    await closed
+    expect(came).toEqual(['the last'])
+  },
+)
+
+test('behind a message that comes while a session is closed, the answer to the close is read', async () => {
+  const { ws, peer } = await connected()
+  ws.serve({ ended: true } as Session, { onMessage() {}, onClose() {}, after: realWorld.after } as any)
+  const closed = new Promise(resolve => ws.once('close', resolve))
+  ws.close(4008, 'done')
+  const answer = Buffer.from([0x88, 0x82, 0, 0, 0, 0, 0x0f, 0xa8])
+  peer.write(Buffer.concat([masked('late'), answer]))
+  expect(await closed).toBe(4008)
 })
 
 test('no name that a connection is given here is one of ws', () => {

@@ -13,7 +13,8 @@
 //   last listener of the socket's `end`, one function for all sockets;
 // - Node keeps the address of the other end in the socket's `_peername` once it was asked for, and asks again without;
 // - `_receiver._bufferedBytes` are bytes of a frame that is not whole, and `_fragmented` is not 0 while fragments of a
-//   message are held;
+//   message are held; while a message is reported, they are those that came behind it, in `_buffers`, and what comes after
+//   a frame of `_opcode` 8 is ignored;
 // - no method or field of ws has a name that the class below gives its own.
 import type { Socket } from 'node:net'
 import { type RawData, WebSocket } from 'ws'
@@ -28,6 +29,11 @@ const COPY_BYTES_MAX = 4 * 1024
 
 /** The cost of a read beside its bytes while it is held: a Buffer, its memory's own fixed part, a place in a list. */
 const CHUNK_BYTES = 256
+
+/** Behind a message that came too late the answer to a close may stand, within so many bytes. */
+const LATE_BYTES_MAX = 1_024
+
+const CLOSE_OPCODE = 8
 
 /** Under it a socket holds its transport: so one function serves all sockets. */
 const TRANSPORT = Symbol('transport')
@@ -150,17 +156,36 @@ function onMessage(this: WebSocket, data: RawData, isBinary: boolean) {
   const { session, events, unfinishedBytes } = this as WebSocketTransport
   if (unfinishedBytes > 0) reportUnfinished(this as WebSocketTransport, 0)
   // A Buffer: a connection's binaryType makes nothing else of it unless it is set.
-  if (session) events?.onMessage(session, data as Buffer, isBinary)
+  if (!session) return
+  events?.onMessage(session, data as Buffer, isBinary)
+  ignoreLate(this as WebSocketTransport, session)
 }
 
 function onPing(this: WebSocket, payload: Buffer) {
   const { session, events } = this as WebSocketTransport
-  if (session) events?.onPing(session, payload)
+  if (!session) return
+  events?.onPing(session, payload)
+  ignoreLate(this as WebSocketTransport, session)
 }
 
 function onPong(this: WebSocket) {
   const { session, events } = this as WebSocketTransport
-  if (session) events?.onPong(session)
+  if (!session) return
+  events?.onPong(session)
+  ignoreLate(this as WebSocketTransport, session)
+}
+
+/**
+ * A session that is closed is sent nothing more, and what its client says is for nobody. Ten thousand messages may have come
+ * in one read: to go through those takes longer than what the session was closed for.
+ */
+function ignoreLate(transport: WebSocketTransport, { ended, closing }: Session) {
+  if (!ended && !closing) return
+  const receiver = receiverOf(transport)
+  if (receiver._bufferedBytes <= LATE_BYTES_MAX) return
+  receiver._buffers = []
+  receiver._bufferedBytes = 0
+  receiver._opcode = CLOSE_OPCODE
 }
 
 function onClose(this: WebSocket, code: number) {
@@ -181,9 +206,7 @@ function onDrain(this: OurSocket) {
  */
 function onData(this: OurSocket, chunk: Buffer) {
   const transport = this[TRANSPORT]
-  const { _bufferedBytes, _fragmented } = (
-    transport as unknown as { _receiver: { _bufferedBytes: number; _fragmented: number } }
-  )._receiver
+  const { _bufferedBytes, _fragmented } = receiverOf(transport)
   const { unfinishedBytes } = transport
   if (_bufferedBytes > 0 || _fragmented !== 0) reportUnfinished(transport, unfinishedBytes + chunk.length + CHUNK_BYTES)
   else if (unfinishedBytes > 0) reportUnfinished(transport, 0)
@@ -236,3 +259,12 @@ function together(pieces: Piece[], first: number, end: number, bytesMax: number)
 function socketOf(ws: WebSocket): Socket {
   return (ws as unknown as { _socket: Socket })._socket
 }
+
+interface Receiver {
+  _buffers: Buffer[]
+  _bufferedBytes: number
+  _fragmented: number
+  _opcode: number
+}
+
+const receiverOf = (ws: WebSocket) => (ws as unknown as { _receiver: Receiver })._receiver
