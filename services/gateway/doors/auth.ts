@@ -64,7 +64,7 @@ export const createAuth = ({ identify, revocations, accounts, credentials, outbo
     if (revocations.isRevoked(verified)) return refuse(session, id, tokenRefused)
     const { account } = accounts.of(verified.user, session)
     if (!session.verified && !accounts.hasRoom(account, session.subscriptions.size)) {
-      const message = 'this user has too many sessions or keys: close some'
+      const message = 'this user has too many sessions or keys, or sends far too much: close some, or wait'
       return outbox.send(session, errorMessage({ code: 'rate_limited', message, retryAfterMs: FULL_RETRY_MS }, { id }))
     }
     if (!mayChange(session, verified)) {

@@ -42,6 +42,24 @@ test('sessions beyond the limit find no room, until one ends or becomes another 
   expect(accountOf('ann', peer)).toMatchObject({ sessions: 1, keys: 5 })
 })
 
+test('an account that was refused as much as it may be gets no session, until that is over; to reconnect buys nothing', () => {
+  const { accountOf, hasRoom, enter, leave, sweep, size, clock } = setup()
+  const account = accountOf('ann', peer)
+  const one = session()
+  enter(one, 'ann')
+  if (account) account.refusalAllowance.left = -100
+  leave(one)
+  sweep()
+  expect(hasRoom(accountOf('ann', peer))).toBe(false)
+  clock.nowMs = 250
+  expect(hasRoom(account)).toBe(false)
+  clock.nowMs = 251
+  expect(hasRoom(account)).toBe(true)
+  clock.nowMs = 1_250
+  sweep()
+  expect(size()).toBe(0)
+})
+
 test('an account that nobody uses is kept until it has its allowance again: to reconnect buys nothing', () => {
   const { accountOf, enter, leave, sweep, size, clock } = setup()
   const account = accountOf('ann', peer)

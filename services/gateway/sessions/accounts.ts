@@ -3,7 +3,7 @@
 import { createPayers, type World } from '@keycast/service'
 import type { Peer } from '../access/client-address.ts'
 import type { Paying } from '../topics/values/payer-choice.ts'
-import { fullBuckets, ratesOf, refill, type SharedAllowance } from './rate-limit.ts'
+import { fullBucket, fullBuckets, ratesOf, refill, type SharedAllowance } from './rate-limit.ts'
 import type { Session } from './session.ts'
 
 export interface Account extends SharedAllowance {
@@ -75,7 +75,8 @@ export function createAccounts({
   function find(name: string, limits: ReturnType<typeof limitsOf>) {
     const known = accounts.get(name)
     if (known) return known
-    const account = { name, sessions: 0, keys: 0, ...limits, ...fullBuckets(limits.rates, now()) }
+    const refusalAllowance = fullBucket(limits.rates.requests, now())
+    const account = { name, sessions: 0, keys: 0, ...limits, ...fullBuckets(limits.rates, now()), refusalAllowance }
     accounts.set(name, account)
     idle.add(account)
     return account
@@ -102,10 +103,12 @@ export function createAccounts({
   return {
     of,
 
-    /** Whether one more session fits. @param keys that it is subscribed to */
+    /** Whether it may have one more session. @param keys that this is subscribed to */
     hasRoom: (account: Account | undefined, keys = 0) =>
       account === undefined ||
-      (account.sessions < account.sessionsMax && (keys === 0 || account.keys + keys <= account.keysMax)),
+      (account.sessions < account.sessionsMax &&
+        (keys === 0 || account.keys + keys <= account.keysMax) &&
+        refill(account.refusalAllowance, account.rates.requests, now()).left > 0),
 
     /** A session begins, or has a user from now on. */
     enter(session: Session, user: string | undefined) {
@@ -121,10 +124,11 @@ export function createAccounts({
     sweep() {
       const nowMs = now()
       for (const account of idle) {
-        const { requestAllowance, keyAllowance, rates } = account
+        const { requestAllowance, refusalAllowance, keyAllowance, rates } = account
         // A key for which requests wait: doors/wait/waited-keys.ts.
         if (account.keys > 0) continue
         if (refill(requestAllowance, rates.requests, nowMs).left < rates.requests.max) continue
+        if (refill(refusalAllowance, rates.requests, nowMs).left < rates.requests.max) continue
         if (refill(keyAllowance, rates.keys, nowMs).left < rates.keys.max) continue
         idle.delete(account)
         accounts.delete(account.name)

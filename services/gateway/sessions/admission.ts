@@ -149,7 +149,7 @@ function full(sessionsMax: number): Refusal {
 }
 
 /** @param account that has no room */
-function tooMany({ name, sessionsMax }: Account, user: string | undefined): Refusal {
+function tooMany({ name, sessions, sessionsMax }: Account, user: string | undefined): Refusal {
   const [whose, setting, otherwise] =
     user === undefined
       ? [
@@ -158,6 +158,10 @@ function tooMany({ name, sessionsMax }: Account, user: string | undefined): Refu
           ', or name the proxy at this address in GATEWAY_TRUSTED_PROXIES',
         ]
       : ['user', 'GATEWAY_SESSIONS_PER_USER_MAX', '']
+  if (sessions < sessionsMax) {
+    const message = `this ${whose} sends far more requests than it may: wait, and send fewer`
+    return { code: 'rate_limited', reason: 'account', message, retryAfterMs: RETRY_MS }
+  }
   return {
     code: 'rate_limited',
     reason: 'account',

@@ -185,9 +185,10 @@ test('an account has the rates of its shares; as many keys as requests may be na
 function setupAccount() {
   const { chargeAccount, keysWaitMs, chargeKeys, at } = create()
   const rates = ratesOf({ requestsPerSecondMax: 100, keysPerSessionMax: 50 }, 4)
-  const account = { rates, ...fullBuckets(rates, 0) }
+  const account = { rates, ...fullBuckets(rates, 0), refusalAllowance: fullBucket(rates.requests, 0) }
   const session = (): any => ({ account, keyAllowance: { left: 1_000, atMs: 0 } })
   return {
+    account,
     charge: (nowMs: number, requests: number) => at(nowMs, () => chargeAccount(account, requests)),
     wait: (nowMs: number) => at(nowMs, () => keysWaitMs(session())),
     subscribed: (watchedAnew: number) => chargeKeys(session(), { watchedAnew, watchedBefore: 0 }),
@@ -207,6 +208,17 @@ test('what is refused costs nothing, and what is larger than the bucket is serve
   expect(charge(0, 1_000)).toBe(0)
   expect(charge(0, 1)).toBe(1_503)
   expect(charge(1_503, 1)).toBe(0)
+})
+
+test('an account pays for what is refused it, from an allowance of its own that refills', () => {
+  const { account, charge } = setupAccount()
+  expect(charge(0, 400)).toBe(0)
+  expect(account.refusalAllowance.left).toBe(400)
+  for (let n = 0; n < 300; n++) charge(0, 1)
+  expect(account.refusalAllowance.left).toBe(100)
+  charge(0, 1_000_000)
+  expect(account.refusalAllowance.left).toBe(-400)
+  expect(refill(account.refusalAllowance, account.rates.requests, 2_000).left).toBe(400)
 })
 
 test('keys are charged for all sessions of an account together', () => {

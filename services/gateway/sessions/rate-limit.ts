@@ -41,6 +41,8 @@ export interface SharedAllowance {
   readonly rates: ReturnType<typeof ratesOf>
   readonly requestAllowance: Bucket
   readonly keyAllowance: Bucket
+  /** As many requests as it may make may be refused. Past that it gets no new session: one refusal costs as little as many. */
+  readonly refusalAllowance: Bucket
 }
 
 interface Deps {
@@ -67,6 +69,7 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, end, 
     const price = Math.min(requests, rates.requests.max)
     allowance.left -= price
     if (allowance.left >= 0) return chargeAccount(session.account, requests)
+    noteRefused(session.account, price)
     if (allowance.left < -DEBT_SECONDS_MAX * requestsPerSecondMax) {
       end(session, 'abusive')
       return Number.POSITIVE_INFINITY
@@ -97,9 +100,20 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, end, 
     const rate = account.rates.requests
     const allowance = refill(account.requestAllowance, rate, now())
     // As large as a message may be, it is served when the bucket is full.
-    if (allowance.left < Math.min(requests, rate.max)) return waitMsFor(requests - allowance.left, rate)
+    if (allowance.left < Math.min(requests, rate.max)) {
+      noteRefused(account, requests)
+      return waitMsFor(requests - allowance.left, rate)
+    }
     allowance.left -= requests
     return 0
+  }
+
+  /** Connections that are opened again and again would else have as much refused as each may have. */
+  function noteRefused(account: SharedAllowance | undefined, requests: number) {
+    if (!account) return
+    const { requests: rate } = account.rates
+    const allowance = refill(account.refusalAllowance, rate, now())
+    allowance.left = Math.max(-rate.max, allowance.left - requests)
   }
 
   /**

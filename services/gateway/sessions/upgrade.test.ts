@@ -192,7 +192,7 @@ test.each([
 ])(
   'too many sessions of %s: the client is told which limit, the operator who and the remedy',
   async (name, setting, remedy) => {
-    const setUp = await setup({ fullAccount: { name, sessionsMax: 100 } })
+    const setUp = await setup({ fullAccount: { name, sessions: 100, sessionsMax: 100 } })
     const answered = setUp.answer()
     await setUp.good({ user: name.startsWith('user') ? 'ann' : undefined })
     const [whose] = name.split(' ')
@@ -202,6 +202,18 @@ test.each([
     ])
   },
 )
+
+test.each([
+  ['user ann', 'user'],
+  ['address 192.0.2.7', 'address'],
+])('%s was refused as much as it may be: the client is told to send less', async (name, whose) => {
+  const { answer, good, warnings, counts } = await setup({ fullAccount: { name, sessions: 1, sessionsMax: 100 } })
+  const answered = answer()
+  await good({ user: whose === 'user' ? 'ann' : undefined })
+  expect(await answered).toMatch(/^HTTP\/1\.1 429 [\s\S]*Retry-After: 5\r\n/)
+  expect(await answered).toContain(`this ${whose} sends far more requests than it may: wait, and send fewer\n`)
+  expect([counts.refused.account, warnings]).toEqual([1, []])
+})
 
 test('a gateway that is full tells its operator what to do', async () => {
   const { answer, warnings, counts } = await setup({ sessions: 1 })
