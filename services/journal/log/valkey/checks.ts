@@ -2,7 +2,7 @@
 // loss.
 import { LogRefused } from '../log.ts'
 import type { Session } from './connection.ts'
-import { beginFile } from './file.ts'
+import { beginFile, CANNOT } from './file.ts'
 
 /** The numbers of servers that must have a batch on disk before it is acknowledged: `local` is 0 or 1. */
 interface Acknowledgement {
@@ -79,8 +79,10 @@ export async function checkValkey(
   if (atFailover) losses.push(atFailover)
   const replids = [about.get('master_replid'), about.get('master_replid2')]
   const inFile = settings?.get('appendonly') === 'yes' ? await beginFile(read, replids) : undefined
-  // Where it only could not fork, it began the file before.
-  if (inFile?.includes('NOPERM') && !allowsLoss) refuse([inFile])
+  if (inFile && !allowsLoss) {
+    if (CANNOT.test(inFile)) throw new Error(inFile)
+    refuse([inFile])
+  }
   if (inFile) losses.push(inFile)
   const isLocal = settings?.get('appendonly') === 'yes' && settings.get('appendfsync') === 'always'
   return { acknowledgement: { local: isLocal ? 1 : 0, replicas: replicasMin }, losses }

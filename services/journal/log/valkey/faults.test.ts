@@ -1,6 +1,6 @@
 // Faults that only a log in a server of its own meets: it restarts, fills up, forgets its functions, and has other
 // journals.
-import { readdirSync, readFileSync, truncateSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmdirSync, truncateSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { realWorld } from '@keycast/service'
@@ -149,6 +149,33 @@ test.each([
     expect(await eventually(textsOf, () => true)).toEqual(['first', 'second', 'third'])
   },
 )
+
+test('killed while it writes a batch, and on a disk where it can begin no other file, it is not used until it can', async () => {
+  const torn = await startValkey()
+  replicas.push(torn)
+  const log = await open({ url: torn.url })
+  await log.append(Array.from({ length: 5 }, (_, n) => publishOf({ text: `torn ${n}` })))
+  await torn.kill()
+  tearFile(torn.folder)
+  const inTheWay = join(torn.folder, 'appendonlydir', 'temp-appendonly.aof.manifest')
+  mkdirSync(inTheWay)
+  await torn.restart()
+  await eventually(
+    async () => torn.cli('INFO', 'persistence'),
+    info => info.includes('aof_last_bgrewrite_status:err'),
+  )
+  expect(await log.append([publishOf()])).toEqual([{ error: 'journal_unavailable' }])
+  rmdirSync(inTheWay)
+  const texts = ['first', 'second', 'third']
+  await eventually(() => log.append(texts.map(text => publishOf({ text }))), isKept)
+  await torn.kill()
+  await torn.restart()
+  const { messages } = await eventually(
+    () => log.read('room:1', { after: 0, limit: 100, bytesMax: 1e9 }),
+    () => true,
+  )
+  expect(messages.map(({ data }) => JSON.parse(String(data)))).toEqual(texts)
+})
 
 test('killed while it writes the first batch after it was emptied, and again later, it has what was acknowledged between', async () => {
   const torn = await startValkey()

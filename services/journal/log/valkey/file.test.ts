@@ -1,9 +1,12 @@
 import { beginFile } from './file.ts'
 
-/** @param says to BGREWRITEAOF */
-const begin = (says: () => unknown, known: string | null = 'before') =>
+/** @param says to BGREWRITEAOF @param rewrites that it counts */
+const begin = (says: () => unknown, known: string | null = 'before', rewrites = 0) =>
   beginFile(
-    async ([command]: any) => (command === 'HGET' ? known && Buffer.from(known) : says()) as any,
+    async ([command]: any) => {
+      if (command === 'HGET') return (known && Buffer.from(known)) as any
+      return command === 'INFO' ? `aof_rewrites:${rewrites}\r\n` : says()
+    },
     ['now', 'primary'],
   )
 
@@ -30,6 +33,12 @@ test.each([['now'], ['primary']])('one that wrote the log or was its replica goe
 
 test('while it writes a snapshot it is not used yet: it would go on in the same one', async () => {
   await expect(begin(() => 'Background append only file rewriting scheduled')).rejects.toThrow('after it')
+})
+
+test('one that could open no other file is named; one that only could not fork has begun it', async () => {
+  const cannot = refuse("ERR Can't execute an AOF background rewriting. Please check the server logs")
+  expect(await begin(cannot)).toMatch(/BGREWRITEAOF failed \(ERR Can't execute/)
+  expect(await begin(cannot, 'before', 1)).toBeUndefined()
 })
 
 test('one that may not be told so is named', async () => {

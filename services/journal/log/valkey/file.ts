@@ -4,12 +4,15 @@
 // https://github.com/valkey-io/valkey/pull/4342.
 import type { Session } from './connection.ts'
 
+/** Such as with a full disk: another try can succeed. */
+export const CANNOT = /Can't execute an AOF/
+
 /**
  * Has a server that was started since it was last written to begin another file. To be called before anything is written,
  * so that a half batch stays the end of its file.
  *
  * @param replids of the server, and of the primary whose replica it was
- * @returns what may be lost, where the server refuses
+ * @returns what may be lost, where the server has begun none
  * @throws {Error} where the server begins another file only later
  */
 export async function beginFile(read: Session['read'], replids: (string | undefined)[]): Promise<string | undefined> {
@@ -22,6 +25,8 @@ export async function beginFile(read: Session['read'], replids: (string | undefi
   } catch (error) {
     const { message } = error as Error
     if (message.includes('already in progress')) return undefined
+    // Where it only could not fork, it began the file before, and counts it.
+    if (CANNOT.test(message) && /aof_rewrites:[1-9]/.test(String(await read(['INFO', 'persistence'])))) return undefined
     return `BGREWRITEAOF failed (${message}): where it was killed before, the next start may lose acknowledged messages`
   }
   throw new Error('it writes a snapshot, and begins another file after it')
