@@ -88,6 +88,17 @@ export async function checkValkey(
   return { acknowledgement: { local: isLocal ? 1 : 0, replicas: replicasMin }, losses }
 }
 
+/**
+ * While it fails over, the URL may lead one connection to the primary of before: what is written would not be what is read.
+ *
+ * @throws {Error} where another try can succeed
+ */
+export async function checkOneServer({ read, write }: Pick<Session, 'read' | 'write'>) {
+  const about = await Promise.all([read, write].map(ask => ask(['INFO', 'server'])))
+  const [one, other] = about.map(text => fieldsOf(String(text)).get('run_id'))
+  if (one !== other) throw new Error('its two connections lead to two servers: VALKEY_URL must lead to the primary')
+}
+
 /** @returns the reason why no setting can help */
 function kindProblem(about: Map<string, string>): string | undefined {
   const version = about.get('valkey_version') ?? about.get('redis_version') ?? '0'

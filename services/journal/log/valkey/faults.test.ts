@@ -486,6 +486,26 @@ test('a journal whose process stands still again and again notices a Valkey that
   connection.close()
 })
 
+test('during a failover both connections lead to one server, or others are made', async () => {
+  const before = await startValkey()
+  replicas.push(before)
+  let connections = 0
+  const sockets: Socket[] = []
+  const server = createServer(near => {
+    const far = connect(++connections === 1 ? before.port : valkey.port, '127.0.0.1')
+    sockets.push(near, far)
+    near.pipe(far).pipe(near)
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const log = await open({ url: `valkey://127.0.0.1:${port}` })
+  expect(isKept(await log.append([publishOf()]))).toBe(true)
+  expect(await log.head('room:1')).toMatchObject({ seq: 1 })
+  await logs.pop()?.close()
+  for (const socket of sockets) socket.destroy()
+  server.close()
+})
+
 test('a Valkey that takes a connection and answers nothing on it is given up', async () => {
   const sockets: Socket[] = []
   const server = createServer(near => {

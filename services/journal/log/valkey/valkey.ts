@@ -15,7 +15,7 @@ import {
   type Retention,
 } from '../log.ts'
 import { type Appended, argumentsOf, callsOf, outcomesOf } from './append.ts'
-import { checkValkey } from './checks.ts'
+import { checkOneServer, checkValkey } from './checks.ts'
 import { createConnection, type Session } from './connection.ts'
 import { call, loadFunctions, look, scan, scanAll } from './functions.ts'
 import { type Entry, messageOf, rankOf, withDeleted } from './messages.ts'
@@ -118,6 +118,7 @@ export async function openValkeyLog({
   })
 
   async function prepare(session: Session) {
+    await checkOneServer(session)
     const checked = await checkValkey(session, { where: connection.where, replicasMin, allowsLoss })
     acknowledgement = checked.acknowledgement
     for (const loss of checked.losses) if (isLogDue(loss)) report.warn(`Valkey may lose messages: ${loss}`)
