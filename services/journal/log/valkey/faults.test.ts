@@ -466,6 +466,20 @@ test('where its replica does not follow, what was kept is not known; where it ha
   valkey.cli('CONFIG', 'SET', 'min-replicas-to-write', '0')
 })
 
+test('a journal that comes to a primary whose replicas are gone can read, and keeps messages once one is there', async () => {
+  await (await open()).append([publishOf()])
+  valkey.cli('CONFIG', 'SET', 'min-replicas-to-write', '1')
+  try {
+    const late = await open({ startMs: 0 })
+    expect(await late.append([publishOf()])).toEqual([{ error: 'journal_unavailable' }])
+    expect(await late.read('room:1', { after: 0, limit: 10, bytesMax: 1e6 })).toMatchObject({ messages: [{ seq: 1 }] })
+    valkey.cli('CONFIG', 'SET', 'min-replicas-to-write', '0')
+    expect(await late.append([publishOf()])).toMatchObject([{ position: { seq: 2 } }])
+  } finally {
+    valkey.cli('CONFIG', 'SET', 'min-replicas-to-write', '0')
+  }
+})
+
 test('a journal whose process stands still again and again notices a Valkey that answers nothing', async () => {
   let onLost: (error: Error) => void = () => {}
   const lost = new Promise(resolve => {

@@ -123,7 +123,7 @@ export async function openValkeyLog({
     acknowledgement = checked.acknowledgement
     for (const loss of checked.losses) if (isLogDue(loss)) report.warn(`Valkey may lose messages: ${loss}`)
     await loadFunctions(session)
-    await renew(session)
+    await renew(session).catch(error => readOnly(session, error))
     listening = session
     const rooms = [...watched]
     for (let start = 0; start < rooms.length; start += SUBSCRIBE_AT_ONCE) {
@@ -139,6 +139,15 @@ export async function openValkeyLog({
     stored = { bytes, rooms }
     id = idNow
     noteEpoch(renewed)
+  }
+
+  /** A primary that lacks replicas, or could not write a snapshot, takes no write: it can be read in the epoch that is there. */
+  async function readOnly(session: Session, error: Error) {
+    if (!/^(NOREPLICAS|MISCONF)/.test(error.message)) throw error
+    const [isRight, epochThere, idThere] = await look<[number, Buffer, Buffer]>(session, 'heads')
+    if (isRight !== 1) throw error
+    id = String(idThere)
+    noteEpoch(String(epochThere))
   }
 
   function noteEpoch(epochNow: string) {
