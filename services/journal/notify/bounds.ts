@@ -121,9 +121,14 @@ export function createBounds({ rooms, outbox, isTold, bytesMax, onDropped, repor
   async function dropGaps() {
     const endsAt = now() + DROP_MS
     let dropped = 0
+    // What is too much may be of rooms that are being told: those make room themselves.
+    let gaps = 0
+    for (const room of rooms) if (room.isGapAlone) gaps += gapBytesOf(room.key)
+    let excess = Math.min(gaps, outbox.bytes()) - bytesMax
     while (now() < endsAt) {
-      const due = gapsToDrop()
+      const due = gapsToDrop(excess)
       if (due.length === 0) break
+      for (const { key } of due) excess -= gapBytesOf(key)
       await Promise.all(due.map(({ key }) => outbox.take({ room: key, upTo: 0 })))
       dropped += due.length
       for (const room of due) {
@@ -135,10 +140,9 @@ export function createBounds({ rooms, outbox, isTold, bytesMax, onDropped, repor
       report.error({ gaps: dropped }, 'gaps were dropped: backends will not hear that they missed messages')
   }
 
-  /** As many as take what is too much, and go out at once. */
-  function gapsToDrop() {
+  /** As many as take what is too much, and go out at once. @param excess bytes of gaps */
+  function gapsToDrop(excess: number) {
     const due: Room[] = []
-    let excess = outbox.bytes() - bytesMax
     for (const room of rooms) {
       if (excess <= 0 || due.length === TAKES_MAX) break
       if (!room.isGapAlone || room.isBusy) continue

@@ -236,6 +236,22 @@ test('of many rooms with a message each, as many are cut at once as are too many
   expect(counts.dropped).toBeLessThanOrEqual(300)
 })
 
+test('no gap is dropped for what a room holds that is being told', async () => {
+  const { teller, publish, pass, calls, backend, logged } = setup({ answer: () => failed, bytesMax: 1_000 })
+  await teller.start()
+  await publish('room:2', 'x'.repeat(1_000))
+  await pass(1_000)
+  const { promise, resolve } = Promise.withResolvers<Outcome>()
+  backend.answer = room => (room === 'room:1' ? promise : failed)
+  await publish('room:1', 'x'.repeat(1_000))
+  for (let seconds = 0; seconds < 70; seconds++) await pass(1_000)
+  expect(logged).not.toContain('gaps were dropped: backends will not hear that they missed messages')
+  backend.answer = () => taken
+  resolve(taken)
+  for (let seconds = 0; seconds < 70; seconds++) await pass(1_000)
+  expect(calls.filter(({ key }) => key === 'room:2').at(-1)?.gap).toMatchObject({ from: { seq: 1 }, to: { seq: 1 } })
+})
+
 test('gaps of more rooms than there is place for are dropped, as many at once as are too many: the outbox stays bounded', async () => {
   const { teller, publish, pass, log, logged, backend, calls } = setup({ answer: () => failed, bytesMax: 10_000 })
   await teller.start()
