@@ -57,12 +57,14 @@ export interface Decision {
 
 /**
  * A key's value, or with `content` undefined its end, as the backend hands it over. `rank`: the backend's own number for
- * it; one that is lower than another of the key is ignored.
+ * it; one that is lower than another of the key is ignored. `isRepeated`: perhaps it was handed over before, to another
+ * node.
  */
 export interface HandedOver {
   key: string
   content: (Content & { body: Buffer }) | undefined
   rank?: number
+  isRepeated?: boolean
 }
 
 /** `older`: ignored, as a value of that rank was handed over. A problem: it is not the key's value, or perhaps it is. */

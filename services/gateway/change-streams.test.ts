@@ -142,7 +142,7 @@ test('values go to their owners, and then keys are refreshed, with those whose v
   const { answer, refreshes, handed, held, settle } = setup()
   const content = { version: 'v', contentType: 'application/json', format: 'json', body: Buffer.from('1') } as const
   const values: HandedOver[] = [
-    { key: 'doc:1', content, rank: 7 },
+    { key: 'doc:1', content, rank: 7, isRepeated: true },
     { key: 'doc:2', content: undefined },
     { key: 'doc:3', content },
   ]

@@ -149,7 +149,8 @@ describe('a value that is handed over', () => {
   }
 
   test('arrives as it was sent, also if it is empty or none', () => {
-    for (const command of [put, { ...put, content: undefined }, { ...put, rank: undefined }]) {
+    const repeated = { ...put, isRepeated: true }
+    for (const command of [put, repeated, { ...put, content: undefined }, { ...put, rank: undefined }]) {
       expect(crossed(command)).toEqual(command)
     }
   })

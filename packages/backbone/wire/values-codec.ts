@@ -179,14 +179,16 @@ export function encodeContent(saying: { content: HandedOver['content'] }): Encod
 }
 
 /** @returns of a command, or of an answer that has the same fields */
-export function readPut({ type, key, version, contentType, format, rank }: Sent, parts: Buffer[]): PutCommand {
+export function readPut(head: Sent, parts: Buffer[]): PutCommand {
+  const { type, key, version, contentType, format, rank } = head
   readKey(key)
   if (rank !== undefined && !isRank(rank)) throw new WireError(`the rank of ${excerpt(key)} is no number`)
-  if (version === undefined) return { type, key, content: undefined, rank }
+  const said = { type, key, rank, ...(head.isRepeated === true && { isRepeated: true }) }
+  if (version === undefined) return { ...said, content: undefined }
   if (typeof version !== 'string' || typeof contentType !== 'string' || parts.length === 0) {
     throw new WireError(`what is handed over for ${excerpt(key)} is incomplete`)
   }
-  return { type, key, content: { version, contentType, format: knownFormat(format), body: parts[0] }, rank }
+  return { ...said, content: { version, contentType, format: knownFormat(format), body: parts[0] } }
 }
 
 function readAsk({ type, key, from, messageId }: Sent, parts: Buffer[]): AskCommand {

@@ -292,12 +292,12 @@ export function setup({
     },
 
     /** The backend hands over a value; without a version, it says that there is none. */
-    handOver(key: string, version: string | undefined, rank?: number) {
+    handOver(key: string, version: string | undefined, rank?: number, isRepeated?: boolean) {
       const content =
         version === undefined
           ? undefined
           : { version, contentType: 'text/plain', format: 'text' as const, body: Buffer.from(version) }
-      return primaryHandOver({ key, content, rank })
+      return primaryHandOver({ key, content, rank, isRepeated })
     },
 
     /** The answers that a link with credit is sent now. */

@@ -106,6 +106,7 @@ const put: Required<PutCommand> = {
   key: 'conversation:42',
   content: { version: samples.version, contentType: 'text/plain', format: 'text', body: Buffer.from('hello') },
   rank: 7,
+  isRepeated: false,
 }
 
 const encodePut = (command: PutCommand) => valuesCodec.encodeCommand?.(command) ?? { head: command, parts: [] }

@@ -75,7 +75,9 @@ function setup({ token }: { token?: string | null } = {}) {
       if (answer?.type !== 'value' || answer.order === undefined) return undefined
       const position = { version: answer.version, order: answer.order, ageMs: 0 }
       const keys = decodeChanged(answer.body).map(each =>
-        typeof each === 'string' ? each : `${each.key} ${each.content?.body ?? 'none'} ${each.rank ?? '-'}`,
+        typeof each === 'string'
+          ? each
+          : `${each.key} ${each.content?.body ?? 'none'} ${each.rank ?? '-'}${each.isRepeated ? ' again' : ''}`,
       )
       return { id: answer.version, keys, position }
     },
@@ -373,7 +375,7 @@ test('values that wait are bounded in bytes: past that their keys are asked for;
   expect(batches).toBeGreaterThan(16)
 })
 
-test('where a node goes on for another one, events come again: values without an order are asked for at first', () => {
+test('where a node goes on for another one, events come again: at first values say so, and without an order are asked for', () => {
   const { stream, up, carry, take, told, pass } = setup()
   stream.watch('a', { version: '41', order: 500, ageMs: 0 })
   pass(1_900)
@@ -384,11 +386,15 @@ test('where a node goes on for another one, events come again: values without an
   told('a', first?.position)
   carry('43', 'doc:1', 'two', 2)
   const second = take('a')
-  expect(second).toMatchObject({ keys: ['doc:1 "two" 2'] })
+  expect(second).toMatchObject({ keys: ['doc:1 "two" 2 again'] })
   told('a', second?.position)
   pass(REPEATED_MS)
   carry('44', 'doc:1', 'three')
-  expect(take('a')).toMatchObject({ keys: ['doc:1 "three" -'] })
+  carry('45', 'doc:2', 'four', 4)
+  const third = take('a')
+  expect(third).toMatchObject({ keys: ['doc:1 "three" -'] })
+  told('a', third?.position)
+  expect(take('a')).toMatchObject({ keys: ['doc:2 "four" 4'] })
 })
 
 test('what a gateway had goes to the next one without the values that have no order: the first may have given them to their owners long ago', () => {
@@ -401,6 +407,14 @@ test('what a gateway had goes to the next one without the values that have no or
   expect(take('b')?.keys).toEqual(['doc:1'])
   pass(PATIENCE_MS)
   expect(take('b')?.keys).toEqual(['doc:1'])
+})
+
+test('the others say to the next one that they may be repeated', () => {
+  const { stream, carry, take } = running(['a', 'b'])
+  carry('7', 'doc:1', 'old', 3)
+  expect(take('a')?.keys).toEqual(['doc:1 "old" 3'])
+  stream.drop('a')
+  expect(take('b')?.keys).toEqual(['doc:1 "old" 3 again'])
 })
 
 test('what a gateway was to have and was not sent goes to the next one as it is', () => {

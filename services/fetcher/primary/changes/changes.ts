@@ -23,8 +23,9 @@ export const KEYS_PENDING_MAX = 100_000
 export const BYTES_PENDING_MAX = 16 * 2 ** 20
 
 /**
- * A stream that goes on where another node's broke off repeats events, all at once: without an order nobody knows whether
- * a newer value was handed over before. Values without one are asked for instead for so long.
+ * A stream that goes on where another node's broke off repeats events, all at once: a newer value may have been handed
+ * over before. For so long values without an order are asked for instead, and others say that they may be repeated: the
+ * order alone tells nothing to a node that came to own the key at the same moment.
  */
 export const REPEATED_MS = 10_000
 
@@ -189,8 +190,8 @@ function createChangeStream(url: string, names: string[], deps: Deps) {
     const { key, rank } = value
     const before = pending.get(key)?.rank
     if (rank !== undefined && before !== undefined && rank < before) return
-    const isSure = rank !== undefined || now() >= repeatedUntilMs
-    setPending(key, isSure && pendingBytes + bytesOf(value) <= BYTES_PENDING_MAX ? value : undefined)
+    const given = now() < repeatedUntilMs ? repeated(value) : value
+    setPending(key, given && pendingBytes + bytesOf(given) <= BYTES_PENDING_MAX ? given : undefined)
   }
 
   /** The later one of a key takes the place of the one before. */
@@ -241,7 +242,9 @@ function createChangeStream(url: string, names: string[], deps: Deps) {
     if (!batch) return
     batch.endPatience()
     // Another gateway may have given the values to their owners, and a newer one, or a fetch's, may have come there since.
-    if (batch.isSent) batch.changed = batch.changed.map(each => (isOrdered(each) ? each : each.key))
+    if (batch.isSent) {
+      batch.changed = batch.changed.map(each => (typeof each === 'string' ? each : (repeated(each) ?? each.key)))
+    }
     batch.link = link
     batch.isSent = false
     batch.endPatience = after(PATIENCE_MS, () => {
@@ -319,8 +322,8 @@ function createChangeStream(url: string, names: string[], deps: Deps) {
   }
 }
 
-/** Whether it may come late, and twice: a key alone, or a value that its owner compares with what it has. */
-const isOrdered = (changed: Changed): changed is string | (HandedOver & { rank: number }) =>
-  typeof changed === 'string' || changed.rank !== undefined
+/** As one that may come late, and twice; `undefined` where its owner cannot compare it with what it has. */
+const repeated = (value: HandedOver): HandedOver | undefined =>
+  value.rank === undefined ? undefined : { ...value, isRepeated: true }
 
 const bytesOf = (value: HandedOver | undefined) => value?.content?.body.length ?? 0

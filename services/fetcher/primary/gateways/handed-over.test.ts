@@ -172,6 +172,25 @@ describe('a node that takes over', () => {
     expect(sent('a')).toEqual(['current v7'])
   })
 
+  test('takes none that may be repeated, as the node before may have taken a newer one, and keeps its number', () => {
+    const { handOver, watch, onRefresh, value, sent, take, takings } = watched([K])
+    expect(handOver(K, 'v6', 6, true)).toMatchObject({ code: 'fetcher_unavailable' })
+    watch('b', K)
+    expect([sent('a'), sent('b')]).toEqual([[], ['value v1']])
+    onRefresh(K)
+    value(K, 'v7')
+    expect(take('a')).toMatchObject([{ version: 'v7', rank: 6 }])
+    expect(handOver(K, 'v5', 5, true)).toEqual({ outcome: 'older', rank: 6 })
+    expect(handOver(K, 'v5', 5)).toEqual({ outcome: 'older', rank: 6 })
+    expect(takings).toEqual(['refused', 'older', 'older'])
+  })
+
+  test('keeps nothing of a repeated value that nobody watches', () => {
+    const { handOver, primary } = setup({ namespaces })
+    handOver(K, 'v6', 6, true)
+    expect(primary.table.get(K)).toBeUndefined()
+  })
+
   test('believes what it has where gateways know of no higher one', () => {
     const { handOver, watch, sent, asked } = setup({ namespaces })
     handOver(K, 'v8', 8)

@@ -17,20 +17,31 @@ const noRoom: Problem = {
   retryAfterMs: NO_ROOM_RETRY_MS,
 }
 
+/** The gateway has the key asked for instead. */
+const perhapsOlder: Problem = {
+  code: 'fetcher_unavailable',
+  message: 'nothing was changed: the node that had the key before may have taken a newer value',
+}
+
 interface Deps {
   namespaces: Namespaces
   sources: Pick<KeySources, 'get'>
-  table: Pick<KeyTable, 'get' | 'open'>
+  table: Pick<KeyTable, 'get' | 'open' | 'recount'>
   results: { takeHandedOver: (entry: Entry, content: HandedOver['content']) => boolean }
   metrics: Pick<FetcherMetrics, 'handedOver'>
 }
 
 export function createHandedOver({ namespaces, sources, table, results, metrics }: Deps) {
-  function take({ key, content, rank }: HandedOver): Taken {
+  function take({ key, content, rank, isRepeated }: HandedOver): Taken {
     const entry = open(key)
     if ('code' in entry) return entry
     const { held } = entry
     if (rank !== undefined && held.rank !== undefined && rank < held.rank) return { outcome: 'older', rank: held.rank }
+    if (isRepeated) {
+      held.rank = rank ?? held.rank
+      table.recount(entry)
+      return perhapsOlder
+    }
     if (!results.takeHandedOver(entry, content)) return noRoom
     held.rank = rank ?? held.rank
     return { outcome: 'taken' }
