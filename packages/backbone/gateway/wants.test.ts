@@ -1,3 +1,4 @@
+import { KEYS_PER_REQUEST_MAX } from '../wire/envelope.ts'
 import { createWants, newWant, type Want, type WantOptions } from './wants.ts'
 
 /** Wants, and the content of each request by its number. */
@@ -206,6 +207,40 @@ test('nothing is kept of a key once its end was said, or need not be', () => {
   expect(wants.said()).toMatchObject([{ type: 'watch', wants: [{ key: 'a:4' }] }])
 })
 
+describe('a key that ends while all are said again, after it was said and before its turn', () => {
+  function saidAgain(count: number) {
+    const wants = create()
+    const keys = Array.from({ length: count }, (_, id) => `a:${id}`)
+    for (const key of keys) wants.want(key, { watch: true })
+    while (!wants.isAllSaid()) wants.said()
+    wants.startAnew()
+    wants.renewWatch('a:0')
+    return { ...wants, keys }
+  }
+
+  test('takes no other key along', () => {
+    const { want, said, startAnew, isAllSaid, keys } = saidAgain(KEYS_PER_REQUEST_MAX + 2)
+    said()
+    want('a:0', { watch: false })
+    said()
+
+    startAnew()
+    const told = []
+    while (!isAllSaid()) for (const { wants } of said() as any[]) told.push(...wants.map(({ key }: Want) => key))
+    expect(told.sort()).toEqual(keys.slice(1).sort())
+  })
+
+  test('may be the last one', () => {
+    const { want, said, isAllSaid, keys } = saidAgain(3 * KEYS_PER_REQUEST_MAX)
+    for (let round = 0; round < 2; round++) said()
+    for (const key of keys.slice(1)) want(key, { watch: false })
+    for (let round = 0; round < 2; round++) said()
+    want('a:0', { watch: false })
+    said()
+    expect(isAllSaid()).toBe(true)
+  })
+})
+
 test('what ends while the requests before it are sent is not said', () => {
   const wants = create()
   wants.want('a:1', { watch: true })
@@ -225,7 +260,9 @@ test('any order of changes, losses and requests leaves the node with what is wan
     seed = (seed * 48_271) % 2_147_483_647
     return seed % below
   }
-  for (let run = 0; run < 50; run++) {
+  for (let run = 0; run < 60; run++) {
+    // With so many more than one request has, all are said again in several, between which others change.
+    const many = run < 50 ? 6 : 2 * KEYS_PER_REQUEST_MAX
     const table = new Map<string, Want>()
     const wants = create({ table })
     const watched = new Set<string>()
@@ -236,8 +273,12 @@ test('any order of changes, losses and requests leaves the node with what is wan
         if (request.type === 'unwatch') for (const key of request.keys) told.delete(key)
       }
     }
-    for (let step = 0; step < 60; step++) {
-      const key = `a:${random(6)}`
+    for (let id = 6; id < many; id++) {
+      wants.want(`a:${id}`, { watch: true })
+      watched.add(`a:${id}`)
+    }
+    for (let step = 0; step < 10 * many; step++) {
+      const key = `a:${random(many)}`
       switch (random(5)) {
         case 0:
         case 1:
@@ -255,7 +296,7 @@ test('any order of changes, losses and requests leaves the node with what is wan
           told = new Set()
       }
     }
-    hear()
+    while (!wants.isAllSaid()) hear()
     expect([...told].sort()).toEqual([...watched].sort())
     expect([...table.keys()].sort()).toEqual([...watched].sort())
   }

@@ -115,6 +115,8 @@ export function createWants<S extends Service>({ position, payload, payer, table
   }
 
   function unlist(want: Want) {
+    // One request may name a key twice: as one that changed, and in its turn. A second time would remove another one.
+    if (listed[want.place] !== want) return
     const last = listed.pop() as Want
     if (last !== want) {
       listed[want.place] = last
