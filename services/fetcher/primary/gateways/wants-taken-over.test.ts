@@ -35,6 +35,27 @@ test('the backend is asked when it would have been, and not before', () => {
   expect(primary.asked(K)).toBe(1)
 })
 
+test('of two plans the earlier one holds, and the gateway of the other is told', () => {
+  const primary = setup()
+  takeOver(primary, 'a', 'v1')
+  primary.take('a')
+  takeOver(primary, 'b', 'v1', { inMs: 5_000 })
+  for (const link of ['a', 'b']) expect(primary.take(link)).toMatchObject([{ type: 'kept', next: { inMs: 5_000 } }])
+  takeOver(primary, 'c', 'v1', { inMs: 4_000 })
+  expect(primary.take('c')).toMatchObject([{ type: 'kept', next: { inMs: 5_000 } }])
+  expect(primary.take('a')).toEqual([])
+  primary.pass(5_020)
+  expect(primary.asked(K)).toBe(1)
+})
+
+test('it is asked at once where the time of the second plan has passed', () => {
+  const primary = setup()
+  takeOver(primary, 'a', 'v1')
+  takeOver(primary, 'b', 'v1', { inMs: 0 })
+  primary.pass(20)
+  expect(primary.asked(K)).toBe(1)
+})
+
 test('another refresh holds for it at once, too', () => {
   const primary = setup()
   takeOver(primary, 'a', 'v1')

@@ -74,6 +74,9 @@ const NOTHING = Object.freeze({ answers: [], more: false })
  */
 const PLAN_DELAY_MS_MAX = 10_000
 
+/** Plans of one node, which differ by less, are one plan: to tell it to all gateways again would double what they are sent. */
+const PLANS_DIFFER_MS = 2_000
+
 const OTHER_CONFIGURATION = 'the fetcher has another configuration than the gateway'
 
 interface Deps {
@@ -202,7 +205,10 @@ export function createGatewayWants({
     const { held, fetch, namespace } = entry
     if (held.value || held.failure || fetch || held.invalid) return false
     // Gateways that hold different versions cannot both hold the latest.
-    if (held.takenOver) return held.takenOver.version === version
+    if (held.takenOver) {
+      if (held.takenOver.version === version) askNoLaterThan(entry, now() + inMs)
+      return held.takenOver.version === version
+    }
     const { refreshMs } = namespace
     if (refreshMs < QUIET_REFRESH_MS_MIN || inMs === 0 || inMs > refreshMs) return false
     // A change that was reported to this node; the node before it may have died without hearing of it.
@@ -210,6 +216,19 @@ export function createGatewayWants({
     takeOver(entry, version, maxAgeMs)
     schedule.takeOver(entry, now() + inMs)
     return true
+  }
+
+  /**
+   * Gateways may have asked different nodes before: one whose node would have asked earlier would say `stale` until the
+   * time of the other.
+   *
+   * @param entry that is kept by a plan
+   */
+  function askNoLaterThan(entry: Entry, atMs: number) {
+    const { nextTryAt } = entry.timing
+    if (nextTryAt === undefined || atMs > nextTryAt - PLANS_DIFFER_MS) return
+    schedule.takeOver(entry, atMs)
+    interest.oweAll(entry)
   }
 
   function onUnwatch(link: string, key: string, hasLeft: boolean) {
