@@ -102,6 +102,16 @@ test('a refresh that takes long is told of by itself, and holds up no other', ()
   expect(primary.take('a')).toMatchObject([{ type: 'current', next: { everyMs: PERIOD_MS } }])
 })
 
+test('a watch that comes while one is under way is told of its end: the next is a period later', () => {
+  const primary = watching()
+  untilLeased(primary)
+  primary.onWatch('b', { key: K, held: undefined, quiet: true })
+  expect(primary.take('b')).toMatchObject([{ type: 'value', version: 'v1', next: undefined }])
+  primary.current(K)
+  expect(primary.take('b')).toMatchObject([{ type: 'current', ageMs: 0, next: { everyMs: PERIOD_MS } }])
+  expect(primary.take('a')).toEqual([])
+})
+
 test('whoever waits for one that takes long is given what it brings, and nothing older', () => {
   const primary = watching({ maxAgeMs: 0 })
   untilLeased(primary)

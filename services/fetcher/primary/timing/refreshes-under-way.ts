@@ -96,9 +96,12 @@ export function createRefreshes({ namespaces, wheel, onOverdue, now }: Deps) {
   }
 }
 
-/** Whether links are told of a key's refreshes only by beats. */
-const isQuiet = (entry: Entry) =>
-  entry.namespace.refreshMs >= QUIET_REFRESH_MS_MIN && !isOverdue(entry) && entry.held.failure === undefined
+/**
+ * Whether links are told of a key's refreshes only by beats: not of one that is under way, for the next is a period later,
+ * and until then its gateway would count on the value before.
+ */
+const isQuiet = ({ namespace, refresh, held }: Entry) =>
+  namespace.refreshMs >= QUIET_REFRESH_MS_MIN && refresh === undefined && held.failure === undefined
 
 /** Whether the key's refresh takes so long that links are told. */
 export const isOverdue = ({ refresh }: Entry) => refresh?.isOverdue === true
