@@ -41,7 +41,7 @@ export interface SharedAllowance {
   readonly rates: ReturnType<typeof ratesOf>
   readonly requestAllowance: Bucket
   readonly keyAllowance: Bucket
-  /** As many requests as it may make may be refused. Past that it gets no new session: one refusal costs as little as many. */
+  /** The requests that may still be refused it: as many as it may make. While none are left it gets no new session. */
   readonly refusalAllowance: Bucket
 }
 
@@ -108,7 +108,7 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, end, 
     return 0
   }
 
-  /** Connections that are opened again and again would else have as much refused as each may have. */
+  /** A refusal costs a gateway CPU time as well. A client that connects again and again would get any number of them. */
   function noteRefused(account: SharedAllowance | undefined, requests: number) {
     if (!account) return
     const { requests: rate } = account.rates

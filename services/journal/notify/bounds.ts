@@ -1,5 +1,5 @@
-// Keeps the outbox within its bounds. What no backend took for a day goes, and the oldest where there is too much; of each
-// room a gap is left, which its backend is told.
+// Keeps the outbox within its bounds. Messages that no backend took for a day are dropped, and the oldest ones where there
+// are too many. Each room keeps a gap in their place, which its backend is told.
 import type { Position } from '@keycast/protocol'
 import { createOnceAMinute, type Log as ServiceLog, type World } from '@keycast/service'
 import { gapBytesOf, type Untold, untoldBytesOf } from '../log/log.ts'
@@ -121,7 +121,7 @@ export function createBounds({ rooms, outbox, isTold, bytesMax, onDropped, repor
   async function dropGaps() {
     const endsAt = now() + DROP_MS
     let dropped = 0
-    // What is too much may be of rooms that are being told: those make room themselves.
+    // The excess may be messages of rooms that are being told: those rooms make room themselves.
     let gaps = 0
     for (const room of rooms) if (room.isGapAlone) gaps += gapBytesOf(room.key)
     let excess = Math.min(gaps, outbox.bytes()) - bytesMax

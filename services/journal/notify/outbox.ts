@@ -1,14 +1,14 @@
-// The log's outbox as it is read and emptied for one journal: what goes at the same time goes in one commit.
+// The log's outbox as one journal reads and empties it: rooms that are emptied at the same time share a commit.
 import type { World } from '@keycast/service'
 import type { Between } from '../group-commit.ts'
 import type { Outbox } from '../log/log.ts'
 
-/** Rooms taken out at once, a commit each. */
+/** Of rooms, in one commit. */
 export const TAKES_MAX = 100
 
 type Part = Parameters<Outbox['take']>[0][number]
 
-/** Taken out together, once nothing else writes. */
+/** Parts that are taken out together, once nothing else writes. */
 interface Takes {
   parts: Part[]
   taken: Promise<void>

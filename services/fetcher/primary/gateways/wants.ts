@@ -74,7 +74,7 @@ const NOTHING = Object.freeze({ answers: [], more: false })
  */
 const PLAN_DELAY_MS_MAX = 10_000
 
-/** Plans of one node, which differ by less, are one plan: to tell it to all gateways again would double what they are sent. */
+/** Two gateways' plans that differ by less are one and the same node's: the first one holds, and nobody is told anew. */
 const PLANS_DIFFER_MS = 2_000
 
 const OTHER_CONFIGURATION = 'the fetcher has another configuration than the gateway'
@@ -206,8 +206,9 @@ export function createGatewayWants({
     if (held.value || held.failure || fetch || held.invalid) return false
     // Gateways that hold different versions cannot both hold the latest.
     if (held.takenOver) {
-      if (held.takenOver.version === version) askNoLaterThan(entry, now() + inMs)
-      return held.takenOver.version === version
+      const isSame = held.takenOver.version === version
+      if (isSame) askNoLaterThan(entry, now() + inMs)
+      return isSame
     }
     const { refreshMs } = namespace
     if (refreshMs < QUIET_REFRESH_MS_MIN || inMs === 0 || inMs > refreshMs) return false
@@ -219,8 +220,8 @@ export function createGatewayWants({
   }
 
   /**
-   * Gateways may have asked different nodes before: one whose node would have asked earlier would say `stale` until the
-   * time of the other.
+   * Two gateways may have had the key at different nodes. The gateway with the earlier plan would say `stale` until the
+   * later one's time.
    *
    * @param entry that is kept by a plan
    */

@@ -144,7 +144,7 @@ class Backend:
         messages = [{"messageId": random_text(), **message} for message in given]
         rooms: dict[str, list[int]] = {}
         for index, message in enumerate(messages):
-            # What is no JSON fails before anything is sent: later nobody would be told what was kept.
+            # Data that is no JSON fails before anything is sent: later nobody would be told what was kept.
             as_json(message)
             rooms.setdefault(message["key"], []).append(index)
         kept: dict[int, dict[str, Any]] = {}

@@ -9,7 +9,7 @@ from .backend import Backend
 from .gateway import BlockingGateway
 from .refreshes import requests_of
 
-# Who waits for a call that blocks is mostly a user, for a page.
+# Mostly a user waits for a call that blocks: for a page.
 _PATIENCE_SECONDS = 5.0
 
 _T = TypeVar("_T")

@@ -98,7 +98,7 @@ class Gateway:
         self._threads = ThreadPoolExecutor(_THREADS_MAX, "keycast")
 
     def close(self) -> None:
-        """None is under way any more."""
+        """Ends its threads. No call may be under way."""
         self._threads.shutdown(wait=False)
 
     async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class Gateway:
             return answer
         fields = answer or {}
         after_ms = fields.get("retryAfterMs")
-        # What stands before a gateway may answer in its place.
+        # A proxy may answer in the gateway's place.
         after = after_ms / 1_000 if isinstance(after_ms, int | float) else _seconds(retry_after)
         raise CallError(
             fields.get("code", "no_answer"),

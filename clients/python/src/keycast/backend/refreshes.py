@@ -34,7 +34,10 @@ class _Batch:
 
 
 class Refreshes:
-    """`follow` is given each task that it begins."""
+    """Collects keys, and sends them.
+
+    :param follow: is given the task of each request
+    """
 
     def __init__(self, gateway: Gateway, follow: Callable[[asyncio.Task[Any]], object]) -> None:
         self._gateway = gateway
