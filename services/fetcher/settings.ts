@@ -66,7 +66,7 @@ export const settings = {
     env: 'FETCHER_CACHE_BYTES_MAX',
     default: 256 * 1024 ** 2,
     min: 1024 ** 2,
-    doc: 'Values held, and what gateways want. Watched keys stay; where they fill it, a new key gets the error capacity.',
+    doc: 'Values held, and what gateways want. Watched keys stay; where they fill it, a new key gets the error capacity. No user or address may hold more than its share.',
   }),
   deltaBytesMax: setting.bytes({
     env: 'FETCHER_DELTA_BYTES_MAX',

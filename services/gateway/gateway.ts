@@ -4,6 +4,7 @@ import type { Backbone, BackboneEvents, RoomsBackbone, RoomsEvents } from '@keyc
 import { namespaceOf } from '@keycast/protocol'
 import {
   type Containment,
+  fullness,
   type LiveNamespaces,
   type MetricMakers,
   Misconfigured,
@@ -153,7 +154,11 @@ export function createGateway({ createBackbone, createRoomsBackbone = createNoJo
     /** What is wrong though clients are served. */
     problems() {
       const { inUse, others } = links.rooms.logs()
-      return others.map(node => `journal ${node} keeps another log than the one in use (${inUse}), and is not used`)
+      const max = given.settings.cacheBytesMax
+      return [
+        ...fullness('watched values', topics.stats().cacheWantedBytes, { max, setting: 'GATEWAY_CACHE_BYTES_MAX' }),
+        ...others.map(node => `journal ${node} keeps another log than the one in use (${inUse}), and is not used`),
+      ]
     },
 
     /** Sends all clients to other gateways. The listener is closed by then: otherwise the same clients come back. */

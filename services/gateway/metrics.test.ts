@@ -14,6 +14,7 @@ test('counts are exported at a scrape, again and again the same', async () => {
     keys: 2,
     ownValues: 3,
     cacheBytes: 99,
+    cacheWantedBytes: 77,
     cacheEntries: 4,
     nodesAlive: 1,
     nodesHeld: 2,

@@ -24,6 +24,7 @@ export function exportCounts(
     | 'keys'
     | 'ownValues'
     | 'cacheBytes'
+    | 'cacheWantedBytes'
     | 'cacheEntries'
     | 'nodesAlive'
     | 'nodesHeld'
@@ -54,6 +55,11 @@ export function exportCounts(
   )
   read('watched_keys', 'Keys with at least one subscriber here.', () => stats().keys)
   read('cache_bytes', 'Size of all cache entries, as counted against cache_max_bytes.', () => stats().cacheBytes)
+  read(
+    'cache_wanted_bytes',
+    'Of cache_bytes, what cannot be evicted: values that are watched or waited for.',
+    () => stats().cacheWantedBytes,
+  )
   read('cache_max_bytes', 'Size that the cache may have (GATEWAY_CACHE_BYTES_MAX).', () => settings.cacheBytesMax)
   read('fetcher_nodes_alive', 'Fetcher nodes that this gateway hears.', () => stats().nodesAlive)
   read(

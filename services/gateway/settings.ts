@@ -182,7 +182,7 @@ export const settings = {
     env: 'GATEWAY_CACHE_BYTES_MAX',
     default: 256 * 1024 ** 2,
     min: 1024 ** 2,
-    doc: 'Size of the cache. Values that are watched stay; where they leave no room, a new key gets the error capacity.',
+    doc: 'Size of the cache. Values that are watched stay; where they leave no room, a new key gets the error capacity. No user or address may hold more than its share.',
   }),
   compression: setting.flag({
     env: 'GATEWAY_COMPRESSION',

@@ -11,6 +11,7 @@ import {
 import { excerpt, isProblem, namespaceOf } from '@keycast/protocol'
 import {
   createOnceAMinute,
+  fullness,
   type JournalNamespaces,
   type MetricMakers,
   type Payer,
@@ -42,9 +43,6 @@ import { createWatchedRooms } from './watched-rooms.ts'
  */
 const CLIENT_SHARE = 15 / 16
 const SERVER_SHARE = 31 / 32
-
-/** From here on the log is nearly full: operators are told before publishers are. */
-const NEARLY_FULL = 0.8
 
 /** What a publisher is told beside a code that also stands for other things. */
 const messages: { [code in PublishResult]?: string } = {
@@ -350,8 +348,7 @@ export function createJournal({
     },
     problems() {
       const { bytes, bytesMax } = log.stats()
-      if (bytes <= bytesMax * NEARLY_FULL) return []
-      return [`the log is nearly full: ${bytes} of ${bytesMax} bytes (JOURNAL_BYTES_MAX)`]
+      return fullness('messages', bytes, { max: bytesMax, setting: 'JOURNAL_BYTES_MAX' })
     },
     /** keycast.yaml changed: the namespaces have their new rules already. */
     reconfigure: bounds.renew,

@@ -172,6 +172,7 @@ export const capacity = dashboard({
           queries: [
             { expr: `keycast_gateway_process_resident_memory_bytes{${gateways}}`, legend: '{{instance}} resident' },
             { expr: `keycast_gateway_cache_bytes{${gateways}}`, legend: '{{instance}} values' },
+            { expr: `keycast_gateway_cache_wanted_bytes{${gateways}}`, legend: '{{instance}} values watched' },
           ],
         }),
         lines({

@@ -9,6 +9,9 @@ import { accountsOf, type Kind, type Payer } from './payer.ts'
  */
 const WEIGHTS: Readonly<Record<Kind, number>> = { u: 1 / 8, a: 1, n: 2, A: 1 / 12, N: 1 / 6, g: 1 / 3 }
 
+/** What is said to one who may hold no more keys. */
+export const SHARE_TAKEN = 'this user, address or network holds as much as it may: unsubscribe from other keys first'
+
 /** How many times what is free an account may hold. A kind of a newer release has no bound here. */
 export const weightOf = (account: string) => WEIGHTS[account[0] as Kind] ?? Number.POSITIVE_INFINITY
 

@@ -2,6 +2,7 @@
 import type { NodeEvents, Values, ValuesHub } from '@keycast/backbone'
 import {
   type Containment,
+  fullness,
   type LiveNamespaces,
   type Log,
   type MetricMakers,
@@ -29,9 +30,6 @@ import { creditFor } from './workers/credit.ts'
 import { createForks } from './workers/processes.ts'
 import { bindWork, type WorkSocket } from './workers/work-socket.ts'
 import { createWorkers } from './workers/workers.ts'
-
-/** From here on operators are told, before many clients are. */
-const NEARLY_FULL = 0.8
 
 interface Deps extends World {
   namespaces: LiveNamespaces
@@ -202,9 +200,8 @@ export function createFetcher({ namespaces: live, hub, metrics, settings, contai
 
   /** What is wrong though keys are served. */
   function problems() {
-    const wanted = primary.table.wantedBytes()
-    if (wanted <= settings.cacheBytesMax * NEARLY_FULL) return []
-    return [`watched keys take ${wanted} of ${settings.cacheBytesMax} bytes (FETCHER_CACHE_BYTES_MAX)`]
+    const max = settings.cacheBytesMax
+    return fullness('watched keys', primary.table.wantedBytes(), { max, setting: 'FETCHER_CACHE_BYTES_MAX' })
   }
 
   return { start, notReady, problems, takeOver, workerPids: workers.pids, stopServing, stopFetching }

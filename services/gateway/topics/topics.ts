@@ -12,7 +12,7 @@ import {
   type RequestId,
   type Wanted,
 } from '@keycast/protocol'
-import { addIndexed, type JournalNamespace, type JournalNamespaces, removeIndexed } from '@keycast/service'
+import { addIndexed, type JournalNamespace, type JournalNamespaces, type Payer, removeIndexed } from '@keycast/service'
 import type { Rights } from '../access/rights.ts'
 import type { Counts } from '../counts.ts'
 import type { Act, Admitted, Holder, Lasting } from '../gate/gate.ts'
@@ -87,7 +87,7 @@ interface Deps {
     grants(rights: Rights, act: Act, key: string): boolean
     release(session: Session, act: Lasting, key: string): void
   }
-  readonly openValue: (wireKey: string) => Topic | Problem
+  readonly openValue: (wireKey: string, payer: Payer | undefined) => Topic | Problem
   readonly namespaces: JournalNamespaces
   readonly rooms: { open(session: Session, key: string, namespace: JournalNamespace): Topic | Problem }
   readonly outbox: { send(session: Session, message: ControlMessage): void }
@@ -154,7 +154,8 @@ export function createTopics({ namespaces, gate, openValue, rooms, outbox, count
 
   /** @param admitted to a key that the session holds */
   function join(session: Session, { key, wireKey, namespace }: Admitted, start: Start): Problem | undefined {
-    const topic = namespace?.source === 'journal' ? rooms.open(session, key, namespace) : openValue(wireKey)
+    const topic =
+      namespace?.source === 'journal' ? rooms.open(session, key, namespace) : openValue(wireKey, session.payer)
     if (isProblem(topic)) {
       gate.release(session, 'subscribe', key)
       return topic

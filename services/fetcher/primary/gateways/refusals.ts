@@ -1,7 +1,7 @@
 // The refusals of wants: the links are told the reason, and what nobody wants any more is dropped.
 import { type FailedAnswer, REFUSED_BY_BACKEND, tokenDigest } from '@keycast/backbone'
 import { errorCodes } from '@keycast/protocol'
-import type { Payer } from '@keycast/service'
+import { type Payer, SHARE_TAKEN } from '@keycast/service'
 import type { Fetches } from '../fetching/fetches.ts'
 import type { Entry } from '../keys/entry.ts'
 import { dropAll, dropValue, invalidate } from '../keys/held.ts'
@@ -16,8 +16,6 @@ export type Refusals = ReturnType<typeof createRefusals>
 
 /** A gateway may ask again after this time if its user's token had expired. It reports a new token by itself. */
 const EXPIRED_RETRY_MS = 1_000
-
-const SHARE_TAKEN = 'this user, address or network holds as much as it may: unsubscribe from other keys first'
 
 interface Deps {
   table: KeyTable

@@ -5,8 +5,9 @@ import type { ErrorCode, Problem } from '@keycast/protocol'
 import type { Payer } from '@keycast/service'
 import { type Cache, type Entry, forget, isMissing, isWanted, type Result } from './cache.ts'
 import type { Failure } from './failure.ts'
-import { type Paying, passOn } from './payer-choice.ts'
+import type { Paying } from './payer-choice.ts'
 import { askedAtOf, endRefreshes } from './staleness.ts'
+import type { ValueSubscription } from './subscriptions.ts'
 import { createValue, type Value, withOrder } from './value.ts'
 import type { Values } from './values.ts'
 
@@ -27,7 +28,8 @@ interface Deps {
   }
   subscriptions: {
     changed(entry: Entry, change: Change, isLatest: boolean): void
-    refuse(entry: Entry, problem: Problem, isMeant: (asker: Paying) => boolean): void
+    refuse(entry: Entry, problem: Problem, subscriptions: ValueSubscription[]): void
+    passOn(entry: Entry): void
   }
   now: () => number
 }
@@ -60,10 +62,13 @@ export function createAnswers({ cache, backbone, ownValues, values, singleFlight
     // The waiting requests are answered. A newer version of a stored value is always taken: an update must not end a
     // subscription.
     const takesRoom = change === 'value' ? isFirst : change === 'gone' && isMissing(entry)
-    if (takesRoom && isWanted(entry) && !cache.fits(entry)) {
+    const misfit = takesRoom && isWanted(entry) ? cache.misfit(entry) : undefined
+    if (misfit) {
+      const { payer, ...problem } = misfit
       forget(entry)
       entry.wasFound = false
-      entry.failure = { problem: { code: 'capacity' }, atMs: now(), isLocal: false }
+      entry.failure = { problem, atMs: now(), isLocal: false }
+      if (payer !== undefined) return refuseShare(entry, problem, payer)
       change = 'refused'
     }
     subscriptions.changed(entry, change, isForGet)
@@ -71,12 +76,13 @@ export function createAnswers({ cache, backbone, ownValues, values, singleFlight
   }
 
   /** The payer has had their share: the key is asked for again in the name of another who wants it. */
-  function refuseShare(entry: Entry, { code, message, retryAfterMs }: FailedAnswer, payer: Payer) {
+  function refuseShare(entry: Entry, { code, message, retryAfterMs }: Problem, payer: Payer) {
     const problem = { code, message, retryAfterMs }
     const isMeant = (asker: Paying) => asker.payer === payer
     singleFlight.resolve(entry, { problem }, isMeant)
-    subscriptions.refuse(entry, problem, isMeant)
-    passOn(entry)
+    const meant = entry.subscriptions.filter(({ session }) => isMeant(session))
+    subscriptions.refuse(entry, problem, meant)
+    subscriptions.passOn(entry)
     askAgain(entry)
   }
 

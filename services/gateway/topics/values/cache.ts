@@ -1,9 +1,19 @@
 // This gateway's record of each key: its value, its last failure, and the sessions and requests that want it. Where values
 // differ per user, there is one for each user. The records are kept within a limit of bytes: wanted ones stay, and of the
-// others the least recently used goes first.
+// others the least recently used goes first. Each wanted one is charged to one of those who want it, and nobody may hold
+// more than their share.
 import { readViewerKey } from '@keycast/backbone'
 import type { ErrorCode, Problem } from '@keycast/protocol'
-import { createUniqueQueue, type UniqueQueue, type ValueNamespace } from '@keycast/service'
+import {
+  createStock,
+  createUniqueQueue,
+  type Holder,
+  type Payer,
+  SHARE_TAKEN,
+  type Stock,
+  type UniqueQueue,
+  type ValueNamespace,
+} from '@keycast/service'
 import type { Kind, Topic } from '../topics.ts'
 import type { Failure } from './failure.ts'
 import type { Paying } from './payer-choice.ts'
@@ -82,8 +92,9 @@ export interface Entry extends Topic {
   problemFrames: Slots<Buffer> | undefined
   problemFramesAtMs: number
   waiters: Waiter[]
-  /** Whom the fetcher charges, of those who want it. */
+  /** Who is charged for it, of those who want it: by the fetcher, and by the cache, whose account {@link holder} is. */
   paying: Paying | undefined
+  holder: Holder | undefined
   /** Its page in the calendar; Infinity if it has none. */
   calendarPage: number
   /** Its size, as the cache counted it. */
@@ -106,6 +117,19 @@ export const ENTRY_BYTES = 1_024
  */
 const MISSING_PART = 1 / 8
 
+const shareTaken: Problem = { code: 'capacity', message: SHARE_TAKEN }
+
+/** A part of the cache, and who holds how much of it. */
+interface Part {
+  bytesMax: number
+  stock: Stock
+}
+
+const createPart = (bytesMax: number, heldBytes: () => number): Part => ({
+  bytesMax,
+  stock: createStock({ free: () => bytesMax - heldBytes() }),
+})
+
 interface Options {
   bytesMax: number
   /** The entry is no longer wanted. */
@@ -127,6 +151,11 @@ export function createCache({ bytesMax, onUnwanted, mayKeep, onRemoved }: Option
   const missingMax = Math.floor((bytesMax * MISSING_PART) / ENTRY_BYTES)
   let bytes = 0
   let idleBytes = 0
+  const wantedBytes = () => bytes - idleBytes
+  const wantedMissing = () => missing.size - idleMissing.size
+  const partOfMissing = createPart(missingMax * ENTRY_BYTES, () => wantedMissing() * ENTRY_BYTES)
+  const partOfOthers = createPart(bytesMax, wantedBytes)
+  const partOf = (entry: Entry) => (missing.has(entry) ? partOfMissing : partOfOthers)
 
   function peek(wireKey: string) {
     return entries.get(wireKey)
@@ -156,10 +185,12 @@ export function createCache({ bytesMax, onUnwanted, mayKeep, onRemoved }: Option
     if (idle.delete(entry) || idleMissing.delete(entry)) idleBytes -= entry.bytes
     const cost = bytesOf(entry)
     bytes += cost - entry.bytes
-    entry.bytes = cost
     const isOfMissing = isMissing(entry)
+    const former = partOf(entry)
     if (isOfMissing) missing.add(entry)
     else missing.delete(entry)
+    charge(entry, former, cost)
+    entry.bytes = cost
 
     if (!isWanted(entry)) {
       // A session that ended would stay in memory with all that it had, as long as the entry.
@@ -172,6 +203,19 @@ export function createCache({ bytesMax, onUnwanted, mayKeep, onRemoved }: Option
     }
     while (idleMissing.size > 0 && (missing.size > missingMax || bytes > bytesMax)) dropOldest(idleMissing)
     while (idle.size > 0 && bytes > bytesMax) dropOldest(idle)
+  }
+
+  /**
+   * @param former the part in which it was charged
+   * @param cost its size from now on
+   */
+  function charge(entry: Entry, former: Part, cost: number) {
+    const { holder } = entry
+    const { stock } = partOf(entry)
+    const payer = isWanted(entry) ? entry.paying?.payer : undefined
+    if (holder && holder.payer === payer && stock === former.stock) return stock.change(holder, cost - entry.bytes)
+    if (holder) former.stock.change(holder, -entry.bytes)
+    entry.holder = stock.charge(payer, cost)
   }
 
   /** @param from that is not empty */
@@ -189,15 +233,36 @@ export function createCache({ bytesMax, onUnwanted, mayKeep, onRemoved }: Option
     onRemoved(entry)
   }
 
-  /** Whether an entry that is wanted fits beside the others that are: with the value it has, or among the missing. */
-  function fits(entry: Entry) {
-    if (isMissing(entry)) return missing.has(entry) || missing.size - idleMissing.size < missingMax
-    return bytes - idleBytes - entry.bytes + bytesOf(entry) <= bytesMax
+  /**
+   * Why a key that was not wanted until now may not be.
+   *
+   * @param entry its own, if it has one
+   */
+  function refusal(payer: Payer | undefined, entry: Entry | undefined): Problem | undefined {
+    if (wantedBytes() >= bytesMax) return { code: 'capacity' }
+    return partOfOthers.stock.hasRoom(payer, entry?.bytes ?? ENTRY_BYTES) ? undefined : shareTaken
   }
 
-  /** Whether wanted entries alone take all the room there is. */
-  function isFull() {
-    return bytes - idleBytes >= bytesMax
+  /**
+   * Why an entry that is wanted does not fit beside the others that are: with its first value, or as one of the missing.
+   *
+   * @returns with `payer`: the others who want it may have it, if one of them pays
+   */
+  function misfit(entry: Entry): (Problem & { payer?: Payer }) | undefined {
+    const isNewlyMissing = isMissing(entry) && !missing.has(entry)
+    const { stock } = isNewlyMissing ? partOfMissing : partOfOthers
+    const more = isNewlyMissing ? ENTRY_BYTES : bytesOf(entry) - entry.bytes
+    if (more === 0) return undefined
+    const isFull = isNewlyMissing ? wantedMissing() >= missingMax : wantedBytes() + more > bytesMax
+    if (isFull) return { code: 'capacity' }
+    const payer = entry.holder?.payer
+    return stock.hasRoom(payer, more) ? undefined : { ...shareTaken, payer }
+  }
+
+  /** Whether another who wants an entry may be charged for it in place of the one who is. */
+  function mayPay(entry: Entry, { payer }: Paying) {
+    const { stock, bytesMax } = partOf(entry)
+    return !entry.holder || payer === undefined || !stock.isPast(payer, entry.bytes, entry.holder, bytesMax)
   }
 
   function bytesOf({ value }: Entry) {
@@ -209,11 +274,14 @@ export function createCache({ bytesMax, onUnwanted, mayKeep, onRemoved }: Option
     get,
     add,
     update,
-    fits,
-    isFull,
+    refusal,
+    misfit,
+    mayPay,
     /** Those that are added meanwhile come, too. */
     entries: () => entries.values(),
-    stats: () => ({ bytes, entries: entries.size, idle: idle.size + idleMissing.size }),
+    stats: () => ({ bytes, wantedBytes: wantedBytes(), entries: entries.size, idle: idle.size + idleMissing.size }),
+    /** The number of users, addresses and networks that pay for a key. */
+    accounts: () => partOfOthers.stock.size() + partOfMissing.stock.size(),
   }
 }
 
@@ -243,6 +311,7 @@ export function createEntry(wireKey: string, namespace: ValueNamespace, kind: Ki
     problemFramesAtMs: Number.NEGATIVE_INFINITY,
     waiters: NOBODY,
     paying: undefined,
+    holder: undefined,
     calendarPage: Number.POSITIVE_INFINITY,
     bytes: 0,
   }

@@ -126,8 +126,8 @@ export function assembleValues(deps: Deps) {
     },
 
     stats() {
-      const { bytes: cacheBytes, entries: cacheEntries } = cache.stats()
-      return { ...subscriptions.stats(), ...ownValues.stats(), cacheBytes, cacheEntries }
+      const { bytes: cacheBytes, wantedBytes: cacheWantedBytes, entries: cacheEntries } = cache.stats()
+      return { ...subscriptions.stats(), ...ownValues.stats(), cacheBytes, cacheWantedBytes, cacheEntries }
     },
   }
 }

@@ -1,13 +1,14 @@
 // The payers at the fetcher of a gateway's keys.
 import { readRule } from '../../access/rule.ts'
 import { createTestGateway } from '../../test-support.ts'
+import { ENTRY_BYTES } from './cache.ts'
 
 const subscribe = (...keys: string[]) => ({ type: 'subscribe', id: 1, keys: keys.map(key => ({ key })) })
 const many = (name: string, count: number) => Array.from({ length: count }, (_, id) => `tick:${name}${id}`)
 
 /** Clients of a gateway, each at an address of its own. */
-function setup() {
-  const test = createTestGateway({ settings: { trustedProxies: '' } })
+function setup(settings: { cacheBytesMax?: number } = {}) {
+  const test = createTestGateway({ settings: { trustedProxies: '', ...settings } })
   const at = (address: string) => test.connect('', '', { peer: { address, isNamed: true } })
   const { backbone } = test
   return { ...test, at, renewals: () => backbone.calls.filter(call => call.startsWith('renewWatch')) }
@@ -133,4 +134,63 @@ test('one who names a later version than there is pays for what the fetcher is a
   expect(backbone.payer('tick:1', 'watch')).toBe(payer)
   await second.ask({ type: 'unsubscribe', keys: ['tick:1'] })
   expect(backbone.payer('tick:1', 'get')).toBe(payer)
+})
+
+test('whoever has their share of the cache is refused more, and the others are not', async () => {
+  const { at } = setup({ cacheBytesMax: 100 * ENTRY_BYTES })
+  const [first, second] = [await at('192.0.2.1'), await at('192.0.2.2')]
+  const answers = await first.ask(subscribe(...many('own', 60)))
+  const refused = answers.filter(({ type }) => type === 'error')
+  expect(refused).toHaveLength(10)
+  expect(refused[0]).toMatchObject({ key: 'tick:own50', code: 'capacity', retryAfterMs: 5_000 })
+  first.send({ type: 'get', id: 2, key: 'tick:another' })
+  expect(await first.received()).toMatchObject([{ type: 'error', id: 2, code: 'capacity' }])
+  await second.ask(subscribe(...many('other', 25)))
+  expect(await second.received()).toEqual([])
+})
+
+test('a first value past the share of the one who pays is for the others who want it', async () => {
+  const { backbone, at, renewals } = setup({ cacheBytesMax: 100 * ENTRY_BYTES })
+  const [first, second] = [await at('192.0.2.1'), await at('192.0.2.2')]
+  await first.ask(subscribe(...many('own', 45), 'tick:1'))
+  await second.ask(subscribe('tick:1'))
+  const body = JSON.stringify('x'.repeat(10 * ENTRY_BYTES))
+  backbone.value('tick:1', body)
+  expect(await first.received()).toMatchObject([{ type: 'error', key: 'tick:1', subscribed: false, code: 'capacity' }])
+  expect([await second.received(), renewals().length > 0]).toEqual([[], true])
+  backbone.value('tick:1', body)
+  expect(await second.received()).toMatchObject([{ type: 'value', key: 'tick:1' }])
+})
+
+test('where nobody who wants a key may pay for it, each is told so once', async () => {
+  const { backbone, at, gateway } = setup({ cacheBytesMax: 100 * ENTRY_BYTES })
+  const clients = await Promise.all(Array.from({ length: 20 }, (_, id) => at(`192.0.2.${id}`)))
+  const large = JSON.stringify('x'.repeat(51 * ENTRY_BYTES))
+  for (const client of clients) await client.ask(subscribe('tick:1'))
+  backbone.value('tick:1', JSON.stringify('small'))
+  for (const client of clients) await client.received()
+  backbone.value('tick:1', large)
+  for (const client of clients) expect(await client.received()).toMatchObject([{ type: 'value' }])
+  clients[0].connection.terminate()
+  for (const { received } of clients.slice(1))
+    expect(await received()).toMatchObject([{ type: 'error', code: 'capacity' }])
+  expect(gateway.waits.peek('tick:1')?.subscriptions).toEqual([])
+})
+
+test('two who open keys for each other hold no more than each could alone', async () => {
+  const { gateway, backbone, at } = setup({ cacheBytesMax: 100 * ENTRY_BYTES })
+  const [first, second, third] = [await at('192.0.2.1'), await at('192.0.2.2'), await at('192.0.2.3')]
+  const body = JSON.stringify('x'.repeat(9 * ENTRY_BYTES))
+  const told = []
+  for (let id = 0; id < 8; id++) {
+    await first.ask(subscribe(`tick:${id}`))
+    backbone.value(`tick:${id}`, body)
+    told.push(...(await second.ask(subscribe(`tick:${id}`))))
+    if (id === 7) await third.ask(subscribe('tick:7'))
+    await first.ask({ type: 'unsubscribe', id, keys: [`tick:${id}`] })
+    told.push(...(await second.received()))
+  }
+  const refused = told.filter(({ type }) => type === 'error')
+  expect(refused.map(({ key, code }) => [key, code])).toEqual(['4', '5', '6'].map(id => [`tick:${id}`, 'capacity']))
+  expect(gateway.waits.peek('tick:7')?.paying).toBe(third.connection.session)
 })

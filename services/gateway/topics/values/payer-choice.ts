@@ -1,5 +1,5 @@
-// The payer at the fetcher of a key that this gateway wants: one of those who want it here, and of many one who holds
-// little. So nobody fills their share by being the first at pages that everybody opens.
+// The payer of a key that this gateway wants, at the fetcher and in the cache here: one of those who want it, and of many
+// one who holds little. So nobody fills their share by being the first at pages that everybody opens.
 import type { Payer } from '@keycast/service'
 import type { Account } from '../../sessions/accounts.ts'
 import type { Entry } from './cache.ts'
@@ -9,6 +9,8 @@ export interface Paying {
   readonly payer: Payer | undefined
   readonly account: Account | undefined
 }
+
+type MayPay = (entry: Entry, paying: Paying) => boolean
 
 /** Whoever holds no more than so many keys goes on to pay: a payer that changed costs a message to the node. */
 const KEYS_FREE = 100
@@ -30,29 +32,22 @@ const firstOf = (lag: Entry['lag']) => lag?.waiting.keys().next().value?.session
 /**
  * One more wants a key.
  *
- * @returns whether the node is to be told: another pays from now on
+ * @param mayPay whether a payer may be charged for it
+ * @returns whether another pays from now on
  */
-export function share(entry: Entry, another: Paying): boolean {
+export function share(entry: Entry, another: Paying, mayPay: MayPay): boolean {
   const { paying } = entry
-  if (paying && loadOf(paying) <= KEYS_FREE + 2 * loadOf(another)) return false
+  if (paying && (loadOf(paying) <= KEYS_FREE + 2 * loadOf(another) || !mayPay(entry, another))) return false
   entry.paying = another
   return paying !== undefined && paying.payer !== another.payer
 }
 
-/**
- * The one who paid wants the key no more.
- *
- * @returns whether the node is to be told: another pays from now on
- */
-export function passOn(entry: Entry): boolean {
-  const former = entry.paying
-  const left = [
-    ...entry.subscriptions.slice(0, LOOKED_AT_MAX).map(({ session }) => session),
-    ...entry.waiters.slice(0, 1),
-  ]
-  entry.paying = left.reduce<Paying | undefined>(
-    (least, each) => (least && loadOf(least) <= loadOf(each) ? least : each),
-    undefined,
-  )
-  return entry.paying !== undefined && entry.paying.payer !== former?.payer
-}
+/** Of many who watch a key, those who are looked at when the one who paid has left. */
+export const candidates = ({ subscriptions }: Entry) => subscriptions.slice(0, LOOKED_AT_MAX)
+
+/** @returns the one of them who holds least and may pay for the key */
+export const leastLoaded = (entry: Entry, mayPay: MayPay) =>
+  candidates(entry)
+    .map(({ session }) => session)
+    .filter(session => mayPay(entry, session))
+    .reduce<Paying | undefined>((least, each) => (least && loadOf(least) <= loadOf(each) ? least : each), undefined)

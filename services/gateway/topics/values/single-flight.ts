@@ -3,7 +3,7 @@
 import type { Backbone } from '@keycast/backbone'
 import { ANSWER_GRACE_MS, type Calendar } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
-import { type Cache, type Entry, NOBODY, type Result, type Waiter } from './cache.ts'
+import { type Cache, type Entry, isWanted, NOBODY, type Result, type Waiter } from './cache.ts'
 import { silentOwner } from './failure.ts'
 import type { Paying } from './payer-choice.ts'
 
@@ -28,7 +28,9 @@ export function createSingleFlight({ subscriptions, cache, backbone, calendar, c
    * @returns never rejects
    */
   function want(wireKey: string, { payer, account }: Paying = NOBODYS): Promise<Result> {
-    if (!cache.peek(wireKey) && cache.isFull()) return Promise.resolve({ problem: { code: 'capacity' } })
+    const known = cache.peek(wireKey)
+    const problem = known && isWanted(known) ? undefined : cache.refusal(payer, known)
+    if (problem) return Promise.resolve({ problem })
     const entry = subscriptions.open(wireKey)
     const deadlineAtMs = now() + entry.namespace.timeoutMs + ANSWER_GRACE_MS
     return new Promise(resolve => {

@@ -9,7 +9,7 @@ import {
   namespaceOf,
   type Problem,
 } from '@keycast/protocol'
-import { ANSWER_GRACE_MS, type Calendar, type ValueNamespaces } from '@keycast/service'
+import { ANSWER_GRACE_MS, type Calendar, type Payer, SHARE_TAKEN, type ValueNamespaces } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import type { Lasting } from '../../gate/gate.ts'
 import type { Session } from '../../sessions/session.ts'
@@ -19,7 +19,7 @@ import type { Change } from './answers.ts'
 import { type Cache, createEntry, type Entry, type Lag, NOBODY } from './cache.ts'
 import { addDueFrames, CHANGED, CURRENT, mustWait, PROBLEM, VALUE } from './due-values.ts'
 import { type Failure, problemNow, silentOwner } from './failure.ts'
-import { passOn, share } from './payer-choice.ts'
+import { candidates, leastLoaded, share } from './payer-choice.ts'
 import { askedAtOf, endRefreshes, type Staleness } from './staleness.ts'
 import { hasReached } from './value.ts'
 
@@ -98,9 +98,10 @@ export function createSubscriptions({
   }
 
   /** The same for a subscription. Watched keys cannot be dropped: past the limit only those fit that are watched already. */
-  function openWatched(wireKey: string): Entry | Problem {
-    if (!cache.get(wireKey)?.subscriptions.length && cache.isFull()) return { code: 'capacity' }
-    return open(wireKey)
+  function openWatched(wireKey: string, payer: Payer | undefined): Entry | Problem {
+    const known = cache.get(wireKey)
+    const problem = known?.subscriptions.length ? undefined : cache.refusal(payer, known)
+    return problem ?? open(wireKey)
   }
 
   function join(session: Session, entry: Entry, start: Start) {
@@ -117,7 +118,7 @@ export function createSubscriptions({
     attach(subscription)
     inform(subscription, start)
     if (!isFirst) {
-      if (share(entry, session)) backbone.renewWatch(entry.wireKey)
+      if (share(entry, session, cache.mayPay)) tellPayer(entry)
       return
     }
     entry.paying = session
@@ -236,13 +237,34 @@ export function createSubscriptions({
     outbox.forget(subscription)
     detach(subscription)
     if (topic.subscriptions.length === 0) finish(topic)
-    else if (topic.paying === subscription.session && passOn(topic)) backbone.renewWatch(topic.wireKey)
+    else if (topic.paying === subscription.session) passOn(topic)
+  }
+
+  /**
+   * The one who paid wants the key no more, and another pays. Whoever would then hold more than they could alone is
+   * refused it: else two could open keys for each other until one holds all there is.
+   */
+  function passOn(entry: Entry) {
+    entry.paying = undefined
+    while (!entry.paying && entry.subscriptions.length > 0) {
+      entry.paying = leastLoaded(entry, cache.mayPay)
+      if (!entry.paying) refuse(entry, { code: 'capacity', message: SHARE_TAKEN }, candidates(entry))
+    }
+    if (entry.subscriptions.length === 0) entry.paying = entry.waiters[0]
+    else if (entry.paying?.payer !== entry.holder?.payer) tellPayer(entry)
+  }
+
+  /** Another pays for a watched key from now on. */
+  function tellPayer(entry: Entry) {
+    cache.update(entry)
+    backbone.renewWatch(entry.wireKey)
   }
 
   /** @param entry whose last subscription ended */
   function finish(entry: Entry) {
     keys--
     entry.subscriptions = NOBODY
+    entry.paying = entry.waiters[0]
     entry.isWatchAnswered = false
     endRefreshes(entry)
     clearProblem(entry)
@@ -352,18 +374,19 @@ export function createSubscriptions({
   /**
    * The key will have no value here, or not now: its subscriptions end with the reason.
    *
-   * @param isMeant those of all sessions, unless given
+   * @param subscriptions all, or some, among them that of the one who pays: {@link passOn} is to follow
    */
   function refuse(
     entry: Entry,
     { code, message, retryAfterMs }: Problem,
-    isMeant: (session: Session) => boolean = () => true,
+    subscriptions: readonly ValueSubscription[] = [...entry.subscriptions],
   ) {
     const error = errorMessage({ code, message, retryAfterMs }, { key: entry.key, subscribed: false })
     const text = encode(error)
-    for (const subscription of [...entry.subscriptions]) {
+    // Or each that ends would pass on to the next.
+    entry.paying = undefined
+    for (const subscription of subscriptions) {
       const { session } = subscription
-      if (!isMeant(session)) continue
       end(subscription)
       gate.release(session, 'subscribe', entry.key)
       outbox.sendError(session, error, text)
@@ -373,7 +396,7 @@ export function createSubscriptions({
   // A value paused is sent whole: what the client holds by then is not known.
   const kind: Kind = { name: 'value', join, begin, position: () => FROM_NOTHING, write, end }
 
-  return { open, openWatched, changed, check, refuse, stats: () => ({ keys }) }
+  return { open, openWatched, changed, check, refuse, passOn, stats: () => ({ keys }) }
 }
 
 function clearProblem(entry: Entry) {
