@@ -9,24 +9,16 @@ import {
   noContainment,
   type Payer,
   SILENT_MS,
-  TURN_MS,
   type World,
 } from '@keycast/service'
 import type { Logger } from 'pino'
 import { bytesOf, type Codec, type Service, WireError } from '../wire/codec.ts'
-import {
-  type Answers,
-  decodeFromHub,
-  encodeMessage,
-  encodeRequest,
-  type FromHub,
-  type HubBeat,
-} from '../wire/envelope.ts'
+import { type Answers, decodeFromHub, encodeMessage, type FromHub, type HubBeat } from '../wire/envelope.ts'
 import type { CommandEnd, Pending } from './commands.ts'
 import { createDeadlineChecks } from './deadline-checks.ts'
 import { createProgress } from './progress.ts'
-import { createRequests } from './requests.ts'
-import { createUnheard } from './unheard-requests.ts'
+import { createRequests, type Requests } from './requests.ts'
+import { createSender } from './sender.ts'
 import type { Want, WantEvents } from './wants.ts'
 
 /**
@@ -80,12 +72,6 @@ export interface Asked<S extends Service> {
  */
 const TAKEN_REPORT_BYTES = 2 ** 18
 
-/**
- * While two requests with commands are under way, others wait for the results of the first, but no longer than this since
- * the last left: they leave together. A request wakes four threads, which costs 200 µs of CPU however little it says.
- */
-const PAUSE_MS = 2
-
 interface Options<S extends Service> extends World {
   codec: Codec<S>
   /** Its name, for the log. */
@@ -112,16 +98,14 @@ export function createLink<S extends Service>({
   randomBytes,
   log,
 }: Options<S>) {
-  const requests: ReturnType<typeof createRequests<S>> = createRequests({ ...events, table, now })
+  const requests: Requests<S> = createRequests({ ...events, table, now })
   const { wants, notices, commands } = requests
   const awake = createAwakeClock({ periodMs: BEAT_MS, every, now })
   const progress = createProgress({ now: awake.now })
-  const unheard = createUnheard()
   const isLogDue = createOnceAMinute(now)
 
   let sockets: Dialled | undefined
   let id = ''
-  let sent = 0 // requests taken by the socket: only they may be announced
   let reached = 0 // requests the node has heard, as of its last beat
   let answered = 0 // messages of answers received under this id
   let taken = 0 // their bytes
@@ -131,13 +115,9 @@ export function createLink<S extends Service>({
   let isForgotten = false // the node said that it does not know what it was told
   let isSetAside = false // the node's last beat had another wire version, or another log than the one in use
   let probedId = '' // the id under which the node was last probed
-  let writing = false
-  let isFlushDue = false
-  let commandsSentAt = Number.NEGATIVE_INFINITY
-  /** While commands wait for those under way. */
-  let stopPause: (() => void) | undefined
   let lastHeardAt = 0 // by `awake`
   let dialledAt = Number.NEGATIVE_INFINITY
+  const sender = createSender({ requests, idNow: () => (introduced ? id : undefined), wasTaken, now, after, turn })
   const watchDeadlines = createDeadlineChecks({ every, isNeeded: () => commands.size > 0, expire: commands.expire })
 
   function start() {
@@ -177,13 +157,12 @@ export function createLink<S extends Service>({
 
   function connect() {
     id = randomBytes(9).toString('base64url')
-    sent = 0
     reached = 0
     answered = 0
     taken = 0
     takenReported = 0
     requests.startAnew()
-    unheard.startAnew()
+    sender.startAnew()
     dialledAt = now()
     const current = id
     sockets = dial(parts => {
@@ -195,7 +174,7 @@ export function createLink<S extends Service>({
   function beat() {
     takenReported = taken
     sockets?.beat(
-      encodeMessage({ type: 'beat', link: id, wire: codec.wire, number: sent, taken, ...events.logBefore?.() }),
+      encodeMessage({ type: 'beat', link: id, wire: codec.wire, number: sender.sent, taken, ...events.logBefore?.() }),
     )
   }
 
@@ -297,7 +276,7 @@ export function createLink<S extends Service>({
     progress.onBeat({ hasHeardMore: beat.reached > reached, isAllHeard: requests.isAllHeard(beat.reached) })
     reached = beat.reached
     notices.confirm(reached)
-    unheard.confirm(reached)
+    sender.confirm(reached)
     introduced = true
     isSetAside = false
     events.onReach?.(beat.isCutOff === true)
@@ -312,7 +291,7 @@ export function createLink<S extends Service>({
     } else if (isForgotten) events.onForgotten?.()
     isForgotten = false
     if (beat.heads !== undefined) events.onHeads?.(beat.heads, self)
-    flush()
+    sender.send()
   }
 
   function onAnswers(message: Answers<S>, bytes: number) {
@@ -335,7 +314,7 @@ export function createLink<S extends Service>({
     for (const each of message.results) {
       commands.end(each.id, each.isRefused ? { type: 'refused' } : { type: 'result', result: each.result })
     }
-    if (stopPause && !commands.isBusy()) endPause()
+    sender.onResults()
   }
 
   function onUnknownAnswer() {
@@ -377,55 +356,9 @@ export function createLink<S extends Service>({
     return current === id
   }
 
-  /** Sends the differences, once per turn of the loop, as fast as the socket takes them and the node reads them. */
-  async function flush() {
-    if (writing) return
-    writing = true
-    await undefined // the turn's other wants join
-    let turnEndsAt = now() + TURN_MS
-    // If too much is unheard, the next beat that reports progress continues this.
-    while (introduced && !requests.isAllSaid() && !unheard.isFull()) {
-      const current = id
-      for (const { number, saying } of requests.nextRequests()) {
-        const parts = encodeRequest(current, number, saying)
-        if (!(await wasTaken(parts, current))) break
-        sent = number
-        unheard.add(number, bytesOf(parts))
-      }
-      if (now() < turnEndsAt) continue
-      await new Promise<void>(turn) // a million wants take seconds to send
-      turnEndsAt = now() + TURN_MS
-    }
-    writing = false
-  }
-
-  /**
-   * Sends commands at the end of the turn. They come from as many clients as were read in it, each in a microtask of
-   * its own, and one request per command would cost several times its content.
-   */
-  function flushCommands() {
-    if (writing || isFlushDue) return
-    isFlushDue = true
-    const pauseMs = commands.isBusy() ? commandsSentAt + PAUSE_MS - now() : 0
-    if (pauseMs > 0) stopPause = after(pauseMs, endPause)
-    else turn(sendCommands)
-  }
-
-  function endPause() {
-    stopPause?.()
-    stopPause = undefined
-    turn(sendCommands)
-  }
-
-  function sendCommands() {
-    isFlushDue = false
-    commandsSentAt = now()
-    flush()
-  }
-
   function want(key: string, change: { watch?: boolean; get?: boolean }) {
     wants.want(key, change)
-    flush()
+    sender.send()
   }
 
   /** What the log says of it: nodes know a gateway by the link alone. */
@@ -441,7 +374,7 @@ export function createLink<S extends Service>({
     /** Sends a standing watch again: its payload or payer changed. */
     renewWatch(key: string) {
       wants.renewWatch(key)
-      flush()
+      sender.send()
     },
     /** Asks for one answer, which ends the want. */
     get: (key: string) => want(key, { get: true }),
@@ -449,7 +382,7 @@ export function createLink<S extends Service>({
     /** Drops every interest in the key: another node owns it now. */
     drop(want: Want) {
       wants.drop(want)
-      flush()
+      sender.send()
     },
     /**
      * Tells the node something once; calls `done` when the node has heard it.
@@ -458,7 +391,7 @@ export function createLink<S extends Service>({
      */
     notify(notice: S['Notice'], done: () => void): () => void {
       const takeBack = notices.add(notice, done)
-      flush()
+      sender.send()
       return takeBack
     },
     /**
@@ -475,7 +408,7 @@ export function createLink<S extends Service>({
       const deadlineAt = now() + deadlineMs
       commands.add({ id, key, encoded, payer, deadlineAt, isOnce, wasSaid: false, isRepeated: false, done })
       watchDeadlines()
-      flushCommands()
+      sender.sendCommands()
     },
     /** Removes and returns the commands of some keys: another node owns these now. */
     takeCommands(isOf: (key: string) => boolean) {
@@ -487,7 +420,7 @@ export function createLink<S extends Service>({
     takeOver(command: Pending<S['Result']>) {
       commands.add(command)
       watchDeadlines()
-      flush()
+      sender.send()
     },
     /** Figures of the present incarnation: wants sent under another one are void. */
     get id() {

@@ -63,3 +63,5 @@ export function createRequests<S extends Service>({ now, ...options }: WantOptio
     isAllHeard: (reached: number) => reached >= number && isAllSaid(),
   }
 }
+
+export type Requests<S extends Service> = ReturnType<typeof createRequests<S>>
