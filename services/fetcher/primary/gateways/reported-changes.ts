@@ -3,6 +3,8 @@
 import { REFRESHES_REMEMBERED_MS } from '@keycast/backbone'
 import { createRecent } from '@keycast/service'
 
+export type ReportedChanges = ReturnType<typeof createReportedChanges>
+
 /** Some 10 MB of keys. */
 export const CHANGES_MAX = 100_000
 

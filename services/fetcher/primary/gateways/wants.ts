@@ -4,14 +4,11 @@ import {
   type Credentials,
   type Held as GatewayHeld,
   type NodeEvents,
-  type Plan,
   readViewerKey,
-  userOfViewer,
   type Values,
 } from '@keycast/backbone'
 import { errorCodes, idOf, keyProblem, namespaceOf } from '@keycast/protocol'
 import { idProblem, type Namespaces, type Payer } from '@keycast/service'
-import { allKeysOf } from '../changes/changed-keys.ts'
 import type { ChangeStream } from '../changes/changes.ts'
 import type { Fetches } from '../fetching/fetches.ts'
 import { createEntry, type Entry } from '../keys/entry.ts'
@@ -26,7 +23,6 @@ import {
   isNoOlder,
   noteOrder,
   noteRank,
-  takeOver,
 } from '../keys/held.ts'
 import {
   type Interest,
@@ -39,17 +35,18 @@ import {
   watcherOf,
 } from '../keys/interest.ts'
 import type { KeyTable } from '../keys/key-table.ts'
-import { isValidFor, sharedKeyOf, viewerOf } from '../keys/viewer.ts'
+import { isValidFor } from '../keys/viewer.ts'
 import { isSentBefore } from '../keys/watchers.ts'
 import type { FetcherMetrics } from '../metrics.ts'
 import type { Viewers } from '../notify/viewers.ts'
 import type { KeySource, KeySources } from '../origins/origins.ts'
-import { absentForMs, forgetAbsence } from '../timing/absent-keys.ts'
+import { absentForMs } from '../timing/absent-keys.ts'
 import type { InTurns } from '../timing/in-turns.ts'
-import { QUIET_REFRESH_MS_MIN } from '../timing/refreshes-under-way.ts'
-import { notBeforeAtOf, type Schedule } from '../timing/schedule.ts'
+import type { Schedule } from '../timing/schedule.ts'
 import { type RefusedWants, takeAnswer } from './answers.ts'
+import { createPlans } from './plans.ts'
 import { createMarks, MARK } from './progress-marks.ts'
+import { createRefreshNotices } from './refresh-notices.ts'
 import type { Refusals } from './refusals.ts'
 import { createReportedChanges } from './reported-changes.ts'
 
@@ -67,15 +64,6 @@ type Events = Omit<NodeEvents<Values>, 'onNotice' | 'onCommand'> & {
 }
 
 const NOTHING = Object.freeze({ answers: [], more: false })
-
-/**
- * A plan's times may be too late by this much: they count from when it was sent, and it waits unread while a node takes
- * over hundreds of thousands of keys. Without it a change reported in that time would seem older than the last fetch.
- */
-const PLAN_DELAY_MS_MAX = 10_000
-
-/** Two gateways' plans that differ by less are one and the same node's: the first one holds, and nobody is told anew. */
-const PLANS_DIFFER_MS = 2_000
 
 const OTHER_CONFIGURATION = 'the fetcher has another configuration than the gateway'
 
@@ -121,10 +109,10 @@ export function createGatewayWants({
   wallNow,
 }: Deps): Events {
   const { refuse, refuseShare } = refusals
-  const toldChanges = createReportedChanges({ now })
+  const reported = createReportedChanges({ now })
+  const onNotice = createRefreshNotices({ table, fetches, schedule, inTurns, reported, now })
+  const isKeptByPlan = createPlans({ schedule, interest, reported, now })
   const marks = createMarks({ tell: markDue, lagsMs: refreshes.lagsMs, now })
-  /** Namespaces whose keys are being gone through; true: once more after that. */
-  const walks = new Map<string, boolean>()
 
   function onWatch(link: string, { key, position: held, payload, payer }: Wanted) {
     const stream = changes.get(key)
@@ -195,43 +183,6 @@ export function createGatewayWants({
     return (isRefreshed ? !entry.held.invalid : isFresh(entry, now())) && isNoOlder(entry, seen)
   }
 
-  /**
-   * Whether a new watch of another node's key can rely on its gateway's state, until that node would have asked the
-   * backend again. Otherwise each node that dies would have all its keys fetched at once.
-   *
-   * @param entry that is watched
-   */
-  function isKeptByPlan(entry: Entry, version: string, { inMs, maxAgeMs, askedAgoMs }: Plan) {
-    const { held, fetch, namespace } = entry
-    if (held.value || held.failure || fetch || held.invalid) return false
-    // Gateways that hold different versions cannot both hold the latest.
-    if (held.takenOver) {
-      const isSame = held.takenOver.version === version
-      if (isSame) askNoLaterThan(entry, now() + inMs)
-      return isSame
-    }
-    const { refreshMs } = namespace
-    if (refreshMs < QUIET_REFRESH_MS_MIN || inMs === 0 || inMs > refreshMs) return false
-    // A change that was reported to this node; the node before it may have died without hearing of it.
-    if (toldChanges.mayBeSince(sharedKeyOf(entry), now() - askedAgoMs - PLAN_DELAY_MS_MAX)) return false
-    takeOver(entry, version, maxAgeMs)
-    schedule.takeOver(entry, now() + inMs)
-    return true
-  }
-
-  /**
-   * Two gateways may have had the key at different nodes. The gateway with the earlier plan would say `stale` until the
-   * later one's time.
-   *
-   * @param entry that is kept by a plan
-   */
-  function askNoLaterThan(entry: Entry, atMs: number) {
-    const { nextTryAt } = entry.timing
-    if (nextTryAt === undefined || atMs > nextTryAt - PLANS_DIFFER_MS) return
-    schedule.takeOver(entry, atMs)
-    interest.oweAll(entry)
-  }
-
   function onUnwatch(link: string, key: string, hasLeft: boolean) {
     changes.get(key)?.drop(link)
     refused.withdraw(link, key, 'watch')
@@ -264,62 +215,6 @@ export function createGatewayWants({
     refused.withdraw(link, key, 'get')
     const entry = table.get(key)
     if (entry && interest.stopWaiting(link, entry)) release(entry)
-  }
-
-  function onNotice(_: string, { keys, users }: { keys: string[]; users?: string[] }) {
-    const named = users && new Set(users)
-    for (const key of keys) {
-      if (key === allKeysOf(namespaceOf(key))) refreshNamespace(namespaceOf(key))
-      else refreshAll(key, named)
-    }
-  }
-
-  /** Nobody knows which keys changed. Only namespaces with a stream of changes are named so. */
-  function refreshNamespace(name: string) {
-    const isWalking = walks.has(name)
-    walks.set(name, isWalking)
-    if (isWalking) return
-    const entries = table.entries()
-    inTurns(() => {
-      const { done, value: entry } = entries.next()
-      if (!done) {
-        if (entry.namespace.name === name) refreshUnlessFailing(entry)
-        return true
-      }
-      const isRepeated = walks.get(name)
-      walks.delete(name)
-      if (isRepeated) refreshNamespace(name)
-      return false
-    })
-  }
-
-  /** Without news of a key itself its backoff holds, and a key that the backend never had keeps its place behind all others. */
-  function refreshUnlessFailing(entry: Entry) {
-    if (!isFailing(entry) && !isMissing(entry)) return refreshOne(entry)
-    if (!fetches.repeat(entry) && !isFailing(entry) && isKept(entry)) fetches.want(entry)
-  }
-
-  /** @param key of one value, or of each user's own @param users whose alone */
-  function refreshAll(key: string, users: ReadonlySet<string> | undefined) {
-    toldChanges.add(key)
-    const entry = table.get(key)
-    // With no value and no `not_found`, nothing can be old.
-    if (entry) return refreshOne(entry)
-    const own = [...table.ownOf(key)].filter(entry => !users || users.has(userOfViewer(viewerOf(entry) ?? '')))
-    inTurns(() => {
-      const next = own.pop()
-      if (next && table.get(next.key) === next) refreshOne(next)
-      return next !== undefined
-    })
-  }
-
-  function refreshOne(entry: Entry) {
-    invalidate(entry)
-    forgetAbsence(entry)
-    if (fetches.repeat(entry)) return
-    if (notBeforeAtOf(entry) > now()) schedule.insist(entry)
-    else if (isKept(entry)) fetches.want(entry)
-    else schedule.forgetBackoff(entry)
   }
 
   function onLinkLost(link: string): undefined {
@@ -459,7 +354,7 @@ export function createGatewayWants({
     onUnwatch,
     onGet,
     onCancelGet,
-    onNotice,
+    onNotice: (_, refresh) => onNotice(refresh),
     onLinkLost,
     answersFor,
     headsFor: marks.headsFor,
