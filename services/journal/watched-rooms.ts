@@ -2,12 +2,13 @@
 // gateways need soon are read from here; only links that are behind cost a read of the log.
 import type { Message } from '@keycast/backbone'
 import type { Position } from '@keycast/protocol'
+import { createFifo } from '@keycast/service'
 import { readBytesOf } from './log/log.ts'
 
 /**
  * `head`: the highest seq known in the epoch, 0 until one is. `oldest`: the first message that the log holds. `tail`
- * holds the newest messages from `start` on, without a hole. All are of `epoch`: a log that failed over gives numbers again, and a link of another epoch must not be sent
- * these.
+ * holds the newest messages from `start` on, without a hole. All are of `epoch`: a log that failed over gives numbers
+ * again, and a link of another epoch must not be sent these.
  */
 interface Room {
   links: Set<string>
@@ -16,6 +17,13 @@ interface Room {
   oldest: number
   tail: Message[]
   start: number
+}
+
+/** A message that stands in a room's tail, or did. */
+interface Tailed {
+  room: Room
+  seq: number
+  bytes: number
 }
 
 /** Bytes for the tails of all rooms: some seconds of a busy journal. */
@@ -36,20 +44,16 @@ export type WatchedRooms = ReturnType<typeof createWatchedRooms>
 
 export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, tell, log }: Options) {
   const rooms = new Map<string, Room>()
-  /** Every message in a tail, oldest first, from `nextOut` on. */
-  let order: { room: Room; seq: number; bytes: number }[] = []
-  let nextOut = 0
+  /** Every message in a tail, oldest first. */
+  const order = createFifo<Tailed>()
   let bytes = 0
 
   function shrink() {
     while (bytes > tailsBytesMax) {
-      const { room, seq, bytes: weight } = order[nextOut++]
+      const { room, seq, bytes: weight } = order.take() as Tailed
       bytes -= weight
       if (room.tail[room.start]?.seq === seq) forgetFirst(room)
     }
-    if (nextOut * 2 <= order.length) return
-    order = order.slice(nextOut)
-    nextOut = 0
   }
 
   function forgetFirst(room: Room) {
@@ -138,7 +142,7 @@ export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, tell, log 
       // A copy: the data is a slice of a request, which would stay for as long as one of its messages does.
       room.tail.push({ ...message, data: Buffer.from(message.data) })
       const weight = MESSAGE_BYTES + readBytesOf(message)
-      order.push({ room, seq: message.seq, bytes: weight })
+      order.add({ room, seq: message.seq, bytes: weight })
       bytes += weight
       shrink()
       advance(key, room, message.seq, oldest)
