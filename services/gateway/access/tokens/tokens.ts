@@ -1,38 +1,28 @@
 // Verifies tokens (JWT, RFC 7519, by the rules of RFC 8725): the user, the rights, the end. Cheap checks come first, so
 // that garbage is refused before it costs a signature check.
-import { createHash, type KeyObject } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import type { Agent } from 'node:https'
-import { isUser, SUB_CHARACTERS_MAX } from '@keycast/protocol'
-import { createRecent, type World } from '@keycast/service'
+import type { World } from '@keycast/service'
 import type { CryptoKey } from 'jose'
 import { compactVerify } from 'jose/jws/compact/verify'
 import type { Log } from '../../sessions/session-log.ts'
 import { Bearer } from '../backend/bearer.ts'
 import { NotComparable, viewerName } from '../backend/viewer-name.ts'
 import type { Policy, TokenIssuer } from '../policy-file.ts'
-import { ISSUER_AHEAD_SECONDS_MAX, type Issued } from '../revocations/revocations.ts'
+import type { Issued } from '../revocations/revocations.ts'
 import type { Rights } from '../rights.ts'
 import { type Rule, readRule } from '../rule.ts'
 import type { Attempts } from '../token-attempts.ts'
 import { type CheckQueue, createCheckQueue } from './check-queue.ts'
+import { type Claims, checkClaims, isMeantFor } from './claims.ts'
 import { createJwks, type Jwks, type NoKey } from './jwks.ts'
+import { createKnownTokens, digestOf } from './known-tokens.ts'
 import { readToken } from './read-token.ts'
 import { type RefusalReason, type Refused, refuse } from './refusal.ts'
 import { isOfType } from './token-type.ts'
 
 /** Characters: a token is ASCII. Rights for hundreds of keys fit, and so does the header that brings it. */
 const TOKEN_BYTES_MAX = 8_192
-
-const JTI_CHARACTERS_MAX = 512
-
-/**
- * Code that polls brings the same token each time. With its rights a short one takes ten times its characters, and one that
- * names hundreds of patterns up to ninety times: so many take 10 to 90 MB.
- */
-const REMEMBERED_CHARACTERS_MAX = 2 ** 20
-
-/** For so long a token is good without its signature being checked again; then a key may have been taken back. */
-const REMEMBERED_MS = 60_000
 
 export interface Verified {
   /** The entry's prefix and `sub`. */
@@ -53,15 +43,6 @@ export interface Verified {
 
 /** What became of a token's check. */
 export type Checked = { verified: Verified } | { refused: Refused }
-
-/** The claims that were checked before the token's signature. */
-interface Claims {
-  sub: string
-  exp: number
-  iat: number
-  jti: string | undefined
-  all: Record<string, unknown>
-}
 
 interface Signer {
   /** Tells it from one that takes other tokens, or another part of them. */
@@ -100,15 +81,13 @@ export function createTokens({
 }: Deps) {
   let signers = signersOf([])
 
-  /** By the token's digest: no token is kept here. */
-  let remembered = createRecent<string, { verified: Verified; characters: number; untilMs: number }>()
-  let rememberedCharacters = 0
+  let known = createKnownTokens({ now, wallNow })
 
-  /** @param known of before: those that stay keep the key sets that they have */
-  function signersOf(known: Signer[]): Signer[] {
+  /** @param before those that stay keep the key sets that they have */
+  function signersOf(before: Signer[]): Signer[] {
     return policy.tokens.map(issuer => {
       const entry = entryOf(issuer)
-      const jwks = issuer.jwks === undefined ? undefined : known.find(each => each.entry === entry)?.jwks
+      const jwks = issuer.jwks === undefined ? undefined : before.find(each => each.entry === entry)?.jwks
       return { entry, issuer, jwks: jwks ?? (issuer.jwks === undefined ? undefined : jwksOf(issuer)) }
     })
   }
@@ -140,9 +119,9 @@ export function createTokens({
     if (typeof token !== 'string') return refuse('malformed')
     if (token.length > TOKEN_BYTES_MAX) return refuse('too_big')
 
-    const digest = createHash('sha256').update(token).digest('base64')
-    const known = recall(digest)
-    if (known) return revocations.isRevoked(known) ? refuse('revoked') : { verified: withBearer(known, token) }
+    const digest = digestOf(token)
+    const verified = known.recall(digest)
+    if (verified) return revocations.isRevoked(verified) ? refuse('revoked') : { verified: withBearer(verified, token) }
 
     const waitMs = attempts.take(address)
     if (waitMs > 0) return refuse('too_many_attempts', waitMs)
@@ -155,33 +134,12 @@ export function createTokens({
     }
     if ('refused' in result) return result
     attempts.giveBack(address)
-    remember(digest, result.verified, token.length)
+    known.remember(digest, token, result.verified)
     return { verified: withBearer(result.verified, token) }
   }
 
   const withBearer = (verified: Verified, token: string): Verified =>
     keepTokens ? { ...verified, bearer: new Bearer(token) } : verified
-
-  function recall(digest: string): Verified | undefined {
-    const found = remembered.use(digest)
-    if (!found) return undefined
-    if (found.untilMs > now() && found.verified.expiresAtMs > wallNow()) return found.verified
-    forget(digest)
-    return undefined
-  }
-
-  function remember(digest: string, verified: Verified, characters: number) {
-    // The same token may have been checked twice at a time.
-    forget(digest)
-    remembered.set(digest, { verified, characters, untilMs: now() + REMEMBERED_MS })
-    rememberedCharacters += characters
-    while (rememberedCharacters > REMEMBERED_CHARACTERS_MAX) forget(remembered.oldest()?.key as string)
-  }
-
-  function forget(digest: string) {
-    rememberedCharacters -= remembered.get(digest)?.characters ?? 0
-    remembered.delete(digest)
-  }
 
   async function verifyAnew(token: string): Promise<Checked> {
     const read = readToken(token)
@@ -190,7 +148,7 @@ export function createTokens({
 
     const candidates = candidatesFor({ algorithm, type }, claims)
     if (typeof candidates === 'string') return refuse(candidates)
-    const checked = checkClaims(claims)
+    const checked = checkClaims(claims, { wallMs: wallNow(), lifetimeMsMax: policy.lifetimeMsMax })
     if (typeof checked === 'string') return refuse(checked)
 
     const found = await signerOf(token, { algorithm, kid }, candidates)
@@ -221,25 +179,6 @@ export function createTokens({
     if (byIssuer.length === 0) return 'wrong_issuer'
     const byAudience = byIssuer.filter(({ issuer }) => isMeantFor(issuer.audience, aud))
     return byAudience.length === 0 ? 'wrong_audience' : byAudience
-  }
-
-  function checkClaims(claims: Record<string, unknown>): Claims | RefusalReason {
-    const { sub, exp, nbf, iat, jti } = claims
-    if (sub === undefined || sub === '') return 'no_sub'
-    if (exp === undefined) return 'no_exp'
-    // Without it nobody knows for how long a token lives, and for how long its revocation must be remembered.
-    if (iat === undefined) return 'no_iat'
-    if (!isText(sub, SUB_CHARACTERS_MAX) || !isUser(sub)) return 'bad_claims'
-    if (!isTime(exp) || !isTime(iat) || !(nbf === undefined || isTime(nbf))) return 'bad_claims'
-    if (jti !== undefined && !isText(jti, JTI_CHARACTERS_MAX)) return 'bad_claims'
-
-    const nowSeconds = wallNow() / 1_000
-    if (nowSeconds >= exp) return 'expired'
-    // No leeway for `exp`: an issuer whose clock is behind ends its tokens late by itself.
-    if (Math.max(nbf ?? 0, iat) > nowSeconds + ISSUER_AHEAD_SECONDS_MAX) return 'not_yet_valid'
-    // Revocations are kept no longer: a token issued before one and living on after it would be good again.
-    if (exp > iat + policy.lifetimeMsMax / 1_000) return 'too_long_lived'
-    return { sub, exp, iat, jti, all: claims }
   }
 
   async function signerOf(
@@ -296,8 +235,7 @@ export function createTokens({
     renew() {
       const before = signers
       signers = signersOf(before)
-      remembered = createRecent()
-      rememberedCharacters = 0
+      known = createKnownTokens({ now, wallNow })
       for (const { jwks } of before) if (!signers.some(each => each.jwks === jwks)) jwks?.stop()
       void ask(signers.filter(({ jwks }) => !before.some(each => each.jwks === jwks)))
     },
@@ -330,21 +268,6 @@ function viewerOf(user: string, { all }: Claims, { issuer, audience, viewer }: T
     if (error instanceof NotComparable) return undefined
     throw error
   }
-}
-
-/** RFC 7519 section 4.1.3: who is not named by an `aud` that is there must refuse the token. */
-function isMeantFor(audience: string | undefined, aud: unknown) {
-  if (audience === undefined) return aud === undefined
-  return Array.isArray(aud) ? aud.includes(audience) : aud === audience
-}
-
-function isText(value: unknown, charactersMax: number): value is string {
-  return typeof value === 'string' && value.length <= charactersMax
-}
-
-/** RFC 7519 section 2, NumericDate. */
-function isTime(value: unknown): value is number {
-  return typeof value === 'number' && Number.isFinite(value)
 }
 
 async function keysOf(
