@@ -17,9 +17,11 @@ import {
 import { type Appended, argumentsOf, callsOf, outcomesOf } from './append.ts'
 import { checkOneServer, checkValkey } from './checks.ts'
 import { createConnection, type Session } from './connection.ts'
-import { call, loadFunctions, look, scan, scanAll } from './functions.ts'
+import { endIfChanged, isReadOnly, noticing, refusalOf } from './errors.ts'
+import { call, loadFunctions, look, scanAll } from './functions.ts'
 import { type Entry, messageOf, rankOf, withDeleted } from './messages.ts'
 import { createValkeyOutbox } from './outbox.ts'
+import { createRetentionWalk } from './retention-walk.ts'
 
 /** Replicas must have a batch on disk within this time. After it nobody knows whether the batch is kept. */
 const ACKNOWLEDGE_MS = 2_000
@@ -96,8 +98,6 @@ export async function openValkeyLog({
   let charged: Record<Kind, number> = { users: 0, guests: 0, addresses: 0 }
   let epoch = ''
   let id = ''
-  /** The walk over all rooms that hold messages, in case their `history` changed since their last publish. */
-  let walk = newWalk()
   const watched = new Set<string>()
   /** By which it listens: rooms are come to and left while that is made. */
   let listening: Session | undefined
@@ -141,9 +141,9 @@ export async function openValkeyLog({
     noteEpoch(renewed)
   }
 
-  /** A primary that lacks replicas, or could not write a snapshot, takes no write: it can be read in the epoch that is there. */
+  /** A primary that takes no write can be read in the epoch that is there. */
   async function readOnly(session: Session, error: Error) {
-    if (!/^(NOREPLICAS|MISCONF)/.test(error.message)) throw error
+    if (!isReadOnly(error)) throw error
     const [isRight, epochThere, idThere] = await look<[number, Buffer, Buffer]>(session, 'heads')
     if (isRight !== 1) throw error
     id = String(idThere)
@@ -248,40 +248,15 @@ export async function openValkeyLog({
     return { head: { epoch: String(epochNow), seq, oldest, bytes, value }, messages }
   }
 
-  /**
-   * Walks once over all rooms for each retention, in each epoch: the function is another one when histories changed.
-   *
-   * @returns rooms looked at while the walk is not over, roughly
-   */
-  async function retain(session: Session, retentionOf: (room: string) => Retention | undefined): Promise<number> {
-    if (walk.retentionOf !== retentionOf || walk.epoch !== epoch) walk = newWalk(retentionOf, epoch)
-    if (walk.isOver) return 0
-    if (walk.rooms.length === 0) {
-      const { members, cursor } = await scan(session, EXPIRY, walk.cursor, EXPIRE_AT_ONCE)
-      walk.cursor = cursor
-      walk.rooms = members.map(({ room }) => room).filter(room => retentionOf(room) !== undefined)
-    }
-    const part = walk.rooms.slice(0, EXPIRE_AT_ONCE)
-    const args = part.flatMap(room => {
-      const { messages, ageMs, bytes } = retentionOf(room) as Retention
-      return [room, String(messages), String(ageMs), String(bytes)]
-    })
-    const [done, bytes, rooms] = await call<number[]>(session, 'retain', time(), ...args)
-    stored = { bytes, rooms }
-    walk.rooms = walk.rooms.slice(done)
-    walk.isOver = walk.rooms.length === 0 && walk.cursor === '0'
-    return walk.isOver ? 0 : EXPIRE_AT_ONCE
-  }
-
-  /** @returns rooms that were looked at, roughly: there may be more */
-  async function expire(session: Session, retentionOf?: (room: string) => Retention | undefined): Promise<number> {
-    const walked = retentionOf ? await retain(session, retentionOf) : 0
+  /** @returns whether there may be more to do */
+  async function expire(session: Session, retentionOf?: (room: string) => Retention | undefined): Promise<boolean> {
+    const isWalking = retentionOf !== undefined && (await walk.step(session, retentionOf, epoch))
     const args = [time(), String(EXPIRE_AT_ONCE), CHANNEL]
     const reply = await call<[number, number, number, number[]]>(session, 'expire', ...args)
     const [touched, bytes, rooms, ofKinds] = reply
     stored = { bytes, rooms }
     charged = Object.fromEntries(kinds.map((kind, index) => [kind, ofKinds[index]])) as typeof charged
-    return touched + walked
+    return touched > 0 || isWalking
   }
 
   async function headsOf(session: Session, rooms: string[]) {
@@ -304,6 +279,7 @@ export async function openValkeyLog({
     return found
   }
 
+  const walk = createRetentionWalk({ rooms: EXPIRY, atOnce: EXPIRE_AT_ONCE, time })
   const outbox = createValkeyOutbox({ session: sessionNow, time, journal: newEpoch() })
 
   await connection.start().catch(error => {
@@ -320,7 +296,7 @@ export async function openValkeyLog({
     async expire(retentionOf) {
       const session = connection.session()
       if (!session) return { trimmed: [], more: false }
-      return { trimmed: [], more: (await noticing(session, expire(session, retentionOf))) > 0 }
+      return { trimmed: [], more: await noticing(session, expire(session, retentionOf)) }
     },
 
     async delete(room, seqs, isTold) {
@@ -382,39 +358,3 @@ export async function openValkeyLog({
     close: async () => connection.close(),
   }
 }
-
-/** Valkey refuses with these before it changes anything. */
-const UNAVAILABLE = /^(READONLY|NOREPLICAS|LOADING|MASTERDOWN|MISCONF|BUSY|NOAUTH|NOPERM|ERR Function not found)/
-
-/** The server changed since it was checked: another session checks it anew. */
-const CHANGED = /^(READONLY|NOAUTH|NOPERM|ERR Function not found)/
-
-function endIfChanged(session: Session, error: Error) {
-  if (CHANGED.test(error.message)) session.end(error)
-}
-
-/** For what comes each second, also where nobody publishes. */
-async function noticing<T>(session: Session, work: Promise<T>): Promise<T> {
-  try {
-    return await work
-  } catch (error) {
-    endIfChanged(session, error as Error)
-    throw error
-  }
-}
-
-/** @param error of a call @throws {Error} where it may have been done */
-function refusalOf(error: Error): 'log_full' | 'journal_unavailable' {
-  if (error.message.startsWith('OOM')) return 'log_full'
-  if (UNAVAILABLE.test(error.message)) return 'journal_unavailable'
-  throw error
-}
-
-/** @param epoch in which it goes on: in another one a cursor says nothing, and what was done before may be lost */
-const newWalk = (retentionOf?: (room: string) => Retention | undefined, epoch = '') => ({
-  retentionOf,
-  epoch,
-  cursor: '0',
-  rooms: [] as string[],
-  isOver: false,
-})
