@@ -30,11 +30,11 @@ export type { PushedState } from './gateway/rooms/pushed.ts'
 export {
   createRoomsBackbone,
   type History,
-  type MessageEvents,
   publishTo,
   type RoomsBackbone,
   type RoomsEvents,
 } from './gateway/rooms/rooms-backbone.ts'
+export type { MessageEvents } from './gateway/rooms/streams.ts'
 export { REMEMBERED_MS as REFRESHES_REMEMBERED_MS } from './gateway/values/recent-refreshes.ts'
 export { createHub, type NodeEvents } from './hub/hub.ts'
 export { type Changed, decodeChanged, encodeChanged } from './wire/changed.ts'

@@ -12,10 +12,11 @@ import {
   type PresenceAnswer,
   readPresenceKey,
 } from '../../wire/members-codec.ts'
-import type { Answer, FailedAnswer, Rooms } from '../../wire/rooms-codec.ts'
+import type { Answer, Rooms } from '../../wire/rooms-codec.ts'
 import { createCoalesced } from '../coalesced-gets.ts'
 import { createDeadlineChecks } from '../deadline-checks.ts'
 import type { Router } from '../router.ts'
+import { problemOf, unavailable } from './problems.ts'
 
 /** `user` is empty for an anonymous one. `claim`: what `Joined` gave an anonymous one before. */
 interface Joining {
@@ -78,9 +79,6 @@ interface Join {
 
 /** How long a node keeps a member whose connection broke. */
 export const GHOST_MS = 10_000
-
-/** A client is told to wait this long while the journal is away. */
-const RETRY_MS = 1_000
 
 interface Options {
   router: Pick<Router<Rooms>, 'watch' | 'unwatch' | 'get' | 'cancelGet' | 'renewWatch' | 'isAlive'>
@@ -244,10 +242,6 @@ export function createPresenceBackbone({ router, events, now, every, randomBytes
     },
   }
 }
-
-const unavailable = (): Problem => ({ code: 'journal_unavailable', retryAfterMs: RETRY_MS })
-
-const problemOf = ({ type, key, ...problem }: FailedAnswer): Problem => problem
 
 function membersIn(end: Answer): Members | Problem {
   if (end.type === 'failed') return problemOf(end)
