@@ -1,24 +1,15 @@
 // Starts a system to load (`--start`): the services as processes on free loopback ports, or a reference program.
 import { randomUUID } from 'node:crypto'
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import { publicHalf, type Signing } from '../generator/tokens.ts'
-import { edgeConfig } from './edge.ts'
+import type { Signing } from '../generator/tokens.ts'
+import { writeConfig } from './keycast-config.ts'
+import { startEdge, startProxy, startValkey } from './other-programs.ts'
 import { childrenOf } from './proc.ts'
 import { createProcesses, type Processes, SystemError } from './processes.ts'
 import { startRelay } from './relay.ts'
 import type { Watched } from './watcher.ts'
 
 const API_TOKEN = randomUUID()
-/** The rooms of a chat, with room for those who are far behind. */
-const ROOMS = {
-  source: 'journal',
-  history: { messages: 10_000, age: '1h', bytes: '64MiB' },
-  publish: 'client',
-  members: 'named',
-  names: 'unique',
-}
 /** Arguments of node, as `npm start` and the images give them. */
 const GATEWAY = ['--max-semi-space-size=4', 'services/gateway/main.js']
 
@@ -135,7 +126,7 @@ async function startKeycast(
   const provider = await startBackend(processes, content)
   const providerUrl = `http://127.0.0.1:${provider.listening.port}`
   const KEYCAST_CONFIG = join(directory, 'keycast.yaml')
-  writeFileSync(KEYCAST_CONFIG, configOf(providerUrl, content, signing && writeIssuer(signing, directory)))
+  writeConfig(KEYCAST_CONFIG, { providerUrl, content, signing })
 
   const fetcherCount = content.fetchers ?? 1
   const fetchers = await Promise.all(
@@ -259,22 +250,6 @@ async function startJournal(
   }
 }
 
-/** With the settings that a journal asks for. */
-async function startValkey(processes: Processes, directory: string) {
-  const [port] = await freePorts(1)
-  const { pid } = await processes.start(
-    'valkey',
-    [
-      ...['--port', String(port), '--bind', '127.0.0.1', '--dir', directory, '--save', ''],
-      ...['--appendonly', 'yes', '--appendfsync', 'always', '--maxmemory-policy', 'noeviction'],
-    ],
-    {},
-    line => (line.includes('Ready to accept connections') ? {} : undefined),
-    'valkey-server',
-  )
-  return { url: `valkey://127.0.0.1:${port}`, watched: { name: 'valkey', role: 'valkey', pid } }
-}
-
 /**
  * Not by its health page: a gateway without a fetcher is ready, and serves what it holds.
  *
@@ -298,45 +273,6 @@ async function tellChanged(internalPort: number, keys: string[]) {
     body: JSON.stringify({ keys }),
   })
   if (!response.ok) throw new Error(`POST /v1/refresh answered ${response.status}: ${await response.text()}`)
-}
-
-/** nginx with TLS, as keycast proxy starts it. */
-async function startProxy(processes: Processes, ports: number[], directory: string) {
-  const [httpPort, httpsPort] = await freePorts(2)
-  const proxy = await processes.start(
-    'proxy',
-    [
-      'cli/keycast.js',
-      'proxy',
-      ...ports.flatMap(port => ['--gateway', `127.0.0.1:${port}`]),
-      ...['--http-port', String(httpPort), '--https-port', String(httpsPort)],
-      // All clients come from this host: nginx's limits per address would refuse most of them.
-      ...['--exempt', '127.0.0.0/8', '--directory', join(directory, 'proxy')],
-    ],
-    // Two connections per client, as many as a process may open files. And no log line on disk for each client.
-    { PROXY_WORKER_CONNECTIONS: '19900', PROXY_ACCESS_LOG: '/dev/null' },
-    line => (line.startsWith('proxy: https://') ? {} : undefined),
-  )
-  return { ...proxy, url: `wss://127.0.0.1:${httpsPort}/ws` }
-}
-
-/** nginx as docs/deploy/cdn.md has it. */
-async function startEdge(processes: Processes, gateways: number[], directory: string) {
-  const [port] = await freePorts(1)
-  const folder = join(directory, 'edge')
-  mkdirSync(folder)
-  // The workers of an nginx that root started are another user.
-  for (const each of [directory, folder]) chmodSync(each, 0o755)
-  const file = join(folder, 'nginx.conf')
-  writeFileSync(file, edgeConfig({ folder, port, gateways }))
-  const edge = await processes.start(
-    'edge',
-    ['-c', file, '-e', 'stderr'],
-    { PATH: `${process.env.PATH}:/usr/sbin` },
-    line => (line.includes('start worker process ') ? {} : undefined),
-    'nginx',
-  )
-  return { ...edge, url: `http://127.0.0.1:${port}` }
 }
 
 /** @param options `gateways`: processes that share its port */
@@ -372,57 +308,3 @@ async function startReference(
 /** The environment of a process that can be told to collect garbage. */
 const inspection = ({ collectable }: Content): Record<string, string> =>
   collectable ? { NODE_OPTIONS: '--inspect=127.0.0.1:0' } : {}
-
-/**
- * The entry of `access.tokens` for the clients' tokens.
- *
- * @param directory for its public key
- */
-function writeIssuer(signing: Signing, directory: string) {
-  const { algorithm } = signing
-  if ('secret' in signing) return { secret: signing.secret, algorithms: [algorithm] }
-  const publicKey = join(directory, 'clients.pem')
-  writeFileSync(publicKey, publicHalf(signing))
-  return { publicKey, algorithms: [algorithm] }
-}
-
-/**
- * keycast.yaml; JSON is YAML. If clients bring tokens, others may still connect, and read nothing but `text`. Rooms are
- * open to everybody.
- *
- * @param issuer of the clients' tokens
- */
-function configOf(
-  providerUrl: string,
-  { tickMs = 500, idle = false, refreshMs = 1_000, rooms, pushed }: Content,
-  issuer?: object,
-) {
-  const refresh = idle ? 0 : `${refreshMs}ms`
-  const anonymous = { read: [issuer ? 'text:*' : '*:**'], ...(rooms && { publish: ['room:*'], join: ['room:*'] }) }
-  return JSON.stringify({
-    access: { anonymous, tokens: issuer ? [issuer] : [] },
-    namespaces: {
-      conversation: { source: 'http', url: `${providerUrl}/conversations/{id}`, refresh },
-      text: { source: 'http', url: `${providerUrl}/text/{id}`, refresh },
-      told: { source: 'http', url: `${providerUrl}/conversations/{id}`, refresh: 0 },
-      tick: { source: 'http', url: `${providerUrl}/ticks/{id}`, refresh: `${tickMs}ms` },
-      ...(rooms && { room: ROOMS }),
-      ...(pushed && { handed: { source: 'pushed' } }),
-    },
-  })
-}
-
-/** Ports that were free a moment ago, for programs that cannot choose one themselves. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer())
-  const ports = await Promise.all(
-    servers.map(
-      server =>
-        new Promise<number>(resolve => {
-          server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port))
-        }),
-    ),
-  )
-  await Promise.all(servers.map(server => new Promise(resolve => server.close(resolve))))
-  return ports
-}
