@@ -1,17 +1,14 @@
-// A tab's side: handles like those of a client with a connection of its own, fed by the worker that all tabs share.
+// A tab's side: a client like one with a connection of its own, fed by the worker that all tabs share. Its handles are in
+// tab-values.js and tab-rooms.js.
 import { TokenRefused } from '../connection/auth.js'
 import { watchPage } from '../connection/page-lifecycle.js'
 import { KeycastError } from '../errors.js'
 import { checkEvent, createListeners } from '../listeners.js'
 import { randomText } from '../random.js'
 import { badKey } from '../requests.js'
-import { createRoomHandle } from '../rooms/handle.js'
-import { unknownMembers } from '../rooms/members.js'
-import { asJson, createDeadline, DEADLINE_MS } from '../rooms/publishes.js'
-import { checkOptions, positionOf, unknownRoom } from '../rooms/room.js'
-import { nothing } from '../values/entry.js'
-import { createHandle } from '../values/handle.js'
 import { unpackError } from './messages.js'
+import { createTabRooms } from './tab-rooms.js'
+import { createTabValues } from './tab-values.js'
 
 /**
  * @typedef {import('../connection/connection.js').ConnectionState} ConnectionState
@@ -23,6 +20,14 @@ import { unpackError } from './messages.js'
  * @property {() => void} wait nobody says how it stands until the next worker does
  * @property {(error: KeycastError) => void} end
  *
+ * The worker, as a tab's handles ask it. What is `open` is asked for at each worker that comes, until it is `shut`.
+ * @typedef {object} Worker
+ * @property {import('../client.js').Link} link
+ * @property {(handle: Open) => number} open
+ * @property {(id: number) => void} shut
+ * @property {(message: any) => void} say
+ * @property {(name: string, args: any[], of?: number, signal?: AbortSignal, leftMs?: () => number) => Promise<any>} call
+ *
  * @typedef {{ request: any, resolve: (value: any) => void, reject: (error: unknown) => void,
  *   leftMs?: () => number, wasAsked: boolean }} Call
  *   `leftMs`: the time until the deadline of a publish. `wasAsked`: a worker has heard of it
@@ -33,8 +38,6 @@ import { unpackError } from './messages.js'
 
 /** A worker that says nothing in this time died as it began, or its script hangs on the way: no event tells of either. */
 const SILENT_MS = 20_000
-
-const clocks = { now: () => performance.now(), date: () => Date.now() }
 
 /**
  * @param {object} deps
@@ -63,8 +66,6 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
   const opened = new Map()
   /** Without an answer yet. @type {Map<number, Call>} */
   const calls = new Map()
-  /** The values' entries, shared by all handles of a key in this tab. @type {Map<string, any>} */
-  const entries = new Map()
 
   /** Reaches a worker and asks it for everything that is open here. */
   function attach() {
@@ -221,191 +222,9 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
     return answered.finally(() => signal?.removeEventListener('abort', giveUp))
   }
 
-  /** @param {string} key */
-  function createEntry(key) {
-    /** @type {any} */
-    const entry = {
-      key,
-      link,
-      state: nothing,
-      news: undefined,
-      order: undefined,
-      handles: 0,
-      listeners: createListeners(() => (entry.state === nothing ? undefined : entry.state)),
-      get ended() {
-        return entry.state.health === 'ended'
-      },
-      id: 0,
-      /** @param {any} message */
-      take({ state, order, isNews, unreadable, ...fields }) {
-        const before = entry.state
-        entry.order = order
-        const isClear = !(state.stale || state.error)
-        // A worker that comes after one that died knows nothing yet: what is shown stays meanwhile.
-        const isUnknown = state.version === undefined && before.version !== undefined
-        const isSame = state.version === before.version && !(before.stale || before.error)
-        if (isClear && (isUnknown || isSame)) return entry.stand(state.health)
-        entry.state = { ...state, error: state.error && unpackError(state.error) }
-        const read = () => {
-          if (unreadable) throw new SyntaxError(unreadable)
-          return fields.value
-        }
-        // The value travels only where it is another.
-        const property =
-          'value' in fields || unreadable ? { get: read } : Object.getOwnPropertyDescriptor(before, 'value')
-        Object.defineProperty(entry.state, 'value', { enumerable: true, ...property })
-        if (isNews) entry.news = entry.state
-        entry.listeners.tell(entry.state)
-      },
-      /** Nothing else is another. @param {import('../errors.js').Health} health */
-      stand(health) {
-        if (health !== entry.state.health) entry.become({ health })
-      },
-      /** @param {object} changes */
-      become(changes) {
-        // A spread would read the value, which may throw.
-        const state = Object.defineProperties({}, Object.getOwnPropertyDescriptors(entry.state))
-        entry.state = Object.assign(state, changes)
-        entry.listeners.tell(entry.state)
-      },
-    }
-    entry.id = open({
-      // A worker that comes next is asked for nothing older than what is shown.
-      ask: () => ({ key, order: entry.order }),
-      take: entry.take,
-      wait() {
-        if (!entry.ended) entry.stand('loading')
-      },
-      end(error) {
-        entry.become({ error, health: 'ended' })
-      },
-    })
-    entries.set(key, entry)
-    return entry
-  }
-
-  /** @param {string} key */
-  function value(key) {
-    const known = entries.get(key)
-    // A new handle asks again for a key whose subscription has ended.
-    if (known?.state.error && !known.state.error.subscribed) say({ retry: known.id })
-    const entry = known ?? createEntry(key)
-    entry.handles += 1
-    return createHandle(
-      entry,
-      () => say({ retry: entry.id }),
-      () => {
-        entry.handles -= 1
-        if (entry.handles > 0) return
-        entries.delete(key)
-        shut(entry.id)
-      },
-    )
-  }
-
-  /** @param {string} key @param {import('../rooms/room.js').RoomOptions} [options] */
-  function room(key, { after, last, presence = false, follow = true, bufferMessages } = {}) {
-    checkOptions({ after, last, bufferMessages })
-    /**
-     * Published by this handle and under way. The worker says nothing of them: all of them with each change would be
-     * gigabytes where a thousand wait.
-     *
-     * @type {Map<string, import('../rooms/room.js').PendingMessage>}
-     */
-    const mine = new Map()
-    /** The name and the claim by which it is in the room. @type {any[] | undefined} */
-    let join
-    /** @type {import('../rooms/room.js').Reader} */
-    const reader = { position: undefined, last, presence, take() {} }
-    // Copied: a port carries no proxy, as frameworks make one of what they watch.
-    if (after) reader.position = positionOf(after.epoch, after.seq)
-    /** @type {any} */
-    const members = {
-      state: unknownMembers,
-      listeners: createListeners(() => (members.state.count === undefined ? undefined : members.state)),
-    }
-    /** @type {any} */
-    const shared = {
-      key,
-      link,
-      members,
-      state: unknownRoom,
-      listeners: createListeners(() => shared.state),
-      get ended() {
-        return shared.state.health === 'ended'
-      },
-    }
-    /** @param {Partial<import('../rooms/room.js').RoomState>} changes */
-    const show = changes => {
-      if (Object.entries(changes).every(([name, value]) => value === shared.state[name])) return
-      shared.state = Object.freeze({ ...shared.state, ...changes })
-      shared.listeners.tell(shared.state)
-    }
-    /** @param {string} messageId */
-    const settled = messageId => {
-      if (mine.delete(messageId)) show({ pending: [...mine.values()] })
-    }
-    const id = open({
-      ask() {
-        const { position } = reader
-        return { key, room: { after: position, last: position ? undefined : last, presence, follow }, join }
-      },
-      take({ item, state, position, members: present }) {
-        if (present) {
-          members.state = present
-          members.listeners.tell(present)
-        } else if (item) {
-          reader.position = item.position = positionOf(item.position.epoch, item.position.seq)
-          // It may come before the answer to its publish: shown as both it would be there twice.
-          settled(item.messageId)
-          reader.take(item)
-        } else {
-          reader.position ??= position
-          // Another has the name: a worker that comes next is not asked for it.
-          if (state.error?.code === 'name_taken') join = undefined
-          show({ ...state, joinedAs: join && state.joinedAs, error: state.error && unpackError(state.error) })
-        }
-      },
-      wait() {
-        if (!shared.ended) show({ live: false, health: 'loading' })
-      },
-      end(error) {
-        show({ live: false, error, health: 'ended' })
-      },
-    })
-    return createRoomHandle({
-      room: /** @type {any} */ (shared),
-      reader,
-      follow,
-      bufferMessages,
-      retry: () => say({ retry: id }),
-      onClose: () => shut(id),
-      async publish(data, { messageId = randomText(), deadlineMs = DEADLINE_MS } = {}) {
-        // As JSON has it, which a port would not carry in any case.
-        const copy = asJson(data)
-        const leftMs = createDeadline(clocks, deadlineMs)
-        const published = call('publish', [key, copy, { messageId, deadlineMs }], undefined, undefined, leftMs)
-        mine.set(messageId, { messageId, data: copy, at: Date.now() })
-        show({ pending: [...mine.values()] })
-        return published.finally(() => settled(messageId))
-      },
-      // As JSON, which reads through the proxies of frameworks.
-      history: async ({ signal, ...part } = {}) =>
-        call('history', [key, JSON.parse(JSON.stringify(part))], undefined, signal),
-      async join(name, claim) {
-        const joined = await call('join', [name, claim], id)
-        join = [joined.name, joined.claim]
-        // The room's state came before this answer, when it was not known whose name it is.
-        show({ joinedAs: joined.name })
-        return joined
-      },
-      async leave() {
-        join = undefined
-        show({ joinedAs: undefined })
-        await call('leave', [], id)
-      },
-    })
-  }
+  const worker = { link, open, shut, say, call }
+  const values = createTabValues(worker)
+  const room = createTabRooms(worker)
 
   attach()
   const world = /** @type {any} */ (globalThis)
@@ -429,7 +248,7 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
       checkEvent(name, 'state')
       return listeners.add(listener)
     },
-    value,
+    value: values.value,
     room,
     /** @param {string} key @param {{ signal?: AbortSignal }} [options] */
     async get(key, { signal } = {}) {
@@ -437,8 +256,7 @@ export function createTab({ alone, url, options: { token, keepMs, keepForbidden 
       if (refused) throw refused
       return call('get', [key], undefined, signal)
     },
-    /** @param {string} key */
-    peek: key => entries.get(key)?.state ?? nothing,
+    peek: values.peek,
     reconnect() {
       if (!link.isClosed) say({ reconnect: 'always' })
     },
