@@ -20,6 +20,7 @@ import {
   type Payer,
 } from '@keycast/service'
 import { failed } from '../problems.ts'
+import { type Batched, createBatches } from './batches.ts'
 import { createGhosts } from './ghosts.ts'
 import { type AnyTab, createMembers } from './members.ts'
 
@@ -32,17 +33,12 @@ interface Watch {
   isHeld: boolean
 }
 
-/**
- * `batchAt`: when changes are told next; `undefined` where there are none. `toldAt`: when that was last done.
- * `isElsewhere`: since somebody last joined here, gateways ask another journal for it.
- */
-interface Room {
+/** `isElsewhere`: since somebody last joined here, gateways ask another journal for it. */
+interface Room extends Batched {
   name: string
   key: string
   members: ReturnType<typeof createMembers<Tab>>
   watches: Map<string, Watch>
-  batchAt: number | undefined
-  toldAt: number
   settledAt: number
   isElsewhere: boolean
 }
@@ -73,14 +69,7 @@ interface Wanted {
 
 type Rules = Pick<JournalNamespace, 'members' | 'names'>
 
-/** Changes wait this long for others of the same room. */
-const BATCH_MS = 100
-
-/** Two batches of a room are this far apart per member: 1,000 members are told twice a second. */
-const APART_MS_EACH = 0.5
-const APART_MS_MAX = 1_000
-
-/** Precision of these times. */
+/** Precision of all times here. */
 const TICK_MS = 20
 
 /**
@@ -134,46 +123,32 @@ export function createPresence({
   const places = createStock({ free: () => tabsMax - tabs.size })
   const awake = createAwakeClock({ periodMs: TICK_MS, every, now })
   const ghosts: ReturnType<typeof createGhosts<Tab>> = createGhosts(awake.now)
-  /** Rooms with changes to tell. */
-  const changed = new Set<Room>()
-  /** Rooms whose batch is due. */
-  const due: Room[] = []
+  const batches: ReturnType<typeof createBatches<Room>> = createBatches<Room>(now)
   const turns = createTurns({ now, turn, step })
   let isTicking = false
 
   /** Runs the clock while anything waits for it. */
   function tickWhileNeeded() {
-    const isNeeded = changed.size + ghosts.size > 0
+    const isNeeded = batches.size + ghosts.size > 0
     if (isNeeded === isTicking) return
     isTicking = isNeeded
-    if (isNeeded) awake.start(() => turns.start())
+    if (isNeeded) awake.start(turns.start)
     else awake.stop()
   }
 
-  /** @returns whether there is more to do now */
+  /** @returns whether there may be more to do now */
   function step(): boolean {
     const ghost = ghosts.takeDue()
-    if (ghost) {
-      forget(ghost)
-      return true
-    }
-    const room = due.pop()
-    if (room) {
-      publish(room)
-      return true
-    }
-    for (const each of changed) if (now() >= (each.batchAt as number)) due.push(each)
-    if (due.length > 0) return true
-    tickWhileNeeded()
-    return false
+    const room = ghost ? undefined : batches.takeDue()
+    if (ghost) forget(ghost)
+    else if (room) publish(room)
+    else tickWhileNeeded()
+    return ghost !== undefined || room !== undefined
   }
 
   const isGhost = ({ link }: Tab) => link.isLost
 
   function publish(room: Room) {
-    changed.delete(room)
-    room.batchAt = undefined
-    room.toldAt = now()
     if (room.members.publish()) {
       counts.told()
       onChanged(room.name, () => everybodyIn(room))
@@ -188,15 +163,9 @@ export function createPresence({
 
   const everybodyIn = ({ isElsewhere, members }: Room) => (isElsewhere ? undefined : members.everybody())
 
-  function schedule(room: Room, at: number = batchTimeOf(room)) {
-    room.batchAt = Math.min(at, room.batchAt ?? Number.POSITIVE_INFINITY)
-    changed.add(room)
+  function schedule(room: Room, at?: number) {
+    batches.schedule(room, at)
     tickWhileNeeded()
-  }
-
-  function batchTimeOf({ members, toldAt }: Room) {
-    const apartMs = Math.min(APART_MS_MAX, Math.max(BATCH_MS, members.count * APART_MS_EACH))
-    return Math.max(now() + BATCH_MS, toldAt + apartMs)
   }
 
   function linkOf(id: string) {
@@ -235,7 +204,7 @@ export function createPresence({
   function forgetRoomIfIdle(room: Room) {
     if (room.watches.size > 0 || !room.members.isEmpty) return
     rooms.delete(room.name)
-    changed.delete(room)
+    batches.forget(room)
   }
 
   function onWatch(id: string, want: Wanted) {
