@@ -2,7 +2,9 @@
 // YAML) is imported by a path of its own: a fetcher's workers would load all of them at each start and use none.
 export { createLoads } from './accounts/loads.ts'
 export { accountsOf, createPayers, isPayer, type Payer } from './accounts/payer.ts'
+export { createPlaces } from './accounts/places.ts'
 export { createStock, type Holder, SHARE_TAKEN, type Stock, weightOf } from './accounts/stock.ts'
+export { ANSWER_GRACE_MS } from './answer-grace.ts'
 export { backoffMs } from './backoff.ts'
 export { BEAT_MS, createAwakeClock, SILENT_MS } from './beats.ts'
 export { type Calendar, createCalendar, SWEEP_MS } from './collections/calendar.ts'
@@ -22,7 +24,6 @@ export {
   readContent,
   withoutBom,
 } from './content.ts'
-export { ANSWER_GRACE_MS } from './deadlines.ts'
 export { detached } from './detached-bytes.ts'
 export { readVariable, withoutLineBreak } from './environment.ts'
 export { addScope, noSchemas } from './fastify-start.ts'

@@ -7,8 +7,8 @@ import type { FailedResult, Lease } from '../worker-messages.ts'
 import type { Connections } from './http/connections.ts'
 import { Exchange, ExchangeError, type Response } from './http/exchange.ts'
 import { inflate, inflateHere } from './http/inflate.ts'
-import { createPlaces } from './http/places.ts'
 import { createReadClock } from './http/read-clock.ts'
+import { createReadingPlaces } from './http/reading-places.ts'
 import { failureOfHead, type Pulled, resultOf } from './response.ts'
 
 export type Puller = ReturnType<typeof createPuller>
@@ -40,7 +40,7 @@ interface Options extends Pick<World, 'now' | 'hostNow' | 'wallNow' | 'random' |
 export function createPuller({ connections, ...world }: Options) {
   const { now, wallNow, random, turn } = world
   const readClock = createReadClock(world)
-  const places = createPlaces(READ_AT_ONCE, world)
+  const places = createReadingPlaces(READ_AT_ONCE, world)
   /** Large bodies take turns: a beat, or another backend's response, comes between two of them. */
   let last: Promise<void> = Promise.resolve()
   const turnOfLarge = () => (last = last.then(() => new Promise<void>(turn)))

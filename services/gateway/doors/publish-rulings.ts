@@ -1,9 +1,8 @@
 // Messages about which the backend is asked before they are published (`publish: { ask }`).
 import type { AskedMessage, Backbone } from '@keycast/backbone'
 import type { Problem } from '@keycast/protocol'
-import { ANSWER_GRACE_MS, type AskBefore, type Payer } from '@keycast/service'
+import { ANSWER_GRACE_MS, type AskBefore, createPlaces, type Payer } from '@keycast/service'
 import { type Counts, countOne } from '../counts.ts'
-import { createPlaces } from '../sessions/places.ts'
 import { silentFetcher } from '../topics/values/failure.ts'
 
 export type PublishRulings = ReturnType<typeof createPublishRulings>

@@ -6,6 +6,7 @@ import { namespaceOf, type Problem } from '@keycast/protocol'
 import {
   accountsOf,
   createCalendar,
+  createPlaces,
   createRecent,
   createUniqueQueue,
   type Deciding,
@@ -16,7 +17,6 @@ import {
 } from '@keycast/service'
 import type { Counts } from '../../counts.ts'
 import type { Asker } from '../../gate/gate.ts'
-import { createPlaces } from '../../sessions/places.ts'
 import type { Session } from '../../sessions/session.ts'
 import { silentFetcher } from '../../topics/values/failure.ts'
 import { createQuestionQueue } from './question-queue.ts'

@@ -1,8 +1,7 @@
 // Limits how many HTTP requests wait at a time: for a value, for a part of a history, or for a backend's word on who may read.
 // A session counts its own requests; a request over HTTP has no session, but each account has a share.
 import type { Problem } from '@keycast/protocol'
-import type { Payer } from '@keycast/service'
-import { createPlaces } from '../../sessions/places.ts'
+import { createPlaces, type Payer } from '@keycast/service'
 
 /** A refused request is to come back after this time: each one that waits is answered within seconds. */
 const RETRY_MS = 1_000

@@ -1,7 +1,6 @@
 // Places for what waits: so many in all, and each account has a share.
-import { createStock, type Payer } from '@keycast/service'
-
-export type Places = ReturnType<typeof createPlaces>
+import type { Payer } from './payer.ts'
+import { createStock } from './stock.ts'
 
 export function createPlaces(max: number) {
   let taken = 0

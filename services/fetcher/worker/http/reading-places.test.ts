@@ -1,8 +1,8 @@
 import { realWorld } from '@keycast/service'
-import { createPlaces } from './places.ts'
+import { createReadingPlaces } from './reading-places.ts'
 
 test('backends take turns, however many bodies one has', async () => {
-  const places = createPlaces(2, realWorld)
+  const places = createReadingPlaces(2, realWorld)
   const came: string[] = []
   for (const origin of ['a', 'a', 'a', 'a', 'a', 'b']) void places.take(origin, 60_000).then(() => came.push(origin))
   await Promise.resolve()
@@ -16,7 +16,7 @@ test('backends take turns, however many bodies one has', async () => {
 
 test('a body whose time is over has no place, and keeps none from the next', async () => {
   const timers: (() => void)[] = []
-  const places = createPlaces(1, {
+  const places = createReadingPlaces(1, {
     after(_, run) {
       timers.push(run)
       return () => {}

@@ -1,7 +1,7 @@
 // Places for bodies that take long to be read. Backends take turns: one that sends hundreds at once keeps no other's waiting.
 import { createFairQueue, type World } from '@keycast/service'
 
-export function createPlaces(count: number, { after }: Pick<World, 'after'>) {
+export function createReadingPlaces(count: number, { after }: Pick<World, 'after'>) {
   const waiting = createFairQueue<() => void>()
   let free = count
 
