@@ -58,7 +58,7 @@ export interface BatchLease {
   keys: BatchKey[]
 }
 
-export type BatchKey = { id: string } & Pick<Lease, 'key' | 'version' | 'delta'>
+type BatchKey = { id: string } & Pick<Lease, 'key' | 'version' | 'delta'>
 
 /**
  * What the backend's answer says beside its content. `maxAgeMs`: Cache-Control's or Expires', less Age; absent where
@@ -105,6 +105,10 @@ interface StatusResult {
 }
 
 export type Result = ValueResult | CurrentResult | FailedResult | StatusResult
+
+/** That there is no such value is an answer, too. */
+export const hasFailed = (result: Result): result is FailedResult =>
+  result.kind === 'failed' && result.code !== 'not_found'
 
 export type DeltaSkip = 'no_base' | 'size' | 'time' | 'gain'
 

@@ -11,7 +11,7 @@ import { createPace, type Pace } from './pace.ts'
 import type { Outcome, Post } from './post.ts'
 
 /** A key's state at the moment at which it is told; `undefined` where there is nothing to be said of it any more. */
-export type StateNow = () => object | undefined
+type StateNow = () => object | undefined
 
 /** Keys of one call, and characters of what is said of them, roughly. */
 const CALL_KEYS_MAX = 100

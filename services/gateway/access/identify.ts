@@ -5,8 +5,6 @@ import { readPeer } from './client-address.ts'
 import { readTokenSource } from './token-source.ts'
 import type { Checked } from './tokens/tokens.ts'
 
-export type Identify = ReturnType<typeof createIdentify>
-
 interface Deps {
   tokens: { verify(token: unknown, from: { address: string }): Promise<Checked> }
   /** Its `cookie` may change. */

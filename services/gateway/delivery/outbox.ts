@@ -16,7 +16,7 @@ export type CloseCode = keyof typeof closeCodes
 export type Outbox = ReturnType<typeof createOutbox>
 
 /** While sessions are looked at for what their rights have lost. */
-export interface Recheck {
+interface Recheck {
   /** Before the session is written to. Returns false where that goes on. */
   look: (session: Session) => boolean
   isDue: (session: Session) => boolean

@@ -20,7 +20,7 @@ const BYTES_PER_BATCH = 2 ** 20
 export const KEYS_PENDING_MAX = 100_000
 
 /** Of values that wait for a gateway. Where there are more, their keys are asked for instead. */
-export const BYTES_PENDING_MAX = 16 * 2 ** 20
+const BYTES_PENDING_MAX = 16 * 2 ** 20
 
 /**
  * A stream that goes on where another node's broke off repeats events, all at once: a newer value may have been handed

@@ -45,7 +45,7 @@ const PROBE_MS = 10_000
 const BOM = '\uFEFF'
 
 /** `id`: the last one that the stream had. */
-export interface StreamEvent {
+interface StreamEvent {
   id: string | undefined
   data: string
 }

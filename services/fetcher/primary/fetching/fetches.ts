@@ -9,7 +9,14 @@ import {
   noContainment,
   type World,
 } from '@keycast/service'
-import { askedAtOf, type FailedResult, type LeaseResult, type Result, type Work } from '../../worker-messages.ts'
+import {
+  askedAtOf,
+  type FailedResult,
+  hasFailed,
+  type LeaseResult,
+  type Result,
+  type Work,
+} from '../../worker-messages.ts'
 import type { FailureLog } from '../failure-log.ts'
 import type { Entry } from '../keys/entry.ts'
 import { isMissing } from '../keys/held.ts'
@@ -373,9 +380,6 @@ const headersWith = (
   authorization: string | null | undefined,
   ofKey?: Record<string, string>,
 ) => (!authorization && !ofKey ? headers : { ...headers, ...ofKey, ...(authorization && { authorization }) })
-
-/** That there is no such value is an answer, too. */
-const hasFailed = (result: Result): result is FailedResult => result.kind === 'failed' && result.code !== 'not_found'
 
 /** Accounts take turns, by their names: one that let go of all and comes again is the same. */
 const pathOf = ({ holder }: Entry) => (holder ? accountsOf(holder.payer) : NO_LANE)

@@ -10,8 +10,6 @@ import type { FetcherMetrics } from '../metrics.ts'
 import type { Leaseholder, Pool } from '../workers/leases.ts'
 import type { Ended } from './results.ts'
 
-export type LongPolls = ReturnType<typeof createLongPolls>
-
 /** To each backend: a wait holds a connection here and one there. */
 export const WAITS_MAX = 1_000
 

@@ -2,7 +2,7 @@
 import type { HandedOver } from '@keycast/backbone'
 import { errorCodes } from '@keycast/protocol'
 import { detached } from '@keycast/service'
-import type { FailedResult, Result } from '../../worker-messages.ts'
+import { type FailedResult, hasFailed, type Result } from '../../worker-messages.ts'
 import type { Refusals } from '../gateways/refusals.ts'
 import type { Entry } from '../keys/entry.ts'
 import { confirmValue, holdFailure, holdNotFound, holdValue, invalidate, isFailing } from '../keys/held.ts'
@@ -59,7 +59,7 @@ export function createResults({
     const isOfDropped = result.kind === 'current' && !entry.held.value
     if (fetch.superseded || isOfDropped) {
       passOver(entry, again || isOfDropped)
-      return noteEnd(entry.source, hasSucceeded(result), closed)
+      return noteEnd(entry.source, !hasFailed(result), closed)
     }
     const fits = result.kind !== 'value' || !body || table.hasRoomFor(entry, body.length)
     // Of the first value alone: all who watch a value that has grown would lose it.
@@ -85,7 +85,7 @@ export function createResults({
       if (fits) refusals.refuseShares(entry)
       else refusals.refuseAll(entry)
     }
-    noteEnd(entry.source, hasSucceeded(result), closed)
+    noteEnd(entry.source, !hasFailed(result), closed)
   }
 
   function noteEnd(source: KeySource, succeeded: boolean, closed: boolean) {
@@ -196,8 +196,6 @@ const termsOf = ({ held: { value, takenOver, maxAgeMs } }: Entry) =>
  * Answers that the backend gives to one user; given to the fetcher itself, each would be a mistake in keycast.yaml.
  */
 const isForbidden = (result: Result) => result.kind === 'failed' && (result.status === 401 || result.status === 403)
-
-const hasSucceeded = (result: Result) => result.kind !== 'failed' || result.code === 'not_found'
 
 const removed: FailedResult = { kind: 'failed', code: 'not_found', message: errorCodes.not_found }
 

@@ -108,15 +108,13 @@ export function createInterest({ markDue, wheel, now }: Deps) {
     entry: Entry,
     { version, askedAt, payer, credentials }: Seen,
     { ready, needsFollowUp, isOld = false }: Pick<Waiter, 'ready' | 'needsFollowUp' | 'isOld'>,
-  ): Waiter {
-    const waiter = { version, askedAt, payer, credentials, ready, needsFollowUp, isOld }
+  ) {
     entry.interest.waiters ??= new Map()
-    entry.interest.waiters.set(link, waiter)
+    entry.interest.waiters.set(link, { version, askedAt, payer, credentials, ready, needsFollowUp, isOld })
     index(link, entry)
     // The gateway's latest report of its state: it may have dropped the value it was sent.
     const watcher = watcherOf(entry, link)
     if (watcher) watcher.version = version
-    return waiter
   }
 
   /** @returns whether it waited */

@@ -5,8 +5,6 @@ import type { World } from '@keycast/service'
 /** Precision. */
 const READ_MS = 20
 
-export type ReadClock = ReturnType<typeof createReadClock>
-
 export function createReadClock({ every, turn, hostNow }: Pick<World, 'every' | 'turn' | 'hostNow'>) {
   let users = 0
   let readAt = Number.NEGATIVE_INFINITY
