@@ -23,9 +23,9 @@ import { isMissing } from '../keys/held.ts'
 import { isCold, isKept, isWanted } from '../keys/interest.ts'
 import { authorizationOf, mayAsk, needsOwnToken, sharedKeyOf, viewerOf } from '../keys/viewer.ts'
 import type { FetcherMetrics } from '../metrics.ts'
-import type { Verdict } from '../origins/breaker.ts'
+import { verdictOf } from '../origins/breaker.ts'
 import { createDispatcher, type Dispatcher, type Request } from '../origins/dispatcher.ts'
-import type { Sign } from '../origins/fetch-limit.ts'
+import { signOf, turnsUserAway } from '../origins/fetch-limit.ts'
 import type { KeySource, KeySources } from '../origins/origins.ts'
 import type { InTurns } from '../timing/in-turns.ts'
 import type { Tokens } from '../tokens/tokens.ts'
@@ -335,8 +335,7 @@ export function createFetches({
 
   function failed(entry: Entry, result: FailedResult) {
     if (result.status === 401) tokens.refused(entry.namespace.name)
-    const isOfUser = entry.namespace.isPerUser && turnsAway.has(result.status)
-    if (!isOfUser) failureLog.failed(entry.namespace, result)
+    if (!turnsUserAway(result, entry.namespace)) failureLog.failed(entry.namespace, result)
   }
 
   function noteSuccess({ namespace, source }: Entry) {
@@ -394,39 +393,4 @@ const notApplied: Result = {
   kind: 'failed',
   code: 'invalid_content',
   message: "the backend's response could not be taken",
-}
-
-/** A backend's answers to a token, which it gives without doing any work. */
-const turnsAway = new Set<number | undefined>([401, 403, 429])
-
-/** The news that a result brings about the backend's load. */
-function signOf(result: Result, { isPerUser }: Entry['namespace']): Sign {
-  if (result.kind !== 'failed') return 'answered'
-  // A refusal of one user must not slow down all: it is no sign of overload, nor is its latency that of other fetches.
-  if (isPerUser && turnsAway.has(result.status)) return 'void'
-  switch (result.code) {
-    case 'fetcher_timeout':
-      return 'void'
-    case 'backend_throttled':
-    case 'backend_timeout':
-    case 'backend_unreachable':
-      return 'overloaded'
-    default:
-      return result.status === 503 ? 'overloaded' : 'answered'
-  }
-}
-
-/** The news that a result brings about whether the backend works. */
-function verdictOf(result: Result): Verdict {
-  if (result.kind !== 'failed') return 'good'
-  switch (result.code) {
-    case 'backend_error':
-    case 'backend_timeout':
-    case 'backend_unreachable':
-      return 'bad'
-    case 'fetcher_timeout':
-      return 'void'
-    default:
-      return 'neutral'
-  }
 }

@@ -1,12 +1,27 @@
-// A circuit breaker (Nygard, "Release It!") for what one namespace asks of its backend. It opens when half of 20 or more tries within 10 s
-// failed. While open it admits one probe a second, and the first probe that succeeds closes it. It sends nothing itself:
-// recovery.ts does. Why it is our own: docs/decisions, 6.
+// A circuit breaker (Nygard, "Release It!") for what one namespace asks of its backend. It opens when half of 20 or more
+// tries within 10 s failed. While open it admits one probe a second, and the first probe that succeeds closes it. It sends
+// nothing itself: recovery.ts does. Why it is our own: docs/decisions, 6.
+import type { Result } from '../../worker-messages.ts'
 
 /**
  * A fetch result's news about the backend: `good`, it works; `bad`, it does not; `neutral`, it answered, but this key
  * fails for a reason of its own (4xx, invalid content); `void`, nothing: the fetch was lost on our side.
  */
 export type Verdict = 'good' | 'bad' | 'neutral' | 'void'
+
+export function verdictOf(result: Result): Verdict {
+  if (result.kind !== 'failed') return 'good'
+  switch (result.code) {
+    case 'backend_error':
+    case 'backend_timeout':
+    case 'backend_unreachable':
+      return 'bad'
+    case 'fetcher_timeout':
+      return 'void'
+    default:
+      return 'neutral'
+  }
+}
 
 export type Breaker = ReturnType<typeof createBreaker>
 

@@ -1,12 +1,36 @@
 // The number of fetches that one namespace may have in flight: as many as its backend answers without getting slower, up
 // to a ceiling. Additive increase, multiplicative decrease, as in TCP (Chiu and Jain, 1989). Why no library: docs/decisions,
 // 15.
+import type { Result } from '../../worker-messages.ts'
 
 /**
  * A fetch's news about the backend's load: `answered`, with any status; `overloaded`, it said so or gave no answer;
  * `void`, nothing: the fetch was lost on our side, or the backend only refused its user.
  */
 export type Sign = 'answered' | 'overloaded' | 'void'
+
+/** A backend's answers to a token, which it gives without doing any work. */
+const turnsAway = new Set<number | undefined>([401, 403, 429])
+
+/** Whether a backend refused a user whose own value was asked for, and perhaps no other. */
+export const turnsUserAway = (result: Result, { isPerUser }: { isPerUser?: boolean }) =>
+  isPerUser === true && result.kind === 'failed' && turnsAway.has(result.status)
+
+export function signOf(result: Result, namespace: { isPerUser?: boolean }): Sign {
+  if (result.kind !== 'failed') return 'answered'
+  // A refusal of one user must not slow down all: it is no sign of overload, nor is its latency that of other fetches.
+  if (turnsUserAway(result, namespace)) return 'void'
+  switch (result.code) {
+    case 'fetcher_timeout':
+      return 'void'
+    case 'backend_throttled':
+    case 'backend_timeout':
+    case 'backend_unreachable':
+      return 'overloaded'
+    default:
+      return result.status === 503 ? 'overloaded' : 'answered'
+  }
+}
 
 interface Ended {
   sentAt: number
