@@ -1,5 +1,5 @@
 // The part of the backbone that other workspaces use.
-import type { Hub as HubOf } from './hub/hub.ts'
+import type { Hub as HubOf } from './hub/node.ts'
 import type { Rooms } from './wire/rooms-codec.ts'
 import type { Values } from './wire/values-codec.ts'
 
@@ -36,7 +36,8 @@ export {
 } from './gateway/rooms/rooms-backbone.ts'
 export type { MessageEvents } from './gateway/rooms/streams.ts'
 export { REMEMBERED_MS as REFRESHES_REMEMBERED_MS } from './gateway/values/recent-refreshes.ts'
-export { createHub, type NodeEvents } from './hub/hub.ts'
+export { createHub } from './hub/hub.ts'
+export type { NodeEvents } from './hub/node.ts'
 export { type Changed, decodeChanged, encodeChanged } from './wire/changed.ts'
 export { changesKey } from './wire/changes-key.ts'
 export {

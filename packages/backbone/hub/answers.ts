@@ -3,7 +3,7 @@
 import { type Containment, createTurns, createUniqueQueue, noContainment, type UniqueQueue } from '@keycast/service'
 import { bytesOf, type Codec, type Encoded, type Service } from '../wire/codec.ts'
 import { type CommandResult, encodeAnswers } from '../wire/envelope.ts'
-import type { NodeEvents } from './hub.ts'
+import type { NodeEvents } from './node.ts'
 
 /** To one gateway: covers 50 ms of a gigabit. More only delays the latest state. */
 export const CREDIT_BYTES = 8 * 2 ** 20
