@@ -314,7 +314,7 @@ export function createLink<S extends Service>({
     for (const each of message.results) {
       commands.end(each.id, each.isRefused ? { type: 'refused' } : { type: 'result', result: each.result })
     }
-    sender.onResults()
+    if (message.results.length > 0) sender.onResults()
   }
 
   function onUnknownAnswer() {
