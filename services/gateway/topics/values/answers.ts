@@ -22,6 +22,7 @@ interface Deps {
   cache: Cache
   backbone: Pick<Backbone, 'get' | 'renewWatch'>
   ownValues: { noteRefused(entry: Entry, digest?: string): boolean; hasTokenLeft(entry: Entry): boolean }
+  ownValueTokens: { doubt(entry: Entry): void }
   values: Pick<Values, 'latest'>
   singleFlight: {
     resolve(entry: Entry, result: Result, isMeant?: (asker: Paying) => boolean): void
@@ -34,7 +35,16 @@ interface Deps {
   now: () => number
 }
 
-export function createAnswers({ cache, backbone, ownValues, values, singleFlight, subscriptions, now }: Deps) {
+export function createAnswers({
+  cache,
+  backbone,
+  ownValues,
+  ownValueTokens,
+  values,
+  singleFlight,
+  subscriptions,
+  now,
+}: Deps) {
   /** @param isForGet whether it answers the key's get, and not only its watch */
   return function takeAnswer(answer: Answer, isForGet: boolean, confirmations?: Confirmations) {
     const entry = cache.get(answer.key)
@@ -45,6 +55,7 @@ export function createAnswers({ cache, backbone, ownValues, values, singleFlight
       return askAgain(entry)
     }
     if (answer.type === 'failed' && answer.payer !== undefined) return refuseShare(entry, answer, answer.payer)
+    if (answer.type === 'failed' && answer.code === 'token_expired') ownValueTokens.doubt(entry)
     const isFirst = !entry.value
     let change = applyAnswer(entry, answer, now(), confirmations)
     if (!change) {

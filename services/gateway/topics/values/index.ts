@@ -39,8 +39,8 @@ export function assembleValues(deps: Deps) {
   const subscriptions = createSubscriptions({ ...deps, cache, calendar, staleness, onOpened: ownValues.opened })
   const values = createValues({ ...deps, cache })
   const singleFlight = createSingleFlight({ ...deps, subscriptions, cache, calendar })
-  const onAnswer = createAnswers({ ...deps, cache, ownValues, values, singleFlight, subscriptions })
   const ownValueTokens = createOwnValueTokens({ ...deps, ownValues, cache, subscriptions })
+  const onAnswer = createAnswers({ ...deps, cache, ownValues, ownValueTokens, values, singleFlight, subscriptions })
 
   /** With a million keys many thousands come up at one time: what the first turn leaves is checked in later ones. */
   const checks = createTurns({ now, turn, step: checkNext })

@@ -2,6 +2,7 @@
 // that were fetched with a token that ended are dropped, and fetched again with another.
 import type { Backbone } from '@keycast/backbone'
 import type { Problem } from '@keycast/protocol'
+import { createRecent } from '@keycast/service'
 import type { TokenChoice } from '../../access/backend/token-choice.ts'
 import { isUsed, type Viewer } from '../../access/backend/viewers.ts'
 import type { Change } from './answers.ts'
@@ -16,10 +17,17 @@ const LOOK_MS = 1_000
 /** The client may ask again after this time: its user may have another token by then. */
 const RETRY_MS = 1_000
 
+/** A node that found a token expired which is valid here is asked again after this time: its clock may have been wrong. */
+const DOUBT_MS = 10_000
+
 const tokenExpired: Problem = { code: 'token_expired', retryAfterMs: RETRY_MS }
 
 interface Deps {
-  ownValues: { of(viewer: Viewer): ReadonlyMap<Entry, Readonly<TokenChoice>>; hasNewToken(entry: Entry): boolean }
+  ownValues: {
+    of(viewer: Viewer): ReadonlyMap<Entry, Readonly<TokenChoice>>
+    hasNewToken(entry: Entry): boolean
+    credentialsFor(entry: Entry): unknown
+  }
   cache: { update(entry: Entry): void }
   backbone: Pick<Backbone, 'renewWatch'>
   subscriptions: { changed(entry: Entry, change: Change): void }
@@ -29,6 +37,8 @@ interface Deps {
 export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions, now }: Deps) {
   const renewals = seldom(say)
   const expiries = seldom(dropExpired)
+  /** Values whose token a node found expired, since when. */
+  const doubted = createRecent<Entry, number>()
 
   /** Of one viewer at most once in {@link LOOK_MS}: at once, or with a later sweep. */
   function seldom(look: (viewer: Viewer) => void) {
@@ -76,7 +86,21 @@ export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions
     cache.update(entry)
   }
 
+  function askDoubted() {
+    for (let next = doubted.oldest(); next && now() - next.value >= DOUBT_MS; next = doubted.oldest()) {
+      const { key: entry } = next
+      doubted.delete(entry)
+      const isRefused = entry.failure?.problem.code === tokenExpired.code && entry.subscriptions.length > 0
+      if (isRefused && ownValues.credentialsFor(entry)) backbone.renewWatch(entry.wireKey)
+    }
+  }
+
   return {
+    /** A node found the token of the value expired. */
+    doubt(entry: Entry) {
+      doubted.set(entry, now())
+    },
+
     /** The viewer's values are to be asked for with another token. */
     renewed: renewals.take,
 
@@ -87,6 +111,7 @@ export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions
     sweep() {
       renewals.sweep()
       expiries.sweep()
+      askDoubted()
     },
 
     /** The viewer's tokens were revoked, or the viewer was forgotten: all its own values are dropped. */

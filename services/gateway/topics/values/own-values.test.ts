@@ -205,6 +205,29 @@ test('a fetcher that finds the token expired has the value dropped here as well'
   expect(await ann.received()).toMatchObject([{ code: 'token_expired', key: KEY, subscribed: true }])
 })
 
+test('a fetcher that found a token expired which is valid here is asked again each 10 s, as long as it is', async () => {
+  const { backbone, client, pass } = setup()
+  const ann = await client('ann', 60)
+  ann.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  backbone.value(wire('ann'), '1')
+  const isRenewal = (call: string) => call.startsWith('renewWatch')
+  const refuse = () => backbone.failed(wire('ann'), 'token_expired', { retryAfterMs: 1_000 })
+  refuse()
+  await ann.received()
+  await pass(9_000)
+  expect(backbone.calls.filter(isRenewal)).toEqual([])
+  await pass(2_000)
+  expect(backbone.calls.filter(isRenewal)).toHaveLength(1)
+  refuse()
+  await pass(11_000)
+  expect(backbone.calls.filter(isRenewal)).toHaveLength(2)
+  expect(await ann.received()).toEqual([])
+  backbone.value(wire('ann'), '2')
+  expect(await ann.received()).toMatchObject([{ type: 'value', key: KEY, data: 2 }])
+  await pass(20_000)
+  expect(backbone.calls.filter(isRenewal)).toHaveLength(2)
+})
+
 test('a user whom the backend refuses loses the subscription and what was held', async () => {
   const { backbone, client } = setup()
   const [ann, bob] = [await client('ann'), await client('bob')]
