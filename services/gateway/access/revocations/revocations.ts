@@ -10,6 +10,12 @@ export const ISSUER_AHEAD_SECONDS_MAX = 30
 /** Clocks differ; further ahead it is a mistake, as milliseconds in place of seconds, that would shut the user out. */
 const AHEAD_SECONDS_MAX = 24 * 3_600
 
+/**
+ * A revocation is kept for so much longer than its tokens could live: where the clock of the journal's host is behind, it
+ * was later than it seems, and a clock that jumps forward for a moment must not have all of them forgotten.
+ */
+const CLOCKS_APART_MS_MAX = 2 * 3_600_000
+
 const NAME_CHARACTERS_MAX = 512
 
 /** Not by `min` and `max`: zod compares the `length` of whatever it is given, which throws where that is an object. */
@@ -80,7 +86,7 @@ export function createRevocations({ lifetimeMsMax, now, entriesMax = ENTRIES_MAX
      *   revoked
      */
     add(revocation: Revocation, revokedAtMs: number = now()): 'added' | 'known' | 'full' {
-      const untilMs = lastIssuedAtMs(revocation, revokedAtMs) + lifetimeMsMax
+      const untilMs = lastIssuedAtMs(revocation, revokedAtMs) + lifetimeMsMax + CLOCKS_APART_MS_MAX
       if (untilMs <= now()) return 'known'
       if ('jti' in revocation) {
         if (single.has(revocation.jti)) return 'known'
