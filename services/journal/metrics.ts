@@ -88,7 +88,7 @@ export function createJournalMetrics({ count, sum, histogram }: MetricMakers) {
 
 interface Parts {
   hub: { stats: () => { links: number; dueKeys: number; bytesOut: number } }
-  log: Pick<Log, 'id' | 'stats' | 'disk'>
+  log: Pick<Log, 'id' | 'epoch' | 'stats' | 'disk'>
   committer: { stats: () => { waiting: number } }
   deliveries: { stats: () => { readsUnderWay: number } }
   rooms: { stats: () => { rooms: number; tailBytes: number } }
@@ -134,6 +134,14 @@ export function exportLevels(
     'log_info',
     'Always 1: its label is the id of the log. Journals with different ids have different histories.',
     () => by('log', { [log.id()]: 1 }),
+  )
+  read(
+    'log_epoch_info',
+    'Always 1: its label is the epoch of all rooms. Journals that have one log and different epochs write into two Valkeys.',
+    () => {
+      const epoch = (log.epoch ?? log.id)()
+      return epoch === undefined ? undefined : by('epoch', { [epoch]: 1 })
+    },
   )
   read('publishes_waiting', 'Publishes read that are in no batch yet.', () => committer.stats().waiting)
   read('watched_rooms', 'Rooms some gateway watches.', () => rooms.stats().rooms)

@@ -122,6 +122,11 @@ export interface Log {
    */
   id: () => string
   /**
+   * Of all rooms, while the log can be reached. Only of a log on a server, where it tells servers apart: a copy, or what was a
+   * replica, has the same id.
+   */
+  epoch?: () => string | undefined
+  /**
    * How far the log is, as a crash leaves it: messages that it ever kept. Only of a log whose file can be replaced by
    * an older state of itself.
    */

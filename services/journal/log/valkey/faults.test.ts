@@ -401,6 +401,29 @@ test('the journals of a Valkey say one id, also after a restart; emptied, it is 
   expect(other.id()).toBe(one.id())
 })
 
+test('a primary of before and the one that took its place have one id, and journals say different epochs; none where there is no Valkey', async () => {
+  const one = await open()
+  await one.append([publishOf()])
+  const replica = await startValkey()
+  replicas.push(replica)
+  replica.cli('REPLICAOF', '127.0.0.1', String(valkey.port))
+  await eventually(
+    async () => replica.cli('HGET', 'keycast:log', 'id'),
+    id => id === one.id(),
+  )
+  replica.cli('REPLICAOF', 'NO', 'ONE')
+  const other = await open({ url: replica.url, allowsLoss: true })
+  expect(other.id()).toBe(one.id())
+  await one.news.heads([]) // the first replica of a primary begins another epoch
+  expect(other.epoch?.()).not.toBe(one.epoch?.())
+  expect((await open()).epoch?.()).toBe(one.epoch?.())
+  await replica.kill()
+  await eventually(
+    async () => other.epoch?.() === undefined,
+    isAway => isAway,
+  )
+})
+
 test('the same message by way of two journals is one', async () => {
   const [one, other] = [await open(), await open()]
   const outcomes = await Promise.all([one.append([publishOf({ messageId })]), other.append([publishOf({ messageId })])])

@@ -289,6 +289,7 @@ export async function openValkeyLog({
 
   return {
     id: () => id,
+    epoch: () => (connection.session() ? epoch : undefined),
     append,
     read,
     head: async room => (await read(room, { after: 0, limit: 0, bytesMax: 0 })).head,
