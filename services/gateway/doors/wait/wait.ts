@@ -99,13 +99,15 @@ export function addWait(
     async (request, reply) => {
       reply.headers(headers)
       const key = keyOf(request)
-      const cursor = readWaitQuery(request.raw.url ?? '')
-      if (!cursor) return sendProblem(reply, BAD_QUERY)
+      const given = readWaitQuery(request.raw.url ?? '')
+      if (!given) return sendProblem(reply, BAD_QUERY)
       // The rights first: else the answer would tell that a backend decides about a key that the client may not read.
       const problem = problemOf(key)
       if (problem) return sendProblem(reply, problem)
-      // A gateway that drained, or whose clock is a little ahead, may have given the cursor.
-      if (cursor.edge > edgeAfter(key, wallNow()) + 1) return sendProblem(reply, BAD_QUERY)
+      // A gateway that drained, or whose clock is a little ahead, may have given the cursor. Where its clock is far ahead the
+      // request ends at an edge of this one's: a client that comes to either in turn must not be refused.
+      const edge = edgeAfter(key, wallNow())
+      const cursor = given.edge > edge + 1 ? { ...given, edge } : given
       const { socket } = request.raw
       if (waiting >= waitingMax || taken.has(socket)) return sendProblem(reply, TOO_MANY_WAITING)
       const by = payingOf(request.raw)
