@@ -14,6 +14,9 @@ const ROOMS_AT_ONCE = 1_000
 /** Writes of one call, roughly, for the same reason. */
 const WRITES_MAX = 10_000
 
+/** A clock that goes back by more has all rooms looked at: each was to be looked at by the time of before. */
+const BACK_MS_MAX = 60_000
+
 interface Deps {
   tables: Pick<Tables, 'rooms' | 'due'>
   state: State
@@ -46,6 +49,7 @@ export function createExpiry({
 
   /** The walk over all rooms, in case their `history` changed since their last publish. */
   let walk = newWalk()
+  let lastTime = Number.NEGATIVE_INFINITY
 
   async function expireIds() {
     const writes: Write[] = []
@@ -72,6 +76,8 @@ export function createExpiry({
     }
 
     if (retentionOf && walk.retentionOf !== retentionOf) walk = newWalk(retentionOf)
+    else if (time < lastTime - BACK_MS_MAX) walk = newWalk(walk.retentionOf)
+    lastTime = time
     let looked = 0
     /** What is written of these cannot be read yet. */
     const walked = new Set<string>()
@@ -82,7 +88,7 @@ export function createExpiry({
         looked++
         walk.from += '\u0000'
         const retention = walk.retentionOf?.(key) ?? room.retention
-        if (room.dueAt !== undefined && isSame(retention, room.retention)) continue
+        if (isDueInTime(room, time) && isSame(retention, room.retention)) continue
         room.retention = retention
         walked.add(key)
         look(key, room)
@@ -121,6 +127,9 @@ export function createExpiry({
 }
 
 const newWalk = (retentionOf?: (room: string) => Retention | undefined) => ({ retentionOf, from: '', isOver: false })
+
+const isDueInTime = ({ dueAt, ...room }: Room, time: number) =>
+  dueAt !== undefined && dueAt <= time + (isEmpty(room) ? EMPTY_MS : room.retention.ageMs)
 
 const isSame = (one: Retention, other: Retention) =>
   one.messages === other.messages && one.ageMs === other.ageMs && one.bytes === other.bytes

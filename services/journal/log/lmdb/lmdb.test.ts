@@ -316,6 +316,29 @@ describe('a clock that is set', () => {
     await log.close()
   })
 
+  test.each([
+    ['while the journal runs', false],
+    ['between two of its starts', true],
+  ])(
+    'where it was ahead for long and is set back %s, a room that nobody publishes into is trimmed at its age',
+    async (_, isAnew) => {
+      const { clock, open, pass, log } = await setup()
+      await log.append([short])
+      await log.expire()
+      clock.wall -= 365 * DAY_MS
+      if (isAnew) await log.close()
+      const now = isAnew ? await open() : log
+      await now.expire()
+      pass(DAY_MS)
+      await now.expire()
+      expect(await now.head('room:1')).toMatchObject({ seq: 1, oldest: 1 })
+      pass(1)
+      await now.expire()
+      expect(await now.head('room:1')).toMatchObject({ seq: 1, oldest: 2 })
+      await now.close()
+    },
+  )
+
   test('what was published under a clock that was ahead goes some time after it was set back, and not in a year', async () => {
     const { clock, pass, log } = await setup()
     clock.wall += 365 * DAY_MS
