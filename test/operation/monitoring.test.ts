@@ -10,7 +10,7 @@ import { newFolder } from '../support/cleanup.ts'
 import { connect } from '../support/client.ts'
 import { eventually, pause } from '../support/deadline.ts'
 import { freePorts } from '../support/free-ports.ts'
-import { type Prometheus, prometheusFolder, startNodeExporter, startPrometheus } from '../support/prometheus.ts'
+import { env, type Prometheus, prometheusFolder, startNodeExporter, startPrometheus } from '../support/prometheus.ts'
 import { startProxy } from '../support/proxy.ts'
 import { joinRooms } from '../support/rooms.ts'
 import { writeRuleTests } from '../support/rule-tests.ts'
@@ -29,7 +29,7 @@ const panelQueries: { where: string; expr: string }[] = readdirSync(dashboardFol
 })
 
 test('Prometheus takes the configuration, and its rules do what their tests say', async () => {
-  const promtool = (...args: string[]) => run('promtool', args)
+  const promtool = (...args: string[]) => run('promtool', args, { env })
   expect((await promtool('check', 'config', join(prometheusFolder, 'prometheus.yml'))).stdout).toContain('SUCCESS')
   await promtool('test', 'rules', ...writeRuleTests(prometheusFolder, newFolder()))
 })
@@ -39,7 +39,7 @@ describe('scraping a system under load', () => {
   const stops: (() => Promise<void>)[] = []
 
   beforeAll(async () => {
-    const provider = await startProvider({ PROVIDER_CHANGE_MS: '300' })
+    const provider = await startProvider({ PROVIDER_CHANGE_MS: '1000' })
     const forgetful = await startBackend() // says nothing that a conditional request could name
     forgetful.on('/1', answers.content('the same again', 'text/plain'))
     forgetful.on('/may-read/1', answers.status(200))
@@ -48,8 +48,8 @@ describe('scraping a system under load', () => {
       journals: 1,
       namespaces: {
         room: { source: 'journal', members: 'named' },
-        plain: { url: `${forgetful.origin}/{id}`, refresh: '200ms' },
-        conversation: { url: `${provider.origin}/conversations/{id}`, refresh: '200ms', maxAge: '1s' },
+        plain: { url: `${forgetful.origin}/{id}`, refresh: '500ms' },
+        conversation: { url: `${provider.origin}/conversations/{id}`, refresh: '500ms', maxAge: '2s' },
         decided: {
           url: `${forgetful.origin}/{id}`,
           authorize: { url: `${forgetful.origin}/may-read/{id}`, keep: '1s' },
@@ -167,8 +167,8 @@ async function putUnderLoad(url: string): Promise<() => Promise<void>> {
   const going = (async () => {
     for (let round = 0; !stopped; await pause(250), round++) {
       await comeAndGo()
-      if (round % 6 === 0) slow.stall()
-      if (round % 6 === 4) slow.resume()
+      if (round % 12 === 0) slow.stall()
+      if (round % 12 === 10) slow.resume()
     }
   })()
   going.catch(() => {}) // told by whoever stops it
