@@ -6,8 +6,11 @@ import process from 'node:process'
 
 const { scripts } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 
+/** tsc is written in Go, and collecting garbage costs it a quarter of its CPU time; without, it takes 100 MB more. */
+const env = { ...process.env, GOGC: 'off' }
+
 async function run(name: string) {
-  const child = spawn(scripts[name], { shell: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(scripts[name], { env, shell: true, stdio: ['ignore', 'pipe', 'pipe'] })
   const printed: Buffer[] = []
   for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => printed.push(chunk))
   const [code] = await once(child, 'close')
