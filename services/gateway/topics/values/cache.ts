@@ -213,7 +213,10 @@ export function createCache({ bytesMax, onUnwanted, mayKeep, onRemoved }: Option
     const { holder } = entry
     const { stock } = partOf(entry)
     const payer = isWanted(entry) ? entry.paying?.payer : undefined
-    if (holder && holder.payer === payer && stock === former.stock) return stock.change(holder, cost - entry.bytes)
+    if (holder?.payer === payer && stock === former.stock) {
+      if (holder) stock.change(holder, cost - entry.bytes)
+      return
+    }
     if (holder) former.stock.change(holder, -entry.bytes)
     entry.holder = stock.charge(payer, cost)
   }
