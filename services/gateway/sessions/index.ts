@@ -19,6 +19,7 @@ import { drain } from './drain.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import { createOpen } from './open.ts'
 import { createRateLimit } from './rate-limit.ts'
+import { createReadingTurns } from './reading-turns.ts'
 import { createReceive } from './receive.ts'
 import type { Session } from './session.ts'
 import { createSessionLog, type Log } from './session-log.ts'
@@ -55,10 +56,12 @@ export function assembleSessions(deps: Deps) {
   })
   const credentials = createCredentials({ ...deps, ...access, accounts, authMs: settings.authMs })
   const unfinished = createUnfinished({ messageBytesMax })
+  const readingTurns = createReadingTurns(deps)
 
   function discard(session: Session) {
     outbox.discard(session)
     unfinished.forget(session)
+    readingTurns.forget(session)
   }
 
   /**
@@ -82,6 +85,7 @@ export function assembleSessions(deps: Deps) {
     ...deps,
     sessions,
     receive,
+    readingTurns,
     unfinished,
     credentials,
     anonymous: access.anonymous,

@@ -25,6 +25,7 @@ interface Deps {
     ping(session: Session, payload: Buffer): void
     pong(session: Session): void
   }
+  readingTurns: { mayReadOn(session: Session): boolean }
   unfinished: { report(session: Session, bytes: number): Session | undefined }
   outbox: { send(session: Session, message: ControlMessage): void; drained(session: Session): void }
   credentials: {
@@ -42,6 +43,7 @@ export function createOpen({
   sessions,
   encodings,
   receive,
+  readingTurns,
   unfinished,
   outbox,
   credentials,
@@ -60,6 +62,7 @@ export function createOpen({
     onMessage: guarded(receive.message),
     onPing: guarded(receive.ping),
     onPong: guarded(receive.pong),
+    mayReadOn: readingTurns.mayReadOn,
     onUnfinished: guarded((session: Session, bytes: number) => {
       const largest = unfinished.report(session, bytes)
       if (largest) sessions.end(largest, 'unfinished')

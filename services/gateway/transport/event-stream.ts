@@ -134,6 +134,7 @@ export function createEventStream({ response, headers, idAfter, world }: Options
     pongFrame: () => comment,
     // Nothing is read from this connection.
     pause() {},
+    readOn() {},
 
     close(given: number, reason: string) {
       code = given

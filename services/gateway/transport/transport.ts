@@ -18,6 +18,8 @@ export interface TransportEvents {
   /** The client's own ping, to be answered with a pong frame. */
   onPing: (session: Session, payload: Buffer) => void
   onPong: (session: Session) => void
+  /** Whether it may report what else came in the same read. If not, it pauses itself, and waits for `readOn`. */
+  mayReadOn: (session: Session) => boolean
   /** Memory that a message takes of which the rest is still to come; 0 once it is whole. */
   onUnfinished: (session: Session, bytes: number) => void
   /** What left is gone, after `isStalled` was true (and at other times): it may go on. */
@@ -50,6 +52,8 @@ export interface Transport {
   pingFrame: Buffer
   pongFrame: (payload: Buffer) => Buffer
   pause: () => void
+  /** Goes on with what it did not report, at once. */
+  readOn: () => void
   /** Tells the client why and waits for its answer. */
   close: (code: number, reason: string) => void
   terminate: () => void

@@ -1,11 +1,15 @@
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import { type AddressInfo, connect as connectTcp, type Socket } from 'node:net'
+import { constants, deflateRawSync } from 'node:zlib'
 import { realWorld } from '@keycast/service'
 import * as ws from 'ws'
-import { WebSocket, WebSocketServer } from 'ws'
+import { type PerMessageDeflateOptions, WebSocket, WebSocketServer } from 'ws'
+import { randomNumbers } from '../../../test/support/random.js'
+import { createReadingTurns } from '../sessions/reading-turns.ts'
 import type { Session } from '../sessions/session.ts'
 import { pingFrame, textFrame } from './frames.ts'
+import { createInflate, deflateOptions } from './inflate.ts'
 import { WebSocketTransport } from './websocket.ts'
 
 /** Not in the published types, and not used outside this test. */
@@ -21,9 +25,9 @@ afterEach(() => {
 })
 
 /** A real connection: this end of it, and a raw socket at the other. */
-async function connected() {
+async function connected({ perMessageDeflate = false as false | PerMessageDeflateOptions } = {}) {
   const http = createServer()
-  const wss = new WebSocketServer({ server: http, WebSocket: WebSocketTransport, perMessageDeflate: false })
+  const wss = new WebSocketServer({ server: http, WebSocket: WebSocketTransport, perMessageDeflate })
   await new Promise(resolve => http.listen(0, '127.0.0.1', () => resolve(undefined)))
   const { port } = http.address() as AddressInfo
   const peer = connectTcp(port, '127.0.0.1')
@@ -35,9 +39,11 @@ async function connected() {
   const opened = new Promise(resolve => wss.once('connection', resolve))
   peer.write(
     'GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
-      'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
+      'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n' +
+      (perMessageDeflate ? 'Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n' : '\r\n'),
   )
   const ws = (await opened) as WebSocketTransport
+  if (perMessageDeflate) createInflate(100_000)(ws)
   cleanUps.push(() => ws.terminate())
   // The answer to the upgrade.
   await new Promise(resolve => peer.once('data', resolve))
@@ -180,6 +186,7 @@ test('what a connection reports comes with its session', async () => {
       onMessage: (...given) => reported.push(['message', ...given]),
       onPing: (...given) => reported.push(['ping', ...given]),
       onPong: (...given) => reported.push(['pong', ...given]),
+      mayReadOn: () => true,
       onUnfinished: (...given) => reported.push(['unfinished', ...given]),
       onDrain() {},
       onClose: (...given) => resolve(given),
@@ -240,6 +247,110 @@ test('behind a message that comes while a session is closed, the answer to the c
   const answer = Buffer.from([0x88, 0x82, 0, 0, 0, 0, 0x0f, 0xa8])
   peer.write(Buffer.concat([masked('late'), answer]))
   expect(await closed).toBe(4008)
+})
+
+test('what comes behind a message waits where it is not the turn of its session, and is all read in order in the end', async () => {
+  const { ws, peer } = await connected()
+  const came: string[] = []
+  const held: number[] = []
+  let paused: (() => void) | undefined
+  const session = { ended: false } as Session
+  ws.serve(session, {
+    onMessage: (_: Session, data: Buffer) => void came.push(String(data)),
+    onPing: () => void came.push('ping'),
+    onPong: () => void came.push('pong'),
+    onUnfinished: (_: Session, bytes: number) => void held.push(bytes),
+    onClose() {},
+    after: realWorld.after,
+    mayReadOn() {
+      setImmediate(() => paused?.())
+      return false
+    },
+  } as any)
+  const closed = new Promise(resolve => ws.once('close', resolve))
+  const [fragment, ping, pong, rest] = [
+    [0x01, 0x81, 0, 0, 0, 0, 0x61],
+    [0x89, 0x80, 0, 0, 0, 0],
+    [0x8a, 0x80, 0, 0, 0, 0],
+    [0x80, 0x81, 0, 0, 0, 0, 0x62],
+  ].map(bytes => Buffer.from(bytes))
+  const close = Buffer.from([0x88, 0x82, 0, 0, 0, 0, 3, 0xe9])
+  const large = masked('x'.repeat(100))
+  let pauses = new Promise<void>(resolve => (paused = resolve))
+  peer.write(Buffer.concat([masked('first'), fragment, ping, pong, rest, large, masked('last'), close]))
+  peer.end()
+  const order = ['first', 'ping', 'pong', 'ab', 'x'.repeat(100), 'last']
+  for (let seen = 1; seen <= order.length; seen++) {
+    await pauses
+    expect([came, ws.isPaused]).toEqual([order.slice(0, seen), true])
+    expect(held.at(-1)).toBeGreaterThan(256)
+    pauses = new Promise<void>(resolve => (paused = resolve))
+    ws.readOn()
+  }
+  expect(await closed).toBe(1001)
+})
+
+test('bursts of many sockets of one account keep nobody waiting who asks one thing', async () => {
+  const HOGS = 20
+  const BURST = 1_000
+  let nowMs = 0
+  const turns = createReadingTurns({ now: () => nowMs, turn: run => void setImmediate(run) })
+  const handled: unknown[] = []
+  let finish: () => void
+  const finished = new Promise<void>(resolve => (finish = resolve))
+  const events = {
+    onMessage({ payer }: Session) {
+      nowMs += 1
+      handled.push(payer)
+      if (handled.length === HOGS * BURST + 1) finish()
+    },
+    onUnfinished() {},
+    onClose() {},
+    mayReadOn: turns.mayReadOn,
+  } as any
+  const peers = []
+  for (let id = 0; id <= HOGS; id++) {
+    const { ws, peer } = await connected()
+    ws.serve({ ended: false, payer: id < HOGS ? 'a1.u1' : 'a2.u2', transport: ws } as any, events)
+    peers.push(peer)
+  }
+  const burst = Buffer.concat(Array(BURST).fill(masked('{}')))
+  for (const [id, peer] of peers.entries()) peer.write(id < HOGS ? burst : masked('{}'))
+  await finished
+  expect(handled.indexOf('a2.u2')).toBeLessThan(3 * HOGS)
+})
+
+test.each([1, 2, 3])('messages come in order, compressed or not, in whatever reads and turns, seed %i', async seed => {
+  const random = randomNumbers(seed)
+  const { ws, peer } = await connected({ perMessageDeflate: deflateOptions })
+  const came: number[] = []
+  const events = {
+    onMessage: (_: Session, data: Buffer) => void came.push(Number(data)),
+    onUnfinished() {},
+    onClose() {},
+    mayReadOn() {
+      if (random() < 0.5) return true
+      const readOn = () => ws.readOn()
+      if (random() < 0.5) setImmediate(readOn)
+      else process.nextTick(readOn)
+      return false
+    },
+  }
+  ws.serve({ ended: false } as Session, events as any)
+  const order = Array.from({ length: 2_000 }, (_, id) => id)
+  const compressed = (text: string) => {
+    const body = deflateRawSync(text, { finishFlush: constants.Z_SYNC_FLUSH }).subarray(0, -4)
+    return Buffer.concat([Buffer.from([0xc1, 0x80 | body.length, 0, 0, 0, 0]), body])
+  }
+  const bytes = Buffer.concat(order.map(id => (random() < 0.5 ? masked(String(id)) : compressed(String(id)))))
+  for (let at = 0; at < bytes.length; ) {
+    const end = at + Math.ceil(random() * 5_000)
+    peer.write(bytes.subarray(at, end))
+    at = end
+    if (random() < 0.5) await new Promise(resolve => setImmediate(resolve))
+  }
+  while (came.length < order.length) await new Promise(resolve => setImmediate(resolve))
+  expect(came).toEqual(order)
 })
 
 test('no name that a connection is given here is one of ws', () => {

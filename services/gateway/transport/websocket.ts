@@ -13,8 +13,8 @@
 //   last listener of the socket's `end`, one function for all sockets;
 // - Node keeps the address of the other end in the socket's `_peername` once it was asked for, and asks again without;
 // - `_receiver._bufferedBytes` are bytes of a frame that is not whole, and `_fragmented` is not 0 while fragments of a
-//   message are held; while a message is reported, they are those that came behind it, in `_buffers`, and what comes after
-//   a frame of `_opcode` 8 is ignored;
+//   message are held; while a message is reported, they are those that came behind it, in `_buffers`, which may be taken
+//   out: ws is then done with its read; what comes after a frame of `_opcode` 8 is ignored;
 // - no method or field of ws has a name that the class below gives its own.
 import type { Socket } from 'node:net'
 import { type RawData, WebSocket } from 'ws'
@@ -111,6 +111,12 @@ export class WebSocketTransport extends WebSocket {
     return socket.writableNeedDrain && socket.writableLength > 0
   }
 
+  /** Not in a tick to come, as after `resume` alone: whoever calls this looks at the time that it took. */
+  readOn() {
+    this.resume()
+    socketOf(this).read()
+  }
+
   takenBytes() {
     return takenBytes(socketOf(this))
   }
@@ -158,34 +164,58 @@ function onMessage(this: WebSocket, data: RawData, isBinary: boolean) {
   // A Buffer: a connection's binaryType makes nothing else of it unless it is set.
   if (!session) return
   events?.onMessage(session, data as Buffer, isBinary)
-  ignoreLate(this as WebSocketTransport, session)
+  lookBehind(this as WebSocketTransport)
 }
 
 function onPing(this: WebSocket, payload: Buffer) {
   const { session, events } = this as WebSocketTransport
   if (!session) return
   events?.onPing(session, payload)
-  ignoreLate(this as WebSocketTransport, session)
+  lookBehind(this as WebSocketTransport)
 }
 
 function onPong(this: WebSocket) {
   const { session, events } = this as WebSocketTransport
   if (!session) return
   events?.onPong(session)
-  ignoreLate(this as WebSocketTransport, session)
+  lookBehind(this as WebSocketTransport)
 }
 
 /**
- * A session that is closed is sent nothing more, and what its client says is for nobody. Ten thousand messages may have come
- * in one read: to go through those takes longer than what the session was closed for.
+ * Ten thousand messages may have come in one read. Those of a session that is closed are for nobody; those of another wait
+ * where it is not its turn.
  */
-function ignoreLate(transport: WebSocketTransport, { ended, closing }: Session) {
-  if (!ended && !closing) return
+function lookBehind(transport: WebSocketTransport) {
   const receiver = receiverOf(transport)
-  if (receiver._bufferedBytes <= LATE_BYTES_MAX) return
+  if (receiver._bufferedBytes === 0) return
+  const { ended, closing } = transport.session as Session
+  if (!ended && !closing) waitForTurn(transport, receiver)
+  else if (receiver._bufferedBytes > LATE_BYTES_MAX) {
+    takeRest(receiver)
+    receiver._opcode = CLOSE_OPCODE
+  }
+}
+
+/** What is still to be read goes back to the socket, unless the session may be read on now. */
+function waitForTurn(transport: WebSocketTransport, receiver: Receiver) {
+  const { session, events, unfinishedBytes } = transport
+  const socket = socketOf(transport)
+  // A compressed message is reported once it is inflated. By then ws may have another read to go through behind this one, or
+  // the socket has ended and takes nothing back.
+  const isTooLate = receiver._writableState.bufferedRequestCount > 0 || socket.readableEnded
+  if (isTooLate || !events || events.mayReadOn(session as Session)) return
+  const rest = takeRest(receiver)
+  transport.pause()
+  socket.unshift(rest)
+  const heldBytes = receiver._fragmented === 0 ? 0 : unfinishedBytes
+  reportUnfinished(transport, heldBytes + rest.length + CHUNK_BYTES)
+}
+
+function takeRest(receiver: Receiver): Buffer {
+  const rest = Buffer.concat(receiver._buffers)
   receiver._buffers = []
   receiver._bufferedBytes = 0
-  receiver._opcode = CLOSE_OPCODE
+  return rest
 }
 
 function onClose(this: WebSocket, code: number) {
@@ -206,6 +236,8 @@ function onDrain(this: OurSocket) {
  */
 function onData(this: OurSocket, chunk: Buffer) {
   const transport = this[TRANSPORT]
+  // What of it is not read yet is counted.
+  if (transport.isPaused) return
   const { _bufferedBytes, _fragmented } = receiverOf(transport)
   const { unfinishedBytes } = transport
   if (_bufferedBytes > 0 || _fragmented !== 0) reportUnfinished(transport, unfinishedBytes + chunk.length + CHUNK_BYTES)
@@ -261,6 +293,7 @@ function socketOf(ws: WebSocket): Socket {
 }
 
 interface Receiver {
+  _writableState: { bufferedRequestCount: number }
   _buffers: Buffer[]
   _bufferedBytes: number
   _fragmented: number

@@ -184,6 +184,7 @@ export function createWaitedKeys({ topics, rateLimit, renewWatch, anonymous, wor
     pingFrame: NOTHING,
     pongFrame: () => NOTHING,
     pause() {},
+    readOn() {},
     close() {},
     terminate() {},
   })

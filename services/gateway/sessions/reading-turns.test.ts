@@ -1,0 +1,65 @@
+import { createReadingTurns } from './reading-turns.ts'
+
+/** Sessions with more to be read than one turn has time for: each message takes half of it. */
+function setup() {
+  let nowMs = 0
+  let turns: (() => void)[] = []
+  const turn = (run: () => void) => void turns.push(run)
+  const { mayReadOn, forget } = createReadingTurns({ now: () => nowMs, turn })
+  const read: string[] = []
+  const session = (name: string, payer: string | undefined, messages: number) => {
+    let left = messages
+    const readOn = () => {
+      do {
+        if (of.ended) return void read.push('what is ignored')
+        if (left === 0) return
+        left--
+        nowMs += 10
+        read.push(name)
+      } while (left === 0 || mayReadOn(of))
+    }
+    const of = { payer, transport: { readOn } } as any
+    return of
+  }
+  const nextTurn = () => {
+    const due = turns
+    turns = []
+    for (const run of due) run()
+    return due.length
+  }
+  return { session, nextTurn, read, forget }
+}
+
+const counts = (read: string[]) => [...new Set(read)].map(name => [name, read.filter(each => each === name).length])
+
+test('accounts take turns, however many sessions one of them has', () => {
+  const { session, nextTurn, read } = setup()
+  const hogs = Array.from({ length: 20 }, (_, id) => session(`hog ${id}`, 'a1.u1', 100))
+  for (const { transport } of [...hogs, session('another', 'a2.u2', 10)]) transport.readOn()
+  for (let turns = 0; turns < 10; turns++) nextTurn()
+  expect(read.filter(name => name === 'another')).toHaveLength(10)
+  expect(read.length).toBeLessThan(45)
+})
+
+test('whoever is alone is read on to the end, and then nothing is left to do', () => {
+  const { session, nextTurn, read } = setup()
+  session('one', undefined, 50).transport.readOn()
+  let turns = 0
+  while (nextTurn() > 0) turns++
+  expect([counts(read), turns]).toEqual([[['one', 50]], 25])
+})
+
+test('a session that has ended has no turn, and the others go on', () => {
+  const { session, nextTurn, read, forget } = setup()
+  const [one, two] = [session('one', 'u1', 20), session('two', 'u2', 20)]
+  for (const { transport } of [one, two]) transport.readOn()
+  one.ended = true
+  forget(one)
+  expect(read.at(-1)).toBe('what is ignored')
+  while (nextTurn() > 0);
+  expect(counts(read)).toEqual([
+    ['one', 3],
+    ['two', 20],
+    ['what is ignored', 1],
+  ])
+})
