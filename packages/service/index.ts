@@ -12,7 +12,7 @@ export { createFairQueue, type FairQueue, type LanePath, NO_LANE } from './colle
 export { createFifo } from './collections/fifo.ts'
 export { addIndexed, removeIndexed } from './collections/indexed-list.ts'
 export { createRecent, createUniqueQueue, type UniqueQueue } from './collections/recent.ts'
-export { createTurns, TURN_MS, workTurn } from './collections/turns.ts'
+export { createTurns, FLOW_MS, TURN_MS, workTurn } from './collections/turns.ts'
 export { createConfiguration } from './configuration.ts'
 export { type Containment, createContainment, noContainment } from './containment.ts'
 export {

@@ -1,6 +1,6 @@
 // Sends a link's requests: what was wanted in one turn leaves together, as fast as the socket takes it and the node reads
 // it. Commands wait a moment for others while some are under way.
-import { TURN_MS, type World } from '@keycast/service'
+import { FLOW_MS, type World } from '@keycast/service'
 import { bytesOf, type Service } from '../wire/codec.ts'
 import { encodeRequest } from '../wire/envelope.ts'
 import type { Requests } from './requests.ts'
@@ -35,7 +35,7 @@ export function createSender<S extends Service>({ requests, idNow, wasTaken, now
     if (isSending) return
     isSending = true
     await undefined // the turn's other wants join
-    let turnEndsAt = now() + TURN_MS
+    let turnEndsAt = now() + FLOW_MS
     // If too much is unheard, the next beat that reports progress continues this.
     for (let id = idNow(); id !== undefined && !requests.isAllSaid() && !unheard.isFull(); id = idNow()) {
       for (const { number, saying } of requests.nextRequests()) {
@@ -46,7 +46,7 @@ export function createSender<S extends Service>({ requests, idNow, wasTaken, now
       }
       if (now() < turnEndsAt) continue
       await new Promise<void>(turn) // a million wants take seconds to send
-      turnEndsAt = now() + TURN_MS
+      turnEndsAt = now() + FLOW_MS
     }
     isSending = false
   }

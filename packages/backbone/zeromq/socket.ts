@@ -2,20 +2,20 @@
 // never lets a timer run; and by one writer, as there may be a single send at a time.
 import { isUtf8 } from 'node:buffer'
 import { setImmediate } from 'node:timers/promises'
-import { TURN_MS } from '@keycast/service'
+import { FLOW_MS } from '@keycast/service'
 
 /** Calls `handle` for each message until the socket is closed. */
 export async function receive(
   socket: { receive: () => Promise<Buffer[]>; closed: boolean },
   handle: (parts: Buffer[]) => void,
 ) {
-  let turnEndsAt = performance.now() + TURN_MS
+  let turnEndsAt = performance.now() + FLOW_MS
   while (!socket.closed) {
     const parts = await next(socket)
     if (parts) handle(parts)
     if (performance.now() < turnEndsAt) continue
     await setImmediate()
-    turnEndsAt = performance.now() + TURN_MS
+    turnEndsAt = performance.now() + FLOW_MS
   }
 }
 

@@ -7,6 +7,12 @@
 export const TURN_MS = 2
 
 /**
+ * What clients and nodes send, and what they are sent, may each keep all else waiting for this long. The same for all: what
+ * has less falls ever further behind while another has a backlog.
+ */
+export const FLOW_MS = 10
+
+/**
  * Does work step by step, as many steps as fit into {@link TURN_MS}, one at least.
  *
  * @param step does a little; returns whether there is more to do. Anything may change between two turns, so a step uses

@@ -1,9 +1,6 @@
 // Flushes sessions once per turn of the event loop, however much was queued for them in it.
-import { createFifo } from '@keycast/service'
+import { createFifo, FLOW_MS } from '@keycast/service'
 import type { Session } from '../sessions/session.ts'
-
-/** Sessions are written to for at most this long at a time: a fan-out to thousands must not delay other events. */
-const TURN_MS_MAX = 5
 
 /** The clock is read once in so many flushes: one takes 10 µs. */
 const FLUSHES_PER_LOOK = 8
@@ -50,7 +47,7 @@ export function createFlusher({ flush, now, nextTurn }: Deps) {
     for (let session = queue.take(); session; session = queue.take()) {
       session.dirty = false
       flush(session)
-      if (++flushes % FLUSHES_PER_LOOK === 0 && now() - startMs >= TURN_MS_MAX) break
+      if (++flushes % FLUSHES_PER_LOOK === 0 && now() - startMs >= FLOW_MS) break
     }
     const flushed = marked - queue.size
     for (let fence = fences.first(); fence && fence.after <= flushed; fence = fences.first()) {

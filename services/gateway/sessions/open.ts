@@ -25,7 +25,7 @@ interface Deps {
     ping(session: Session, payload: Buffer): void
     pong(session: Session): void
   }
-  readingTurns: { mayReadOn(session: Session): boolean }
+  readingTurns: { mayReadOn(session: Session, bytes: number): boolean }
   unfinished: { report(session: Session, bytes: number): Session | undefined }
   outbox: { send(session: Session, message: ControlMessage): void; drained(session: Session): void }
   credentials: {

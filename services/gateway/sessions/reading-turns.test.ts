@@ -1,7 +1,7 @@
 import { createReadingTurns } from './reading-turns.ts'
 
 /** Sessions with more to be read than one turn has time for: each message takes half of it. */
-function setup() {
+function setup({ bytesEach = 10_000 } = {}) {
   let nowMs = 0
   let turns: (() => void)[] = []
   const turn = (run: () => void) => void turns.push(run)
@@ -14,9 +14,9 @@ function setup() {
         if (of.ended) return void read.push('what is ignored')
         if (left === 0) return
         left--
-        nowMs += 10
+        nowMs += 5
         read.push(name)
-      } while (left === 0 || mayReadOn(of))
+      } while (left === 0 || mayReadOn(of, left * bytesEach))
     }
     const of = { payer, transport: { readOn } } as any
     return of
@@ -47,6 +47,25 @@ test('whoever is alone is read on to the end, and then nothing is left to do', (
   let turns = 0
   while (nextTurn() > 0) turns++
   expect([counts(read), turns]).toEqual([[['one', 50]], 25])
+})
+
+test('whoever has a few requests under way is read to the end, but of an account one session alone', () => {
+  const { session, nextTurn, read } = setup({ bytesEach: 100 })
+  const others = [session('one', 'a1.u1', 16), session('two', 'a1.u1', 16), session('another', 'a2.u2', 16)]
+  const free = [session('free', undefined, 16), session('free too', undefined, 16)]
+  const { transport } = session('first', 'a0.u0', 2)
+  transport.readOn()
+  for (const { transport } of [...others, ...free]) transport.readOn()
+  expect(counts(read)).toEqual([
+    ['first', 2],
+    ['one', 16],
+    ['two', 1],
+    ['another', 16],
+    ['free', 16],
+    ['free too', 16],
+  ])
+  nextTurn()
+  expect(counts(read)[2]).toEqual(['two', 16])
 })
 
 test('a session that has ended has no turn, and the others go on', () => {

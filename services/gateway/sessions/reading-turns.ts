@@ -2,42 +2,55 @@
 // requests fit into one read, and hundreds of sockets may be readable at a time: gone through at once they would keep all
 // others waiting for seconds, and the nodes would take this gateway for dead. So accounts take turns, and whoever sent one
 // request is served in between.
-import { accountsOf, createFairQueue, NO_LANE, type World } from '@keycast/service'
+import { accountsOf, createFairQueue, FLOW_MS, NO_LANE, type World } from '@keycast/service'
 import type { Session } from './session.ts'
 
 /**
- * Of a turn of the event loop: enough for a read of each of a hundred busy clients. To pause a socket and go on costs as much
- * as a few requests.
+ * So much more of one session of an account is read in any turn. A client that has a few requests under way would be
+ * answered them in two turns, send the next in two, and so on, and a message alone costs more than one among others.
  */
-const READING_MS = 20
+const FEW_BYTES = 2 * 1_024
 
 export function createReadingTurns({ now, turn }: Pick<World, 'now' | 'turn'>) {
   /** Paused, with more to be read. */
   const waiting = createFairQueue<Session>()
+  /** Those of which a few more messages are read in this turn, by payer: one without a payer stands for itself. */
+  const few = new Map<unknown, Session>()
   /** Until when sessions are read on in this turn; `undefined` before the first is. */
   let endsAtMs: number | undefined
 
   function begin(): number {
     turn(next)
-    endsAtMs = now() + READING_MS
+    endsAtMs = now() + FLOW_MS
     return endsAtMs
   }
 
   function next() {
     endsAtMs = undefined
+    few.clear()
     if (waiting.size === 0) return
     const endMs = begin()
     do waiting.take()?.transport.readOn()
     while (waiting.size > 0 && now() < endMs)
   }
 
+  function hasFew(session: Session, bytes: number) {
+    if (bytes > FEW_BYTES) return false
+    const account = session.payer ?? session
+    const first = few.get(account)
+    if (!first) few.set(account, session)
+    return !first || first === session
+  }
+
   return {
     /**
      * Whether a session of which more has come may be read on now. If not, it is to be paused: `readOn` is called when it
      * is its account's turn.
+     *
+     * @param bytes that have come
      */
-    mayReadOn(session: Session): boolean {
-      if (now() < (endsAtMs ?? begin())) return true
+    mayReadOn(session: Session, bytes: number): boolean {
+      if (now() < (endsAtMs ?? begin()) || hasFew(session, bytes)) return true
       waiting.add(session, session.payer === undefined ? NO_LANE : accountsOf(session.payer))
       return false
     },

@@ -19,7 +19,7 @@ export interface TransportEvents {
   onPing: (session: Session, payload: Buffer) => void
   onPong: (session: Session) => void
   /** Whether it may report what else came in the same read. If not, it pauses itself, and waits for `readOn`. */
-  mayReadOn: (session: Session) => boolean
+  mayReadOn: (session: Session, bytes: number) => boolean
   /** Memory that a message takes of which the rest is still to come; 0 once it is whole. */
   onUnfinished: (session: Session, bytes: number) => void
   /** What left is gone, after `isStalled` was true (and at other times): it may go on. */

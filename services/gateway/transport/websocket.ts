@@ -203,7 +203,7 @@ function waitForTurn(transport: WebSocketTransport, receiver: Receiver) {
   // A compressed message is reported once it is inflated. By then ws may have another read to go through behind this one, or
   // the socket has ended and takes nothing back.
   const isTooLate = receiver._writableState.bufferedRequestCount > 0 || socket.readableEnded
-  if (isTooLate || !events || events.mayReadOn(session as Session)) return
+  if (isTooLate || !events || events.mayReadOn(session as Session, receiver._bufferedBytes)) return
   const rest = takeRest(receiver)
   transport.pause()
   socket.unshift(rest)
