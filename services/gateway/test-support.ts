@@ -258,6 +258,7 @@ export class FakeConnection extends EventEmitter {
   stuck = false
   _receiver = { _bufferedBytes: 0 }
   _socket = Object.assign(new EventEmitter().on('end', endedByWs), {
+    _readableState: { highWaterMark: 65_536 },
     _handle: { bytesWritten: 0, writeQueueSize: 0 },
     writableLength: 0,
     writableNeedDrain: false,

@@ -17,6 +17,7 @@ function setup({ sessions, slices = 5 }: { sessions: number; slices?: number }) 
       sendFrame: ({ id }: any) => pinged.push(id),
       isWritable: ({ stalled }: any) => !stalled,
     } as any,
+    isUnread: ({ unread }: any) => unread,
     terminate: ({ id }) => {
       cut.push(Number(id))
       sliced[Number(id) % slices].delete(all[Number(id)])
@@ -55,6 +56,16 @@ test('a gateway that was stopped itself cuts nobody', () => {
   expect(cut).toEqual([])
   tickAfter(5_000)
   expect(cut).toEqual([0, 1])
+})
+
+test('a session that waits to be read is not cut: it may have answered', () => {
+  const { all, pinged, cut, tickAfter } = setup({ sessions: 1, slices: 1 })
+  all[0].unread = true
+  for (let n = 0; n < 3; n++) tickAfter(5_000)
+  expect([pinged, cut]).toEqual([[0, 0, 0], []])
+  all[0].unread = false
+  tickAfter(5_000)
+  expect(cut).toEqual([0])
 })
 
 test('a session that does not read, or has ended, is left to others', () => {

@@ -7,12 +7,13 @@ interface Deps {
   /** Between two pings of a session. */
   periodMs: number
   outbox: { sendFrame(session: Session, frame: Buffer): void; isWritable(session: Session): boolean }
+  isUnread: (session: Session) => boolean
   terminate: (session: Session) => void
   now: () => number
   every: World['every']
 }
 
-export function createHeartbeat({ slices, periodMs, outbox, terminate, now, every }: Deps) {
+export function createHeartbeat({ slices, periodMs, outbox, isUnread, terminate, now, every }: Deps) {
   const tickMs = periodMs / slices.length
   let next = 0
   let lastTickMs = now()
@@ -28,7 +29,7 @@ export function createHeartbeat({ slices, periodMs, outbox, terminate, now, ever
     for (const session of slice) {
       // One that does not read may be alive and slow: slow-clients.ts closes it when that takes too long.
       if (session.ended || !outbox.isWritable(session)) continue
-      if (!session.heard && !wasBlocked && session.transport.answersPings) {
+      if (!session.heard && !wasBlocked && !isUnread(session) && session.transport.answersPings) {
         terminate(session)
         continue
       }

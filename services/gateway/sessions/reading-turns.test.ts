@@ -1,7 +1,7 @@
 import { createReadingTurns } from './reading-turns.ts'
 
 /** Sessions with more to be read than one turn has time for: each message takes half of it. */
-function setup({ bytesEach = 10_000 } = {}) {
+function setup({ bytesEach = 10_000, msEach = 5 } = {}) {
   let nowMs = 0
   let turns: (() => void)[] = []
   const turn = (run: () => void) => void turns.push(run)
@@ -14,7 +14,7 @@ function setup({ bytesEach = 10_000 } = {}) {
         if (of.ended) return void read.push('what is ignored')
         if (left === 0) return
         left--
-        nowMs += 5
+        nowMs += msEach
         read.push(name)
       } while (left === 0 || mayReadOn(of, left * bytesEach))
     }
@@ -50,14 +50,14 @@ test('whoever is alone is read on to the end, and then nothing is left to do', (
 })
 
 test('whoever has a few requests under way is read to the end, but of an account one session alone', () => {
-  const { session, nextTurn, read } = setup({ bytesEach: 100 })
+  const { session, nextTurn, read } = setup({ bytesEach: 100, msEach: 0.1 })
   const others = [session('one', 'a1.u1', 16), session('two', 'a1.u1', 16), session('another', 'a2.u2', 16)]
   const free = [session('free', undefined, 16), session('free too', undefined, 16)]
-  const { transport } = session('first', 'a0.u0', 2)
+  const { transport } = session('first', 'a0.u0', 101)
   transport.readOn()
   for (const { transport } of [...others, ...free]) transport.readOn()
   expect(counts(read)).toEqual([
-    ['first', 2],
+    ['first', 101],
     ['one', 16],
     ['two', 1],
     ['another', 16],
@@ -66,6 +66,25 @@ test('whoever has a few requests under way is read to the end, but of an account
   ])
   nextTurn()
   expect(counts(read)[2]).toEqual(['two', 16])
+})
+
+test('where many accounts have a few requests under way, that too ends', () => {
+  const { session, nextTurn, read } = setup({ bytesEach: 100, msEach: 1 })
+  session('first', 'a0.u0', 11).transport.readOn()
+  for (let id = 0; id < 100; id++) session(`another ${id}`, `n1.a${id}`, 16).transport.readOn()
+  const { length } = read
+  expect(length).toBeLessThan(11 + 16 + 100)
+  nextTurn()
+  expect(read.length).toBeLessThan(length + 30)
+})
+
+test('each that is read on has a part of the turn', () => {
+  const { session, nextTurn, read } = setup({ msEach: 1 })
+  const all = ['one', 'two', 'three', 'four'].map(name => session(name, name, 100))
+  for (const { transport } of all) transport.readOn()
+  read.length = 0
+  nextTurn()
+  expect(counts(read)).toHaveLength(4)
 })
 
 test('a session that has ended has no turn, and the others go on', () => {

@@ -2,12 +2,13 @@
 // requests fit into one read, and hundreds of sockets may be readable at a time: gone through at once they would keep all
 // others waiting for seconds, and the nodes would take this gateway for dead. So accounts take turns, and whoever sent one
 // request is served in between.
-import { accountsOf, createFairQueue, FLOW_MS, NO_LANE, type World } from '@keycast/service'
+import { accountsOf, createFairQueue, FLOW_MS, NO_LANE, TURN_MS, type World } from '@keycast/service'
 import type { Session } from './session.ts'
 
 /**
- * So much more of one session of an account is read in any turn. A client that has a few requests under way would be
- * answered them in two turns, send the next in two, and so on, and a message alone costs more than one among others.
+ * So much more of one session of an account is read in a turn that is over, while that is not long ago. A client that has a
+ * few requests under way would be answered them in two turns, send the next in two, and so on, and a message alone costs more
+ * than one among others.
  */
 const FEW_BYTES = 2 * 1_024
 
@@ -30,12 +31,16 @@ export function createReadingTurns({ now, turn }: Pick<World, 'now' | 'turn'>) {
     few.clear()
     if (waiting.size === 0) return
     const endMs = begin()
-    do waiting.take()?.transport.readOn()
-    while (waiting.size > 0 && now() < endMs)
+    // To each session a part of it: the one that comes last would have none.
+    for (let nowMs = now(); waiting.size > 0 && nowMs < endMs; nowMs = now()) {
+      endsAtMs = nowMs + TURN_MS
+      waiting.take()?.transport.readOn()
+    }
+    endsAtMs = endMs
   }
 
-  function hasFew(session: Session, bytes: number) {
-    if (bytes > FEW_BYTES) return false
+  function hasFew(session: Session, bytes: number, overMs: number) {
+    if (bytes > FEW_BYTES || overMs > FLOW_MS) return false
     const account = session.payer ?? session
     const first = few.get(account)
     if (!first) few.set(account, session)
@@ -50,10 +55,14 @@ export function createReadingTurns({ now, turn }: Pick<World, 'now' | 'turn'>) {
      * @param bytes that have come
      */
     mayReadOn(session: Session, bytes: number): boolean {
-      if (now() < (endsAtMs ?? begin()) || hasFew(session, bytes)) return true
+      const overMs = now() - (endsAtMs ?? begin())
+      if (overMs < 0 || hasFew(session, bytes, overMs)) return true
       waiting.add(session, session.payer === undefined ? NO_LANE : accountsOf(session.payer))
       return false
     },
+
+    /** Whether it waits to be read: nobody knows whether it has answered. */
+    isUnread: (session: Session) => waiting.has(session),
 
     /** The session has ended: the answer to its close may stand behind what nobody reads any more. */
     forget(session: Session) {

@@ -290,6 +290,22 @@ test('what comes behind a message waits where it is not the turn of its session,
   expect(await closed).toBe(1001)
 })
 
+test('while a session waits to be read, its socket is read once more at most', async () => {
+  const { ws, peer } = await connected()
+  let paused: () => void
+  const waits = new Promise<void>(resolve => (paused = resolve))
+  const mayReadOn = () => void paused()
+  ws.serve({ ended: false } as Session, { onMessage() {}, onUnfinished() {}, onClose() {}, mayReadOn } as any)
+  peer.write(Buffer.concat([masked('a'), masked('b')]))
+  await waits
+  const { length } = masked('b')
+  for (let n = 0; n < 50; n++) {
+    await new Promise<void>(resolve => peer.write(masked('c'), () => resolve()))
+    await new Promise(setImmediate)
+  }
+  expect((ws as any)._socket.readableLength).toBeLessThanOrEqual(2 * length)
+})
+
 test('bursts of many sockets of one account keep nobody waiting who asks one thing', async () => {
   const HOGS = 20
   const BURST = 1_000

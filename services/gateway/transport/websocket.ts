@@ -11,6 +11,7 @@
 // - `new WebSocketServer({ WebSocket })` constructs that class, `autoPong: false` leaves pings to us;
 // - when the client shuts down its side, `readyState` is CLOSING and the socket's `end()` was called; ws does so in the
 //   last listener of the socket's `end`, one function for all sockets;
+// - a paused socket is read from until its readable side holds `highWaterMark` bytes;
 // - Node keeps the address of the other end in the socket's `_peername` once it was asked for, and asks again without;
 // - `_receiver._bufferedBytes` are bytes of a frame that is not whole, and `_fragmented` is not 0 while fragments of a
 //   message are held; while a message is reported, they are those that came behind it, in `_buffers`, which may be taken
@@ -90,6 +91,8 @@ export class WebSocketTransport extends WebSocket {
     // process.
     this.on('error', ignore)
     const socket = Object.assign(socketOf(this), { [TRANSPORT]: this })
+    // While it is paused one read comes at most. Thousands of small ones would all be gone through when it is read on.
+    readableOf(socket).highWaterMark = 1
     // Runs after ws's own listener, when its reading of the bytes is known.
     socket.on('data', onData)
     socket.on('drain', onDrain)
@@ -286,6 +289,9 @@ function together(pieces: Piece[], first: number, end: number, bytesMax: number)
   }
   return target.subarray(0, offset)
 }
+
+const readableOf = (socket: Socket) =>
+  (socket as unknown as { _readableState: { highWaterMark: number } })._readableState
 
 /** The socket beneath. */
 function socketOf(ws: WebSocket): Socket {
