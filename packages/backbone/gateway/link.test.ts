@@ -406,7 +406,7 @@ test('100,000 wants are said again over many turns, and what changes meanwhile g
   answer()
   say({ type: 'resync' })
   pass(1)
-  setPositionMs(0.01)
+  setPositionMs(0.05)
   answer()
   await turn()
   const first = last().requests.length

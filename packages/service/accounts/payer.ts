@@ -37,6 +37,9 @@ interface Options {
   hasUsers: () => boolean
 }
 
+/** The account of all guests whose addresses are not counted. */
+export const ALL_GUESTS = 'A'
+
 export function createPayers({ secret, hasUsers }: Options) {
   const remembered = createRecent<string, Payer>(REMEMBERED_MAX)
 
@@ -50,7 +53,7 @@ export function createPayers({ secret, hasUsers }: Options) {
     if (network !== undefined) names.push(nameOf(isGuest ? 'N' : 'n', network))
     if (address !== undefined) names.push(nameOf(isGuest ? 'A' : 'a', address))
     // No lane that holds items has lanes in it.
-    else if (isGuest) names.push('A')
+    else if (isGuest) names.push(ALL_GUESTS)
     if (user !== undefined) names.push(nameOf('u', user))
     return names.length === 0 ? undefined : names.join('.')
   }

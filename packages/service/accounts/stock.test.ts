@@ -39,6 +39,7 @@ test.each([
   ['users without end at one address', Array.from({ length: 100 }, (_, n) => `a1.u${n}`), 1 / 2],
   ['addresses without end in one network', Array.from({ length: 100 }, (_, n) => `n1.a${n}.u${n}`), 2 / 3],
   ['a guest', ['g.A1'], 1 / 13],
+  ['guests whose addresses are not counted', ['g.A'], 1 / 4],
   ['guests without end', Array.from({ length: 100 }, (_, n) => `g.A${n}`), 1 / 4],
 ])('%s: never more than its share', (_, payers, share) => {
   const { fill } = setup()

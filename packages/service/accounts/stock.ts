@@ -1,7 +1,7 @@
 // What stays: bytes held, keys watched, members. An account may hold so many times what is still free, and so may each that
 // it lies in (dynamic thresholds; Choudhury and Hahne, 1998): one that is alone may hold much, and whatever any of them
 // does, the others find room.
-import { accountsOf, type Kind, type Payer } from './payer.ts'
+import { ALL_GUESTS, accountsOf, type Kind, type Payer } from './payer.ts'
 
 /**
  * An account may hold this many times what is free. Alone in an empty pool a user comes to a ninth of it, an address to
@@ -12,8 +12,12 @@ const WEIGHTS: Readonly<Record<Kind, number>> = { u: 1 / 8, a: 1, n: 2, A: 1 / 1
 /** What is said to one who may hold no more keys. */
 export const SHARE_TAKEN = 'this user, address or network holds as much as it may: unsubscribe from other keys first'
 
-/** How many times what is free an account may hold. A kind of a newer release has no bound here. */
-export const weightOf = (account: string) => WEIGHTS[account[0] as Kind] ?? Number.POSITIVE_INFINITY
+/**
+ * How many times what is free an account may hold. A kind of a newer release has no bound here, nor has the account of all
+ * guests whose addresses are not counted: it is what all guests are.
+ */
+export const weightOf = (account: string) =>
+  account === ALL_GUESTS ? Number.POSITIVE_INFINITY : (WEIGHTS[account[0] as Kind] ?? Number.POSITIVE_INFINITY)
 
 interface Account {
   name: string
@@ -40,12 +44,19 @@ export function createStock({ free }: { free: () => number }) {
   const holderOf = (payer: Payer): Holder =>
     holders.get(payer) ?? { payer, accounts: accountsOf(payer).map(accountOf), held: 0 }
 
-  /** Whether so much more may be held. @param payer `undefined`: nobody is counted, as with a backend's own use */
-  function hasRoom(payer: Payer | undefined, amount: number): boolean {
-    if (payer === undefined) return true
+  /**
+   * Of the accounts of a payer the outermost that may not hold so much more.
+   *
+   * @param payer `undefined`: nobody is counted, as with a backend's own use
+   */
+  function fullOf(payer: Payer | undefined, amount: number): string | undefined {
+    if (payer === undefined) return undefined
     const left = free()
-    return accountsOf(payer).every(name => (accounts.get(name)?.held ?? 0) + amount <= left * weightOf(name))
+    return accountsOf(payer).find(name => (accounts.get(name)?.held ?? 0) + amount > left * weightOf(name))
   }
+
+  /** Whether so much more may be held. */
+  const hasRoom = (payer: Payer | undefined, amount: number) => fullOf(payer, amount) === undefined
 
   /**
    * Whether a payer that takes something over would hold more than it could if it were alone.
@@ -71,6 +82,7 @@ export function createStock({ free }: { free: () => number }) {
   }
 
   return {
+    fullOf,
     hasRoom,
     isPast,
     change,

@@ -55,7 +55,7 @@ export function assembleDoors(deps: Deps) {
   const waitedKeys = createWaitedKeys({
     topics,
     rateLimit: sessions.rateLimit,
-    renewWatch: key => links.values.renewWatch(key),
+    payerChanged: deps.topics.payerChanged,
     anonymous: access.anonymous,
     world: deps,
   })

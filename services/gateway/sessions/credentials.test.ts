@@ -46,6 +46,18 @@ test('where nothing is open to anybody, a session may only send auth and ping un
   expect(backbone.calls).toEqual(['get tick:1'])
 })
 
+test('what a session pays for is charged to its user once it has one', async () => {
+  const { connect, backbone, gateway } = setup({
+    policy: { anonymous: readRule(keys, { user: false, strict: true }).rule },
+  })
+  const client = await connect()
+  await client.ask({ type: 'subscribe', id: 2, keys: ['tick:1'] })
+  expect(gateway.waits.peek('tick:1')?.holder?.payer).toMatch(/^g\./)
+  await auth(client)
+  expect(gateway.waits.peek('tick:1')?.holder?.payer).toMatch(/^u/)
+  expect(backbone.calls).toContain('renewWatch tick:1')
+})
+
 test('one that sends no auth in time is closed with 4001; one whose token is being checked is not', async () => {
   const { connect, pass } = setup()
   const [silent, refused, prompt] = [await connect(), await connect(), await connect()]

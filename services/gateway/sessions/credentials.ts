@@ -16,13 +16,26 @@ interface Deps {
   gate: { reconsider(session: Session): void; changeViewer(session: Session, change: () => void): void }
   outbox: { send(session: Session, message: ControlMessage): void; close(session: Session, code: CloseCode): void }
   accounts: { enter(session: Session, user: string | undefined): void; leave(session: Session): void }
+  payerChanged: (session: Session) => void
+  isUnread: (session: Session) => boolean
   /** A session that may do nothing must send `auth` within this time. */
   authMs: number
   now: () => number
   wallNow: () => number
 }
 
-export function createCredentials({ rights, viewers, gate, outbox, accounts, authMs, now, wallNow }: Deps) {
+export function createCredentials({
+  rights,
+  viewers,
+  gate,
+  outbox,
+  accounts,
+  payerChanged,
+  isUnread,
+  authMs,
+  now,
+  wallNow,
+}: Deps) {
   /** Sessions that have to send `auth`, with when they came, in that order. */
   const unauthenticated = new Map<Session, number>()
 
@@ -61,7 +74,7 @@ export function createCredentials({ rights, viewers, gate, outbox, accounts, aut
    */
   function renew(session: Session, verified: Verified, id: RequestId | undefined) {
     const isSame = session.rights === verified.rights
-    const { verified: former, viewer: formerViewer } = session
+    const { verified: former, viewer: formerViewer, payer: formerPayer } = session
     session.verified = verified
     session.rights = verified.rights
     session.mustAuth = false
@@ -69,6 +82,7 @@ export function createCredentials({ rights, viewers, gate, outbox, accounts, aut
     expiries.schedule(session, verified.expiresAtMs)
     accounts.enter(session, verified.user)
     outbox.send(session, { type: 'authed', id, user: verified.user, expiresInMs: expiresInMs(verified) })
+    if (session.payer !== formerPayer) payerChanged(session)
     if (!isSame) gate.reconsider(session)
     const viewer = viewers.enter(verified)
     if (viewer !== formerViewer) {
@@ -93,8 +107,8 @@ export function createCredentials({ rights, viewers, gate, outbox, accounts, aut
     const dueMs = now() - authMs
     for (const [session, openedAtMs] of unauthenticated) {
       if (openedAtMs > dueMs) break
-      // Its token is being checked, and the result decides.
-      if (session.authsPending === 0) outbox.close(session, 'unauthenticated')
+      // Its token may wait to be read, or is being checked, and the result decides.
+      if (session.authsPending === 0 && !isUnread(session)) outbox.close(session, 'unauthenticated')
     }
   }
 

@@ -54,9 +54,16 @@ export function assembleSessions(deps: Deps) {
     accountsSecret: settings.backboneServerKey ?? '',
     hasUsers: () => policy.tokens.length > 0,
   })
-  const credentials = createCredentials({ ...deps, ...access, accounts, authMs: settings.authMs })
   const unfinished = createUnfinished({ messageBytesMax })
   const readingTurns = createReadingTurns(deps)
+  const credentials = createCredentials({
+    ...deps,
+    ...deps.topics,
+    ...access,
+    ...readingTurns,
+    accounts,
+    authMs: settings.authMs,
+  })
 
   function discard(session: Session) {
     outbox.discard(session)
@@ -107,6 +114,7 @@ export function assembleSessions(deps: Deps) {
 
   const heartbeat = createHeartbeat({
     ...deps,
+    ...readingTurns,
     slices: sessions.slices,
     periodMs: heartbeatMs,
     terminate: session => sessions.terminate(session, 'silent'),

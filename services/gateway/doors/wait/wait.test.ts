@@ -296,6 +296,7 @@ test('whoever opens a key pays for it until they are gone, then the next who com
   const next = backbone.payer(KEY)
   expect(next).not.toBe(payer)
   expect(backbone.calls).toContain(`renewWatch ${KEY}`)
+  expect(gateway.waits.peek(KEY)?.holder?.payer).toBe(next)
   answers.push(from('192.0.2.3'))
   await waiting(2)
   expect(backbone.payer(KEY)).toBe(next)

@@ -38,8 +38,7 @@ interface Deps {
     keysWaitMs(session: Session): number
     chargeKeys(session: Session, keys: { watchedBefore: number; watchedAnew: number }): void
   }
-  /** Tells the key's node who pays. */
-  readonly renewWatch: (key: string) => void
+  readonly payerChanged: (session: Session) => void
   readonly anonymous: Rights
   readonly world: Pick<World, 'now' | 'after' | 'turn'>
 }
@@ -68,7 +67,7 @@ const encoding: Encoding = {
   mustWait: undefined,
 }
 
-export function createWaitedKeys({ topics, rateLimit, renewWatch, anonymous, world }: Deps) {
+export function createWaitedKeys({ topics, rateLimit, payerChanged, anonymous, world }: Deps) {
   const byKey = new Map<string, WaitedKey>()
   let isDraining = false
   /** Called when the last key is left. */
@@ -130,14 +129,14 @@ export function createWaitedKeys({ topics, rateLimit, renewWatch, anonymous, wor
 
   /** The one who paid is gone: else the first at a page would pay for as long as anybody is there. */
   function payFor(waited: WaitedKey, by: Paying) {
-    const { session, key } = waited
+    const { session } = waited
     const isOther = session.payer !== by.payer
     if (session.account) session.account.keys -= session.subscriptions.size
     if (by.account) by.account.keys += session.subscriptions.size
     session.account = by.account
     session.payer = by.payer
     waited.paying = by
-    if (isOther && session.subscriptions.size > 0) renewWatch(key)
+    if (isOther) payerChanged(session)
   }
 
   function create(key: string, by: Paying): WaitedKey {

@@ -2,7 +2,7 @@
 // subscribers are due what changed.
 import type { Answer, Backbone, Confirmations, FailedAnswer, KeptAnswer, Next } from '@keycast/backbone'
 import type { ErrorCode, Problem } from '@keycast/protocol'
-import type { Payer } from '@keycast/service'
+import { accountsOf, type Payer } from '@keycast/service'
 import { type Cache, type Entry, forget, isMissing, isWanted, type Result } from './cache.ts'
 import type { Failure } from './failure.ts'
 import type { Paying } from './payer-choice.ts'
@@ -54,7 +54,8 @@ export function createAnswers({
       forget(entry)
       return askAgain(entry)
     }
-    if (answer.type === 'failed' && answer.payer !== undefined) return refuseShare(entry, answer, answer.payer)
+    if (answer.type === 'failed' && answer.payer !== undefined)
+      return refuseShare(entry, answer, ({ payer }) => payer === answer.payer)
     if (answer.type === 'failed' && answer.code === 'token_expired') ownValueTokens.doubt(entry)
     const isFirst = !entry.value
     let change = applyAnswer(entry, answer, now(), confirmations)
@@ -75,25 +76,31 @@ export function createAnswers({
     const takesRoom = change === 'value' ? isFirst : change === 'gone' && isMissing(entry)
     const misfit = takesRoom && isWanted(entry) ? cache.misfit(entry) : undefined
     if (misfit) {
-      const { payer, ...problem } = misfit
+      const { account, ...problem } = misfit
       forget(entry)
       entry.wasFound = false
+      entry.failure = undefined
+      if (account !== undefined)
+        return refuseShare(entry, problem, ({ payer }) => payer !== undefined && accountsOf(payer).includes(account))
       entry.failure = { problem, atMs: now(), isLocal: false }
-      if (payer !== undefined) return refuseShare(entry, problem, payer)
       change = 'refused'
     }
     subscriptions.changed(entry, change, isForGet)
     cache.update(entry)
   }
 
-  /** The payer has had their share: the key is asked for again in the name of another who wants it. */
-  function refuseShare(entry: Entry, { code, message, retryAfterMs }: Problem, payer: Payer) {
+  /**
+   * The payer has had their share: the key is asked for again in the name of another who wants it.
+   *
+   * @param isMeant whether it is the payer, or another of whom the same is known
+   */
+  function refuseShare(entry: Entry, { code, message, retryAfterMs }: Problem, isMeant: (asker: Paying) => boolean) {
     const problem = { code, message, retryAfterMs }
-    const isMeant = (asker: Paying) => asker.payer === payer
     singleFlight.resolve(entry, { problem }, isMeant)
     const meant = entry.subscriptions.filter(({ session }) => isMeant(session))
     subscriptions.refuse(entry, problem, meant)
-    subscriptions.passOn(entry)
+    // Else it was about one who paid before.
+    if (!entry.paying || isMeant(entry.paying)) subscriptions.passOn(entry)
     askAgain(entry)
   }
 

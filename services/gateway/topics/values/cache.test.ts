@@ -94,6 +94,8 @@ function fill(cache: Cache, payer: string, wanted: (name: string) => Entry) {
   return count
 }
 
+const notFound = { problem: { code: 'not_found' as const, retryAfterMs: 1 }, atMs: 0, isLocal: false }
+
 function setupShares() {
   const { cache } = setup({ bytesMax: 1_000 * ENTRY_BYTES })
   const wantedBy = (payer: string) => (key: string) => {
@@ -135,7 +137,7 @@ test('a share is free again when the key is no longer wanted', () => {
 test('a first value past the share of the one who pays is refused them alone; a later one is taken', () => {
   const { cache, wantedBy, valued } = setupShares()
   const entry = wantedBy('u1')('doc:1')
-  expect(cache.misfit(valued(entry, 200 * ENTRY_BYTES))).toMatchObject({ code: 'capacity', payer: 'u1' })
+  expect(cache.misfit(valued(entry, 200 * ENTRY_BYTES))).toMatchObject({ code: 'capacity', account: 'u1' })
   expect(cache.misfit(valued(entry, 100 * ENTRY_BYTES))).toBeUndefined()
   cache.update(valued(entry, 200 * ENTRY_BYTES))
   expect(cache.stats().bytes).toBe(201 * ENTRY_BYTES)
@@ -144,7 +146,6 @@ test('a first value past the share of the one who pays is refused them alone; a 
 
 test('keys that were never found take a share of their part alone', () => {
   const { cache, wantedBy } = setupShares()
-  const notFound = { problem: { code: 'not_found' as const, retryAfterMs: 1 }, atMs: 0, isLocal: false }
   const absent = (payer: string) => {
     let count = 0
     for (;;) {
@@ -156,9 +157,25 @@ test('keys that were never found take a share of their part alone', () => {
       count++
     }
   }
-  expect(absent('u1')).toMatchObject({ count: 14, misfit: { code: 'capacity', payer: 'u1' } })
-  expect(absent('a2')).toMatchObject({ count: 56, misfit: { payer: 'a2' } })
-  expect(absent('u3')).toMatchObject({ misfit: { payer: 'u3' } })
+  expect(absent('u1')).toMatchObject({ count: 14, misfit: { code: 'capacity', account: 'u1' } })
+  expect(absent('a2')).toMatchObject({ count: 56, misfit: { account: 'a2' } })
+  expect(absent('u3')).toMatchObject({ misfit: { account: 'u3' } })
+})
+
+test('a key that was asked for in vain takes a share of that part, too, once it is watched', () => {
+  const { cache, wantedBy } = setupShares()
+  let watched = 0
+  for (; watched < 50; watched++) {
+    const entry = wantedBy('u1')(`doc:${watched}`)
+    entry.failure = notFound
+    const { subscriptions, paying } = entry
+    entry.subscriptions = NOBODY
+    cache.update(entry)
+    if (cache.refusal('u1', entry)) break
+    Object.assign(entry, { subscriptions, paying })
+    cache.update(entry)
+  }
+  expect(watched).toBe(14)
 })
 
 test.each([1, 2, 3])('after any changes in any order nobody is charged for what is not wanted, seed %i', seed => {

@@ -242,24 +242,28 @@ export function createCache({ bytesMax, onUnwanted, mayKeep, onRemoved }: Option
    * @param entry its own, if it has one
    */
   function refusal(payer: Payer | undefined, entry: Entry | undefined): Problem | undefined {
-    if (wantedBytes() >= bytesMax) return { code: 'capacity' }
-    return partOfOthers.stock.hasRoom(payer, entry?.bytes ?? ENTRY_BYTES) ? undefined : shareTaken
+    const isOfMissing = entry !== undefined && missing.has(entry)
+    if (wantedBytes() >= bytesMax || (isOfMissing && wantedMissing() >= missingMax)) return { code: 'capacity' }
+    const hasRoom =
+      partOfOthers.stock.hasRoom(payer, entry?.bytes ?? ENTRY_BYTES) &&
+      (!isOfMissing || partOfMissing.stock.hasRoom(payer, ENTRY_BYTES))
+    return hasRoom ? undefined : shareTaken
   }
 
   /**
    * Why an entry that is wanted does not fit beside the others that are: with its first value, or as one of the missing.
    *
-   * @returns with `payer`: the others who want it may have it, if one of them pays
+   * @returns with `account`: it holds as much as it may, and others who want the entry may have it, if one of them pays
    */
-  function misfit(entry: Entry): (Problem & { payer?: Payer }) | undefined {
+  function misfit(entry: Entry): (Problem & { account?: string }) | undefined {
     const isNewlyMissing = isMissing(entry) && !missing.has(entry)
     const { stock } = isNewlyMissing ? partOfMissing : partOfOthers
     const more = isNewlyMissing ? ENTRY_BYTES : bytesOf(entry) - entry.bytes
     if (more === 0) return undefined
     const isFull = isNewlyMissing ? wantedMissing() >= missingMax : wantedBytes() + more > bytesMax
     if (isFull) return { code: 'capacity' }
-    const payer = entry.holder?.payer
-    return stock.hasRoom(payer, more) ? undefined : { ...shareTaken, payer }
+    const account = stock.fullOf(entry.holder?.payer, more)
+    return account === undefined ? undefined : { ...shareTaken, account }
   }
 
   /** Whether another who wants an entry may be charged for it in place of the one who is. */

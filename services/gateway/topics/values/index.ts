@@ -92,6 +92,7 @@ export function assembleValues(deps: Deps) {
   return {
     values,
     openWatched: subscriptions.openWatched,
+    payerChanged: subscriptions.payerChanged,
     singleFlight,
     ownValues,
     events,

@@ -136,6 +136,21 @@ test('one who names a later version than there is pays for what the fetcher is a
   expect(backbone.payer('tick:1', 'get')).toBe(payer)
 })
 
+test('what is said of one who paid before changes nothing for the one who pays', async () => {
+  const { gateway, backbone, at } = setup()
+  const [first, second] = [await at('192.0.2.1'), await at('192.0.2.2')]
+  await first.ask(subscribe('tick:1'))
+  const payer = backbone.payer('tick:1')
+  await second.ask(subscribe('tick:1'))
+  await first.ask({ type: 'unsubscribe', id: 2, keys: ['tick:1'] })
+  await first.ask(subscribe('tick:1'))
+  backbone.failed('tick:1', 'capacity', { payer, retryAfterMs: 5_000 })
+  expect(gateway.waits.peek('tick:1')).toMatchObject({
+    paying: second.connection.session,
+    subscriptions: [{ session: second.connection.session }],
+  })
+})
+
 test('whoever has their share of the cache is refused more, and the others are not', async () => {
   const { at } = setup({ cacheBytesMax: 100 * ENTRY_BYTES })
   const [first, second] = [await at('192.0.2.1'), await at('192.0.2.2')]
@@ -164,7 +179,7 @@ test('a first value past the share of the one who pays is for the others who wan
 
 test('where nobody who wants a key may pay for it, each is told so once', async () => {
   const { backbone, at, gateway } = setup({ cacheBytesMax: 100 * ENTRY_BYTES })
-  const clients = await Promise.all(Array.from({ length: 20 }, (_, id) => at(`192.0.2.${id}`)))
+  const clients = await Promise.all(Array.from({ length: 300 }, (_, id) => at(`192.0.${id >> 8}.${id & 255}`)))
   const large = JSON.stringify('x'.repeat(51 * ENTRY_BYTES))
   for (const client of clients) await client.ask(subscribe('tick:1'))
   backbone.value('tick:1', JSON.stringify('small'))

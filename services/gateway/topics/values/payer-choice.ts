@@ -15,8 +15,9 @@ type MayPay = (entry: Entry, paying: Paying) => boolean
 /** Whoever holds no more than so many keys goes on to pay: a payer that changed costs a message to the node. */
 const KEYS_FREE = 100
 
-/** Of a key that thousands watch so many are looked at when the one who paid has left. */
-const LOOKED_AT_MAX = 16
+/** Of a key that thousands watch so many are looked at when the one who paid has left, and more where none of them may pay. */
+const LOOKED_AT = 16
+const LOOKED_AT_MAX = 256
 
 const loadOf = ({ account }: Paying) => account?.keys ?? 0
 
@@ -42,12 +43,15 @@ export function share(entry: Entry, another: Paying, mayPay: MayPay): boolean {
   return paying !== undefined && paying.payer !== another.payer
 }
 
-/** Of many who watch a key, those who are looked at when the one who paid has left. */
+/** Of many who watch a key, those who may be looked at when the one who paid has left. */
 export const candidates = ({ subscriptions }: Entry) => subscriptions.slice(0, LOOKED_AT_MAX)
 
 /** @returns the one of them who holds least and may pay for the key */
-export const leastLoaded = (entry: Entry, mayPay: MayPay) =>
-  candidates(entry)
-    .map(({ session }) => session)
-    .filter(session => mayPay(entry, session))
-    .reduce<Paying | undefined>((least, each) => (least && loadOf(least) <= loadOf(each) ? least : each), undefined)
+export function leastLoaded(entry: Entry, mayPay: MayPay): Paying | undefined {
+  let least: Paying | undefined
+  for (const [index, { session }] of candidates(entry).entries()) {
+    if (least && index >= LOOKED_AT) break
+    if ((!least || loadOf(session) < loadOf(least)) && mayPay(entry, session)) least = session
+  }
+  return least
+}

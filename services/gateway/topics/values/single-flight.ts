@@ -53,6 +53,7 @@ export function createSingleFlight({ subscriptions, cache, backbone, calendar, c
     const { waiters } = entry
     const left = waiters.filter(waiter => !isMeant(waiter))
     entry.waiters = left.length > 0 ? left : NOBODY
+    if (entry.subscriptions.length === 0) entry.paying = entry.waiters[0]
     for (const waiter of waiters) if (isMeant(waiter)) waiter.resolve(result)
   }
 
@@ -70,8 +71,8 @@ export function createSingleFlight({ subscriptions, cache, backbone, calendar, c
         // Its answer would have said what confirms the key from then on: see leaveNode in staleness.ts. And clients with a
         // later version than this gateway waited for it, too: the watch's answer has the key asked for again for them.
         if (entry.subscriptions.length > 0) backbone.renewWatch(entry.wireKey)
-        cache.update(entry)
       }
+      cache.update(entry)
     }
     for (const waiter of entry.waiters) calendar.schedule(entry, waiter.deadlineAtMs)
   }

@@ -254,6 +254,13 @@ export function createSubscriptions({
     else if (entry.paying?.payer !== entry.holder?.payer) tellPayer(entry)
   }
 
+  /** The session has another payer: whether that one may pay in its place is another question. */
+  function payerChanged(session: Session) {
+    for (const { topic } of [...session.subscriptions.values()]) {
+      if (topic.kind === kind && (topic as Entry).paying === session) passOn(topic as Entry)
+    }
+  }
+
   /** Another pays for a watched key from now on. */
   function tellPayer(entry: Entry) {
     cache.update(entry)
@@ -374,7 +381,7 @@ export function createSubscriptions({
   /**
    * The key will have no value here, or not now: its subscriptions end with the reason.
    *
-   * @param subscriptions all, or some, among them that of the one who pays: {@link passOn} is to follow
+   * @param subscriptions all, or some: where that of the one who pays is among them, {@link passOn} is to follow
    */
   function refuse(
     entry: Entry,
@@ -384,9 +391,11 @@ export function createSubscriptions({
     const error = errorMessage({ code, message, retryAfterMs }, { key: entry.key, subscribed: false })
     const text = encode(error)
     // Or each that ends would pass on to the next.
-    entry.paying = undefined
+    if (subscriptions.some(({ session }) => session === entry.paying)) entry.paying = undefined
     for (const subscription of subscriptions) {
       const { session } = subscription
+      // What was sent to another has ended it.
+      if (subscription.index < 0) continue
       end(subscription)
       gate.release(session, 'subscribe', entry.key)
       outbox.sendError(session, error, text)
@@ -396,7 +405,7 @@ export function createSubscriptions({
   // A value paused is sent whole: what the client holds by then is not known.
   const kind: Kind = { name: 'value', join, begin, position: () => FROM_NOTHING, write, end }
 
-  return { open, openWatched, changed, check, refuse, passOn, stats: () => ({ keys }) }
+  return { open, openWatched, changed, check, refuse, passOn, payerChanged, stats: () => ({ keys }) }
 }
 
 function clearProblem(entry: Entry) {
